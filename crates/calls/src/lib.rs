@@ -1,0 +1,20 @@
+//! The table of calls: every fact about a system call that the rest of Reprise needs, declared once.
+//!
+//! Goals: one row per call, made of members of small closed vocabularies ([`ArgKind`], [`Effect`], [`Replay`],
+//! [`Check`], [`Returns`]); the recorder's argument readers, the model, the replay, the checks and `docs/CALLS.md`
+//! all derive from the row by exhaustive `match`. Non-goals: I/O, policy, any knowledge of other rooms.
+//!
+//! Sources: the man pages of section 2 and `arch/x86/entry/syscalls/syscall_64.tbl` of the Linux kernel.
+
+mod command;
+mod families;
+mod flags;
+mod index;
+mod unrelated;
+mod vocabulary;
+
+pub use command::{FcntlArg, IoctlEffect, fcntl_arg, ioctl_arg, ioctl_effect};
+pub use flags::{CommandSet, FlagSet};
+pub use index::{all, by_name, by_number, errno_name, errno_number, families};
+pub use unrelated::{UNRELATED, is_unrelated};
+pub use vocabulary::*;

@@ -1,0 +1,146 @@
+//! Contents: each stored once, found by number.
+
+use std::collections::{HashMap, VecDeque};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::catalog::Part;
+use crate::error::ReadError;
+use crate::reader::read_part;
+use crate::rows::BlobRow;
+
+/// Longest blob, in bytes; longer content is several blobs.
+pub const CHUNK_BYTES: usize = 1 << 20;
+
+/// Blobs remembered for finding equal ones; beyond it equal content may be stored again.
+const REMEMBERED: usize = 4 << 20;
+
+/// Parts kept decoded by a reader.
+const CACHED_PARTS: usize = 6;
+
+/// Finds the number of equal content.
+#[derive(Default)]
+pub(crate) struct Deduplicator {
+    known: HashMap<[u8; 16], u32>,
+    next: u32,
+}
+
+impl Deduplicator {
+    /// The blob of this hash, and whether it is new.
+    pub(crate) fn number(&mut self, hash: &blake3::Hash) -> (u32, bool) {
+        let key: [u8; 16] = hash.as_bytes()[..16]
+            .try_into()
+            .expect("a hash has 32 bytes");
+        if let Some(&blob) = self.known.get(&key) {
+            return (blob, false);
+        }
+        let blob = self.next;
+        self.next += 1;
+        if self.known.len() < REMEMBERED {
+            self.known.insert(key, blob);
+        }
+        (blob, true)
+    }
+}
+
+/// What is known of a blob.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Payload {
+    /// BLAKE3 of the content.
+    pub blake3: [u8; 32],
+    /// Length in bytes.
+    pub length: u32,
+    /// The content, unless only its hash was kept.
+    pub content: Option<Vec<u8>>,
+}
+
+/// Reads blobs by number; a few parts stay decoded.
+pub struct BlobReader {
+    dir: PathBuf,
+    parts: Vec<Part>,
+    cache: VecDeque<(usize, Arc<Vec<Payload>>)>,
+}
+
+impl BlobReader {
+    pub(crate) fn new(dir: PathBuf, parts: Vec<Part>) -> Self {
+        BlobReader {
+            dir,
+            parts,
+            cache: VecDeque::new(),
+        }
+    }
+
+    /// One blob. An unknown number is damage of the trace.
+    pub fn get(&mut self, blob: u32) -> Result<BlobRef, ReadError> {
+        let unknown = |dir: &PathBuf| {
+            ReadError::damaged(dir.join("blobs"), format!("there is no blob {blob}"))
+        };
+        let after = self.parts.partition_point(|p| p.first <= u64::from(blob));
+        let index = after.checked_sub(1).ok_or_else(|| unknown(&self.dir))?;
+        let rows = self.part(index)?;
+        let at = (u64::from(blob) - self.parts[index].first) as usize;
+        if at >= rows.len() {
+            return Err(unknown(&self.dir));
+        }
+        Ok(BlobRef { rows, at })
+    }
+
+    /// The bytes of content that spans blobs, or `None` if any of it was not kept.
+    pub fn content(&mut self, blobs: &[u32]) -> Result<Option<Vec<u8>>, ReadError> {
+        let mut out = Vec::new();
+        for &blob in blobs {
+            match &self.get(blob)?.content {
+                Some(bytes) => out.extend_from_slice(bytes),
+                None => return Ok(None),
+            }
+        }
+        Ok(Some(out))
+    }
+
+    fn part(&mut self, index: usize) -> Result<Arc<Vec<Payload>>, ReadError> {
+        if let Some(at) = self.cache.iter().position(|(i, _)| *i == index) {
+            let hit = self.cache.remove(at).expect("the position was just found");
+            self.cache.push_front(hit);
+        } else {
+            let rows: Vec<BlobRow> = read_part(&self.dir, &self.parts[index])?;
+            let path = self.dir.join(&self.parts[index].file);
+            let first = self.parts[index].first;
+            let mut payloads = Vec::with_capacity(rows.len());
+            for (i, row) in rows.into_iter().enumerate() {
+                let blake3 = <[u8; 32]>::try_from(row.blake3.as_slice())
+                    .map_err(|_| ReadError::damaged(&path, "a hash is not 32 bytes"))?;
+                if u64::from(row.blob) != first + i as u64 {
+                    return Err(ReadError::damaged(&path, "blobs are not numbered in order"));
+                }
+                if row
+                    .content
+                    .as_ref()
+                    .is_some_and(|c| c.len() != row.length as usize)
+                {
+                    return Err(ReadError::damaged(&path, "a blob's length is wrong"));
+                }
+                payloads.push(Payload {
+                    blake3,
+                    length: row.length,
+                    content: row.content,
+                });
+            }
+            self.cache.push_front((index, Arc::new(payloads)));
+            self.cache.truncate(CACHED_PARTS);
+        }
+        Ok(self.cache[0].1.clone())
+    }
+}
+
+/// A blob that lives as long as it is looked at.
+pub struct BlobRef {
+    rows: Arc<Vec<Payload>>,
+    at: usize,
+}
+
+impl std::ops::Deref for BlobRef {
+    type Target = Payload;
+    fn deref(&self) -> &Payload {
+        &self.rows[self.at]
+    }
+}

@@ -1,0 +1,109 @@
+//! What can go wrong with a trace, each with its place and next step.
+
+use std::io;
+use std::path::PathBuf;
+
+/// Reading failed.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// No such directory.
+    #[error("{path}: there is no trace here; `reprise record -o {path} -- COMMAND` makes one")]
+    Missing {
+        /// The path asked for.
+        path: PathBuf,
+    },
+    /// A directory or file that is not a trace.
+    #[error("{path}: not a trace (no manifest.json in it)")]
+    NotATrace {
+        /// The path asked for.
+        path: PathBuf,
+    },
+    /// Made by a newer Reprise in a format that this one cannot read.
+    #[error("{path}: trace format {major}.{minor} is newer than this program reads ({FORMAT}); install a newer Reprise", FORMAT = crate::manifest::VERSION_TEXT)]
+    TooNew {
+        /// The trace.
+        path: PathBuf,
+        /// Its major version.
+        major: u32,
+        /// Its minor version.
+        minor: u32,
+    },
+    /// Made in a format older than the oldest that is still read.
+    #[error("{path}: trace format {major}.{minor} is older than this program reads ({FORMAT}); record it again, or convert it with the version that wrote it", FORMAT = crate::manifest::VERSION_TEXT)]
+    TooOld {
+        /// The trace.
+        path: PathBuf,
+        /// Its major version.
+        major: u32,
+        /// Its minor version.
+        minor: u32,
+    },
+    /// Content does not match its checksum, or does not decode.
+    #[error("{path}: damaged: {cause}; restore the file from a copy, or record again")]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        cause: String,
+    },
+    /// The system could not read it.
+    #[error("{path}: cannot read: {source}")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
+}
+
+impl ReadError {
+    pub(crate) fn damaged(path: impl Into<PathBuf>, cause: impl ToString) -> ReadError {
+        ReadError::Damaged {
+            path: path.into(),
+            cause: cause.to_string(),
+        }
+    }
+
+    pub(crate) fn io(path: impl Into<PathBuf>, source: io::Error) -> ReadError {
+        ReadError::Io {
+            path: path.into(),
+            source,
+        }
+    }
+}
+
+/// Writing failed.
+#[derive(Debug, thiserror::Error)]
+pub enum WriteError {
+    /// Something is there already.
+    #[error("{path}: exists already; choose another name with -o, or remove it")]
+    Exists {
+        /// The path asked for.
+        path: PathBuf,
+    },
+    /// The system could not write it.
+    #[error("{path}: cannot write the trace: {source}")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// The columns could not be encoded.
+    #[error("{table}: cannot encode: {cause}")]
+    Encode {
+        /// The table.
+        table: &'static str,
+        /// What is wrong.
+        cause: String,
+    },
+}
+
+impl WriteError {
+    pub(crate) fn io(path: impl Into<PathBuf>, source: io::Error) -> WriteError {
+        WriteError::Io {
+            path: path.into(),
+            source,
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! The trace: an ordinary directory of columnar files, described in `docs/FORMAT.md`.
+//!
+//! Goals: written streamed in bounded memory, readable by other tools, every loss counted, damage detected before
+//! a byte of it is believed. Non-goals: knowing kernels, ordering or policy.
+
+mod blobs;
+mod catalog;
+mod column;
+mod error;
+mod ledger;
+mod manifest;
+mod name;
+pub mod payload;
+mod reader;
+mod rows;
+mod table;
+mod writer;
+
+pub use blobs::{BlobReader, CHUNK_BYTES, Payload};
+pub use catalog::Part;
+pub use error::{ReadError, WriteError};
+pub use ledger::{Entry, Ledger, Loss};
+pub use manifest::{DataPolicy, End, FORMAT_MAJOR, FORMAT_MINOR, Host, Kind, Manifest};
+pub use name::Name;
+pub use reader::{Rows, TraceReader};
+pub use rows::{
+    Action, BlobRow, Content, Descriptor, Process, ThreadRow, TreeNode, decode_xattrs,
+    encode_xattrs,
+};
+pub use table::{Row, decode_part, encode_part};
+pub use writer::{Keep, TraceWriter, WriterOptions};

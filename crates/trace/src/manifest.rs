@@ -1,0 +1,183 @@
+//! `manifest.json`: what a trace is, and whether it was closed.
+
+use std::fs;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{ReadError, WriteError};
+
+/// Major version of the format: readers refuse any other.
+pub const FORMAT_MAJOR: u32 = 1;
+/// Minor version: a newer one only adds what older readers may ignore.
+pub const FORMAT_MINOR: u32 = 0;
+pub(crate) const VERSION_TEXT: &str = "1.0";
+
+/// How much of the content that calls moved is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DataPolicy {
+    /// Every byte.
+    Full,
+    /// Length and hash.
+    Hash,
+    /// Length only.
+    None,
+}
+
+/// Where the trace comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// A program was recorded.
+    Record,
+    /// A replay recorded itself.
+    Replay,
+}
+
+/// The machine it was made on.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Host {
+    /// `uname -r`.
+    pub kernel: String,
+    /// `uname -n`.
+    pub name: String,
+    /// `uname -m`.
+    pub machine: String,
+    /// Number of processors on line.
+    pub processors: u32,
+}
+
+/// How the recorded program ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct End {
+    /// Exit code, if it exited.
+    pub code: Option<i32>,
+    /// Signal number, if one killed it.
+    pub signal: Option<i32>,
+}
+
+/// The manifest.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// Always `reprise`.
+    pub format: String,
+    /// Major version.
+    pub major: u32,
+    /// Minor version.
+    pub minor: u32,
+    /// Program and version that wrote it.
+    pub writer: String,
+    /// A random identity, 32 hexadecimal digits.
+    pub id: String,
+    /// Where it comes from.
+    pub kind: Kind,
+    /// For a replay's trace: the identity of the trace that was replayed.
+    pub origin: Option<String>,
+    /// What was run.
+    pub command: Vec<String>,
+    /// Free facts (`order`, `target`, …).
+    #[serde(default)]
+    pub facts: std::collections::BTreeMap<String, String>,
+    /// How content was kept.
+    pub data: DataPolicy,
+    /// Directories that were snapshot with content before the start.
+    #[serde(default)]
+    pub snapshots: Vec<String>,
+    /// Start, nanoseconds since the epoch; times in the trace count from here.
+    pub started_ns: u64,
+    /// The machine.
+    pub host: Host,
+    /// Whether the trace was closed in order; if not it ends at the last flush.
+    pub complete: bool,
+    /// How the program ended.
+    pub end: Option<End>,
+}
+
+impl Manifest {
+    /// A manifest of the present format for a trace that begins now.
+    pub fn new(
+        kind: Kind,
+        data: DataPolicy,
+        command: Vec<String>,
+        id: String,
+        started_ns: u64,
+        host: Host,
+    ) -> Self {
+        Manifest {
+            format: "reprise".to_owned(),
+            major: FORMAT_MAJOR,
+            minor: FORMAT_MINOR,
+            writer: concat!("reprise ", env!("CARGO_PKG_VERSION")).to_owned(),
+            id,
+            kind,
+            origin: None,
+            command,
+            facts: Default::default(),
+            data,
+            snapshots: Vec::new(),
+            started_ns,
+            host,
+            complete: false,
+            end: None,
+        }
+    }
+
+    pub(crate) fn load(dir: &Path) -> Result<Manifest, ReadError> {
+        let path = dir.join("manifest.json");
+        let bytes = match fs::read(&path) {
+            Ok(bytes) => bytes,
+            Err(_) if !dir.exists() => return Err(ReadError::Missing { path: dir.into() }),
+            Err(e)
+                if matches!(
+                    e.kind(),
+                    std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory
+                ) =>
+            {
+                return Err(ReadError::NotATrace { path: dir.into() });
+            }
+            Err(e) => return Err(ReadError::io(path, e)),
+        };
+        let version: Version =
+            serde_json::from_slice(&bytes).map_err(|e| ReadError::damaged(&path, e))?;
+        if version.format != "reprise" {
+            return Err(ReadError::NotATrace { path: dir.into() });
+        }
+        let Version { major, minor, .. } = version;
+        if major > FORMAT_MAJOR {
+            return Err(ReadError::TooNew {
+                path: dir.into(),
+                major,
+                minor,
+            });
+        }
+        if major < FORMAT_MAJOR {
+            return Err(ReadError::TooOld {
+                path: dir.into(),
+                major,
+                minor,
+            });
+        }
+        serde_json::from_slice(&bytes).map_err(|e| ReadError::damaged(&path, e))
+    }
+
+    pub(crate) fn store(&self, dir: &Path) -> Result<(), WriteError> {
+        let text = serde_json::to_vec_pretty(self).expect("a manifest serializes");
+        replace_file(&dir.join("manifest.json"), &text)
+    }
+}
+
+#[derive(Deserialize)]
+struct Version {
+    format: String,
+    major: u32,
+    minor: u32,
+}
+
+/// Writes a file so that a reader sees the old or the new content, never a part.
+pub(crate) fn replace_file(path: &Path, bytes: &[u8]) -> Result<(), WriteError> {
+    let fresh = path.with_extension("new");
+    fs::write(&fresh, bytes)
+        .and_then(|()| fs::rename(&fresh, path))
+        .map_err(|e| WriteError::io(path, e))
+}

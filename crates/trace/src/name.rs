@@ -1,0 +1,110 @@
+//! Bytes that are usually text: paths and names.
+
+use std::fmt;
+
+/// A path or name: any bytes but NUL. In the columns it stands as UTF-8 where every byte that is not valid UTF-8 is
+/// written `\xNN`, and a backslash as `\\`, so it is lossless and readable in SQL.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct Name(pub Vec<u8>);
+
+impl Name {
+    /// The escaped text.
+    pub fn to_text(&self) -> String {
+        let mut out = String::with_capacity(self.0.len());
+        for chunk in self.0.utf8_chunks() {
+            for c in chunk.valid().chars() {
+                match c {
+                    '\\' => out.push_str("\\\\"),
+                    c => out.push(c),
+                }
+            }
+            for byte in chunk.invalid() {
+                out.push_str(&format!("\\x{byte:02x}"));
+            }
+        }
+        out
+    }
+
+    /// The bytes of an escaped text; an escape that is none stands for itself.
+    pub fn from_text(text: &str) -> Name {
+        let bytes = text.as_bytes();
+        let mut out = Vec::with_capacity(bytes.len());
+        let mut i = 0;
+        while i < bytes.len() {
+            let rest = &bytes[i..];
+            if rest.starts_with(b"\\\\") {
+                out.push(b'\\');
+                i += 2;
+            } else if let Some(byte) = escaped_byte(rest) {
+                out.push(byte);
+                i += 4;
+            } else {
+                out.push(bytes[i]);
+                i += 1;
+            }
+        }
+        Name(out)
+    }
+}
+
+fn escaped_byte(rest: &[u8]) -> Option<u8> {
+    let digits = rest.strip_prefix(b"\\x")?.get(..2)?;
+    u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
+}
+
+impl std::ops::Deref for Name {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl From<&[u8]> for Name {
+    fn from(bytes: &[u8]) -> Name {
+        Name(bytes.to_vec())
+    }
+}
+
+impl From<Vec<u8>> for Name {
+    fn from(bytes: Vec<u8>) -> Name {
+        Name(bytes)
+    }
+}
+
+impl From<&str> for Name {
+    fn from(text: &str) -> Name {
+        Name(text.as_bytes().to_vec())
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.to_text())
+    }
+}
+
+impl fmt::Debug for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.to_text())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Name;
+
+    #[test]
+    fn text_is_lossless() {
+        for bytes in [
+            &b"/a b"[..],
+            b"\\x41",
+            b"\xff\xfe/\xc3\xa9",
+            b"a\\",
+            b"\\\\x",
+            "é".as_bytes(),
+        ] {
+            let name = Name(bytes.to_vec());
+            assert_eq!(Name::from_text(&name.to_text()), name);
+        }
+    }
+}

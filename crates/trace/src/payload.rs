@@ -1,0 +1,95 @@
+//! The encoding of `actions.input` and `actions.output`: for each argument that contributes, in argument order, a
+//! length (u32, little-endian; `u32::MAX` for a null pointer, or where the command has no such structure) and the bytes.
+//!
+//! To the input contribute [`ArgKind::Text`] (bytes without NUL), [`ArgKind::Strings`] (each string ended by NUL),
+//! vectors (the `iov_len` of each element, u64), and structures read; to the output structures filled.
+
+use reprise_calls::{ArgKind, Call};
+
+/// Which of the two columns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    /// `actions.input`.
+    Input,
+    /// `actions.output`.
+    Output,
+}
+
+/// Whether an argument of this kind contributes.
+pub fn contributes(kind: ArgKind, side: Side) -> bool {
+    match (kind, side) {
+        (
+            ArgKind::Text
+            | ArgKind::Strings
+            | ArgKind::InVector(_)
+            | ArgKind::OutVector(_)
+            | ArgKind::In(_),
+            _,
+        ) => side == Side::Input,
+        (ArgKind::Out(_), _) => side == Side::Output,
+        (ArgKind::InOut(_), _) => true,
+        (
+            ArgKind::Fd(_)
+            | ArgKind::Dirfd
+            | ArgKind::Path(_)
+            | ArgKind::InData(_)
+            | ArgKind::OutData(_)
+            | ArgKind::Flags(_)
+            | ArgKind::Command(_)
+            | ArgKind::Mode
+            | ArgKind::Offset
+            | ArgKind::Length
+            | ArgKind::Integer
+            | ArgKind::Number
+            | ArgKind::Device
+            | ArgKind::Owner
+            | ArgKind::Address,
+            _,
+        ) => false,
+    }
+}
+
+/// Appends one argument's contribution.
+pub fn append(out: &mut Vec<u8>, bytes: Option<&[u8]>) {
+    match bytes {
+        Some(bytes) => {
+            out.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
+            out.extend_from_slice(bytes);
+        }
+        None => out.extend_from_slice(&u32::MAX.to_le_bytes()),
+    }
+}
+
+/// The contributions, by argument index. What is cut off or not there is `None`.
+pub fn split<'a>(call: &Call, side: Side, mut bytes: &'a [u8]) -> [Option<&'a [u8]>; 6] {
+    let mut out = [None; 6];
+    for (i, arg) in call.args.iter().enumerate().take(6) {
+        if !contributes(arg.kind, side) {
+            continue;
+        }
+        let Some((head, tail)) = bytes.split_first_chunk::<4>() else {
+            break;
+        };
+        bytes = tail;
+        let length = u32::from_le_bytes(*head);
+        if length == u32::MAX {
+            continue;
+        }
+        let Some((part, tail)) = bytes.split_at_checked(length as usize) else {
+            break;
+        };
+        out[i] = Some(part);
+        bytes = tail;
+    }
+    out
+}
+
+/// The lengths of a vector's elements.
+pub fn vector_lengths(bytes: &[u8]) -> Vec<u64> {
+    bytes
+        .as_chunks::<8>()
+        .0
+        .iter()
+        .map(|b| u64::from_le_bytes(*b))
+        .collect()
+}

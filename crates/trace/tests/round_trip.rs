@@ -1,0 +1,178 @@
+//! What is written is read back; damage is found; a trace that was not closed is readable to its last flush.
+
+use std::fs;
+
+use reprise_trace::*;
+
+fn manifest() -> Manifest {
+    Manifest::new(
+        Kind::Record,
+        DataPolicy::Full,
+        vec!["true".into()],
+        "0".repeat(32),
+        0,
+        Host::default(),
+    )
+}
+
+fn action(seq: u64, data: Vec<u32>) -> Action {
+    Action {
+        seq,
+        thread: (seq % 3) as u32,
+        call: "pread64".into(),
+        begin_ns: seq * 10,
+        duration_ns: 7,
+        args: [3, u64::MAX, 4096, seq, 0, 1 << 63],
+        result: if seq % 5 == 0 { -2 } else { 4096 },
+        path: (seq % 2 == 0).then(|| Name(vec![b'/', 0xff, b'\\', seq as u8 | 1])),
+        input: vec![1; (seq % 4) as usize],
+        data_bytes: 4096,
+        data,
+        origin: (seq % 7 == 0).then_some(seq),
+        ..Action::default()
+    }
+}
+
+fn write(dir: &std::path::Path, close: bool) -> Vec<Action> {
+    let options = WriterOptions {
+        rows: 100,
+        ..WriterOptions::default()
+    };
+    let mut writer = TraceWriter::create(dir, manifest(), options).unwrap();
+    let mut actions = Vec::new();
+    for seq in 0..1050 {
+        let content = vec![(seq % 50) as u8; (seq as usize % 9) * 400_000];
+        let data = writer.blob(&content, Keep::ByPolicy).unwrap();
+        let mut a = action(seq, data);
+        writer.action(a.clone()).unwrap();
+        a.errno = (a.result == -2).then(|| "ENOENT".into());
+        actions.push(a);
+    }
+    writer.ledger().count(Loss::Truncated, "test", 5, Some(3));
+    if close {
+        writer.close(None).unwrap();
+    } else {
+        drop(writer);
+    }
+    actions
+}
+
+#[test]
+fn rows_and_contents_come_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("t.reprise");
+    let actions = write(&path, true);
+    let trace = TraceReader::open(&path).unwrap();
+    assert!(trace.manifest().complete);
+    assert_eq!(trace.ledger().total(Loss::Truncated), 1);
+    let read: Vec<Action> = trace.actions().map(Result::unwrap).collect();
+    assert_eq!(read, actions);
+    let mut blobs = trace.blobs();
+    for (seq, a) in read.iter().enumerate() {
+        let expected = vec![(seq % 50) as u8; (seq % 9) * 400_000];
+        assert_eq!(blobs.content(&a.data).unwrap().unwrap(), expected);
+    }
+    // Each distinct chunk once: 50 fillings, of up to six lengths each.
+    assert!(
+        trace.count::<BlobRow>() <= 50 * 10,
+        "{}",
+        trace.count::<BlobRow>()
+    );
+}
+
+#[test]
+fn an_unclosed_trace_is_readable() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("t.reprise");
+    write(&path, false);
+    let trace = TraceReader::open(&path).unwrap();
+    assert!(!trace.manifest().complete);
+    assert_eq!(trace.actions().map(Result::unwrap).count(), 1000);
+}
+
+#[test]
+fn every_damage_is_found() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("t.reprise");
+    write(&path, true);
+    let read = || -> Result<(), ReadError> {
+        let trace = TraceReader::open(&path)?;
+        trace.check_all()?;
+        trace.actions().try_for_each(|a| a.map(drop))
+    };
+    read().unwrap();
+    let files = [
+        "manifest.json",
+        "catalog.jsonl",
+        "ledger.json",
+        "actions/",
+        "blobs/",
+    ];
+    for prefix in files {
+        let file = if prefix.ends_with('/') {
+            fs::read_dir(path.join(prefix))
+                .unwrap()
+                .next()
+                .unwrap()
+                .unwrap()
+                .path()
+        } else {
+            path.join(prefix)
+        };
+        let whole = fs::read(&file).unwrap();
+        fs::write(&file, &whole[..whole.len() / 2]).unwrap();
+        assert!(
+            matches!(read(), Err(ReadError::Damaged { .. })),
+            "{prefix} cut in half"
+        );
+        if prefix != "manifest.json" && prefix != "ledger.json" {
+            for at in [0, whole.len() / 3, whole.len() - 2] {
+                let mut flipped = whole.clone();
+                flipped[at] ^= 4;
+                fs::write(&file, &flipped).unwrap();
+                assert!(
+                    matches!(read(), Err(ReadError::Damaged { .. })),
+                    "{prefix} flipped at {at}"
+                );
+            }
+        }
+        fs::remove_file(&file).unwrap();
+        assert!(read().is_err(), "{prefix} removed");
+        fs::write(&file, &whole).unwrap();
+        read().unwrap();
+    }
+}
+
+#[test]
+fn versions_are_their_own_errors() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("t.reprise");
+    write(&path, true);
+    let text = fs::read_to_string(path.join("manifest.json")).unwrap();
+    fs::write(
+        path.join("manifest.json"),
+        text.replace("\"major\": 1", "\"major\": 9"),
+    )
+    .unwrap();
+    assert!(matches!(
+        TraceReader::open(&path),
+        Err(ReadError::TooNew { major: 9, .. })
+    ));
+    fs::write(
+        path.join("manifest.json"),
+        text.replace("\"major\": 1", "\"major\": 0"),
+    )
+    .unwrap();
+    assert!(matches!(
+        TraceReader::open(&path),
+        Err(ReadError::TooOld { major: 0, .. })
+    ));
+    assert!(matches!(
+        TraceReader::open(dir.path()),
+        Err(ReadError::NotATrace { .. })
+    ));
+    assert!(matches!(
+        TraceReader::open(&dir.path().join("x")),
+        Err(ReadError::Missing { .. })
+    ));
+}
