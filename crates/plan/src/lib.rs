@@ -1,2 +1,13 @@
 //! From a trace to a plan: ordering rules to edges, the initial tree, compiled commands.
+//!
+//! Goals: everything decided before the replay starts, so that the engine knows nothing of rules, paths or formats.
+//! Non-goals: how I/O is issued; foreign formats.
+
+pub mod command;
+mod file;
 pub mod tree;
+
+pub use file::{
+    Chunk, Contents, FdSource, InitialFd, PLAN_VERSION, Plan, PlanError, PlanWriter, ProcessPlan,
+    ProcessStart, Section, ThreadPlan,
+};

@@ -40,6 +40,11 @@ pub(super) fn is_placeholder(node: &Node) -> bool {
     node.kind == NodeKind::CharDevice && safe_device(node.rdev).is_some_and(|device| name == Some(device.as_bytes()))
 }
 
+/// The directories but the root, parents first. A node with `link_of` is a link whatever its kind says.
+pub(super) fn directories(nodes: &[Node]) -> impl DoubleEndedIterator<Item = &Node> {
+    nodes.iter().filter(|node| node.kind == NodeKind::Directory && node.link_of.is_none() && node.path != b"/")
+}
+
 /// Checks everything that can be known without a file system.
 pub(super) fn check<'a>(nodes: &'a [Node], buffers: &'a [u8]) -> Result<Checked<'a>, TargetError> {
     let mut by_path = HashMap::with_capacity(nodes.len());
@@ -128,7 +133,7 @@ fn content_fault(node: &Node, buffers: u64) -> Result<(), NodeFault> {
 }
 
 /// FNV-1a, 64 bits: it tells lists of different versions of a plan apart, and is no defence.
-struct Digest(u64);
+pub(super) struct Digest(pub u64);
 
 impl Default for Digest {
     fn default() -> Self {
@@ -144,7 +149,7 @@ impl Digest {
         }
     }
 
-    fn number(&mut self, number: u64) {
+    pub fn number(&mut self, number: u64) {
         self.0 = (self.0 ^ number).wrapping_mul(0x100_0000_01b3).rotate_left(29);
     }
 

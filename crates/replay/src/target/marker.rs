@@ -13,7 +13,8 @@ use crate::sys;
 
 /// Name of the marker file, for file systems without extended attributes of users.
 pub(super) const MARKER_FILE: &[u8] = b".reprise-tree";
-const ATTRIBUTE: &[u8] = b"user.reprise.tree";
+/// Name of the extended attribute that holds the marker.
+pub(super) const ATTRIBUTE: &[u8] = b"user.reprise.tree";
 /// A marker file longer than this is not ours.
 const LONGEST: u64 = 4096;
 
@@ -28,6 +29,8 @@ pub struct Marker {
     pub trace_id: String,
     /// Identity of the list of nodes.
     pub tree: u64,
+    /// Identity of the directories, by their inode numbers: moved ones are noticed by it. 0 while being built.
+    pub directories: u64,
     /// When the tree was complete, by the clock of its file system, in nanoseconds since the epoch: later changes have a
     /// later change time (ctime). `None` while it is being built or restored.
     pub built_ns: Option<i64>,

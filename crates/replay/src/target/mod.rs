@@ -65,13 +65,13 @@ pub fn open(dir: &Path, trace_id: &str) -> Result<Target, TargetError> {
         return Err(TargetError::NotADirectory { dir: dir_buf() });
     }
     let root: OwnedFd = fs::File::open(dir).map_err(|e| TargetError::io("open", dir, e))?.into();
-    sys::access(root.as_fd(), b".", libc::W_OK | libc::X_OK, libc::AT_EACCESS).map_err(|e| {
-        match e.raw_os_error() {
-            Some(libc::EACCES) => TargetError::NotWritable { dir: dir_buf() },
-            _ => TargetError::io("write to", dir, e),
-        }
-    })?;
     let about = sys::stat(root.as_fd(), b"").map_err(|e| TargetError::io("examine", dir, e))?;
+    match sys::access(root.as_fd(), b".", libc::W_OK | libc::X_OK, libc::AT_EACCESS) {
+        // The recorded mode of the root may forbid writing; its owner can change that, and `restore` does.
+        Err(e) if e.raw_os_error() == Some(libc::EACCES) && about.uid == sys::user().0 => {}
+        Err(e) if e.raw_os_error() == Some(libc::EACCES) => return Err(TargetError::NotWritable { dir: dir_buf() }),
+        outcome => outcome.map_err(|e| TargetError::io("write to", dir, e))?,
+    }
     let state = match Store::find(root.as_fd(), dir)? {
         Some(marker) if marker.trace_id == trace_id => State::Ours(marker),
         Some(marker) => return Err(TargetError::OtherTrace { dir: dir_buf(), found: marker.trace_id }),

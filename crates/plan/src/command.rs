@@ -1,0 +1,445 @@
+//! One compiled action, and its encoding as 64-bit words.
+//!
+//! Goals: everything the engine needs to issue and judge one action without knowing rules, paths or the trace.
+//! A reader of an encoded stream must survive any words: [`Command::decode`] checks every length and tag; offsets
+//! into the plan's bytes and buffers are checked by the accessors of [`crate::Plan`].
+
+/// How the engine performs a command. Closed: the engine matches exhaustively.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Op {
+    /// Issue the call and judge it.
+    Issue = 0,
+    /// Issue; on success the result is a descriptor kept in `produces[0]`.
+    IssueFd,
+    /// Issue; on success two descriptors stand in the structure of the first argument, kept in `produces`.
+    IssuePair,
+    /// Issue nothing; the traced result holds. Descriptors in `produces` become stand-ins of kind `stand_in`.
+    Simulate,
+    /// Issue nothing; counted as skipped.
+    Skip,
+    /// Issue nothing; counted as unsupported.
+    Unsupported,
+    /// `close`: argument 0. The slot's life in this descriptor table ends.
+    Close,
+    /// End every slot in `list` in this descriptor table (`close_range`, close-on-exec). No call to judge.
+    CloseMany,
+    /// `dup2`/`dup3`: argument 0 is the source; `list` is empty, or holds the slot that is open under the new number
+    /// and is replaced. The new descriptor is kept in `produces[0]`. Argument 2 may carry flags.
+    DuplicateTo,
+    /// Start the replay thread `produces[0]`; bit 0 of `produces[1]`: it shares descriptors, bit 1: it shares
+    /// directories with this thread.
+    Spawn,
+    /// The program is replaced: end the slots in `list` (close-on-exec), forget mappings in `unmap`. Never run anything.
+    Execute,
+    /// The thread ends; bit 0 of `produces[0]`: it was the last of its process, whose descriptor table and mappings end.
+    Exit,
+    /// `mmap` of a file: the mapping is kept in mapping slot `produces[0]` (`u32::MAX`: a part of the mapping that
+    /// argument 0 points into). PROT_EXEC is left out.
+    Map,
+    /// `munmap`, `mprotect`, `madvise`, `msync`, `mlock` … on `Arg::Mapped` addresses: issue and judge.
+    OnMapping,
+    /// A read at the offset of argument 0 (or at argument 3 if it is not `u64::MAX`) of `result` bytes, thrown away:
+    /// what a `sendfile` or `splice` into something simulated does to its source.
+    ReadAway,
+    /// A write of the content in argument 1 to argument 0 (at argument 3 if it is not `u64::MAX`): what a `sendfile`
+    /// or `splice` from something simulated does to its destination.
+    WriteFrom,
+    /// A call that waits for a lock: tried without waiting, again until a time limit; then diverged.
+    Lock,
+    /// Lists a directory: judged by the sum of its entries when the traced listing came to its end.
+    List,
+    /// `sync`: only the target's file system is synced.
+    SyncTarget,
+}
+
+impl Op {
+    fn from_word(word: u8) -> Option<Op> {
+        use Op::*;
+        const ALL: [Op; 19] = [
+            Issue,
+            IssueFd,
+            IssuePair,
+            Simulate,
+            Skip,
+            Unsupported,
+            Close,
+            CloseMany,
+            DuplicateTo,
+            Spawn,
+            Execute,
+            Exit,
+            Map,
+            OnMapping,
+            ReadAway,
+            WriteFrom,
+            Lock,
+            List,
+            SyncTarget,
+        ];
+        ALL.get(usize::from(word)).copied()
+    }
+}
+
+/// A stand-in for a descriptor whose I/O is not replayed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[repr(u8)]
+pub enum StandIn {
+    /// A descriptor of `/dev/null`: terminals, devices, what is unknown.
+    Null = 0,
+    /// One end of a pipe (a second stand-in of the same command is its other end).
+    Pipe,
+    /// A UNIX-domain socket.
+    Socket,
+    /// An `eventfd`: counters, timers, rings, handles.
+    Event,
+    /// An `epoll` set.
+    Epoll,
+    /// An `inotify` queue.
+    Watch,
+}
+
+impl StandIn {
+    fn from_word(word: u8) -> Option<StandIn> {
+        use StandIn::*;
+        [Null, Pipe, Socket, Event, Epoll, Watch]
+            .get(usize::from(word))
+            .copied()
+    }
+}
+
+/// An argument as the engine materializes it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Arg {
+    /// The number itself.
+    Value(u64),
+    /// The real descriptor in a slot.
+    Fd(u32),
+    /// Address of bytes in the plan's `bytes` (strings are NUL-terminated there): offset and length.
+    Bytes(u64, u64),
+    /// Address of content in the plan's `buffers`: offset and length.
+    Content(u64, u64),
+    /// Address of scratch memory of at least this many bytes, that the call fills.
+    Out(u64),
+    /// Address of scratch memory that begins as a copy of the plan's `bytes` at this offset, of this length.
+    InOut(u64, u64),
+    /// Address of an array of `iovec` over content: offset in `bytes` of the lengths (count u64, then that many u64),
+    /// and offset of the content in `buffers`.
+    ContentVector(u64, u64),
+    /// Address of an array of `iovec` over scratch memory: offset in `bytes` of the lengths as above.
+    OutVector(u64),
+    /// An address inside a mapping: mapping slot and distance from its begin in bytes.
+    Mapped(u32, u64),
+}
+
+/// What is judged beside success or the same error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Expect {
+    /// Nothing at all.
+    Nothing,
+    /// Success, or the same error.
+    Outcome,
+    /// The same result.
+    Value,
+    /// The same result, and filled scratch memory equal to the plan's `buffers`: offset, length.
+    Content(u64, u64),
+    /// The same result, and filled memory whose BLAKE3, per piece of 1 MiB, is at this offset of `bytes`: offset, length of the hashed content.
+    Digest(u64, u64),
+    /// `struct stat` (length 144) or `statx` (256) at this offset of `bytes`.
+    Metadata(u64, u64),
+    /// Listing number (one for each open file description), and offset in `bytes` of [`Listing`] words.
+    Listing(u64, u64),
+    /// A set of NUL-terminated names in any order: offset and length in `bytes`.
+    Names(u64, u64),
+    /// A `struct flock` found by F_GETLK (32 bytes at this offset of `bytes`): all but the holder.
+    Flock(u64),
+}
+
+/// Why a difference of this command cannot be avoided by any replay.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Tolerance {
+    /// It can be avoided.
+    None = 0,
+    /// The file lives on a pseudo file system (`/proc`, `/sys` …).
+    Pseudo,
+    /// The bytes are random by nature.
+    Random,
+    /// The value is the machine's or the file system's own (free space, process numbers).
+    Machine,
+    /// The file was filled through a shared mapping, whose writes are not in the trace.
+    Mapping,
+    /// The content was not recorded.
+    Unrecorded,
+}
+
+impl Tolerance {
+    fn from_word(word: u8) -> Option<Tolerance> {
+        use Tolerance::*;
+        [None, Pseudo, Random, Machine, Mapping, Unrecorded]
+            .get(usize::from(word))
+            .copied()
+    }
+
+    /// In words.
+    pub const fn text(self) -> &'static str {
+        match self {
+            Tolerance::None => "",
+            Tolerance::Pseudo => "pseudo file system",
+            Tolerance::Random => "random source",
+            Tolerance::Machine => "machine's own value",
+            Tolerance::Mapping => "written through a mapping",
+            Tolerance::Unrecorded => "content not recorded",
+        }
+    }
+}
+
+/// What a listing should amount to, at [`Expect::Listing`]: five words in `bytes`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Listing {
+    /// 1 if this is the first call since the directory was opened or rewound: sums begin anew.
+    pub begins: u64,
+    /// 1 if the traced call returned 0, the end: the engine reads on to the end itself and compares the sums.
+    pub ends: u64,
+    /// Number of entries from the begin to this end.
+    pub entries: u64,
+    /// Sum of [`entry_hash`] over the names, low word.
+    pub sum_low: u64,
+    /// High word.
+    pub sum_high: u64,
+}
+
+impl Listing {
+    /// Size when encoded, in bytes.
+    pub const BYTES: u64 = 40;
+
+    /// Encodes.
+    pub fn to_bytes(self) -> [u8; 40] {
+        let mut out = [0; 40];
+        for (i, word) in [
+            self.begins,
+            self.ends,
+            self.entries,
+            self.sum_low,
+            self.sum_high,
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            out[i * 8..i * 8 + 8].copy_from_slice(&word.to_le_bytes());
+        }
+        out
+    }
+
+    /// Decodes.
+    pub fn from_bytes(bytes: &[u8; 40]) -> Listing {
+        let word = |i: usize| u64::from_le_bytes(std::array::from_fn(|k| bytes[i * 8 + k]));
+        Listing {
+            begins: word(0),
+            ends: word(1),
+            entries: word(2),
+            sum_low: word(3),
+            sum_high: word(4),
+        }
+    }
+}
+
+/// Hash of a directory entry's name; listings are compared by wrapping sums of these, which do not depend on order.
+pub fn entry_hash(name: &[u8]) -> u128 {
+    let hash = blake3::hash(name);
+    u128::from_le_bytes(std::array::from_fn(|i| hash.as_bytes()[i]))
+}
+
+/// A dependency: the thread has completed its n-th action.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Wait {
+    /// The thread.
+    pub thread: u32,
+    /// How many of its actions must have been completed.
+    pub count: u64,
+}
+
+impl Wait {
+    /// Encodes: thread in the upper 24 bits.
+    pub fn to_word(self) -> u64 {
+        (u64::from(self.thread) << 40) | (self.count & 0xff_ffff_ffff)
+    }
+
+    /// Decodes.
+    pub fn from_word(word: u64) -> Wait {
+        Wait {
+            thread: (word >> 40) as u32,
+            count: word & 0xff_ffff_ffff,
+        }
+    }
+}
+
+/// One compiled action.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Command {
+    /// The action: `actions.seq` of the trace.
+    pub origin: u64,
+    /// x86-64 number of the call (`reprise_calls::by_number`).
+    pub number: u32,
+    /// How it is performed.
+    pub op: Op,
+    /// Kind of the stand-ins that a simulated command makes.
+    pub stand_in: StandIn,
+    /// What differs unavoidably.
+    pub tolerance: Tolerance,
+    /// The traced result.
+    pub result: i64,
+    /// Slots that the command fills, `u32::MAX` for none (see [`Op`]).
+    pub produces: [u32; 2],
+    /// Arguments.
+    pub args: Vec<Arg>,
+    /// What is judged.
+    pub expect: Expect,
+    /// Further slots (see [`Op`]).
+    pub list: Vec<u32>,
+    /// What must have been completed before.
+    pub waits: Vec<Wait>,
+}
+
+impl Arg {
+    fn encode(self, words: &mut Vec<u64>) -> u8 {
+        let (tag, first, second) = match self {
+            Arg::Value(v) => (0, v, None),
+            Arg::Fd(slot) => (1, slot.into(), None),
+            Arg::Bytes(o, l) => (2, o, Some(l)),
+            Arg::Content(o, l) => (3, o, Some(l)),
+            Arg::Out(l) => (4, l, None),
+            Arg::InOut(o, l) => (5, o, Some(l)),
+            Arg::ContentVector(o, d) => (6, o, Some(d)),
+            Arg::OutVector(o) => (7, o, None),
+            Arg::Mapped(slot, delta) => (8, slot.into(), Some(delta)),
+        };
+        words.push(first);
+        words.extend(second);
+        tag
+    }
+
+    fn decode(tag: u8, words: &mut std::slice::Iter<'_, u64>) -> Option<Arg> {
+        let mut next = || words.next().copied();
+        let slot = |word: u64| u32::try_from(word).ok();
+        Some(match tag {
+            0 => Arg::Value(next()?),
+            1 => Arg::Fd(slot(next()?)?),
+            2 => Arg::Bytes(next()?, next()?),
+            3 => Arg::Content(next()?, next()?),
+            4 => Arg::Out(next()?),
+            5 => Arg::InOut(next()?, next()?),
+            6 => Arg::ContentVector(next()?, next()?),
+            7 => Arg::OutVector(next()?),
+            8 => Arg::Mapped(slot(next()?)?, next()?),
+            _ => return None,
+        })
+    }
+}
+
+impl Expect {
+    fn parts(self) -> (u8, u64, u64) {
+        match self {
+            Expect::Nothing => (0, 0, 0),
+            Expect::Outcome => (1, 0, 0),
+            Expect::Value => (2, 0, 0),
+            Expect::Content(a, b) => (3, a, b),
+            Expect::Digest(a, b) => (4, a, b),
+            Expect::Metadata(a, b) => (5, a, b),
+            Expect::Listing(a, b) => (6, a, b),
+            Expect::Names(a, b) => (7, a, b),
+            Expect::Flock(a) => (8, a, 0),
+        }
+    }
+
+    fn from_parts(tag: u8, a: u64, b: u64) -> Option<Expect> {
+        Some(match tag {
+            0 => Expect::Nothing,
+            1 => Expect::Outcome,
+            2 => Expect::Value,
+            3 => Expect::Content(a, b),
+            4 => Expect::Digest(a, b),
+            5 => Expect::Metadata(a, b),
+            6 => Expect::Listing(a, b),
+            7 => Expect::Names(a, b),
+            8 => Expect::Flock(a),
+            _ => return None,
+        })
+    }
+}
+
+impl Command {
+    /// Appends the command to a stream of words. Layout: see `docs/FORMAT.md`, "Plan".
+    pub fn encode(&self, stream: &mut Vec<u64>) {
+        let start = stream.len();
+        let (expect, a, b) = self.expect.parts();
+        stream.extend([0, self.origin, self.result as u64, 0, a, b]);
+        stream.push(u64::from(self.produces[0]) | u64::from(self.produces[1]) << 32);
+        let mut tags = [0u8; 8];
+        for (tag, arg) in tags.iter_mut().zip(&self.args) {
+            *tag = arg.encode(stream);
+        }
+        tags[6] = expect;
+        tags[7] = self.args.len() as u8;
+        stream.push((self.list.len() as u64) << 32 | self.waits.len() as u64);
+        stream.extend(self.list.iter().map(|s| u64::from(*s)));
+        stream.extend(self.waits.iter().map(|w| w.to_word()));
+        stream[start + 3] = u64::from_le_bytes(tags);
+        let head = [self.op as u8, self.stand_in as u8, self.tolerance as u8, 0];
+        let length = (stream.len() - start) as u64;
+        stream[start] = u64::from(u32::from_le_bytes(head))
+            | (u64::from(self.number) & 0xffff) << 32
+            | length << 48;
+        // A command of 65,535 words or more names thousands of slots or threads; its length is then in the list word's stead.
+        if length >= 0xffff {
+            stream[start] |= 0xffff << 48;
+        }
+    }
+
+    /// Decodes the command at the begin of `words`; also returns its length in words. `None` if it is malformed.
+    pub fn decode(words: &[u64]) -> Option<(Command, usize)> {
+        let mut at = words.iter();
+        let mut next = || at.next().copied();
+        let (head, origin, result, tags) = (next()?, next()?, next()?, next()?);
+        let (a, b, produces) = (next()?, next()?, next()?);
+        let tags = tags.to_le_bytes();
+        let argc = usize::from(tags[7]);
+        if argc > 6 {
+            return None;
+        }
+        let mut args = Vec::with_capacity(argc);
+        for tag in &tags[..argc] {
+            args.push(Arg::decode(*tag, &mut at)?);
+        }
+        let lengths = at.next().copied()?;
+        let (lists, waits) = ((lengths >> 32) as usize, (lengths & 0xffff_ffff) as usize);
+        let rest = at.as_slice();
+        let list = rest
+            .get(..lists)?
+            .iter()
+            .map(|w| u32::try_from(*w).ok())
+            .collect::<Option<Vec<u32>>>()?;
+        let waits = rest[lists..]
+            .get(..waits)?
+            .iter()
+            .map(|w| Wait::from_word(*w))
+            .collect::<Vec<_>>();
+        let used = words.len() - rest.len() + lists + waits.len();
+        let bytes = (head as u32).to_le_bytes();
+        let command = Command {
+            origin,
+            number: (head >> 32) as u32 & 0xffff,
+            op: Op::from_word(bytes[0])?,
+            stand_in: StandIn::from_word(bytes[1])?,
+            tolerance: Tolerance::from_word(bytes[2])?,
+            result: result as i64,
+            produces: [produces as u32, (produces >> 32) as u32],
+            args,
+            expect: Expect::from_parts(tags[6], a, b)?,
+            list,
+            waits,
+        };
+        let length = (head >> 48) as usize;
+        (length == used || length == 0xffff).then_some((command, used))
+    }
+}

@@ -1,0 +1,414 @@
+//! The plan on disk: one file, written once by the compiler, mapped by the engine.
+//!
+//! Layout (`docs/FORMAT.md`, "Plan"): a head of 64 bytes, the sections `commands`, `bytes` and `buffers`, each at a
+//! multiple of 4096, and last the description ([`Contents`], postcard). The head holds the description's place and the
+//! BLAKE3 of it and of the commands; contents are checked against the trace when the plan is compiled.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::command::StandIn;
+use crate::tree::Node;
+
+const MAGIC: [u8; 8] = *b"RPRSPLAN";
+/// Version of the plan's layout; a plan of another version is compiled anew from its trace.
+pub const PLAN_VERSION: u32 = 1;
+const ALIGNMENT: u64 = 4096;
+
+/// A section of the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Section {
+    /// Offset in the file, in bytes, a multiple of 4096.
+    pub offset: u64,
+    /// Length in bytes.
+    pub length: u64,
+}
+
+/// Commands of a thread that follow each other in the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Chunk {
+    /// First word, counted from the begin of the section.
+    pub first: u64,
+    /// Number of words.
+    pub words: u64,
+}
+
+/// A thread of the replay.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ThreadPlan {
+    /// Its process.
+    pub process: u32,
+    /// Number of commands.
+    pub commands: u64,
+    /// Where they are.
+    pub chunks: Vec<Chunk>,
+    /// Whether a command starts it; otherwise it starts with the replay, with its process's [`ProcessPlan::start`].
+    pub spawned: bool,
+}
+
+/// A descriptor at the start.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InitialFd {
+    /// Slot it is kept in.
+    pub slot: u32,
+    /// What it is.
+    pub source: FdSource,
+}
+
+/// What a descriptor at the start is made from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum FdSource {
+    /// A file of the initial tree, opened with these flags (never created or truncated) and positioned.
+    File {
+        /// Path inside the replayed world.
+        path: Vec<u8>,
+        /// `open` flags.
+        flags: u64,
+        /// Offset in bytes.
+        offset: u64,
+    },
+    /// A duplicate of an earlier descriptor: they share one open file description.
+    Duplicate {
+        /// Its slot.
+        slot: u32,
+    },
+    /// A stand-in.
+    StandIn(StandIn),
+}
+
+/// How a process begins that no command starts.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ProcessStart {
+    /// Working directory inside the replayed world.
+    pub cwd: Vec<u8>,
+    /// Root directory inside the replayed world.
+    pub root: Vec<u8>,
+    /// File mode creation mask.
+    pub umask: u32,
+    /// Real, effective, saved and file-system user.
+    pub uids: [u32; 4],
+    /// Real, effective, saved and file-system group.
+    pub gids: [u32; 4],
+    /// Further groups.
+    pub groups: Vec<u32>,
+    /// Descriptors.
+    pub descriptors: Vec<InitialFd>,
+}
+
+/// A process of the replay.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ProcessPlan {
+    /// Set for a process that no command starts.
+    pub start: Option<ProcessStart>,
+}
+
+/// The description of a plan.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Contents {
+    /// Identity of the trace.
+    pub trace: String,
+    /// The ordering, as it was selected.
+    pub order: String,
+    /// Number of commands of all threads.
+    pub commands: u64,
+    /// Number of descriptor slots.
+    pub slots: u32,
+    /// Number of mapping slots.
+    pub mappings: u32,
+    /// Threads, by number.
+    pub threads: Vec<ThreadPlan>,
+    /// Processes, by number.
+    pub processes: Vec<ProcessPlan>,
+    /// The initial tree.
+    pub tree: Vec<Node>,
+    /// The section of commands.
+    pub command_section: Section,
+    /// The section of strings and structures.
+    pub byte_section: Section,
+    /// The section of contents.
+    pub buffer_section: Section,
+}
+
+/// A plan cannot be written or read.
+#[derive(Debug, thiserror::Error)]
+pub enum PlanError {
+    /// The system's error.
+    #[error("{path}: {doing}: {source}")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What was tried.
+        doing: &'static str,
+        /// The error.
+        source: io::Error,
+    },
+    /// Not a plan, damaged, or of another version.
+    #[error("{path}: {cause}; compile it again from its trace")]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        cause: String,
+    },
+}
+
+impl PlanError {
+    fn io(path: &Path, doing: &'static str) -> impl FnOnce(io::Error) -> PlanError {
+        let path = path.to_owned();
+        move |source| PlanError::Io {
+            path,
+            doing,
+            source,
+        }
+    }
+}
+
+/// Writes a plan: commands and contents are streamed to the file and to two unlinked files beside it.
+pub struct PlanWriter {
+    path: PathBuf,
+    commands: Stream,
+    bytes: Stream,
+    buffers: Stream,
+}
+
+struct Stream {
+    file: BufWriter<File>,
+    length: u64,
+}
+
+impl Stream {
+    fn new(directory: &Path) -> Result<Stream, PlanError> {
+        let file = tempfile::tempfile_in(directory)
+            .map_err(PlanError::io(directory, "cannot make a file"))?;
+        Ok(Stream {
+            file: BufWriter::with_capacity(1 << 20, file),
+            length: 0,
+        })
+    }
+
+    fn add(&mut self, path: &Path, bytes: &[u8]) -> Result<u64, PlanError> {
+        let at = self.length;
+        self.file
+            .write_all(bytes)
+            .map_err(PlanError::io(path, "cannot write the plan"))?;
+        self.length += bytes.len() as u64;
+        Ok(at)
+    }
+
+    fn align(&mut self, path: &Path, alignment: u64) -> Result<(), PlanError> {
+        let gap = self.length.next_multiple_of(alignment) - self.length;
+        self.add(path, &vec![0; gap as usize]).map(drop)
+    }
+}
+
+impl PlanWriter {
+    /// Begins a plan; its directory must have room for the contents of the trace.
+    pub fn create(path: &Path) -> Result<PlanWriter, PlanError> {
+        let directory = path
+            .parent()
+            .filter(|p| !p.as_os_str().is_empty())
+            .unwrap_or(Path::new("."));
+        let stream = || Stream::new(directory);
+        Ok(PlanWriter {
+            path: path.to_owned(),
+            commands: stream()?,
+            bytes: stream()?,
+            buffers: stream()?,
+        })
+    }
+
+    /// Appends commands of one thread.
+    pub fn commands(&mut self, words: &[u64]) -> Result<Chunk, PlanError> {
+        let first = self.commands.length / 8;
+        let bytes: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
+        self.commands.add(&self.path, &bytes)?;
+        Ok(Chunk {
+            first,
+            words: words.len() as u64,
+        })
+    }
+
+    /// Appends bytes and a NUL; returns their offset, a multiple of 8.
+    pub fn bytes(&mut self, bytes: &[u8]) -> Result<u64, PlanError> {
+        let at = self.bytes.add(&self.path, bytes)?;
+        self.bytes.add(&self.path, &[0])?;
+        self.bytes.align(&self.path, 8)?;
+        Ok(at)
+    }
+
+    /// Appends content; returns its offset: aligned to 4096 if its length is a multiple of 512 (direct I/O), else to 64.
+    pub fn content(&mut self, bytes: &[u8]) -> Result<u64, PlanError> {
+        let direct = !bytes.is_empty() && bytes.len().is_multiple_of(512);
+        self.buffers
+            .align(&self.path, if direct { 4096 } else { 64 })?;
+        self.buffers.add(&self.path, bytes)
+    }
+
+    /// Puts the sections and the description into the file.
+    pub fn finish(mut self, mut contents: Contents) -> Result<PathBuf, PlanError> {
+        let path = self.path.clone();
+        let mut file =
+            File::create(&path).map_err(PlanError::io(&path, "cannot create the plan"))?;
+        let mut hash = blake3::Hasher::new();
+        let mut offset = ALIGNMENT;
+        for (stream, section) in [
+            (&mut self.commands, &mut contents.command_section),
+            (&mut self.bytes, &mut contents.byte_section),
+            (&mut self.buffers, &mut contents.buffer_section),
+        ] {
+            *section = Section {
+                offset,
+                length: stream.length,
+            };
+            let mut copy = || -> io::Result<()> {
+                stream.file.flush()?;
+                let from = stream.file.get_mut();
+                from.seek(SeekFrom::Start(0))?;
+                file.seek(SeekFrom::Start(offset))?;
+                io::copy(from, &mut file).map(drop)
+            };
+            copy().map_err(PlanError::io(&path, "cannot write the plan"))?;
+            offset = (offset + stream.length).next_multiple_of(ALIGNMENT);
+        }
+        let commands = &mut self.commands.file.get_mut();
+        commands
+            .seek(SeekFrom::Start(0))
+            .and_then(|_| hash.update_reader(&mut **commands).map(drop))
+            .map_err(PlanError::io(&path, "cannot read back"))?;
+        let description = postcard::to_stdvec(&contents).map_err(|e| PlanError::Damaged {
+            path: path.clone(),
+            cause: format!("cannot describe: {e}"),
+        })?;
+        hash.update(&description);
+        let mut head = Vec::with_capacity(64);
+        head.extend_from_slice(&MAGIC);
+        head.extend_from_slice(&PLAN_VERSION.to_le_bytes());
+        head.extend_from_slice(&[0; 4]);
+        head.extend_from_slice(&offset.to_le_bytes());
+        head.extend_from_slice(&(description.len() as u64).to_le_bytes());
+        head.extend_from_slice(hash.finalize().as_bytes());
+        file.seek(SeekFrom::Start(offset))
+            .and_then(|_| file.write_all(&description))
+            .and_then(|()| file.seek(SeekFrom::Start(0)))
+            .and_then(|_| file.write_all(&head))
+            .map_err(PlanError::io(&path, "cannot write the plan"))?;
+        Ok(path)
+    }
+}
+
+/// A plan that was opened: the description is read and checked, the sections lie within the file.
+#[derive(Debug)]
+pub struct Plan {
+    /// The description.
+    pub contents: Contents,
+    /// The file, to be mapped.
+    pub file: File,
+    /// Its path.
+    pub path: PathBuf,
+}
+
+impl Plan {
+    /// Opens a plan and checks its head, description and commands.
+    pub fn open(path: &Path) -> Result<Plan, PlanError> {
+        let damaged = |cause: &str| PlanError::Damaged {
+            path: path.to_owned(),
+            cause: cause.to_owned(),
+        };
+        let mut file = File::open(path).map_err(PlanError::io(path, "cannot open the plan"))?;
+        let size = file
+            .metadata()
+            .map_err(PlanError::io(path, "cannot open the plan"))?
+            .len();
+        let mut head = [0; 64];
+        file.read_exact(&mut head)
+            .map_err(|_| damaged("not a plan (too short)"))?;
+        if head[..8] != MAGIC {
+            return Err(damaged("not a plan"));
+        }
+        let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| head[at + i]));
+        let version = word(8) as u32;
+        if version != PLAN_VERSION {
+            return Err(damaged(&format!(
+                "a plan of version {version}, this program reads {PLAN_VERSION}"
+            )));
+        }
+        let (offset, length) = (word(16), word(24));
+        if offset.checked_add(length) != Some(size) {
+            return Err(damaged("truncated"));
+        }
+        let mut description = vec![0; length as usize];
+        file.seek(SeekFrom::Start(offset))
+            .and_then(|_| file.read_exact(&mut description))
+            .map_err(PlanError::io(path, "cannot read the plan"))?;
+        let contents: Contents =
+            postcard::from_bytes(&description).map_err(|e| damaged(&e.to_string()))?;
+        for section in [
+            contents.command_section,
+            contents.byte_section,
+            contents.buffer_section,
+        ] {
+            let end = section.offset.checked_add(section.length);
+            if end.is_none_or(|end| end > offset) || !section.offset.is_multiple_of(ALIGNMENT) {
+                return Err(damaged("a section lies outside the file"));
+            }
+        }
+        let mut hash = blake3::Hasher::new();
+        let commands = contents.command_section;
+        file.seek(SeekFrom::Start(commands.offset))
+            .and_then(|_| {
+                hash.update_reader((&mut file).take(commands.length))
+                    .map(drop)
+            })
+            .map_err(PlanError::io(path, "cannot read the plan"))?;
+        hash.update(&description);
+        if hash.finalize().as_bytes()[..] != head[32..] {
+            return Err(damaged("its checksum does not match"));
+        }
+        let plan = Plan {
+            contents,
+            file,
+            path: path.to_owned(),
+        };
+        plan.check_references().map_err(|cause| damaged(&cause))?;
+        Ok(plan)
+    }
+
+    /// Every number in the description that names a thread, process, slot or chunk must exist.
+    fn check_references(&self) -> Result<(), String> {
+        let c = &self.contents;
+        let words = c.command_section.length / 8;
+        if c.threads.len() >= 1 << 24 {
+            return Err("too many threads".into());
+        }
+        for (i, thread) in c.threads.iter().enumerate() {
+            if thread.process as usize >= c.processes.len() {
+                return Err(format!("thread {i} belongs to no process"));
+            }
+            for chunk in &thread.chunks {
+                if chunk
+                    .first
+                    .checked_add(chunk.words)
+                    .is_none_or(|end| end > words)
+                {
+                    return Err(format!("commands of thread {i} lie outside the section"));
+                }
+            }
+        }
+        for start in c.processes.iter().filter_map(|p| p.start.as_ref()) {
+            for fd in &start.descriptors {
+                let source = if let FdSource::Duplicate { slot } = fd.source {
+                    slot
+                } else {
+                    0
+                };
+                if fd.slot.max(source) >= c.slots {
+                    return Err("a descriptor at the start names no slot".into());
+                }
+            }
+        }
+        Ok(())
+    }
+}
