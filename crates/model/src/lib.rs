@@ -1,1 +1,28 @@
-//! placeholder
+//! The state that calls act on, followed through a trace: names, files, descriptors, processes, mappings.
+//!
+//! Goals: say which resources each action touches and how (ROOT, section 3), what the initial tree must have been, and
+//! what the final tree should be. Paths are resolved as the kernel does it, over directory entries: an entry is the
+//! resource that ROOT calls a path, so renaming a directory touches one entry and still orders everything below it.
+//! Non-goals: clocks, real I/O, ordering rules.
+
+mod content;
+mod descriptors;
+mod initial;
+mod interpretation;
+mod listing;
+mod mapping;
+mod node;
+mod processes;
+mod resolve;
+mod step;
+mod touch;
+mod world;
+
+pub use content::{Piece, Source};
+pub use descriptors::{Binding, Description, Generation, StreamKind};
+pub use initial::InitialName;
+pub use interpretation::{Interpretation, MappedRange, NewDescriptor};
+pub use listing::entry_names;
+pub use node::{Attributes, FileKind, NodeId, Nature};
+pub use touch::{Resource, Touch};
+pub use world::{FinalName, World};

@@ -5,6 +5,7 @@
 //! everywhere; all names are relative to the given directory unless said otherwise.
 #![allow(unsafe_code)]
 
+mod attributes;
 mod process;
 
 use std::ffi::CString;
@@ -13,6 +14,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 use libc::{c_int, c_long};
 
+pub use attributes::*;
 pub use process::*;
 
 /// What `statx` says of one file. Times in nanoseconds since the epoch, saturating; sizes in bytes.
@@ -53,7 +55,11 @@ unsafe fn call(number: c_long, args: [usize; 6]) -> io::Result<usize> {
     let [a, b, c, d, e, f] = args;
     // SAFETY: passed on to the caller.
     let result = unsafe { libc::syscall(number, a, b, c, d, e, f) };
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result as usize) }
+    if result < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(result as usize)
+    }
 }
 
 /// # Safety
@@ -68,12 +74,25 @@ fn raw(fd: BorrowedFd<'_>) -> usize {
 }
 
 /// `openat2` with `O_CLOEXEC`. `resolve` are `RESOLVE_*` bits.
-pub fn openat2(dir: BorrowedFd<'_>, path: &[u8], flags: c_int, mode: u32, resolve: u64) -> io::Result<OwnedFd> {
+pub fn openat2(
+    dir: BorrowedFd<'_>,
+    path: &[u8],
+    flags: c_int,
+    mode: u32,
+    resolve: u64,
+) -> io::Result<OwnedFd> {
     let path = text(path)?;
     let how = [(flags | libc::O_CLOEXEC) as u64, u64::from(mode), resolve];
     // SAFETY: `how` has the layout of `struct open_how` (three u64), both pointers outlive the call.
     unsafe {
-        let args = [raw(dir), path.as_ptr() as usize, how.as_ptr() as usize, size_of_val(&how), 0, 0];
+        let args = [
+            raw(dir),
+            path.as_ptr() as usize,
+            how.as_ptr() as usize,
+            size_of_val(&how),
+            0,
+            0,
+        ];
         call_fd(libc::SYS_openat2, args)
     }
 }
@@ -113,16 +132,35 @@ pub fn symlink(target: &[u8], dir: BorrowedFd<'_>, name: &[u8]) -> io::Result<()
     let (target, name) = (text(target)?, text(name)?);
     // SAFETY: both are C strings that outlive the call.
     unsafe {
-        let args = [target.as_ptr() as usize, raw(dir), name.as_ptr() as usize, 0, 0, 0];
+        let args = [
+            target.as_ptr() as usize,
+            raw(dir),
+            name.as_ptr() as usize,
+            0,
+            0,
+            0,
+        ];
         call(libc::SYS_symlinkat, args).map(drop)
     }
 }
 
-fn two_names(number: c_long, from: (BorrowedFd<'_>, &[u8]), to: (BorrowedFd<'_>, &[u8]), flags: c_int) -> io::Result<()> {
+fn two_names(
+    number: c_long,
+    from: (BorrowedFd<'_>, &[u8]),
+    to: (BorrowedFd<'_>, &[u8]),
+    flags: c_int,
+) -> io::Result<()> {
     let (old, new) = (text(from.1)?, text(to.1)?);
     // SAFETY: both are C strings that outlive the call.
     unsafe {
-        let args = [raw(from.0), old.as_ptr() as usize, raw(to.0), new.as_ptr() as usize, flags as usize, 0];
+        let args = [
+            raw(from.0),
+            old.as_ptr() as usize,
+            raw(to.0),
+            new.as_ptr() as usize,
+            flags as usize,
+            0,
+        ];
         call(number, args).map(drop)
     }
 }
@@ -134,7 +172,12 @@ pub fn link(from: (BorrowedFd<'_>, &[u8]), to: (BorrowedFd<'_>, &[u8])) -> io::R
 
 /// `renameat2` that replaces nothing (`RENAME_NOREPLACE`).
 pub fn rename(from: (BorrowedFd<'_>, &[u8]), to: (BorrowedFd<'_>, &[u8])) -> io::Result<()> {
-    two_names(libc::SYS_renameat2, from, to, libc::RENAME_NOREPLACE as c_int)
+    two_names(
+        libc::SYS_renameat2,
+        from,
+        to,
+        libc::RENAME_NOREPLACE as c_int,
+    )
 }
 
 /// `statx` without following a symbolic link or an automount; the empty name means `dir` itself.
@@ -145,11 +188,22 @@ pub fn stat(dir: BorrowedFd<'_>, name: &[u8]) -> io::Result<Stat> {
         let mut s: libc::statx = std::mem::zeroed();
         let flags = libc::AT_SYMLINK_NOFOLLOW | libc::AT_NO_AUTOMOUNT | libc::AT_EMPTY_PATH;
         let mask = libc::STATX_BASIC_STATS | libc::STATX_MNT_ID;
-        let args = [raw(dir), name.as_ptr() as usize, flags as usize, mask as usize, &raw mut s as usize, 0];
+        let args = [
+            raw(dir),
+            name.as_ptr() as usize,
+            flags as usize,
+            mask as usize,
+            &raw mut s as usize,
+            0,
+        ];
         call(libc::SYS_statx, args)?;
         s
     };
-    let ns = |t: libc::statx_timestamp| t.tv_sec.saturating_mul(1_000_000_000).saturating_add(i64::from(t.tv_nsec));
+    let ns = |t: libc::statx_timestamp| {
+        t.tv_sec
+            .saturating_mul(1_000_000_000)
+            .saturating_add(i64::from(t.tv_nsec))
+    };
     Ok(Stat {
         mode: u32::from(s.stx_mode),
         uid: s.stx_uid,
@@ -171,52 +225,24 @@ pub fn set_times(dir: BorrowedFd<'_>, name: &[u8], atime_ns: i64, mtime_ns: i64)
     let name = text(name)?;
     let split = |ns: i64| [ns.div_euclid(1_000_000_000), ns.rem_euclid(1_000_000_000)];
     let times = [split(atime_ns), split(mtime_ns)];
-    let flags = libc::AT_SYMLINK_NOFOLLOW | if name.is_empty() { libc::AT_EMPTY_PATH } else { 0 };
+    let flags = libc::AT_SYMLINK_NOFOLLOW
+        | if name.is_empty() {
+            libc::AT_EMPTY_PATH
+        } else {
+            0
+        };
     // SAFETY: `times` has the layout of two 64-bit `timespec`, the name is a C string; both outlive the call.
     unsafe {
-        let args = [raw(dir), name.as_ptr() as usize, times.as_ptr() as usize, flags as usize, 0, 0];
+        let args = [
+            raw(dir),
+            name.as_ptr() as usize,
+            times.as_ptr() as usize,
+            flags as usize,
+            0,
+            0,
+        ];
         call(libc::SYS_utimensat, args).map(drop)
     }
-}
-
-/// A name for the very file `fd` refers to, also with `O_PATH`: `/proc/self/fd/N`. Needs `/proc`.
-pub fn name_of(fd: BorrowedFd<'_>) -> String {
-    format!("/proc/self/fd/{}", fd.as_raw_fd())
-}
-
-/// `setxattr` on the file of `fd` (any kind of descriptor), creating or replacing.
-pub fn set_xattr(fd: BorrowedFd<'_>, name: &[u8], value: &[u8]) -> io::Result<()> {
-    let (path, name) = (text(name_of(fd).as_bytes())?, text(name)?);
-    // SAFETY: C strings and a slice with its length, all outlive the call.
-    unsafe {
-        let (path, name) = (path.as_ptr() as usize, name.as_ptr() as usize);
-        call(libc::SYS_setxattr, [path, name, value.as_ptr() as usize, value.len(), 0, 0]).map(drop)
-    }
-}
-
-/// `removexattr` on the file of `fd` (any kind of descriptor).
-pub fn remove_xattr(fd: BorrowedFd<'_>, name: &[u8]) -> io::Result<()> {
-    let (path, name) = (text(name_of(fd).as_bytes())?, text(name)?);
-    // SAFETY: C strings that outlive the call.
-    unsafe { call(libc::SYS_removexattr, [path.as_ptr() as usize, name.as_ptr() as usize, 0, 0, 0, 0]).map(drop) }
-}
-
-/// `getxattr` (with a name) or `listxattr` (without: names each ended by a NUL) of the file of `fd`. At most 64 KiB,
-/// which is the kernel's own limit.
-pub fn xattr(fd: BorrowedFd<'_>, name: Option<&[u8]>) -> io::Result<Vec<u8>> {
-    let path = text(name_of(fd).as_bytes())?;
-    let name = name.map(text).transpose()?;
-    let mut value = vec![0u8; 65536];
-    let room = (value.as_mut_ptr() as usize, value.len());
-    // SAFETY: C strings and a writable buffer with its length, all outlive the call.
-    let length = unsafe {
-        match &name {
-            Some(name) => call(libc::SYS_getxattr, [path.as_ptr() as usize, name.as_ptr() as usize, room.0, room.1, 0, 0]),
-            None => call(libc::SYS_listxattr, [path.as_ptr() as usize, room.0, room.1, 0, 0, 0]),
-        }?
-    };
-    value.truncate(length);
-    Ok(value)
 }
 
 macro_rules! by_number {
@@ -249,4 +275,3 @@ by_number! {
     /// `landlock_restrict_self`.
     landlock_restrict, SYS_landlock_restrict_self, (ruleset: BorrowedFd<'_>) => [raw(ruleset)];
 }
-

@@ -76,14 +76,25 @@ pub enum ConfineError {
 }
 
 impl ConfineError {
-    pub(super) fn system(action: &'static str, place: impl Into<PathBuf>, source: io::Error) -> Self {
+    pub(super) fn system(
+        action: &'static str,
+        place: impl Into<PathBuf>,
+        source: io::Error,
+    ) -> Self {
         let next = match source.raw_os_error() {
             Some(libc::ENOSYS) => "Linux 5.12 or later is needed",
             Some(libc::EPERM | libc::EACCES) => "run `reprise doctor`, or run with sudo",
-            Some(libc::EINVAL) => "check that the root of this machine is not an initramfs and that Linux is 5.12 or later",
+            Some(libc::EINVAL) => {
+                "check that the root of this machine is not an initramfs and that Linux is 5.12 or later"
+            }
             Some(libc::ENOSPC) => "raise the limits in /proc/sys/user/ (`sysctl user`)",
             _ => "nothing was changed outside this process; try again",
         };
-        ConfineError::System { action, place: place.into(), next, source }
+        ConfineError::System {
+            action,
+            place: place.into(),
+            next,
+            source,
+        }
     }
 }

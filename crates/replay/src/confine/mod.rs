@@ -42,7 +42,11 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Options { process_namespace: true, other_namespaces: true, landlock: true }
+        Options {
+            process_namespace: true,
+            other_namespaces: true,
+            landlock: true,
+        }
     }
 }
 
@@ -88,7 +92,11 @@ impl Confinement {
 impl fmt::Display for Confinement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "confined to {}: ", self.target.display())?;
-        let privilege = if self.user_namespace { "by a user namespace" } else { "by root" };
+        let privilege = if self.user_namespace {
+            "by a user namespace"
+        } else {
+            "by root"
+        };
         write!(f, "the target is the only file system ({privilege})")?;
         let own = [
             (self.process_namespace, "processes"),
@@ -96,7 +104,13 @@ impl fmt::Display for Confinement {
             (self.network_namespace, "network"),
             (self.host_name_namespace, "host name"),
         ];
-        let list = |wanted: bool| own.iter().filter(|o| o.0 == wanted).map(|o| o.1).collect::<Vec<_>>().join(", ");
+        let list = |wanted: bool| {
+            own.iter()
+                .filter(|o| o.0 == wanted)
+                .map(|o| o.1)
+                .collect::<Vec<_>>()
+                .join(", ")
+        };
         if own.iter().any(|o| o.0) {
             write!(f, "; separate {}", list(true))?;
         }
@@ -107,7 +121,15 @@ impl fmt::Display for Confinement {
             Some(abi) => write!(f, "; Landlock on (ABI {abi})")?,
             None => write!(f, "; Landlock off")?,
         }
-        write!(f, "; system calls {}", if self.seccomp { "limited to a list" } else { "not limited" })?;
+        write!(
+            f,
+            "; system calls {}",
+            if self.seccomp {
+                "limited to a list"
+            } else {
+                "not limited"
+            }
+        )?;
         write!(f, "; {} capabilities", self.capabilities.count_ones())?;
         match self.devices.is_empty() {
             true => write!(f, "; no devices"),
@@ -129,11 +151,16 @@ impl fmt::Display for Confinement {
 pub fn enter(target: &Path, options: Options) -> Result<Confinement, ConfineError> {
     let kept = privileges::keepable()?;
     root::refuse_open_directories()?;
-    let directory = root::open_target(target)?;
+    drop(root::open_target(target)?);
     let own = namespaces::enter(options)?;
-    let devices = root::replace(target, directory)?;
+    // Opened again: the first one belongs to the mounts of the host.
+    let devices = root::replace(target, root::open_target(target)?)?;
     sys::no_new_privileges().map_err(|e| ConfineError::system("set no_new_privs", "/", e))?;
-    let landlock_abi = if options.landlock { landlock::restrict()? } else { None };
+    let landlock_abi = if options.landlock {
+        landlock::restrict()?
+    } else {
+        None
+    };
     privileges::reduce(kept)?;
     Ok(Confinement {
         target: target.to_path_buf(),
@@ -157,14 +184,20 @@ pub fn enter(target: &Path, options: Options) -> Result<Confinement, ConfineErro
 /// # Errors
 /// When the kernel refuses (`close_range`, Linux 5.9).
 pub fn close_descriptors_except(keep: &[i32]) -> Result<(), ConfineError> {
-    let mut keep: Vec<u32> = keep.iter().filter_map(|fd| u32::try_from(*fd).ok()).filter(|fd| *fd > 2).collect();
+    let mut keep: Vec<u32> = keep
+        .iter()
+        .filter_map(|fd| u32::try_from(*fd).ok())
+        .filter(|fd| *fd > 2)
+        .collect();
     keep.sort_unstable();
     let mut first = 3u32;
     for fd in keep {
         if fd > first {
-            sys::close_range(first, fd - 1).map_err(|e| ConfineError::system("close descriptors", "/proc/self/fd", e))?;
+            sys::close_range(first, fd - 1)
+                .map_err(|e| ConfineError::system("close descriptors", "/proc/self/fd", e))?;
         }
         first = first.max(fd.saturating_add(1));
     }
-    sys::close_range(first, u32::MAX).map_err(|e| ConfineError::system("close descriptors", "/proc/self/fd", e))
+    sys::close_range(first, u32::MAX)
+        .map_err(|e| ConfineError::system("close descriptors", "/proc/self/fd", e))
 }

@@ -1,0 +1,238 @@
+//! Reading what a call is given and what it returns, as its row in the table says.
+//!
+//! Goals: one exhaustive `match` over the kinds of argument; bounded memory however long a buffer is. Non-goals:
+//! knowing single calls.
+
+use reprise_calls::{ArgKind, Call, Effect, FcntlArg, Returns, Struct, fcntl_arg, ioctl_arg};
+use reprise_trace::payload::{Side, append, contributes};
+use reprise_trace::{Keep, Name, WriteError};
+
+use crate::log::Log;
+use crate::memory::Memory;
+
+/// The kernel moves no more in one call.
+const MOST_MOVED: u64 = 0x7fff_f000;
+/// Content is read and stored in pieces of the trace's blobs.
+const PIECE: usize = 1 << 20;
+const PATH_LIMIT: usize = 4096;
+const TEXT_LIMIT: usize = 1 << 16;
+const STRINGS_LIMIT: usize = 2 << 20;
+
+/// What a call is given, read when it begins.
+#[derive(Debug, Default)]
+pub struct Inputs {
+    /// First path.
+    pub path: Option<Name>,
+    /// Second path.
+    pub path2: Option<Name>,
+    /// The `input` column.
+    pub input: Vec<u8>,
+    /// Buffers: of content given, or of content to be filled.
+    pub buffers: Vec<(u64, u64)>,
+    /// Content given.
+    pub data: Vec<u32>,
+    /// Bytes of it that could be read.
+    pub kept: u64,
+}
+
+/// Whether the content of this call is needed for the trace to be understood, whatever the policy.
+pub fn keep(call: &Call) -> Keep {
+    use Effect::*;
+    match call.effect {
+        ReadLink | List | GetDirectory | ListXattr | GetXattr | SetXattr => Keep::Always,
+        // Addresses of sockets: names of files, among others.
+        Message if matches!(call.name, "bind" | "connect") => Keep::Always,
+        _ => Keep::ByPolicy,
+    }
+}
+
+/// Size of a structure on one side of a call; `None` if there is none.
+fn size(call: &Call, kind: Struct, side: Side, args: &[u64; 6]) -> Option<usize> {
+    let arg = |i: u8| args.get(usize::from(i)).copied().unwrap_or(0);
+    match kind {
+        Struct::Sized(i) => Some(arg(i).min(4096) as usize),
+        Struct::Words(i) => Some(4 * arg(i).min(65_536) as usize),
+        Struct::ByCommand => {
+            let of = match call.effect {
+                Effect::Control => fcntl_arg(args[1]),
+                _ => ioctl_arg(args[1]),
+            };
+            match (of, side) {
+                (FcntlArg::In(n), Side::Input) | (FcntlArg::Out(n), Side::Output) => Some(n),
+                (FcntlArg::InOut(n), _) => Some(n),
+                _ => None,
+            }
+        }
+        fixed => fixed.size(),
+    }
+}
+
+/// Reads what a call is given. `content` false leaves buffers out (a call that cannot read them).
+pub fn inputs(
+    memory: Memory,
+    call: &Call,
+    args: &[u64; 6],
+    log: &mut Log,
+) -> Result<Inputs, WriteError> {
+    let mut out = Inputs::default();
+    let mut given = false;
+    for (i, arg) in call.args.iter().enumerate().take(6) {
+        let at = args[i];
+        let length = |of: u8| args.get(usize::from(of)).copied().unwrap_or(0);
+        let part = match arg.kind {
+            ArgKind::Path(_) => {
+                let path = memory.string(at, PATH_LIMIT).map(Name);
+                match out.path {
+                    None => out.path = path,
+                    Some(_) => out.path2 = path,
+                }
+                None
+            }
+            ArgKind::Text => memory.string(at, TEXT_LIMIT),
+            ArgKind::Strings => memory.strings(at, STRINGS_LIMIT),
+            ArgKind::InData(of) => {
+                given = true;
+                out.buffers.push((at, length(of)));
+                None
+            }
+            ArgKind::OutData(of) => {
+                out.buffers.push((at, length(of)));
+                None
+            }
+            ArgKind::InVector(of) | ArgKind::OutVector(of) => {
+                given |= matches!(arg.kind, ArgKind::InVector(_));
+                let vector = memory.vector(at, length(of));
+                let lengths = vector.as_ref().map(|v| {
+                    v.iter()
+                        .flat_map(|(_, length)| length.to_le_bytes())
+                        .collect::<Vec<u8>>()
+                });
+                out.buffers = vector.unwrap_or_default();
+                lengths
+            }
+            ArgKind::In(kind) | ArgKind::InOut(kind) => {
+                size(call, kind, Side::Input, args).and_then(|n| memory.exact(at, n))
+            }
+            ArgKind::Out(_)
+            | ArgKind::Fd(_)
+            | ArgKind::Dirfd
+            | ArgKind::Flags(_)
+            | ArgKind::Command(_)
+            | ArgKind::Mode
+            | ArgKind::Offset
+            | ArgKind::Length
+            | ArgKind::Integer
+            | ArgKind::Number
+            | ArgKind::Device
+            | ArgKind::Owner
+            | ArgKind::Address => None,
+        };
+        if contributes(arg.kind, Side::Input) {
+            append(&mut out.input, part.as_deref());
+        }
+    }
+    if given {
+        (out.data, out.kept) = content(memory, &out.buffers, MOST_MOVED, keep(call), log)?;
+    }
+    Ok(out)
+}
+
+/// What a call returned.
+#[derive(Debug, Default)]
+pub struct Outputs {
+    /// The `output` column.
+    pub output: Vec<u8>,
+    /// Content moved.
+    pub data: Vec<u32>,
+    /// Bytes moved.
+    pub moved: u64,
+    /// Bytes of them that could not be read.
+    pub truncated: u64,
+}
+
+/// Reads what a call returned. In-kernel movers return no content here.
+pub fn outputs(
+    memory: Memory,
+    call: &Call,
+    args: &[u64; 6],
+    result: i64,
+    inputs: Inputs,
+    log: &mut Log,
+) -> Result<Outputs, WriteError> {
+    let mut out = Outputs {
+        data: inputs.data,
+        ..Outputs::default()
+    };
+    if failed(result) {
+        return Ok(out);
+    }
+    let capacity: u64 = inputs.buffers.iter().fold(0, |sum, b| sum.saturating_add(b.1));
+    for (i, arg) in call.args.iter().enumerate().take(6) {
+        match arg.kind {
+            ArgKind::Out(kind) | ArgKind::InOut(kind) => {
+                let part = size(call, kind, Side::Output, args)
+                    .and_then(|n| memory.exact(args[i], n));
+                append(&mut out.output, part.as_deref());
+            }
+            ArgKind::OutData(_) | ArgKind::OutVector(_) => {
+                out.moved = (result as u64).min(capacity);
+                let (data, kept) = content(memory, &inputs.buffers, out.moved, keep(call), log)?;
+                out.data = data;
+                out.truncated = out.moved - kept;
+            }
+            ArgKind::InData(_) | ArgKind::InVector(_) => {
+                out.moved = match call.returns {
+                    Returns::Count => result as u64,
+                    _ => capacity,
+                };
+                out.truncated = out.moved.saturating_sub(inputs.kept);
+            }
+            _ => {}
+        }
+    }
+    Ok(out)
+}
+
+/// Whether a result is an error number negated.
+pub fn failed(result: i64) -> bool {
+    (-4095..0).contains(&result)
+}
+
+/// Reads and stores up to `limit` bytes of buffers that follow each other; stops at the first byte that cannot be read.
+fn content(
+    memory: Memory,
+    buffers: &[(u64, u64)],
+    limit: u64,
+    keep: Keep,
+    log: &mut Log,
+) -> Result<(Vec<u32>, u64), WriteError> {
+    let total = buffers
+        .iter()
+        .fold(0u64, |sum, b| sum.saturating_add(b.1))
+        .min(limit)
+        .min(MOST_MOVED);
+    let (mut blobs, mut kept, mut left) = (Vec::new(), 0u64, total);
+    let mut piece = Vec::with_capacity(PIECE.min(total as usize));
+    for &(addr, length) in buffers {
+        let mut done = 0;
+        while done < length && left > 0 {
+            let want = (length - done).min(left).min((PIECE - piece.len()) as u64) as usize;
+            let start = piece.len();
+            piece.resize(start + want, 0);
+            let got = memory.read(addr.wrapping_add(done), &mut piece[start..]);
+            piece.truncate(start + got);
+            done += got as u64;
+            left -= got as u64;
+            kept += got as u64;
+            if piece.len() == PIECE {
+                blobs.extend(log.blob(&piece, keep)?);
+                piece.clear();
+            }
+            if got < want {
+                left = 0;
+            }
+        }
+    }
+    blobs.extend(log.blob(&piece, keep)?);
+    Ok((blobs, kept))
+}

@@ -1,0 +1,80 @@
+//! What can go wrong with a recording, each with its cause, place and next step.
+
+use std::io;
+use std::path::PathBuf;
+
+use reprise_trace::WriteError;
+
+/// Recording failed.
+#[derive(Debug, thiserror::Error)]
+pub enum CaptureError {
+    /// Nothing to run.
+    #[error("no command given; write it after `--`, as in `reprise record -- ls -l`")]
+    NoCommand,
+    /// The program does not exist.
+    #[error("{command}: command not found; check the name and PATH")]
+    NotFound {
+        /// As it was given.
+        command: String,
+    },
+    /// The program exists but cannot be executed.
+    #[error("{command}: cannot be executed: {source}; check its permissions and format")]
+    NotExecutable {
+        /// As it was given.
+        command: String,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// The program could not be started under trace.
+    #[error("cannot {step}: {source}; {advice}")]
+    Start {
+        /// What was tried.
+        step: &'static str,
+        /// The system's error.
+        source: io::Error,
+        /// What to do.
+        advice: &'static str,
+    },
+    /// The child ended before it ran the program.
+    #[error(
+        "the child could not install its seccomp filter (exit code {code}); the kernel must be built with SECCOMP_FILTER, and an outer sandbox must allow it"
+    )]
+    NoFilter {
+        /// Its exit code.
+        code: i32,
+    },
+    /// Watching the program failed in a way that makes the trace worthless from here on.
+    #[error(
+        "cannot {step} thread {tid}: {source}; the program was ended, the trace up to here is kept"
+    )]
+    Trace {
+        /// What was tried.
+        step: &'static str,
+        /// The thread.
+        tid: i32,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// A directory to snapshot cannot be read.
+    #[error("{path}: cannot snapshot: {source}; give --tree a readable directory")]
+    Tree {
+        /// The directory.
+        path: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// The trace cannot be written.
+    #[error(transparent)]
+    Write(#[from] WriteError),
+}
+
+impl CaptureError {
+    /// The exit code a shell would give: 127 for a command not found, 126 for one that cannot be executed.
+    pub fn shell_code(&self) -> Option<i32> {
+        match self {
+            CaptureError::NotFound { .. } => Some(127),
+            CaptureError::NotExecutable { .. } => Some(126),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! What `/proc` tells of a process.
+//!
+//! Goals: parse the few facts the trace needs; what is missing or unreadable is `None` or empty. Non-goals: caching.
+
+use std::collections::HashMap;
+use std::fs;
+use std::os::unix::ffi::OsStringExt;
+
+use reprise_trace::Name;
+
+/// The facts of `/proc/TID/status`.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Status {
+    /// Thread group: the process.
+    pub process: i32,
+    /// Users.
+    pub uids: Vec<u32>,
+    /// Groups.
+    pub gids: Vec<u32>,
+    /// Further groups.
+    pub groups: Vec<u32>,
+    /// File mode creation mask.
+    pub umask: u32,
+    /// Whether no program executed can gain privileges.
+    pub no_new_privileges: bool,
+}
+
+/// Reads the status of a thread.
+pub fn status(tid: i32) -> Status {
+    let text = fs::read_to_string(format!("/proc/{tid}/status")).unwrap_or_default();
+    let fields: HashMap<&str, &str> = text
+        .lines()
+        .filter_map(|l| l.split_once(':'))
+        .map(|(key, value)| (key, value.trim()))
+        .collect();
+    let field = |key| fields.get(key).copied().unwrap_or("");
+    let numbers = |key| -> Vec<u32> {
+        let words = field(key).split_whitespace();
+        words.filter_map(|n| n.parse().ok()).collect()
+    };
+    Status {
+        process: field("Tgid").parse().unwrap_or(tid),
+        uids: numbers("Uid"),
+        gids: numbers("Gid"),
+        groups: numbers("Groups"),
+        umask: u32::from_str_radix(field("Umask"), 8).unwrap_or(0o022),
+        no_new_privileges: field("NoNewPrivs") == "1",
+    }
+}
+
+/// Position and flags of a descriptor.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct FdInfo {
+    /// Offset in bytes.
+    pub position: u64,
+    /// Flags as `F_GETFL` says, with `O_CLOEXEC`.
+    pub flags: u64,
+}
+
+/// Reads what is known of a descriptor.
+pub fn fd_info(tid: i32, fd: u64) -> Option<FdInfo> {
+    let text = fs::read_to_string(format!("/proc/{tid}/fdinfo/{fd}")).ok()?;
+    let field = |key: &str| text.lines().find_map(|l| l.strip_prefix(key)).map(str::trim);
+    Some(FdInfo {
+        position: field("pos:")?.parse().ok()?,
+        flags: u64::from_str_radix(field("flags:")?, 8).ok()?,
+    })
+}
+
+/// Text of a link such as `/proc/TID/cwd`.
+pub fn link(tid: i32, what: &str) -> Name {
+    fs::read_link(format!("/proc/{tid}/{what}"))
+        .map(|p| Name(p.into_os_string().into_vec()))
+        .unwrap_or_default()
+}
+
+/// Name of a thread.
+pub fn name(tid: i32) -> Name {
+    let mut name = fs::read(format!("/proc/{tid}/comm")).unwrap_or_default();
+    if name.last() == Some(&b'\n') {
+        name.pop();
+    }
+    Name(name)
+}
+
+/// Numbers of the open descriptors, ascending.
+pub fn descriptors(pid: i32) -> Vec<u32> {
+    let Ok(entries) = fs::read_dir(format!("/proc/{pid}/fd")) else {
+        return Vec::new();
+    };
+    let mut numbers: Vec<u32> = entries
+        .flatten()
+        .filter_map(|e| e.file_name().to_str()?.parse().ok())
+        .collect();
+    numbers.sort_unstable();
+    numbers
+}
+
+/// Whether a thread is on its way: running, or at a stop that it has not reported yet.
+pub fn is_moving(tid: i32) -> bool {
+    let text = fs::read_to_string(format!("/proc/{tid}/stat")).unwrap_or_default();
+    let state = text
+        .rsplit_once(')')
+        .and_then(|(_, rest)| rest.trim_start().chars().next());
+    matches!(state, Some('R' | 't'))
+}

@@ -1,0 +1,180 @@
+//! Files as the walk needs them: by handle, never following a link unasked.
+
+use std::ffi::CStr;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
+
+use super::check;
+
+/// Device and inode: what a file is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FileId {
+    /// `st_dev`.
+    pub device: u64,
+    /// `st_ino`.
+    pub inode: u64,
+}
+
+/// The attributes of a file.
+#[derive(Debug, Clone, Copy)]
+pub struct Stat {
+    /// What it is.
+    pub id: FileId,
+    /// Type and permission bits.
+    pub mode: u32,
+    /// Hard links.
+    pub nlink: u64,
+    /// Owner.
+    pub uid: u32,
+    /// Group.
+    pub gid: u32,
+    /// Size in bytes.
+    pub size: u64,
+    /// Device number of a node.
+    pub rdev: u64,
+    /// Access time, nanoseconds since the epoch.
+    pub atime_ns: i64,
+    /// Modification time.
+    pub mtime_ns: i64,
+    /// Change time.
+    pub ctime_ns: i64,
+}
+
+impl Stat {
+    /// The file type bits.
+    pub fn kind(&self) -> u32 {
+        self.mode & libc::S_IFMT
+    }
+    /// Whether it is a regular file.
+    pub fn is_file(&self) -> bool {
+        self.kind() == libc::S_IFREG
+    }
+    /// Whether it is a directory.
+    pub fn is_dir(&self) -> bool {
+        self.kind() == libc::S_IFDIR
+    }
+    /// Whether it is a symbolic link.
+    pub fn is_link(&self) -> bool {
+        self.kind() == libc::S_IFLNK
+    }
+}
+
+/// The descriptor number that means the working directory.
+pub const HERE: RawFd = libc::AT_FDCWD;
+
+/// Attributes of a name in a directory; `flags` as for `fstatat`. An empty name means the directory itself.
+pub fn stat_at(dir: RawFd, name: &CStr, flags: i32) -> io::Result<Stat> {
+    let mut s = std::mem::MaybeUninit::<libc::stat>::uninit();
+    let flags = flags | libc::AT_NO_AUTOMOUNT;
+    // SAFETY: the kernel fills `s` when it succeeds, and only then it is read.
+    let s = unsafe {
+        check(libc::fstatat(dir, name.as_ptr(), s.as_mut_ptr(), flags).into())?;
+        s.assume_init()
+    };
+    let ns = |seconds: i64, rest: i64| seconds.saturating_mul(1_000_000_000).saturating_add(rest);
+    Ok(Stat {
+        id: FileId {
+            device: s.st_dev,
+            inode: s.st_ino,
+        },
+        mode: s.st_mode,
+        nlink: s.st_nlink,
+        uid: s.st_uid,
+        gid: s.st_gid,
+        size: u64::try_from(s.st_size).unwrap_or(0),
+        rdev: s.st_rdev,
+        atime_ns: ns(s.st_atime, s.st_atime_nsec),
+        mtime_ns: ns(s.st_mtime, s.st_mtime_nsec),
+        ctime_ns: ns(s.st_ctime, s.st_ctime_nsec),
+    })
+}
+
+/// Attributes of an open file.
+pub fn stat_fd(fd: impl AsFd) -> io::Result<Stat> {
+    stat_at(fd.as_fd().as_raw_fd(), c"", libc::AT_EMPTY_PATH)
+}
+
+/// Opens a name in a directory.
+pub fn open_at(dir: RawFd, name: &CStr, flags: i32) -> io::Result<OwnedFd> {
+    // SAFETY: the name is a C string; the descriptor returned is new and so owned.
+    unsafe {
+        let fd = check(libc::openat(dir, name.as_ptr(), flags | libc::O_CLOEXEC).into())?;
+        Ok(OwnedFd::from_raw_fd(fd as RawFd))
+    }
+}
+
+/// Text of a symbolic link.
+pub fn read_link_at(dir: RawFd, name: &CStr) -> io::Result<Vec<u8>> {
+    let mut text = vec![0u8; libc::PATH_MAX as usize];
+    // SAFETY: the buffer is as long as stated.
+    let n = unsafe {
+        check(libc::readlinkat(dir, name.as_ptr(), text.as_mut_ptr().cast(), text.len()) as i64)?
+    };
+    text.truncate(n as usize);
+    Ok(text)
+}
+
+/// Type of the file system that holds what the path names.
+pub fn filesystem_of(path: &CStr) -> io::Result<u64> {
+    let mut s = std::mem::MaybeUninit::<libc::statfs>::uninit();
+    // SAFETY: the kernel fills `s` when it succeeds, and only then it is read.
+    unsafe {
+        check(libc::statfs(path.as_ptr(), s.as_mut_ptr()).into())?;
+        Ok(s.assume_init().f_type as u64)
+    }
+}
+
+/// Names of the extended attributes of what the path names (a link itself), each ended by NUL.
+pub fn list_xattrs(path: &CStr) -> io::Result<Vec<u8>> {
+    let mut names = vec![0u8; 256];
+    loop {
+        // SAFETY: the buffer is as long as stated.
+        let n = unsafe { libc::llistxattr(path.as_ptr(), names.as_mut_ptr().cast(), names.len()) };
+        match check(n as i64) {
+            Ok(n) => {
+                names.truncate(n as usize);
+                return Ok(names);
+            }
+            Err(e) if e.raw_os_error() == Some(libc::ERANGE) && names.len() < 1 << 16 => {
+                names.resize(1 << 16, 0);
+            }
+            Err(e) => return Err(e),
+        }
+    }
+}
+
+/// Value of an extended attribute.
+pub fn get_xattr(path: &CStr, name: &CStr) -> io::Result<Vec<u8>> {
+    let mut value = vec![0u8; 1 << 16];
+    let (p, n) = (path.as_ptr(), name.as_ptr());
+    // SAFETY: the buffer is as long as stated.
+    let n = unsafe { check(libc::lgetxattr(p, n, value.as_mut_ptr().cast(), value.len()) as i64)? };
+    value.truncate(n as usize);
+    Ok(value)
+}
+
+/// The next data (or hole) at or after an offset; `None` at the end of the file.
+pub fn seek_to(fd: impl AsFd, offset: u64, whence: i32) -> io::Result<Option<u64>> {
+    // SAFETY: no memory is involved.
+    let at = unsafe { libc::lseek(fd.as_fd().as_raw_fd(), offset as i64, whence) };
+    match check(at) {
+        Ok(at) => Ok(Some(at as u64)),
+        Err(e) if e.raw_os_error() == Some(libc::ENXIO) => Ok(None),
+        Err(e) => Err(e),
+    }
+}
+
+/// Whether two descriptors of a process share one open file description; `None` where the kernel does not tell.
+pub fn same_description(pid: i32, a: u32, b: u32) -> Option<bool> {
+    const KCMP_FILE: i32 = 0;
+    // SAFETY: no memory is involved.
+    let order = unsafe { libc::syscall(libc::SYS_kcmp, pid, pid, KCMP_FILE, a, b) };
+    (order >= 0).then_some(order == 0)
+}
+
+/// Whether this process may execute a file.
+pub fn may_execute(path: &CStr) -> io::Result<()> {
+    // SAFETY: the path is a C string.
+    check(unsafe { libc::faccessat(HERE, path.as_ptr(), libc::X_OK, libc::AT_EACCESS) }.into())
+        .map(drop)
+}

@@ -1,0 +1,117 @@
+//! Starting the program: a child that waits until it is traced, installs the filter and executes.
+
+use std::ffi::{CStr, CString, c_char};
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+use super::check;
+
+/// Exit code of a child that could not install the filter.
+pub const NO_FILTER: i32 = 125;
+
+/// What the child needs; all of it is made before the fork.
+pub struct Launch<'a> {
+    /// Path of the program.
+    pub program: &'a CStr,
+    /// Arguments, from the program's name on.
+    pub argv: &'a [CString],
+    /// The filter.
+    pub filter: &'a [libc::sock_filter],
+}
+
+/// A child that waits for [`Waiting::go`].
+pub struct Waiting {
+    /// Its number.
+    pub pid: i32,
+    gate: OwnedFd,
+}
+
+impl Waiting {
+    /// Lets it go on.
+    pub fn go(self) -> io::Result<()> {
+        // SAFETY: one byte is written from a live buffer.
+        check(unsafe { libc::write(self.gate.as_raw_fd(), b"g".as_ptr().cast(), 1) } as i64)
+            .map(drop)
+    }
+}
+
+fn pointers(strings: &[CString]) -> Vec<*const c_char> {
+    let ends = std::iter::once(std::ptr::null());
+    strings.iter().map(|s| s.as_ptr()).chain(ends).collect()
+}
+
+/// Forks the child.
+pub fn fork(launch: &Launch<'_>) -> io::Result<Waiting> {
+    let mut ends = [0i32; 2];
+    // SAFETY: `pipe2` fills two numbers, which are then owned here.
+    let (door, gate) = unsafe {
+        check(libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC).into())?;
+        (
+            OwnedFd::from_raw_fd(ends[0]),
+            OwnedFd::from_raw_fd(ends[1]),
+        )
+    };
+    let argv = pointers(launch.argv);
+    // A script without an interpreter line is given to the shell, as `execvp` does.
+    let shell = c"/bin/sh";
+    let mut script = vec![shell.as_ptr(), launch.program.as_ptr()];
+    script.extend(argv.iter().skip(1));
+    let program = libc::sock_fprog {
+        len: launch.filter.len() as u16,
+        filter: launch.filter.as_ptr().cast_mut(),
+    };
+    // SAFETY: the child calls only functions that are safe between fork and exec; all memory was made before.
+    let pid = unsafe { libc::fork() };
+    if pid == 0 {
+        // SAFETY: as above; every pointer outlives the call, and the child never returns from here.
+        unsafe {
+            child(&door, &gate, &program);
+            libc::execve(launch.program.as_ptr(), argv.as_ptr(), environ());
+            if *libc::__errno_location() == libc::ENOEXEC {
+                libc::execve(shell.as_ptr(), script.as_ptr(), environ());
+            }
+            libc::_exit(126);
+        }
+    }
+    check(pid.into())?;
+    Ok(Waiting { pid, gate })
+}
+
+unsafe fn environ() -> *const *const c_char {
+    unsafe extern "C" {
+        static environ: *const *const c_char;
+    }
+    // SAFETY: the variable belongs to the C library and is valid from its start.
+    unsafe { environ }
+}
+
+/// The child until it executes.
+///
+/// # Safety
+/// To be called in the forked child only.
+unsafe fn child(door: &OwnedFd, gate: &OwnedFd, program: &libc::sock_fprog) {
+    let mut byte = 0u8;
+    // SAFETY: only system calls on live buffers.
+    unsafe {
+        libc::close(gate.as_raw_fd());
+        loop {
+            match libc::read(door.as_raw_fd(), (&raw mut byte).cast(), 1) {
+                1 => break,
+                -1 if *libc::__errno_location() == libc::EINTR => {}
+                _ => libc::_exit(NO_FILTER),
+            }
+        }
+        // Rust's start-up code ignores SIGPIPE; the program must not inherit that.
+        libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+        let install = || libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0, program);
+        if install() != 0 {
+            let unprivileged = *libc::__errno_location() == libc::EACCES;
+            if !unprivileged
+                || libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0
+                || install() != 0
+            {
+                libc::_exit(NO_FILTER);
+            }
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! The kernel's doors: thin wrappers, the only place of this room with `unsafe`.
+//!
+//! Goals: each wrapper owns its buffers, checks its result and returns `io::Result`. Non-goals: policy, state.
+
+#![allow(unsafe_code)]
+
+mod files;
+mod launch;
+mod signals;
+mod trace;
+
+pub use files::*;
+pub use launch::*;
+pub use signals::*;
+pub use trace::*;
+
+use std::io;
+
+/// A result of a system call wrapper: −1 is an error.
+fn check(result: i64) -> io::Result<i64> {
+    if result < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(result)
+    }
+}

@@ -1,0 +1,92 @@
+//! What the model found out about one action, for the plan.
+
+use crate::descriptors::{Binding, StreamKind};
+use crate::mapping::MappingId;
+use crate::node::Nature;
+use crate::touch::{Resource, Touch};
+
+/// A descriptor that an action made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NewDescriptor {
+    /// Its binding.
+    pub binding: Binding,
+    /// Set if it stands for something whose I/O is taken from the trace.
+    pub stream: Option<StreamKind>,
+}
+
+/// A range inside a mapping.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MappedRange {
+    /// The mapping.
+    pub mapping: MappingId,
+    /// Distance from its begin, in bytes.
+    pub delta: u64,
+    /// Length in bytes.
+    pub length: u64,
+}
+
+/// The findings.
+#[derive(Debug, Clone, Default)]
+pub struct Interpretation {
+    /// Resources touched, in the order met; a resource may stand here twice.
+    pub touches: Vec<(Resource, Touch)>,
+    /// For each argument that is a descriptor (`Fd`, `Dirfd`): its binding, if it was open.
+    pub arguments: [Option<Binding>; 6],
+    /// For each argument that is a descriptor: whether its I/O is taken from the trace.
+    pub streams: [Option<StreamKind>; 6],
+    /// Descriptors made.
+    pub made: Vec<NewDescriptor>,
+    /// The descriptor that `dup2` replaced.
+    pub replaced: Option<Binding>,
+    /// Descriptors ended as a side effect (`close_range`, close-on-exec).
+    pub ended: Vec<Binding>,
+    /// Bindings that ended for good and were never shared: what stood for them may be reused by this thread.
+    pub released: Vec<Binding>,
+    /// What kind of file the paths or descriptors name: the least ordinary one.
+    pub nature: Nature,
+    /// The file may have changed through a shared mapping.
+    pub mapped_file: bool,
+    /// Thread that the action started.
+    pub spawned: Option<u32>,
+    /// An exit that ended its process.
+    pub last_of_process: bool,
+    /// The mapping made by `mmap`.
+    pub mapping: Option<MappingId>,
+    /// The range of an existing mapping that the action works on.
+    pub range: Option<MappedRange>,
+    /// For listings: number of the listing, whether it begins here, and the names up to its end, if it ends here.
+    pub listing: Option<(u64, bool, Option<Vec<Vec<u8>>>)>,
+    /// The call ends a socket's name: a socket file stands there now.
+    pub binds: Option<Vec<u8>>,
+    /// The action does not fit what the model knows; what it assumed instead.
+    pub surprise: Option<&'static str>,
+}
+
+impl Interpretation {
+    pub(crate) fn look(&mut self, resource: Resource) {
+        self.touches.push((resource, Touch::Look));
+    }
+
+    pub(crate) fn change(&mut self, resource: Resource) {
+        self.touches.push((resource, Touch::Change));
+    }
+
+    pub(crate) fn add(&mut self, resource: Resource) {
+        self.touches.push((resource, Touch::Add));
+    }
+
+    pub(crate) fn meet(&mut self, nature: Nature) {
+        fn rank(nature: Nature) -> u8 {
+            match nature {
+                Nature::Ordinary => 0,
+                Nature::SafeDevice => 1,
+                Nature::RandomDevice => 2,
+                Nature::Stream => 3,
+                Nature::Pseudo => 4,
+            }
+        }
+        if rank(nature) > rank(self.nature) {
+            self.nature = nature;
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! File mappings of address spaces.
+
+use std::collections::BTreeMap;
+
+/// Number of a mapping; never reused.
+pub type MappingId = u32;
+
+/// A piece of a mapping that is still in place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Region {
+    pub length: u64,
+    pub mapping: MappingId,
+    /// Distance from the begin of the mapping.
+    pub delta: u64,
+    /// False in a forked child: the replay's mapping belongs to the parent.
+    pub owned: bool,
+}
+
+/// The file mappings of one address space, by address.
+#[derive(Debug, Clone, Default)]
+pub struct Space {
+    regions: BTreeMap<u64, Region>,
+}
+
+const PAGE: u64 = 4096;
+
+impl Space {
+    fn split(&mut self, at: u64) {
+        let Some((&start, &region)) = self.regions.range(..at).next_back() else { return };
+        if start + region.length > at {
+            let head = at - start;
+            self.regions.insert(start, Region { length: head, ..region });
+            self.regions
+                .insert(at, Region { length: region.length - head, delta: region.delta + head, ..region });
+        }
+    }
+
+    /// Removes a range of addresses.
+    pub fn unmap(&mut self, address: u64, length: u64) {
+        let end = address.saturating_add(length.next_multiple_of(PAGE));
+        self.split(address);
+        self.split(end);
+        let inside: Vec<u64> = self.regions.range(address..end).map(|(k, _)| *k).collect();
+        for key in inside {
+            self.regions.remove(&key);
+        }
+    }
+
+    /// Adds a region.
+    pub fn map(&mut self, address: u64, region: Region) {
+        self.unmap(address, region.length);
+        self.regions.insert(address, region);
+    }
+
+    /// The one mapping that a range lies in, with the distance and the length of the part that is mapped: `None` if it
+    /// touches no file mapping, several, or one that belongs to another process.
+    pub fn find(&self, address: u64, length: u64) -> Option<(MappingId, u64, u64)> {
+        let end = address.saturating_add(length.next_multiple_of(PAGE).max(PAGE));
+        let first = self.regions.range(..=address).next_back().map_or(address, |(k, _)| *k);
+        let mut found: Option<(MappingId, u64, u64)> = None;
+        for (&start, region) in self.regions.range(first..end) {
+            let (from, to) = (start.max(address), (start + region.length).min(end));
+            if from >= to {
+                continue;
+            }
+            if !region.owned {
+                return None;
+            }
+            let delta = region.delta + (from - start);
+            found = match found {
+                None => Some((region.mapping, delta, to - from)),
+                Some((mapping, at, n)) if mapping == region.mapping && at + n == delta => {
+                    Some((mapping, at, n + to - from))
+                }
+                Some(_) => return None,
+            };
+        }
+        found
+    }
+
+    /// The space of a forked child.
+    pub fn inherited(&self) -> Space {
+        let regions = self.regions.iter().map(|(k, r)| (*k, Region { owned: false, ..*r })).collect();
+        Space { regions }
+    }
+}

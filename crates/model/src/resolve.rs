@@ -1,0 +1,111 @@
+//! Path resolution over the model's names, as the kernel does it (`path_resolution(7)`).
+
+use crate::interpretation::Interpretation;
+use crate::node::{FileKind, Names, Nature, NodeId};
+use crate::touch::{EntryId, Resource};
+
+/// Where a path leads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// The file, if there is one.
+    pub node: Option<NodeId>,
+    /// The entry of the last component; none for `/`, `.`, `..` and what does not resolve so far.
+    pub entry: Option<EntryId>,
+}
+
+/// As many links as the kernel follows.
+const LINKS: u32 = 40;
+
+impl Names {
+    /// Resolves a path; every entry on the way is looked at.
+    pub(crate) fn resolve(
+        &mut self,
+        start: NodeId,
+        root: NodeId,
+        path: &[u8],
+        follow: bool,
+        out: &mut Interpretation,
+    ) -> Place {
+        let mut links = LINKS;
+        self.walk(start, root, path, follow, &mut links, out)
+    }
+
+    fn walk(
+        &mut self,
+        start: NodeId,
+        root: NodeId,
+        path: &[u8],
+        follow: bool,
+        links: &mut u32,
+        out: &mut Interpretation,
+    ) -> Place {
+        const LOST: Place = Place { node: None, entry: None };
+        let mut here = Place { node: Some(if path.starts_with(b"/") { root } else { start }), entry: None };
+        let must_be_directory = path.ends_with(b"/");
+        let mut components = path.split(|b| *b == b'/').filter(|c| !c.is_empty()).peekable();
+        while let Some(component) = components.next() {
+            let last = components.peek().is_none();
+            let Some(directory) = here.node else { return LOST };
+            let node = self.node(directory);
+            out.meet(node.nature);
+            if node.kind != FileKind::Directory {
+                return LOST;
+            }
+            match component {
+                b"." => here.entry = None,
+                b".." => {
+                    if directory != root {
+                        if let Some(entry) = node.attached {
+                            out.look(Resource::Entry(entry));
+                        }
+                        here.node = Some(node.parent);
+                    }
+                    here.entry = None;
+                }
+                name => {
+                    let entry = self.entry(directory, name);
+                    out.look(Resource::Entry(entry));
+                    here = Place { node: self.target(entry), entry: Some(entry) };
+                    let Some(node) = here.node.map(|n| self.node(n)) else { continue };
+                    if node.kind == FileKind::Symlink && (!last || follow || must_be_directory) {
+                        if *links == 0 || node.nature == Nature::Pseudo {
+                            out.meet(node.nature);
+                            return LOST;
+                        }
+                        *links -= 1;
+                        let target = node.target.clone();
+                        here = self.walk(directory, root, &target, true, links, out);
+                    }
+                }
+            }
+        }
+        if let Some(node) = here.node {
+            out.meet(self.node(node).nature);
+        }
+        here
+    }
+
+    /// The path of a directory entry from the root of the tree, if it is attached.
+    pub(crate) fn path_of(&self, mut directory: NodeId, name: &[u8]) -> Option<Vec<u8>> {
+        let mut parts = vec![name.to_vec()];
+        let mut depth = 0;
+        while let Some(entry) = self.node(directory).attached {
+            let entry = &self.entries[entry as usize];
+            parts.push(entry.name.clone());
+            directory = entry.directory;
+            depth += 1;
+            if depth > 4096 {
+                return None;
+            }
+        }
+        // Only a root has no entry and is its own parent.
+        (self.node(directory).parent == directory).then(|| {
+            let mut path = Vec::new();
+            for part in parts.iter().rev() {
+                path.push(b'/');
+                path.extend_from_slice(part);
+            }
+            path
+        })
+    }
+}
