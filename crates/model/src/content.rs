@@ -31,7 +31,10 @@ impl Source {
     fn advance(self, by: u64) -> Source {
         match self {
             Source::Initial { node, at } => Source::Initial { node, at: at + by },
-            Source::Blob { blob, at } => Source::Blob { blob, at: at + by as u32 },
+            Source::Blob { blob, at } => Source::Blob {
+                blob,
+                at: at + by as u32,
+            },
             other => other,
         }
     }
@@ -72,10 +75,13 @@ impl Content {
 
     /// Splits the piece that spans `at`, if any.
     fn split(&mut self, at: u64) {
-        let Some((&start, &(length, source))) = self.pieces.range(..at).next_back() else { return };
+        let Some((&start, &(length, source))) = self.pieces.range(..at).next_back() else {
+            return;
+        };
         if start + length > at {
             self.pieces.insert(start, (at - start, source));
-            self.pieces.insert(at, (start + length - at, source.advance(at - start)));
+            self.pieces
+                .insert(at, (start + length - at, source.advance(at - start)));
         }
     }
 
@@ -118,12 +124,20 @@ impl Content {
     /// The pieces inside a range, cut to it, in order; gaps are zero.
     pub fn range(&self, offset: u64, length: u64) -> Vec<Piece> {
         let end = offset.saturating_add(length);
-        let first = self.pieces.range(..offset).next_back().map_or(offset, |(k, _)| *k);
+        let first = self
+            .pieces
+            .range(..offset)
+            .next_back()
+            .map_or(offset, |(k, _)| *k);
         let mut out = Vec::new();
         for (&start, &(n, source)) in self.pieces.range(first..end) {
             let (from, to) = (start.max(offset), (start + n).min(end));
             if from < to {
-                out.push(Piece { offset: from, length: to - from, source: source.advance(from - start) });
+                out.push(Piece {
+                    offset: from,
+                    length: to - from,
+                    source: source.advance(from - start),
+                });
             }
         }
         out
@@ -133,19 +147,30 @@ impl Content {
     pub fn collapse(&mut self, offset: u64, length: u64) {
         self.clear(offset, length);
         let behind = self.pieces.split_off(&offset);
-        self.pieces.extend(behind.into_iter().map(|(k, v)| (k - length, v)));
+        self.pieces
+            .extend(behind.into_iter().map(|(k, v)| (k - length, v)));
     }
 
     /// Moves what is behind the offset back and leaves zeros (`FALLOC_FL_INSERT_RANGE`).
     pub fn insert(&mut self, offset: u64, length: u64) {
         self.split(offset);
         let behind = self.pieces.split_off(&offset);
-        self.pieces.extend(behind.into_iter().map(|(k, v)| (k.saturating_add(length), v)));
+        self.pieces.extend(
+            behind
+                .into_iter()
+                .map(|(k, v)| (k.saturating_add(length), v)),
+        );
     }
 
     /// All pieces.
     pub fn pieces(&self) -> impl Iterator<Item = Piece> + '_ {
-        self.pieces.iter().map(|(&offset, &(length, source))| Piece { offset, length, source })
+        self.pieces
+            .iter()
+            .map(|(&offset, &(length, source))| Piece {
+                offset,
+                length,
+                source,
+            })
     }
 }
 
@@ -158,12 +183,15 @@ mod tests {
     fn agrees_with_a_byte_array() {
         let mut seed = 7u64;
         let mut random = |n: u64| {
-            seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            seed = seed
+                .wrapping_mul(6364136223846793005)
+                .wrapping_add(1442695040888963407);
             (seed >> 33) % n
         };
         for _ in 0..200 {
             let mut content = Content::whole(64, Source::Initial { node: 1, at: 0 });
-            let mut bytes: Vec<Source> = (0..64).map(|at| Source::Initial { node: 1, at }).collect();
+            let mut bytes: Vec<Source> =
+                (0..64).map(|at| Source::Initial { node: 1, at }).collect();
             bytes.resize(256, Source::Zero);
             for blob in 0..12 {
                 let (offset, length) = (random(100), random(20));
@@ -180,7 +208,10 @@ mod tests {
                     }
                     1 => {
                         content.insert(offset, length);
-                        bytes.splice(offset as usize..offset as usize, vec![Source::Zero; length as usize]);
+                        bytes.splice(
+                            offset as usize..offset as usize,
+                            vec![Source::Zero; length as usize],
+                        );
                         bytes.truncate(256);
                     }
                     _ => {

@@ -46,6 +46,8 @@ pub struct Interpretation {
     pub nature: Nature,
     /// The file may have changed through a shared mapping.
     pub mapped_file: bool,
+    /// A descriptor argument is an open directory.
+    pub on_directory: bool,
     /// Thread that the action started.
     pub spawned: Option<u32>,
     /// An exit that ended its process.
@@ -82,7 +84,8 @@ impl Interpretation {
                 Nature::SafeDevice => 1,
                 Nature::RandomDevice => 2,
                 Nature::Stream => 3,
-                Nature::Pseudo => 4,
+                Nature::Device => 4,
+                Nature::Pseudo => 5,
             }
         }
         if rank(nature) > rank(self.nature) {

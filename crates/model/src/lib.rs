@@ -23,6 +23,6 @@ pub use descriptors::{Binding, Description, Generation, StreamKind};
 pub use initial::InitialName;
 pub use interpretation::{Interpretation, MappedRange, NewDescriptor};
 pub use listing::entry_names;
-pub use node::{Attributes, FileKind, NodeId, Nature};
+pub use node::{Attributes, FileKind, Nature, NodeId};
 pub use touch::{Resource, Touch};
-pub use world::{FinalName, World};
+pub use world::{FinalName, InitialDescriptor, World};

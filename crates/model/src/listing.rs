@@ -19,8 +19,13 @@ pub fn entry_names(buffer: &[u8], old: bool) -> Vec<Vec<u8>> {
     let mut rest = buffer;
     while rest.len() > name_at {
         let length = usize::from(u16::from_le_bytes([rest[16], rest[17]]));
-        let Some(record) = rest.get(..length).filter(|r| r.len() > name_at) else { break };
-        let name = record[name_at..].split(|b| *b == 0).next().unwrap_or_default();
+        let Some(record) = rest.get(..length).filter(|r| r.len() > name_at) else {
+            break;
+        };
+        let name = record[name_at..]
+            .split(|b| *b == 0)
+            .next()
+            .unwrap_or_default();
         if name != b"." && name != b".." {
             out.push(name.to_vec());
         }

@@ -54,8 +54,10 @@ pub enum Nature {
     SafeDevice,
     /// A source of random bytes.
     RandomDevice,
-    /// A terminal, disk, or other device, FIFO or socket: its I/O is taken from the trace.
+    /// A FIFO or socket: the file is replayed, its I/O is taken from the trace.
     Stream,
+    /// A terminal, disk, or other device: only its name is replayed.
+    Device,
 }
 
 /// Attributes that a replay reproduces.
@@ -83,8 +85,6 @@ pub struct Node {
     pub kind: FileKind,
     pub nature: Nature,
     pub attributes: Attributes,
-    /// Attributes are as the program left them as far as known; false once something unknown changed them.
-    pub owner_known: bool,
     pub size: u64,
     pub content: Content,
     pub target: Vec<u8>,
@@ -123,7 +123,6 @@ impl Names {
             kind,
             nature: Nature::Ordinary,
             attributes,
-            owner_known: true,
             size: 0,
             content: Content::default(),
             target: Vec::new(),
@@ -150,7 +149,12 @@ impl Names {
             return entry;
         }
         let id = self.entries.len() as EntryId;
-        self.entries.push(Entry { directory, name: name.to_vec(), node: None, changed: false });
+        self.entries.push(Entry {
+            directory,
+            name: name.to_vec(),
+            node: None,
+            changed: false,
+        });
         self.node_mut(directory).entries.insert(name.to_vec(), id);
         id
     }

@@ -398,6 +398,13 @@ impl Command {
 
     /// Decodes the command at the begin of `words`; also returns its length in words. `None` if it is malformed.
     pub fn decode(words: &[u64]) -> Option<(Command, usize)> {
+        let mut command = Command::default();
+        let used = command.decode_from(words)?;
+        Some((command, used))
+    }
+
+    /// As [`Command::decode`], into a command whose memory is used again. If `None` is returned its content is of no use.
+    pub fn decode_from(&mut self, words: &[u64]) -> Option<usize> {
         let mut at = words.iter();
         let mut next = || at.next().copied();
         let (head, origin, result, tags) = (next()?, next()?, next()?, next()?);
@@ -407,39 +414,51 @@ impl Command {
         if argc > 6 {
             return None;
         }
-        let mut args = Vec::with_capacity(argc);
+        self.args.clear();
         for tag in &tags[..argc] {
-            args.push(Arg::decode(*tag, &mut at)?);
+            self.args.push(Arg::decode(*tag, &mut at)?);
         }
         let lengths = at.next().copied()?;
         let (lists, waits) = ((lengths >> 32) as usize, (lengths & 0xffff_ffff) as usize);
         let rest = at.as_slice();
-        let list = rest
-            .get(..lists)?
-            .iter()
-            .map(|w| u32::try_from(*w).ok())
-            .collect::<Option<Vec<u32>>>()?;
-        let waits = rest[lists..]
-            .get(..waits)?
-            .iter()
-            .map(|w| Wait::from_word(*w))
-            .collect::<Vec<_>>();
-        let used = words.len() - rest.len() + lists + waits.len();
+        self.list.clear();
+        for word in rest.get(..lists)? {
+            self.list.push(u32::try_from(*word).ok()?);
+        }
+        self.waits.clear();
+        let words_of_waits = rest[lists..].get(..waits)?;
+        self.waits
+            .extend(words_of_waits.iter().map(|w| Wait::from_word(*w)));
+        let used = words.len() - rest.len() + lists + waits;
         let bytes = (head as u32).to_le_bytes();
-        let command = Command {
-            origin,
-            number: (head >> 32) as u32 & 0xffff,
-            op: Op::from_word(bytes[0])?,
-            stand_in: StandIn::from_word(bytes[1])?,
-            tolerance: Tolerance::from_word(bytes[2])?,
-            result: result as i64,
-            produces: [produces as u32, (produces >> 32) as u32],
-            args,
-            expect: Expect::from_parts(tags[6], a, b)?,
-            list,
-            waits,
-        };
+        self.origin = origin;
+        self.number = (head >> 32) as u32 & 0xffff;
+        self.op = Op::from_word(bytes[0])?;
+        self.stand_in = StandIn::from_word(bytes[1])?;
+        self.tolerance = Tolerance::from_word(bytes[2])?;
+        self.result = result as i64;
+        self.produces = [produces as u32, (produces >> 32) as u32];
+        self.expect = Expect::from_parts(tags[6], a, b)?;
         let length = (head >> 48) as usize;
-        (length == used || length == 0xffff).then_some((command, used))
+        (length == used || length == 0xffff).then_some(used)
+    }
+}
+
+impl Default for Command {
+    /// Does nothing, expects nothing.
+    fn default() -> Self {
+        Command {
+            origin: 0,
+            number: 0,
+            op: Op::Skip,
+            stand_in: StandIn::Null,
+            tolerance: Tolerance::None,
+            result: 0,
+            produces: [u32::MAX; 2],
+            args: Vec::new(),
+            expect: Expect::Nothing,
+            list: Vec::new(),
+            waits: Vec::new(),
+        }
     }
 }

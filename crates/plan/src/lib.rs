@@ -4,10 +4,14 @@
 //! Non-goals: how I/O is issued; foreign formats.
 
 pub mod command;
+mod compile;
 mod file;
+mod order;
 pub mod tree;
 
+pub use compile::{CompileError, CompileReport, compile};
 pub use file::{
     Chunk, Contents, FdSource, InitialFd, PLAN_VERSION, Plan, PlanError, PlanWriter, ProcessPlan,
     ProcessStart, Section, ThreadPlan,
 };
+pub use order::{Order, Ordering};

@@ -88,20 +88,28 @@ impl World {
         self.observe(path.as_bytes(), &stat, (0, stat.size), "opened", log)
     }
 
-    /// Before a file is mapped: the range that becomes visible.
-    pub fn mapped(
+    /// A file without a name that the program has just made.
+    pub fn made(&mut self, tid: i32, fd: u32) {
+        if let Some(stat) = stat(&format!("/proc/{tid}/fd/{fd}")) {
+            self.fresh.insert(stat.id);
+        }
+    }
+
+    /// Before a range of a file becomes visible other than by reading: mapped, or cloned to another file.
+    pub fn range(
         &mut self,
         tid: i32,
         fd: u32,
         offset: u64,
         length: u64,
+        reason: &'static str,
         log: &mut Log,
     ) -> Result<(), WriteError> {
         let path = format!("/proc/{tid}/fd/{fd}");
         match stat(&path).filter(Stat::is_file) {
             Some(stat) if !self.fresh.contains(&stat.id) => {
                 let end = offset.saturating_add(length).min(stat.size);
-                self.observe(path.as_bytes(), &stat, (offset, end), "mapped", log)
+                self.observe(path.as_bytes(), &stat, (offset, end), reason, log)
             }
             _ => Ok(()),
         }

@@ -19,8 +19,9 @@ use reprise_trace::{Name, TreeNode, WriteError, encode_xattrs};
 use crate::log::Log;
 use crate::sys::{self, FileId, Stat};
 
+pub use content::{open_quietly, read_at};
 pub use snapshot::snapshot;
-pub use walk::{Last, Start, Walked};
+pub use walk::{Last, Start};
 
 const PROC: u64 = 0x9fa0;
 
@@ -57,6 +58,8 @@ pub struct World {
     places: HashMap<i32, Places>,
     /// Content observed, by file.
     seen: HashMap<FileId, content::Seen>,
+    /// The trace itself, which no snapshot enters.
+    excluded: Option<FileId>,
     /// Bound on the size of files captured whole when opened.
     whole_file_bytes: u64,
 }
@@ -68,6 +71,13 @@ impl World {
             whole_file_bytes,
             ..World::default()
         }
+    }
+
+    /// Keeps snapshots out of a directory.
+    pub fn exclude(&mut self, path: &std::path::Path) {
+        let path = CString::new(path.as_os_str().as_encoded_bytes());
+        let stat = path.ok().and_then(|p| sys::stat_at(sys::HERE, &p, 0).ok());
+        self.excluded = stat.map(|s| s.id);
     }
 
     /// Forgets resolved paths: what they pass may have changed.

@@ -56,7 +56,7 @@ fn directory(
         } else if stat.is_file() {
             let path = format!("/proc/self/fd/{}/", dir.fd.as_raw_fd());
             file(world, path.into_bytes(), &name, &stat, log)?;
-        } else if stat.is_dir() {
+        } else if stat.is_dir() && world.excluded != Some(stat.id) {
             match sys::open_at(dir.fd.as_raw_fd(), &name, LISTING) {
                 Ok(fd) => {
                     let below = Handle {

@@ -1,0 +1,212 @@
+//! What a call means for the knowledge of the world: before it enters the kernel, and after it succeeded.
+
+use reprise_calls::{Call, Effect, Follow, IoctlEffect, Object, ioctl_effect};
+use reprise_trace::WriteError;
+use reprise_trace::payload::{Side, split};
+
+use crate::arguments::Inputs;
+use crate::log::Log;
+use crate::memory::Memory;
+use crate::sys;
+use crate::world::{Last, Start, World};
+
+/// What is remembered of the names of a call until it is over.
+#[derive(Debug, Default)]
+pub struct Before {
+    /// The last components of its paths, for calls that change names.
+    lasts: Vec<Option<Last>>,
+    /// Flags of an open.
+    flags: u64,
+    /// Type of what the first path names (`S_IFMT` bits, 0 if unknown).
+    pub kind: u32,
+}
+
+/// Before the call: everything it may meet is met.
+pub fn before(
+    world: &mut World,
+    tid: i32,
+    call: &Call,
+    args: &[u64; 6],
+    inputs: &Inputs,
+    log: &mut Log,
+) -> Result<Before, WriteError> {
+    let mut out = Before::default();
+    let parts = split(call, Side::Input, &inputs.input);
+    let how = parts.iter().flatten().next().copied().unwrap_or(&[]);
+    if call.effect == Effect::Open {
+        out.flags = call.open_flags(args, how);
+    }
+    let exact = matches!(
+        call.effect,
+        Effect::Rename | Effect::MakeDirectory | Effect::Link | Effect::Remove
+    );
+    let texts = [&inputs.path, &inputs.path2];
+    for (arg, text) in call.paths().zip(texts) {
+        let Some(text) = text else { continue };
+        let start = match arg.dirfd.map(|i| args[i] as i32) {
+            Some(fd @ 0..) => Start::Fd(fd as u32),
+            _ => Start::Here,
+        };
+        let follow = follows(arg.follow, args, out.flags);
+        let walked = world.walk(tid, start, text, follow, exact, log)?;
+        if out.lasts.is_empty() {
+            out.kind = walked.kind;
+        }
+        out.lasts.push(walked.last);
+    }
+    match call.effect {
+        Effect::Remove if removes_directory(call, args) => {
+            list_last(world, tid, out.lasts.first(), log)?;
+        }
+        Effect::Rename => list_last(world, tid, out.lasts.get(1), log)?,
+        Effect::List => {
+            if let Ok(fd) = u32::try_from(args[0] as i32) {
+                world.list_fd(tid, fd, log)?;
+            }
+        }
+        Effect::Map if args[3] & libc::MAP_ANONYMOUS as u64 == 0 => {
+            if let Ok(fd) = u32::try_from(args[4] as i32) {
+                world.range(tid, fd, args[5], args[1], "mapped", log)?;
+            }
+        }
+        Effect::DeviceControl => clone_source(world, tid, args, parts[2], log)?,
+        // A handle held here would keep a file system busy.
+        Effect::Mount => world.forget_places(),
+        Effect::Message if matches!(call.name, "bind" | "connect") => {
+            socket_name(world, tid, call, args, log)?;
+        }
+        _ => {}
+    }
+    Ok(out)
+}
+
+fn follows(follow: Follow, args: &[u64; 6], open_flags: u64) -> bool {
+    let set = |arg: u8, bit| args[usize::from(arg)] & bit != 0;
+    const EXCLUSIVE: u64 = (libc::O_CREAT | libc::O_EXCL) as u64;
+    match follow {
+        Follow::Always => true,
+        Follow::Never => false,
+        Follow::Unless { arg, bit } => !set(arg, bit),
+        Follow::If { arg, bit } => set(arg, bit),
+        Follow::AsOpen => {
+            open_flags & libc::O_NOFOLLOW as u64 == 0 && open_flags & EXCLUSIVE != EXCLUSIVE
+        }
+    }
+}
+
+fn removes_directory(call: &Call, args: &[u64; 6]) -> bool {
+    match call.name {
+        "rmdir" => true,
+        "unlinkat" => args[2] & libc::AT_REMOVEDIR as u64 != 0,
+        _ => false,
+    }
+}
+
+fn list_last(
+    world: &mut World,
+    tid: i32,
+    last: Option<&Option<Last>>,
+    log: &mut Log,
+) -> Result<(), WriteError> {
+    match last {
+        Some(Some(last)) => match &last.stat {
+            Some(stat) => world.list_at(tid, last.parent(), last.name(), stat, log),
+            None => Ok(()),
+        },
+        _ => Ok(()),
+    }
+}
+
+/// The source of `FICLONE` and `FICLONERANGE`: its content becomes that of another file.
+fn clone_source(
+    world: &mut World,
+    tid: i32,
+    args: &[u64; 6],
+    range: Option<&[u8]>,
+    log: &mut Log,
+) -> Result<(), WriteError> {
+    let word = |i: usize| -> Option<u64> {
+        let bytes = range?.get(8 * i..8 * i + 8)?;
+        Some(u64::from_le_bytes(bytes.try_into().ok()?))
+    };
+    let source = match ioctl_effect(args[1]) {
+        IoctlEffect::Clone => Some((args[2], 0, u64::MAX)),
+        IoctlEffect::CloneRange => match (word(0), word(1), word(2)) {
+            // A length of 0 means up to the end.
+            (Some(fd), Some(offset), Some(0)) => Some((fd, offset, u64::MAX)),
+            (Some(fd), Some(offset), Some(length)) => Some((fd, offset, length)),
+            _ => None,
+        },
+        _ => None,
+    };
+    match source.and_then(|(fd, o, l)| Some((u32::try_from(fd as i32).ok()?, o, l))) {
+        Some((fd, offset, length)) => world.range(tid, fd, offset, length, "cloned", log),
+        None => Ok(()),
+    }
+}
+
+/// The name of a UNIX socket: `bind` makes it, `connect` looks it up.
+fn socket_name(
+    world: &mut World,
+    tid: i32,
+    call: &Call,
+    args: &[u64; 6],
+    log: &mut Log,
+) -> Result<(), WriteError> {
+    let length = args[2].min(110) as usize;
+    let Some(address) = Memory { tid }.exact(args[1], length) else {
+        return Ok(());
+    };
+    let Some((family, path)) = address.split_at_checked(2) else {
+        return Ok(());
+    };
+    let path = path.split(|b| *b == 0).next().unwrap_or(&[]);
+    if family != (libc::AF_UNIX as u16).to_le_bytes() || path.is_empty() {
+        return Ok(());
+    }
+    let follow = call.name == "connect";
+    world.walk(tid, Start::Here, path, follow, false, log).map(drop)
+}
+
+/// After a success: what the program made, and what can no longer be relied on.
+pub fn after(
+    world: &mut World,
+    tid: i32,
+    call: &Call,
+    result: i64,
+    before: &Before,
+    log: &mut Log,
+) -> Result<(), WriteError> {
+    let first = before.lasts.first().and_then(Option::as_ref);
+    match call.effect {
+        Effect::Open => world.opened(tid, result as u32, before.flags, log)?,
+        Effect::MakeObject(Object::Memory) => world.made(tid, result as u32),
+        Effect::MakeDirectory => {
+            let made = first.map(|l| sys::stat_at(l.parent(), l.name(), libc::AT_SYMLINK_NOFOLLOW));
+            if let Some(Ok(stat)) = made {
+                world.mark_fresh(stat.id);
+            }
+            world.forget_paths();
+        }
+        Effect::MakeSymlink => world.forget_paths(),
+        Effect::Link if first.and_then(|l| l.stat).is_some_and(|s| s.is_link()) => {
+            world.forget_paths();
+        }
+        Effect::Rename => {
+            let plain = |l: &Option<Last>| {
+                l.as_ref()
+                    .is_some_and(|l| l.stat.is_none_or(|s| s.is_file()))
+            };
+            if !before.lasts.iter().all(plain) {
+                world.forget_paths();
+            }
+        }
+        Effect::ChangeDirectory => world.forget_places(),
+        Effect::ChangeRoot | Effect::Mount => {
+            world.forget_paths();
+            world.forget_places();
+        }
+        _ => {}
+    }
+    Ok(())
+}

@@ -1,0 +1,255 @@
+//! A recording from its options to its outcome.
+
+use std::ffi::{CString, OsStr, OsString};
+use std::fs;
+use std::io::{self, Read};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use reprise_trace::{
+    DataPolicy, End, Host, Kind, Ledger, Manifest, TraceWriter, WriterOptions,
+};
+
+use crate::error::CaptureError;
+use crate::filter;
+use crate::log::Log;
+use crate::sys::{self, Launch, Signals, Waiting};
+use crate::tracer::{Launching, Tracer};
+use crate::world::{World, snapshot};
+
+/// What to record, and how.
+pub struct Options {
+    /// Directory of the trace; must not exist, or be empty.
+    pub trace: PathBuf,
+    /// How content is kept.
+    pub data: DataPolicy,
+    /// Directories to snapshot with contents before the start.
+    pub trees: Vec<PathBuf>,
+    /// The program and its arguments.
+    pub command: Vec<OsString>,
+    /// Files up to this many bytes are captured whole when the program opens them.
+    pub whole_file_bytes: u64,
+    /// Bounds on what the writer holds in memory.
+    pub writer: WriterOptions,
+    /// Hears what the user should know at once.
+    pub warn: Box<dyn FnMut(&str)>,
+}
+
+impl Options {
+    /// The usual options: full data, small files whole, warnings to nowhere.
+    pub fn new(trace: impl Into<PathBuf>, command: Vec<OsString>) -> Options {
+        Options {
+            trace: trace.into(),
+            data: DataPolicy::Full,
+            trees: Vec::new(),
+            command,
+            whole_file_bytes: 1 << 20,
+            writer: WriterOptions::default(),
+            warn: Box::new(|_| {}),
+        }
+    }
+}
+
+/// What a recording has become.
+#[derive(Debug)]
+pub struct Outcome {
+    /// How the program ended: the recorder is to end likewise.
+    pub end: End,
+    /// Actions recorded.
+    pub actions: u64,
+    /// Bytes of content that they moved.
+    pub bytes: u64,
+    /// What is not in the trace, and what a reader should know.
+    pub ledger: Ledger,
+    /// The manifest as closed.
+    pub manifest: Manifest,
+}
+
+/// Runs a program to its end and writes its trace. If the program could not be started no trace remains.
+pub fn record(mut options: Options) -> Result<Outcome, CaptureError> {
+    let command = options.command.first().ok_or(CaptureError::NoCommand)?;
+    let command = command.to_string_lossy().into_owned();
+    let program = find(&options.command[0])?;
+    let argv: Vec<CString> = options
+        .command
+        .iter()
+        .map(|a| c_string(a.as_bytes()))
+        .collect::<Result<_, _>>()?;
+    let manifest = manifest(&options)?;
+    let existed = options.trace.is_dir();
+    let writer = TraceWriter::create(&options.trace, manifest, options.writer)?;
+    let started = start(&mut options, writer, &program, &argv, command);
+    if let Err(error) = &started
+        && !matches!(error, CaptureError::Trace { .. } | CaptureError::Write(_))
+    {
+        remove(&options.trace, existed);
+    }
+    started
+}
+
+fn start(
+    options: &mut Options,
+    writer: TraceWriter,
+    program: &CString,
+    argv: &[CString],
+    command: String,
+) -> Result<Outcome, CaptureError> {
+    let mut log = Log::new(writer, options.data);
+    let mut world = World::new(options.whole_file_bytes);
+    world.exclude(&options.trace);
+    for tree in &options.trees {
+        let full = snapshot(&mut world, tree, &mut log)?;
+        log.writer().manifest_mut().snapshots.push(full);
+    }
+    let filter = filter::program();
+    let launch = Launch {
+        program,
+        argv,
+        filter: &filter,
+    };
+    let child = sys::fork(&launch).map_err(|source| CaptureError::Start {
+        step: "make a process",
+        source,
+        advice: "check the limits on processes and memory",
+    })?;
+    let pid = child.pid;
+    let mut signals = match seize(child) {
+        Ok(signals) => signals,
+        Err(error) => {
+            let _ = sys::kill(pid, libc::SIGKILL);
+            let _ = sys::wait();
+            return Err(error);
+        }
+    };
+    let launching = Launching::new(command, program.to_bytes().to_vec());
+    let mut tracer = Tracer::new(pid, launching, log, world, &mut *options.warn);
+    let end = tracer.run(&mut signals)?;
+    let unprivileged = tracer.is_unprivileged();
+    let mut log = tracer.into_log();
+    let facts = &mut log.writer().manifest_mut().facts;
+    facts.insert("no_new_privs".into(), unprivileged.to_string());
+    let (actions, bytes, ledger) = (log.next(), log.bytes(), log.ledger().clone());
+    let manifest = log.close(end)?;
+    Ok(Outcome {
+        end,
+        actions,
+        bytes,
+        ledger,
+        manifest,
+    })
+}
+
+/// Takes the child under trace, installs our signal handling, and lets it go.
+fn seize(child: Waiting) -> Result<Signals, CaptureError> {
+    let failed = |step, advice| {
+        move |source| CaptureError::Start {
+            step,
+            source,
+            advice,
+        }
+    };
+    sys::seize(child.pid).map_err(failed(
+        "trace the program",
+        "see /proc/sys/kernel/yama/ptrace_scope (3 forbids tracing) and the sandbox around this process",
+    ))?;
+    let signals = Signals::install().map_err(failed(
+        "install signal handlers",
+        "check RLIMIT_SIGPENDING (ulimit -i)",
+    ))?;
+    child
+        .go()
+        .map_err(failed("start the program", "it was killed before it began"))?;
+    Ok(signals)
+}
+
+fn c_string(bytes: &[u8]) -> Result<CString, CaptureError> {
+    CString::new(bytes).map_err(|e| CaptureError::NotExecutable {
+        command: String::from_utf8_lossy(bytes).into_owned(),
+        source: e.into(),
+    })
+}
+
+/// Finds a program as a shell does.
+fn find(command: &OsStr) -> Result<CString, CaptureError> {
+    let shown = command.to_string_lossy().into_owned();
+    if command.as_bytes().contains(&b'/') {
+        return c_string(command.as_bytes());
+    }
+    let mut refused = None;
+    let path = std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into());
+    for dir in std::env::split_paths(&path) {
+        let file = dir.join(command);
+        if command.is_empty() || !file.is_file() {
+            continue;
+        }
+        let file = c_string(&file.into_os_string().into_vec())?;
+        match sys::may_execute(&file) {
+            Ok(()) => return Ok(file),
+            Err(e) => refused = Some(e),
+        }
+    }
+    Err(match refused {
+        Some(source) => CaptureError::NotExecutable {
+            command: shown,
+            source,
+        },
+        None => CaptureError::NotFound { command: shown },
+    })
+}
+
+fn manifest(options: &Options) -> Result<Manifest, CaptureError> {
+    let mut id = [0u8; 16];
+    fs::File::open("/dev/urandom")
+        .and_then(|mut f| f.read_exact(&mut id))
+        .map_err(|source: io::Error| CaptureError::Start {
+            step: "read /dev/urandom",
+            source,
+            advice: "mount /dev",
+        })?;
+    let fact = |name| {
+        let text = fs::read_to_string(format!("/proc/sys/kernel/{name}"));
+        text.map(|t| t.trim().to_owned()).unwrap_or_default()
+    };
+    let host = Host {
+        kernel: fact("osrelease"),
+        name: fact("hostname"),
+        machine: std::env::consts::ARCH.to_owned(),
+        processors: std::thread::available_parallelism().map_or(1, |n| n.get() as u32),
+    };
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let command = options.command.iter();
+    let mut manifest = Manifest::new(
+        Kind::Record,
+        options.data,
+        command.map(|a| a.to_string_lossy().into_owned()).collect(),
+        id.iter().map(|b| format!("{b:02x}")).collect(),
+        now.map_or(0, |t| t.as_nanos() as u64),
+        host,
+    );
+    for (key, value) in [
+        ("backend", "ptrace"),
+        ("begin", "when the call was let into the kernel"),
+        ("response_time", "includes one stop of the tracer"),
+    ] {
+        manifest.facts.insert(key.into(), value.into());
+    }
+    Ok(manifest)
+}
+
+/// Removes a trace of nothing: the directory if it is ours, else what was put into it.
+fn remove(trace: &Path, existed: bool) {
+    // What cannot be removed stays; the error that led here is the one to report.
+    if existed {
+        for entry in fs::read_dir(trace).into_iter().flatten().flatten() {
+            let path = entry.path();
+            let _ = if path.is_dir() {
+                fs::remove_dir_all(path)
+            } else {
+                fs::remove_file(path)
+            };
+        }
+    } else {
+        let _ = fs::remove_dir_all(trace);
+    }
+}

@@ -1,0 +1,148 @@
+//! A call is over: what it returned is read, and its action written.
+
+use std::time::Instant;
+
+use reprise_calls::{Call, Effect};
+use reprise_trace::Action;
+
+use super::{Entered, Phase, Returned, Tracer, step};
+use crate::arguments::{self, Outputs, failed};
+use crate::error::CaptureError;
+use crate::memory::Memory;
+use crate::sys::{self, CallInfo};
+use crate::{effects, movers};
+
+/// −ERESTARTSYS, −ERESTARTNOINTR, −ERESTARTNOHAND, −ERESTART_RESTARTBLOCK: never seen by a program.
+const RESTARTS: [i64; 4] = [-512, -513, -514, -516];
+
+impl Tracer<'_> {
+    /// A thread is stopped after a call.
+    pub(super) fn returned(&mut self, tid: i32) -> Result<(), CaptureError> {
+        let end_ns = self.log.now();
+        let info = match sys::call_info(tid) {
+            Ok(info) => info,
+            Err(e) => return step("ask for the result of", tid, Err(e)),
+        };
+        let CallInfo::Exit { result } = info else {
+            return step("resume", tid, sys::resume(tid, 0));
+        };
+        let Some(tracee) = self.threads.get_mut(&tid) else {
+            return step("resume", tid, sys::resume(tid, 0));
+        };
+        let entered = match std::mem::replace(&mut tracee.phase, Phase::Running) {
+            Phase::Inside(entered) => entered,
+            other => {
+                tracee.phase = other;
+                return step("resume", tid, sys::resume(tid, 0));
+            }
+        };
+        if RESTARTS.contains(&result) {
+            self.gate.leave(tid);
+            self.log.note("a call was restarted, or ended, by a signal");
+            if let Some(tracee) = self.threads.get_mut(&tid) {
+                tracee.interrupted = Some(entered);
+            }
+            return step("resume", tid, sys::resume(tid, 0));
+        }
+        if self.launch_failed(tid, &entered, result)? {
+            self.gate.leave(tid);
+            return step("resume", tid, sys::resume(tid, 0));
+        }
+        let causes = self.causes(tid, &entered, result);
+        if causes.is_empty() {
+            return self.finish(tid, entered, result, end_ns);
+        }
+        if let Some(tracee) = self.threads.get_mut(&tid) {
+            self.settling += 1;
+            tracee.phase = Phase::Settling(Returned {
+                entered,
+                result,
+                end_ns,
+                causes,
+                since: Instant::now(),
+            });
+        }
+        Ok(())
+    }
+
+    /// Writes the action of a call that is over, and lets its thread go on.
+    pub(super) fn finish(
+        &mut self,
+        tid: i32,
+        entered: Box<Entered>,
+        result: i64,
+        end_ns: u64,
+    ) -> Result<(), CaptureError> {
+        self.write(tid, *entered, result, end_ns)?;
+        self.gate.leave(tid);
+        step("resume", tid, sys::resume(tid, 0))
+    }
+
+    /// Writes the action of a call; returns its number.
+    pub(super) fn write(
+        &mut self,
+        tid: i32,
+        entered: Entered,
+        result: i64,
+        end_ns: u64,
+    ) -> Result<u64, CaptureError> {
+        let Entered {
+            call,
+            args,
+            begin_ns,
+            mut inputs,
+            before,
+            source,
+            ..
+        } = entered;
+        let (path, path2) = (inputs.path.take(), inputs.path2.take());
+        let input = std::mem::take(&mut inputs.input);
+        let log = &mut self.log;
+        let mut out = arguments::outputs(Memory { tid }, call, &args, result, inputs, log)?;
+        if !failed(result) {
+            moved(tid, call, source, result, &mut out, log)?;
+            effects::after(&mut self.world, tid, call, result, &before, log)?;
+        }
+        let action = Action {
+            seq: 0, // set by the log
+            thread: self.threads.get(&tid).map_or(0, |t| t.thread),
+            call: call.name.to_owned(),
+            begin_ns,
+            duration_ns: end_ns.saturating_sub(begin_ns),
+            args,
+            result,
+            errno: None, // set by the writer
+            path,
+            path2,
+            input,
+            output: out.output,
+            data: out.data,
+            data_bytes: out.moved,
+            truncated_bytes: out.truncated,
+            origin: None,
+            handling: None,
+            difference: None,
+        };
+        Ok(self.log.action(action)?)
+    }
+}
+
+/// Content that a call moved inside the kernel.
+fn moved(
+    tid: i32,
+    call: &Call,
+    source: Option<movers::Source>,
+    result: i64,
+    out: &mut Outputs,
+    log: &mut crate::log::Log,
+) -> Result<(), CaptureError> {
+    if matches!(call.effect, Effect::Copy | Effect::Splice) {
+        out.moved = result as u64;
+        if let Some(source) = source {
+            let (data, kept) = movers::after(tid, source, out.moved, log)?;
+            out.data = data;
+            out.truncated = out.moved - kept;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,76 @@
+//! Calls that wait for others (a read of a pipe, a lock) may be reported before the call that woke them. Their rows
+//! wait until that one is written.
+//!
+//! Goals: cause before effect wherever both name the same object. Non-goals: certainty where a cause blocks half-way
+//! (a long write to a pipe that is being read): such calls overlap truly.
+
+use std::time::Duration;
+
+use reprise_calls::Effect;
+
+use super::{Entered, Phase, Tracer};
+use crate::arguments::failed;
+use crate::error::CaptureError;
+use crate::procfs;
+
+const PATIENCE: Duration = Duration::from_millis(5);
+
+impl Tracer<'_> {
+    /// Threads in the kernel that may have caused the result of a call that could wait.
+    pub(super) fn causes(&self, tid: i32, entered: &Entered, result: i64) -> Vec<i32> {
+        if !entered.free || failed(result) || self.threads.len() < 2 {
+            return Vec::new();
+        }
+        let ours = entered.objects;
+        let waits = matches!(
+            entered.call.effect,
+            Effect::Read | Effect::Splice | Effect::Copy | Effect::Lock | Effect::Control
+        );
+        if !waits || ours[0].is_none() {
+            return Vec::new();
+        }
+        let related = |other: &i32| match self.threads.get(other).map(|t| (&t.phase, &t.exit)) {
+            Some((Phase::Inside(e), _)) => e.objects.iter().flatten().any(|o| ours.contains(&Some(*o))),
+            // An exit closes what nobody names.
+            Some((_, Some(_))) => result == 0,
+            _ => false,
+        };
+        let others = self.threads.keys().copied().filter(|t| *t != tid);
+        others
+            .filter(|t| related(t) && procfs::is_moving(*t))
+            .collect()
+    }
+
+    /// Writes those whose causes are written by now, or not to be waited for any more.
+    pub(super) fn settle(&mut self) -> Result<(), CaptureError> {
+        let ready: Vec<i32> = self
+            .threads
+            .iter()
+            .filter_map(|(tid, tracee)| match &tracee.phase {
+                Phase::Settling(r) => Some((tid, r)),
+                _ => None,
+            })
+            .filter(|(_, r)| {
+                r.since.elapsed() >= PATIENCE || !r.causes.iter().any(|t| self.is_pending(*t))
+            })
+            .map(|(tid, _)| *tid)
+            .collect();
+        for tid in ready {
+            let Some(tracee) = self.threads.get_mut(&tid) else {
+                continue;
+            };
+            if let Phase::Settling(r) = std::mem::replace(&mut tracee.phase, Phase::Running) {
+                self.settling -= 1;
+                self.finish(tid, r.entered, r.result, r.end_ns)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn is_pending(&self, tid: i32) -> bool {
+        self.threads
+            .get(&tid)
+            .is_some_and(|t| matches!(t.phase, Phase::Inside(_)) || t.exit.is_some())
+            && procfs::is_moving(tid)
+    }
+}

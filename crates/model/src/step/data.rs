@@ -1,0 +1,250 @@
+//! Reading, writing, sizes and listings.
+
+use reprise_calls::ArgKind;
+use reprise_trace::payload::{Side, split};
+
+use super::opening::word;
+use super::{O_APPEND, Step};
+use crate::content::Source;
+use crate::descriptors::Slot;
+use crate::initial::blob_sources;
+use crate::listing::{ListingState, entry_names};
+use crate::node::{FileKind, NodeId};
+use crate::touch::Resource;
+use crate::world::World;
+
+impl World {
+    /// The position of a read or write, and whether the description's offset moves with it.
+    fn position(&self, s: &Step<'_>, slot: Slot) -> (u64, bool) {
+        let description = &self.descriptors.descriptions[slot.description as usize];
+        match s.call.offset_arg().map(|i| s.arg(i)) {
+            Some(u64::MAX) | None => (description.offset, true),
+            Some(offset) => (offset, false),
+        }
+    }
+
+    fn advance(&mut self, slot: Slot, offset: u64) {
+        self.descriptors.descriptions[slot.description as usize].offset = offset;
+    }
+
+    /// The bytes the action moved, as far as they are in the trace.
+    fn moved(s: &Step<'_>) -> Vec<(u64, Source)> {
+        let kept = s.action.data_bytes.saturating_sub(s.action.truncated_bytes);
+        blob_sources(&s.action.data, kept.min(s.action.result.max(0) as u64))
+    }
+
+    pub(super) fn read(&mut self, s: &mut Step<'_>) {
+        let Some((slot, node)) = self.file(s, 0) else {
+            return;
+        };
+        if s.action.result <= 0 {
+            return;
+        }
+        let (offset, moves) = self.position(s, slot);
+        let length = s.action.result as u64;
+        self.learn(node, offset, &Self::moved(s));
+        if moves {
+            self.advance(slot, offset.saturating_add(length));
+        }
+        self.grow_unseen(s, node, offset.saturating_add(length));
+    }
+
+    /// A read that returned more than the file was thought to hold: somebody else wrote it.
+    fn grow_unseen(&mut self, s: &mut Step<'_>, node: NodeId, end: u64) {
+        let n = self.names.node_mut(node);
+        if n.kind == FileKind::Regular && n.nature == crate::node::Nature::Ordinary && n.size < end
+        {
+            n.size = end;
+            s.out.surprise = Some("a file grew unseen");
+        }
+    }
+
+    pub(super) fn write(&mut self, s: &mut Step<'_>) {
+        let Some((slot, node)) = self.file(s, 0) else {
+            return;
+        };
+        if s.action.result <= 0 || self.names.node(node).kind != FileKind::Regular {
+            return;
+        }
+        let append = self.descriptors.descriptions[slot.description as usize].flags & O_APPEND != 0;
+        let (mut offset, moves) = self.position(s, slot);
+        if append {
+            // Also `pwrite` appends then (BUGS in its man page).
+            offset = self.names.node(node).size;
+        }
+        let length = s.action.result as u64;
+        let sources = if self.detail {
+            Self::moved(s)
+        } else {
+            Vec::new()
+        };
+        self.names.write(node, offset, length, &sources);
+        if moves {
+            self.advance(slot, offset.saturating_add(length));
+        }
+    }
+
+    pub(super) fn seek(&mut self, s: &mut Step<'_>) {
+        let Some(slot) = self.descriptor(s, 0) else {
+            return;
+        };
+        let description = &mut self.descriptors.descriptions[slot.description as usize];
+        if let (Some(node), 2..) = (description.node, s.action.args[2]) {
+            // From the end, or to data or a hole: depends on the file.
+            s.out.change(Resource::File(node));
+        }
+        if s.succeeded() {
+            description.offset = s.action.result as u64;
+            description.listing = ListingState::default();
+        }
+    }
+
+    pub(super) fn truncate(&mut self, s: &mut Step<'_>) {
+        let node = if s.call.position(|k| matches!(k, ArgKind::Path(_))).is_some() {
+            self.existing(s, 0, FileKind::Regular)
+        } else {
+            self.file(s, 0).map(|(_, node)| node)
+        };
+        if let (Some(node), true) = (node, s.succeeded()) {
+            self.names.truncate(node, s.arg(1));
+        }
+    }
+
+    pub(super) fn allocate(&mut self, s: &mut Step<'_>) {
+        const KEEP_SIZE: u64 = 1;
+        const PUNCH: u64 = 2;
+        const COLLAPSE: u64 = 8;
+        const ZERO: u64 = 16;
+        const INSERT: u64 = 32;
+        let Some((_, node)) = self.file(s, 0) else {
+            return;
+        };
+        if !s.succeeded() {
+            return;
+        }
+        let (mode, offset, length) = (s.arg(1), s.arg(2), s.arg(3));
+        let n = self.names.node_mut(node);
+        if mode & COLLAPSE != 0 {
+            n.content.collapse(offset, length);
+            n.size = n.size.saturating_sub(length);
+        } else if mode & INSERT != 0 {
+            n.content.insert(offset, length);
+            n.size = n.size.saturating_add(length);
+        } else {
+            if mode & (PUNCH | ZERO) != 0 {
+                n.content.put(offset, length, Source::Zero);
+            }
+            if mode & KEEP_SIZE == 0 {
+                n.size = n.size.max(offset.saturating_add(length));
+            }
+        }
+    }
+
+    /// `sendfile`, `copy_file_range` and `splice`: from one descriptor to another, each at its offset or at the one given.
+    pub(super) fn copy(&mut self, s: &mut Step<'_>) {
+        let (source_arg, target_arg) = if s.call.name == "sendfile" {
+            (1, 0)
+        } else {
+            (0, 2)
+        };
+        let offset_arg = |fd: usize| match (s.call.name, fd) {
+            ("sendfile", 1) => Some(2),
+            ("sendfile", _) => None,
+            (_, fd) => Some(fd + 1),
+        };
+        let input = split(s.call, Side::Input, &s.action.input);
+        let (from_given, to_given) = (
+            offset_arg(source_arg)
+                .and_then(|i| input[i])
+                .map(|b| word(b, 0)),
+            offset_arg(target_arg)
+                .and_then(|i| input[i])
+                .map(|b| word(b, 0)),
+        );
+        let source = self.descriptor(s, source_arg);
+        let target = self.descriptor(s, target_arg);
+        let node_of = |world: &World, slot: Option<Slot>| {
+            slot.and_then(|slot| world.descriptors.descriptions[slot.description as usize].node)
+        };
+        let (source_node, target_node) = (node_of(self, source), node_of(self, target));
+        for node in [source_node, target_node].into_iter().flatten() {
+            s.out.change(Resource::File(node));
+        }
+        if s.action.result <= 0 {
+            return;
+        }
+        let length = s.action.result as u64;
+        let offset_of = |world: &World, slot: Option<Slot>| {
+            slot.map_or(0, |slot| {
+                world.descriptors.descriptions[slot.description as usize].offset
+            })
+        };
+        let from = from_given.unwrap_or_else(|| offset_of(self, source));
+        let mut to = to_given.unwrap_or_else(|| offset_of(self, target));
+        if let (Some(slot), Some(node)) = (target, target_node)
+            && self.descriptors.descriptions[slot.description as usize].flags & O_APPEND != 0
+        {
+            to = self.names.node(node).size;
+        }
+        let seen = Self::moved(s);
+        match (source_node, target_node) {
+            (Some(source), Some(target)) => {
+                self.copy_range(source, from, target, to, length, &seen)
+            }
+            (Some(source), None) => self.learn(source, from, &seen),
+            (None, Some(target)) => {
+                let sources = if self.detail { seen } else { Vec::new() };
+                self.names.write(target, to, length, &sources);
+            }
+            (None, None) => {}
+        }
+        for (slot, given, at) in [(source, from_given, from), (target, to_given, to)] {
+            if let (Some(slot), None) = (slot, given) {
+                self.advance(slot, at.saturating_add(length));
+            }
+        }
+    }
+
+    pub(super) fn list(&mut self, s: &mut Step<'_>) {
+        let Some((slot, node)) = self.file(s, 0) else {
+            return;
+        };
+        s.out.look(Resource::Names(node));
+        if !s.succeeded() {
+            return;
+        }
+        let fresh = self.listings + 1;
+        let listing = &mut self.descriptors.descriptions[slot.description as usize].listing;
+        let begins = !listing.begun;
+        if begins {
+            *listing = ListingState {
+                number: fresh,
+                names: Vec::new(),
+                begun: true,
+            };
+            self.listings = fresh;
+        }
+        let number = listing.number;
+        let ends = (s.action.result == 0).then(|| std::mem::take(&mut listing.names));
+        s.out.listing = Some((number, begins, ends));
+    }
+
+    /// Tells the model the buffer that a listing returned; the contents are the caller's to fetch.
+    pub fn listed(
+        &mut self,
+        call: &reprise_calls::Call,
+        action: &reprise_trace::Action,
+        buffer: &[u8],
+    ) {
+        let Some(thread) = self.thread(action.thread) else {
+            return;
+        };
+        let Some(slot) = self.descriptors.get(thread.table, action.args[0]) else {
+            return;
+        };
+        let listing = &mut self.descriptors.descriptions[slot.description as usize].listing;
+        listing
+            .names
+            .extend(entry_names(buffer, call.name == "getdents"));
+    }
+}

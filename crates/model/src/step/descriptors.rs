@@ -1,0 +1,274 @@
+//! Closing, duplicating and controlling descriptors.
+
+use reprise_calls::{IoctlEffect, ioctl_effect};
+use reprise_trace::payload::{Side, split};
+
+use super::opening::word;
+use super::{O_CLOEXEC, Step};
+use crate::content::Source;
+use crate::node::Nature;
+use crate::touch::Resource;
+use crate::world::World;
+
+impl World {
+    /// Ends a number: the descriptor, and the file behind it (locks may go, an unlinked file may vanish).
+    pub(super) fn end_descriptor(&mut self, s: &mut Step<'_>, fd: u32) {
+        let Some((slot, released)) = self.descriptors.close(s.thread.table, fd) else {
+            return;
+        };
+        s.out.change(Resource::Descriptor(slot.generation));
+        if let Some(node) = self.descriptors.descriptions[slot.description as usize].node {
+            s.out.change(Resource::File(node));
+        }
+        if released {
+            s.out.released.push(slot.binding);
+        }
+    }
+
+    pub(super) fn close(&mut self, s: &mut Step<'_>) {
+        self.descriptor(s, 0);
+        // `close` frees the number even when it reports an error, except EBADF.
+        self.end_descriptor(s, s.arg(0) as u32);
+    }
+
+    pub(super) fn close_range(&mut self, s: &mut Step<'_>) {
+        if !s.succeeded() {
+            return;
+        }
+        const UNSHARE: u64 = 2;
+        const CLOEXEC: u64 = 4;
+        let (first, last, flags) = (s.arg(0) as u32, s.arg(1) as u32, s.arg(2));
+        if flags & UNSHARE != 0 {
+            self.unshare_table(s);
+        }
+        if first > last {
+            return;
+        }
+        let inside: Vec<u32> = self.descriptors.tables[s.thread.table as usize]
+            .slots
+            .range(first..=last)
+            .map(|(fd, _)| *fd)
+            .collect();
+        for fd in inside {
+            if flags & CLOEXEC != 0 {
+                if let Some(slot) = self.descriptors.tables[s.thread.table as usize]
+                    .slots
+                    .get_mut(&fd)
+                {
+                    slot.close_on_exec = true;
+                }
+            } else if let Some(slot) = self.descriptors.get(s.thread.table, fd.into()) {
+                s.out.ended.push(slot.binding);
+                self.end_descriptor(s, fd);
+            }
+        }
+    }
+
+    pub(super) fn duplicate(&mut self, s: &mut Step<'_>) {
+        let Some(slot) = self.descriptor(s, 0) else {
+            return;
+        };
+        if s.succeeded() {
+            self.bind(s, s.action.result as u32, slot.description, false);
+        }
+    }
+
+    pub(super) fn duplicate_to(&mut self, s: &mut Step<'_>) {
+        let Some(slot) = self.descriptor(s, 0) else {
+            return;
+        };
+        let new = s.arg(1) as u32;
+        if !s.succeeded() || new == s.arg(0) as u32 {
+            return;
+        }
+        let close_on_exec = s.call.name == "dup3" && s.arg(2) & O_CLOEXEC != 0;
+        // The new description is in use before the old one goes: both may be the same.
+        if let Some(old) = self.descriptors.get(s.thread.table, new.into()) {
+            s.out.replaced = Some(old.binding);
+            let keep = self
+                .descriptors
+                .open(s.thread.table, u32::MAX, slot.description, false);
+            self.end_descriptor(s, new);
+            self.bind(s, new, slot.description, close_on_exec);
+            self.descriptors.close(s.thread.table, u32::MAX);
+            let _ = keep;
+        } else {
+            self.bind(s, new, slot.description, close_on_exec);
+        }
+    }
+
+    pub(super) fn control(&mut self, s: &mut Step<'_>) {
+        const DUPFD: u64 = 0;
+        const SETFD: u64 = 2;
+        const SETFL: u64 = 4;
+        const DUPFD_CLOEXEC: u64 = 1030;
+        let command = s.arg(1) & 0xffff_ffff;
+        let slot = if matches!(command, 5..=7 | 36..=38) {
+            self.file(s, 0).map(|(slot, _)| slot)
+        } else {
+            None
+        };
+        let Some(slot) = slot.or_else(|| self.descriptor(s, 0)) else {
+            return;
+        };
+        if !s.succeeded() {
+            return;
+        }
+        match command {
+            DUPFD | DUPFD_CLOEXEC => {
+                self.bind(
+                    s,
+                    s.action.result as u32,
+                    slot.description,
+                    command == DUPFD_CLOEXEC,
+                );
+            }
+            SETFD => self.set_close_on_exec(s, s.arg(2) & 1 != 0),
+            SETFL => {
+                const CHANGEABLE: u64 = 0o2000 | 0o4000 | 0o20000 | 0o40000 | 0o1000000;
+                let flags = &mut self.descriptors.descriptions[slot.description as usize].flags;
+                *flags = (*flags & !CHANGEABLE) | (s.arg(2) & CHANGEABLE);
+            }
+            _ => {}
+        }
+    }
+
+    fn set_close_on_exec(&mut self, s: &mut Step<'_>, on: bool) {
+        let fd = s.arg(0) as u32;
+        if let Some(slot) = self.descriptors.tables[s.thread.table as usize]
+            .slots
+            .get_mut(&fd)
+        {
+            slot.close_on_exec = on;
+        }
+    }
+
+    pub(super) fn device_control(&mut self, s: &mut Step<'_>) {
+        match ioctl_effect(s.arg(1)) {
+            IoctlEffect::SetCloseOnExec => {
+                self.descriptor(s, 0);
+                self.set_close_on_exec(s, true);
+            }
+            IoctlEffect::ClearCloseOnExec => {
+                self.descriptor(s, 0);
+                self.set_close_on_exec(s, false);
+            }
+            IoctlEffect::Clone => {
+                let target = self.file(s, 0);
+                let source = self.file(s, 2);
+                if let (true, Some((_, target)), Some((_, source))) =
+                    (s.succeeded(), target, source)
+                {
+                    let size = self.names.node(source).size;
+                    self.copy_range(source, 0, target, 0, size, &[]);
+                    self.names.truncate(target, size);
+                }
+            }
+            IoctlEffect::CloneRange => {
+                let target = self.file(s, 0);
+                let input = split(s.call, Side::Input, &s.action.input);
+                let range: Vec<u64> =
+                    input[2].map_or(vec![], |b| (0..4).map(|i| word(b, i * 8)).collect());
+                let [fd, from, mut length, to] = range[..] else {
+                    return;
+                };
+                // The source is named inside the structure; it takes the place of the third argument.
+                let Some(slot) = self.descriptors.get(s.thread.table, fd) else {
+                    return;
+                };
+                s.out.arguments[2] = Some(slot.binding);
+                s.out.change(Resource::Descriptor(slot.generation));
+                let Some(source) = self.descriptors.descriptions[slot.description as usize].node
+                else {
+                    return;
+                };
+                s.out.change(Resource::File(source));
+                if length == 0 {
+                    length = self.names.node(source).size.saturating_sub(from);
+                }
+                if let (true, Some((_, target))) = (s.succeeded(), target) {
+                    self.copy_range(source, from, target, to, length, &[]);
+                }
+            }
+            IoctlEffect::Inspect => {
+                self.file(s, 0);
+            }
+            IoctlEffect::Foreign => {
+                self.descriptor(s, 0);
+            }
+        }
+    }
+
+    /// Copies a range between files; where the bytes are known from the trace, they are taken from there.
+    pub(super) fn copy_range(
+        &mut self,
+        source: u32,
+        from: u64,
+        target: u32,
+        to: u64,
+        length: u64,
+        seen: &[(u64, Source)],
+    ) {
+        if !seen.is_empty() {
+            self.learn(source, from, seen);
+        }
+        let pieces = self.names.node(source).content.range(from, length);
+        let node = self.names.node_mut(target);
+        node.content.clear(to, length);
+        for piece in pieces {
+            let kept = if self.detail || matches!(piece.source, Source::Initial { .. }) {
+                piece.source
+            } else {
+                Source::Written
+            };
+            node.content
+                .put(to.saturating_add(piece.offset - from), piece.length, kept);
+        }
+        node.size = node.size.max(to.saturating_add(length));
+    }
+
+    pub(super) fn mount(&mut self, s: &mut Step<'_>) {
+        self.use_descriptors(s);
+        if s.call.name == "unshare" && s.succeeded() {
+            const FS: u64 = 0x200;
+            const FILES: u64 = 0x400;
+            if s.arg(0) & FILES != 0 {
+                self.unshare_table(s);
+            }
+            if s.arg(0) & FS != 0 {
+                self.unshare_directories(s);
+            }
+        }
+        if s.call.name == "chroot" {
+            s.out.meet(Nature::Ordinary);
+        }
+    }
+
+    fn unshare_table(&mut self, s: &mut Step<'_>) {
+        if self.descriptors.tables[s.thread.table as usize].users > 1 {
+            let copy = self.descriptors.copy_table(s.thread.table);
+            self.descriptors.tables[s.thread.table as usize].users -= 1;
+            self.descriptors.tables[copy as usize].users = 1;
+            s.thread.table = copy;
+            if let Some(thread) = self.thread_mut(s.action.thread) {
+                thread.table = copy;
+            }
+        }
+    }
+
+    fn unshare_directories(&mut self, s: &mut Step<'_>) {
+        let shared = &mut self.directories[s.thread.directories as usize];
+        if shared.users > 1 {
+            shared.users -= 1;
+            let copy = crate::processes::Directories {
+                users: 1,
+                ..*shared
+            };
+            self.directories.push(copy);
+            let number = (self.directories.len() - 1) as u32;
+            if let Some(thread) = self.thread_mut(s.action.thread) {
+                thread.directories = number;
+            }
+        }
+    }
+}

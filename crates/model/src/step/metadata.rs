@@ -1,0 +1,131 @@
+//! Attributes: looked at and changed.
+
+use reprise_calls::{ArgKind, Effect};
+use reprise_trace::payload::{Side, split};
+
+use super::Step;
+use crate::node::{FileKind, NodeId};
+use crate::touch::Resource;
+use crate::world::World;
+
+impl World {
+    fn subject(&mut self, s: &mut Step<'_>) -> Option<NodeId> {
+        if s.call.position(|k| matches!(k, ArgKind::Path(_))).is_some() {
+            let kind = if s.call.effect == Effect::ReadLink {
+                FileKind::Symlink
+            } else {
+                FileKind::Regular
+            };
+            self.existing(s, 0, kind)
+        } else {
+            self.file(s, 0).map(|(_, node)| node)
+        }
+    }
+
+    pub(super) fn inspect(&mut self, s: &mut Step<'_>) {
+        self.subject(s);
+    }
+
+    pub(super) fn change_metadata(&mut self, s: &mut Step<'_>) {
+        let Some(node) = self.subject(s) else { return };
+        // Who may pass through a directory decides about every path below it.
+        if let Some(entry) = self.names.node(node).attached {
+            s.out.change(Resource::Entry(entry));
+        }
+        if s.succeeded() {
+            self.apply(s, node);
+        }
+    }
+
+    fn apply(&mut self, s: &Step<'_>, node: NodeId) {
+        let n = self.names.node_mut(node);
+        let owners = || {
+            let mut at = s
+                .call
+                .args
+                .iter()
+                .enumerate()
+                .filter(|(_, a)| matches!(a.kind, ArgKind::Owner));
+            let mut next = || at.next().map_or(u32::MAX, |(i, _)| s.arg(i) as u32);
+            (next(), next())
+        };
+        let input = split(s.call, Side::Input, &s.action.input);
+        let text = || {
+            s.call
+                .position(|k| matches!(k, ArgKind::Text))
+                .and_then(|i| input[i])
+                .unwrap_or_default()
+                .to_vec()
+        };
+        match s.call.effect {
+            Effect::ChangeMode => {
+                let mode = s
+                    .call
+                    .position(|k| matches!(k, ArgKind::Mode))
+                    .map_or(0, |i| s.arg(i));
+                n.attributes.mode = mode as u32 & 0o7777;
+            }
+            Effect::ChangeOwner => {
+                let (uid, gid) = owners();
+                if uid != u32::MAX {
+                    n.attributes.uid = uid;
+                }
+                if gid != u32::MAX {
+                    n.attributes.gid = gid;
+                }
+                if n.kind == FileKind::Regular {
+                    // The kernel drops set-user-id, and set-group-id where the group may execute.
+                    n.attributes.mode &= !0o4000;
+                    if n.attributes.mode & 0o10 != 0 {
+                        n.attributes.mode &= !0o2000;
+                    }
+                }
+            }
+            Effect::RemoveXattr => {
+                n.attributes.xattrs.remove(&text());
+            }
+            // Values are fetched by whoever follows contents, see `World::attribute_set`.
+            Effect::SetXattr | Effect::ChangeTimes => {}
+            _ => {}
+        }
+    }
+
+    /// Tells the model the value that a successful `setxattr` gave.
+    pub fn attribute_set(
+        &mut self,
+        call: &reprise_calls::Call,
+        action: &reprise_trace::Action,
+        value: Vec<u8>,
+    ) {
+        let Some(thread) = self.thread(action.thread) else {
+            return;
+        };
+        let mut s = Step {
+            call,
+            action,
+            thread,
+            out: Default::default(),
+        };
+        let Some(node) = self.subject(&mut s) else {
+            return;
+        };
+        let input = split(call, Side::Input, &action.input);
+        if let Some(name) = call
+            .position(|k| matches!(k, ArgKind::Text))
+            .and_then(|i| input[i])
+        {
+            self.names
+                .node_mut(node)
+                .attributes
+                .xattrs
+                .insert(name.to_vec(), value);
+        }
+    }
+
+    pub(super) fn change_mask(&mut self, s: &mut Step<'_>) {
+        if self.directories[s.thread.directories as usize].users > 1 {
+            s.out.change(Resource::Directories(s.thread.directories));
+        }
+        self.directories[s.thread.directories as usize].umask = s.arg(0) as u32 & 0o777;
+    }
+}

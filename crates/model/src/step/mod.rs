@@ -1,0 +1,243 @@
+//! One action's effect on the state, by family of effects.
+
+mod data;
+mod descriptors;
+mod mappings;
+mod metadata;
+mod names;
+mod opening;
+mod processes;
+
+use reprise_calls::{ArgKind, Call, Effect, Follow, PathArg};
+use reprise_trace::Action;
+
+use crate::descriptors::Slot;
+use crate::interpretation::Interpretation;
+use crate::node::{FileKind, Nature, NodeId};
+use crate::processes::Thread;
+use crate::resolve::Place;
+use crate::touch::Resource;
+use crate::world::World;
+
+const AT_FDCWD: i32 = -100;
+const O_CREAT: u64 = 0o100;
+const O_EXCL: u64 = 0o200;
+const O_TRUNC: u64 = 0o1000;
+const O_APPEND: u64 = 0o2000;
+const O_NOFOLLOW: u64 = 0o400000;
+const O_CLOEXEC: u64 = 0o2000000;
+const O_DIRECTORY: u64 = 0o200000;
+const O_TMPFILE: u64 = 0o20000000 | O_DIRECTORY;
+
+/// An action on its way through the model.
+pub(crate) struct Step<'a> {
+    pub call: &'a Call,
+    pub action: &'a Action,
+    pub thread: Thread,
+    pub out: Interpretation,
+}
+
+impl Step<'_> {
+    fn succeeded(&self) -> bool {
+        self.action.result >= 0
+    }
+
+    fn arg(&self, index: usize) -> u64 {
+        self.action.args[index]
+    }
+}
+
+impl World {
+    /// Follows one action. Actions must come in order of effect.
+    pub fn step(&mut self, call: &Call, action: &Action) -> Interpretation {
+        self.observe_until(action.seq);
+        let Some(thread) = self.thread(action.thread) else {
+            return Interpretation {
+                surprise: Some("a thread that nothing started"),
+                ..Interpretation::default()
+            };
+        };
+        let mut step = Step {
+            call,
+            action,
+            thread,
+            out: Interpretation::default(),
+        };
+        self.dispatch(&mut step);
+        step.out
+    }
+
+    fn dispatch(&mut self, s: &mut Step<'_>) {
+        use Effect::*;
+        match s.call.effect {
+            Open => self.open(s),
+            MakeObject(object) => self.make_object(s, object),
+            Close => self.close(s),
+            CloseRange => self.close_range(s),
+            Duplicate => self.duplicate(s),
+            DuplicateTo => self.duplicate_to(s),
+            Control => self.control(s),
+            DeviceControl => self.device_control(s),
+            Read => self.read(s),
+            Write => self.write(s),
+            Seek => self.seek(s),
+            Truncate => self.truncate(s),
+            Allocate => self.allocate(s),
+            Copy | Splice => self.copy(s),
+            Map => self.map(s),
+            Unmap => self.unmap(s),
+            Remap => self.remap(s),
+            MapAdvise | MapSync => self.map_advise(s),
+            GetMetadata | TestAccess | ReadLink | GetXattr | ListXattr | StatFs => self.inspect(s),
+            Advise | Sync | Lock => self.use_file(s),
+            SyncAll | Poll | Watch | Asynchronous => self.use_descriptors(s),
+            ChangeMode | ChangeOwner | ChangeTimes | SetXattr | RemoveXattr => {
+                self.change_metadata(s)
+            }
+            MakeDirectory => self.make(s, FileKind::Directory),
+            MakeNode => self.make_node(s),
+            MakeSymlink => self.make(s, FileKind::Symlink),
+            Link => self.link(s),
+            Remove => self.remove(s),
+            Rename => self.rename(s),
+            List => self.list(s),
+            ChangeDirectory => self.change_directory(s),
+            ChangeRoot => self.change_root(s),
+            GetDirectory => self.get_directory(s),
+            ChangeMask => self.change_mask(s),
+            Message => self.message(s),
+            Spawn => self.spawn(s),
+            Execute => self.execute(s),
+            Exit => self.exit(s),
+            Wait => self.wait(s),
+            ChangeIdentity => self.change_identity(s),
+            Mount => self.mount(s),
+        }
+    }
+
+    /// The descriptor in an argument; its use is noted.
+    fn descriptor(&mut self, s: &mut Step<'_>, index: usize) -> Option<Slot> {
+        let slot = self.descriptors.get(s.thread.table, s.arg(index))?;
+        let description = &self.descriptors.descriptions[slot.description as usize];
+        s.out.arguments[index] = Some(slot.binding);
+        s.out.streams[index] = description.stream;
+        if let Some(node) = description.node {
+            let n = self.names.node(node);
+            s.out.mapped_file |= n.mapped;
+            s.out.on_directory |= n.kind == FileKind::Directory;
+            if n.nature == Nature::RandomDevice {
+                s.out.meet(n.nature);
+            }
+        }
+        s.out.change(Resource::Descriptor(slot.generation));
+        Some(slot)
+    }
+
+    /// The file behind the descriptor in an argument; both are noted.
+    fn file(&mut self, s: &mut Step<'_>, index: usize) -> Option<(Slot, NodeId)> {
+        let slot = self.descriptor(s, index)?;
+        let node = self.descriptors.descriptions[slot.description as usize].node?;
+        s.out.change(Resource::File(node));
+        Some((slot, node))
+    }
+
+    /// Notes every descriptor argument.
+    fn use_descriptors(&mut self, s: &mut Step<'_>) {
+        for (index, arg) in s.call.args.iter().enumerate() {
+            if matches!(arg.kind, ArgKind::Fd(_)) {
+                self.descriptor(s, index);
+            }
+        }
+    }
+
+    fn use_file(&mut self, s: &mut Step<'_>) {
+        self.file(s, 0);
+    }
+
+    /// Where a path argument leads. The number says which of the call's paths it is.
+    fn place(&mut self, s: &mut Step<'_>, number: usize) -> Option<Place> {
+        let argument: PathArg = s.call.paths().nth(number)?;
+        let directories = self.directories[s.thread.directories as usize];
+        let mut start = Some(directories.cwd);
+        let mut relative_to_cwd = true;
+        if let Some(index) = argument.dirfd
+            && s.arg(index) as i32 != AT_FDCWD
+        {
+            relative_to_cwd = false;
+            let slot = self.descriptor(s, index);
+            start =
+                slot.and_then(|slot| self.descriptors.descriptions[slot.description as usize].node);
+            if slot.is_some() && start.is_none() {
+                s.out.meet(Nature::Pseudo);
+            }
+        }
+        let path = if number == 0 {
+            s.action.path.as_ref()
+        } else {
+            s.action.path2.as_ref()
+        };
+        let path = path.map(|p| p.to_vec()).unwrap_or_default();
+        if directories.users > 1 && (relative_to_cwd || path.starts_with(b"/")) {
+            s.out.look(Resource::Directories(s.thread.directories));
+        }
+        if path.is_empty() {
+            // AT_EMPTY_PATH or a null pointer: the directory descriptor itself.
+            if let Some(node) = start {
+                s.out.meet(self.names.node(node).nature);
+            }
+            return Some(Place {
+                node: start,
+                entry: None,
+            });
+        }
+        let start = if path.starts_with(b"/") {
+            directories.root
+        } else {
+            start?
+        };
+        let follow = match argument.follow {
+            Follow::Always => true,
+            Follow::Never => false,
+            Follow::Unless { arg, bit } => s.arg(arg.into()) & bit == 0,
+            Follow::If { arg, bit } => s.arg(arg.into()) & bit != 0,
+            Follow::AsOpen => {
+                let flags = open_flags(s);
+                flags & O_NOFOLLOW == 0 && flags & (O_CREAT | O_EXCL) != (O_CREAT | O_EXCL)
+            }
+        };
+        Some(
+            self.names
+                .resolve(start, directories.root, &path, follow, &mut s.out),
+        )
+    }
+
+    /// As [`World::place`], but where the call succeeded and so something must stand there, it is assumed if unknown.
+    fn existing(&mut self, s: &mut Step<'_>, number: usize, kind: FileKind) -> Option<NodeId> {
+        let place = self.place(s, number)?;
+        let node = match (place.node, place.entry) {
+            (Some(node), _) => node,
+            (None, Some(entry)) if s.succeeded() => {
+                let e = &self.names.entries[entry as usize];
+                s.out.surprise = Some(if e.changed {
+                    "a file came from elsewhere"
+                } else {
+                    "a file was not met before"
+                });
+                let (directory, name) = (e.directory, e.name.clone());
+                self.assume(directory, &name, kind, 0)
+            }
+            (None, _) => return None,
+        };
+        s.out.mapped_file |= self.names.node(node).mapped;
+        s.out.change(Resource::File(node));
+        Some(node)
+    }
+}
+
+/// The flags of an `open`-like call.
+fn open_flags(s: &Step<'_>) -> u64 {
+    let input =
+        reprise_trace::payload::split(s.call, reprise_trace::payload::Side::Input, &s.action.input);
+    let how = input.iter().flatten().next().copied().unwrap_or(&[]);
+    s.call.open_flags(&s.action.args, how)
+}

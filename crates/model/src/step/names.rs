@@ -1,0 +1,245 @@
+//! Making, moving and removing names.
+
+use reprise_calls::{ArgKind, FlagSet};
+use reprise_trace::payload::{Side, split};
+
+use super::Step;
+use crate::node::{FileKind, Nature, NodeId};
+use crate::resolve::Place;
+use crate::touch::{EntryId, Resource};
+use crate::world::World;
+
+impl World {
+    fn mode_arg(s: &Step<'_>) -> u32 {
+        s.call
+            .position(|k| matches!(k, ArgKind::Mode))
+            .map_or(0, |i| s.arg(i) as u32)
+    }
+
+    /// `mkdir` and `symlink`.
+    pub(super) fn make(&mut self, s: &mut Step<'_>, kind: FileKind) {
+        let Some(place) = self.place(s, 0) else {
+            return;
+        };
+        let (true, Some(entry)) = (s.succeeded(), place.entry) else {
+            return;
+        };
+        if place.node.is_some() {
+            s.out.surprise = Some("a file vanished unseen");
+            self.names.detach(entry);
+        }
+        let mode = Self::mode_arg(s);
+        let node = self.create(s, entry, kind, mode);
+        s.out.change(Resource::File(node));
+        if kind == FileKind::Symlink {
+            let text = split(s.call, Side::Input, &s.action.input)[0]
+                .unwrap_or_default()
+                .to_vec();
+            self.names.node_mut(node).target = text;
+        }
+    }
+
+    pub(super) fn make_node(&mut self, s: &mut Step<'_>) {
+        let Some(place) = self.place(s, 0) else {
+            return;
+        };
+        let (true, Some(entry), None) = (s.succeeded(), place.entry, place.node) else {
+            return;
+        };
+        let mode = Self::mode_arg(s);
+        let kind = FileKind::from_mode(mode);
+        let node = self.create(s, entry, kind, mode);
+        let n = self.names.node_mut(node);
+        n.nature = match kind {
+            FileKind::CharDevice | FileKind::BlockDevice => Nature::Device,
+            FileKind::Fifo | FileKind::Socket => Nature::Stream,
+            FileKind::Regular | FileKind::Directory | FileKind::Symlink => Nature::Ordinary,
+        };
+        s.out.change(Resource::File(node));
+    }
+
+    pub(super) fn link(&mut self, s: &mut Step<'_>) {
+        let Some(old) = self.place(s, 0).and_then(|p| p.node) else {
+            return;
+        };
+        s.out.change(Resource::File(old));
+        let Some(Place {
+            entry: Some(entry), ..
+        }) = self.place(s, 1)
+        else {
+            return;
+        };
+        if s.succeeded() {
+            self.note_name_change(s, entry);
+            self.names.detach(entry);
+            self.names.attach(entry, old);
+        }
+    }
+
+    pub(super) fn remove(&mut self, s: &mut Step<'_>) {
+        const REMOVE_DIRECTORY: u64 = 0x200;
+        let Some(place) = self.place(s, 0) else {
+            return;
+        };
+        let flags = s.call.flags_arg(FlagSet::Unlink).map_or(0, |i| s.arg(i));
+        let directory = s.call.name == "rmdir" || flags & REMOVE_DIRECTORY != 0;
+        if let Some(node) = place.node {
+            s.out.change(Resource::File(node));
+            if directory {
+                s.out.look(Resource::Names(node));
+            }
+        }
+        let (true, Some(entry)) = (s.succeeded(), place.entry) else {
+            return;
+        };
+        self.note_name_change(s, entry);
+        if let Some(node) = self.names.detach(entry)
+            && directory
+        {
+            s.out.add(Resource::Names(node));
+        }
+    }
+
+    pub(super) fn rename(&mut self, s: &mut Step<'_>) {
+        const EXCHANGE: u64 = 2;
+        const WHITEOUT: u64 = 4;
+        let flags = s.call.flags_arg(FlagSet::Rename).map_or(0, |i| s.arg(i));
+        let old = self.place(s, 0);
+        let new = self.place(s, 1);
+        let (
+            Some(Place {
+                entry: Some(old), ..
+            }),
+            Some(Place {
+                entry: Some(new), ..
+            }),
+        ) = (old, new)
+        else {
+            return;
+        };
+        if let Some(replaced) = self.names.target(new) {
+            s.out.change(Resource::File(replaced));
+            if self.names.node(replaced).kind == FileKind::Directory {
+                s.out.look(Resource::Names(replaced));
+            }
+        }
+        if !s.succeeded() {
+            return;
+        }
+        let Some(moved) = self.moved_node(s, old) else {
+            return;
+        };
+        if flags & EXCHANGE == 0 && self.names.target(new) == Some(moved) {
+            // Two names of one file: rename does nothing.
+            return;
+        }
+        self.note_name_change(s, old);
+        self.note_name_change(s, new);
+        self.names.detach(old);
+        let replaced = self.names.detach(new);
+        self.names.attach(new, moved);
+        if flags & EXCHANGE != 0 {
+            if let Some(replaced) = replaced {
+                self.names.attach(old, replaced);
+            }
+        } else if flags & WHITEOUT != 0 {
+            let whiteout = self.create(s, old, FileKind::CharDevice, 0);
+            self.names.node_mut(whiteout).nature = Nature::Device;
+        }
+    }
+
+    fn moved_node(&mut self, s: &mut Step<'_>, entry: EntryId) -> Option<NodeId> {
+        if let Some(node) = self.names.target(entry) {
+            return Some(node);
+        }
+        let e = &self.names.entries[entry as usize];
+        if e.changed {
+            s.out.surprise = Some("a file came from elsewhere");
+            return None;
+        }
+        s.out.surprise = Some("a file was not met before");
+        let (directory, name) = (e.directory, e.name.clone());
+        Some(self.assume(directory, &name, FileKind::Regular, 0))
+    }
+
+    pub(super) fn change_directory(&mut self, s: &mut Step<'_>) {
+        let node = if s.call.name == "fchdir" {
+            self.file(s, 0).map(|(_, node)| node)
+        } else {
+            self.existing(s, 0, FileKind::Directory)
+        };
+        let shared = self.directories[s.thread.directories as usize].users > 1;
+        if shared {
+            s.out.change(Resource::Directories(s.thread.directories));
+        }
+        if let (Some(node), true) = (node, s.succeeded()) {
+            self.directories[s.thread.directories as usize].cwd = node;
+        }
+    }
+
+    pub(super) fn change_root(&mut self, s: &mut Step<'_>) {
+        let node = self.existing(s, 0, FileKind::Directory);
+        if let (Some(node), true) = (node, s.succeeded()) {
+            s.out.change(Resource::Directories(s.thread.directories));
+            self.directories[s.thread.directories as usize].root = node;
+        }
+    }
+
+    pub(super) fn get_directory(&mut self, s: &mut Step<'_>) {
+        s.out.look(Resource::Directories(s.thread.directories));
+        let mut node = self.directories[s.thread.directories as usize].cwd;
+        s.out.meet(self.names.node(node).nature);
+        // The answer is a path: every name on it counts.
+        const DEEPEST: usize = 4096;
+        for _ in 0..DEEPEST {
+            let Some(entry) = self.names.node(node).attached else {
+                break;
+            };
+            s.out.look(Resource::Entry(entry));
+            node = self.names.node(node).parent;
+        }
+    }
+
+    /// `bind` of a UNIX-domain socket makes a file.
+    pub(super) fn message(&mut self, s: &mut Step<'_>) {
+        self.use_descriptors(s);
+    }
+
+    /// Tells the model the address of a successful `bind`; a name in the file system becomes a socket file. Returns the
+    /// path if so.
+    pub fn bound(
+        &mut self,
+        action: &reprise_trace::Action,
+        address: &[u8],
+        out: &mut crate::Interpretation,
+    ) {
+        const AF_UNIX: [u8; 2] = [1, 0];
+        let (true, Some(path)) = (action.result >= 0, address.strip_prefix(&AF_UNIX)) else {
+            return;
+        };
+        let path = path.split(|b| *b == 0).next().unwrap_or_default();
+        let Some(thread) = self.thread(action.thread).filter(|_| !path.is_empty()) else {
+            return;
+        };
+        let directories = self.directories[thread.directories as usize];
+        let Some(call) = reprise_calls::by_name("mknod") else {
+            return;
+        };
+        let mut s = Step {
+            call,
+            action,
+            thread,
+            out: std::mem::take(out),
+        };
+        let place = self
+            .names
+            .resolve(directories.cwd, directories.root, path, false, &mut s.out);
+        if let (Some(entry), None) = (place.entry, place.node) {
+            let node = self.create(&mut s, entry, FileKind::Socket, 0o777);
+            self.names.node_mut(node).nature = Nature::Stream;
+            s.out.change(Resource::File(node));
+            s.out.binds = Some(path.to_vec());
+        }
+        *out = s.out;
+    }
+}

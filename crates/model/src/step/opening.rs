@@ -1,0 +1,239 @@
+//! Opening files and making nameless objects.
+
+use reprise_calls::{ArgKind, FlagSet, Object};
+use reprise_trace::payload::{Side, split};
+
+use super::{O_CLOEXEC, O_CREAT, O_TMPFILE, O_TRUNC, Step, open_flags};
+use crate::descriptors::{Description, StreamKind};
+use crate::interpretation::NewDescriptor;
+use crate::node::{Attributes, FileKind, Nature, NodeId};
+use crate::touch::{EntryId, Resource};
+use crate::world::World;
+
+impl World {
+    pub(super) fn open(&mut self, s: &mut Step<'_>) {
+        let flags = open_flags(s);
+        let Some(place) = self.place(s, 0) else {
+            return self.lost_open(s, flags);
+        };
+        let mode = s.call.position(|k| matches!(k, ArgKind::Mode)).map_or_else(
+            || {
+                split(s.call, Side::Input, &s.action.input)
+                    .iter()
+                    .flatten()
+                    .next()
+                    .map_or(0, |how| word(how, 8))
+            },
+            |i| s.arg(i),
+        );
+        let node = match (place.node, place.entry) {
+            (Some(directory), _) if flags & O_TMPFILE == O_TMPFILE && s.succeeded() => {
+                s.out.change(Resource::Directories(s.thread.directories));
+                let attributes = self.new_attributes(s, directory, mode as u32);
+                self.names.add_node(FileKind::Regular, attributes)
+            }
+            (Some(node), _) => node,
+            (None, Some(entry)) if s.succeeded() => {
+                if flags & O_CREAT != 0 {
+                    self.create(s, entry, FileKind::Regular, mode as u32)
+                } else {
+                    let e = &self.names.entries[entry as usize];
+                    let (directory, name) = (e.directory, e.name.clone());
+                    s.out.surprise = Some("a file was not met before");
+                    self.assume(directory, &name, FileKind::Regular, 0)
+                }
+            }
+            (None, _) => return self.lost_open(s, flags),
+        };
+        s.out.change(Resource::File(node));
+        s.out.meet(self.names.node(node).nature);
+        s.out.mapped_file |= self.names.node(node).mapped;
+        if !s.succeeded() {
+            return;
+        }
+        if flags & O_TRUNC != 0 && self.names.node(node).kind == FileKind::Regular {
+            self.names.truncate(node, 0);
+        }
+        let stream = match s.out.nature {
+            Nature::Pseudo | Nature::Device => Some(StreamKind::Null),
+            Nature::Stream => Some(StreamKind::Pipe),
+            Nature::Ordinary | Nature::SafeDevice | Nature::RandomDevice => None,
+        };
+        self.new_descriptor(s, Some(node), stream, flags);
+    }
+
+    /// An open of something the model does not know: its descriptor exists all the same.
+    fn lost_open(&mut self, s: &mut Step<'_>, flags: u64) {
+        if s.succeeded() {
+            if s.out.nature != Nature::Pseudo {
+                s.out.surprise = Some("an open that the model cannot place");
+                s.out.meet(Nature::Pseudo);
+            }
+            self.new_descriptor(s, None, Some(StreamKind::Null), flags);
+        }
+    }
+
+    fn new_descriptor(
+        &mut self,
+        s: &mut Step<'_>,
+        node: Option<NodeId>,
+        stream: Option<StreamKind>,
+        flags: u64,
+    ) {
+        let fd = s.action.result as u32;
+        let description = self.descriptors.describe(Description {
+            node,
+            stream,
+            flags,
+            offset: 0,
+            listing: Default::default(),
+        });
+        self.bind(s, fd, description, flags & O_CLOEXEC != 0);
+    }
+
+    /// Gives a number to a description. A number that is still open was closed behind our back.
+    pub(super) fn bind(
+        &mut self,
+        s: &mut Step<'_>,
+        fd: u32,
+        description: u32,
+        close_on_exec: bool,
+    ) {
+        if self.descriptors.get(s.thread.table, fd.into()).is_some() {
+            s.out.surprise = Some("a descriptor was closed unseen");
+            self.end_descriptor(s, fd);
+        }
+        let slot = self
+            .descriptors
+            .open(s.thread.table, fd, description, close_on_exec);
+        s.out.change(Resource::Descriptor(slot.generation));
+        let stream = self.descriptors.descriptions[description as usize].stream;
+        s.out.made.push(NewDescriptor {
+            binding: slot.binding,
+            stream,
+        });
+    }
+
+    /// Makes a file under a free name.
+    pub(super) fn create(
+        &mut self,
+        s: &mut Step<'_>,
+        entry: EntryId,
+        kind: FileKind,
+        mode: u32,
+    ) -> NodeId {
+        let directory = self.names.entries[entry as usize].directory;
+        let mut attributes = self.new_attributes(s, directory, mode);
+        let parent = &self.names.node(directory).attributes;
+        if kind == FileKind::Directory && parent.mode & 0o2000 != 0 {
+            attributes.mode |= 0o2000;
+        }
+        if kind == FileKind::Symlink {
+            attributes.mode = 0o777;
+        }
+        let node = self.names.add_node(kind, attributes);
+        self.note_name_change(s, entry);
+        self.names.attach(entry, node);
+        node
+    }
+
+    fn new_attributes(&mut self, s: &mut Step<'_>, directory: NodeId, mode: u32) -> Attributes {
+        let directories = self.directories[s.thread.directories as usize];
+        if directories.users > 1 {
+            s.out.look(Resource::Directories(s.thread.directories));
+        }
+        let parent = &self.names.node(directory).attributes;
+        let gid = if parent.mode & 0o2000 != 0 {
+            parent.gid
+        } else {
+            s.thread.gid
+        };
+        Attributes {
+            mode: mode & 0o7777 & !directories.umask,
+            uid: s.thread.uid,
+            gid,
+            ..Attributes::default()
+        }
+    }
+
+    /// Notes that something is made or removed under a name.
+    pub(super) fn note_name_change(&mut self, s: &mut Step<'_>, entry: EntryId) {
+        s.out.change(Resource::Entry(entry));
+        let e = &mut self.names.entries[entry as usize];
+        e.changed = true;
+        s.out.add(Resource::Names(e.directory));
+    }
+
+    pub(super) fn make_object(&mut self, s: &mut Step<'_>, object: Object) {
+        self.use_descriptors(s);
+        if !s.succeeded() {
+            return;
+        }
+        let stream = match object {
+            Object::Memory => None,
+            Object::Pipe => Some(StreamKind::Pipe),
+            Object::Socket | Object::SocketPair => Some(StreamKind::Socket),
+            Object::Epoll => Some(StreamKind::Epoll),
+            Object::Watch => Some(StreamKind::Watch),
+            Object::Handle | Object::Ring => Some(StreamKind::Event),
+        };
+        // `bpf` returns a descriptor for some commands only.
+        if s.call.name == "bpf" && !matches!(s.arg(0), 0 | 5 | 7 | 13..=15 | 18 | 28) {
+            return;
+        }
+        let flags = s.call.flags_arg(FlagSet::Open).map_or(0, |i| s.arg(i));
+        let close_on_exec = object_close_on_exec(s);
+        let output = split(s.call, Side::Output, &s.action.output);
+        let numbers = match output.iter().flatten().next() {
+            Some(pair) if pair.len() == 8 => vec![word(pair, 0) as u32, word4(pair, 4)],
+            _ => vec![s.action.result as u32],
+        };
+        for fd in numbers {
+            let node = (object == Object::Memory).then(|| {
+                let attributes = Attributes {
+                    mode: 0o777,
+                    uid: s.thread.uid,
+                    gid: s.thread.gid,
+                    ..Attributes::default()
+                };
+                self.names.add_node(FileKind::Regular, attributes)
+            });
+            let description = self.descriptors.describe(Description {
+                node,
+                stream,
+                flags,
+                offset: 0,
+                listing: Default::default(),
+            });
+            self.bind(s, fd, description, close_on_exec);
+        }
+    }
+}
+
+/// Where the close-on-exec flag of an object stands.
+fn object_close_on_exec(s: &Step<'_>) -> bool {
+    let flags = match s.call.name {
+        "memfd_create" | "eventfd2" | "timerfd_create" | "pidfd_open" => {
+            return s.arg(1) & 1 != 0 || s.arg(1) & O_CLOEXEC != 0 || s.call.name == "pidfd_open";
+        }
+        "pipe2" | "socket" | "socketpair" => s.arg(1),
+        "accept4" | "signalfd4" => s.arg(3),
+        "epoll_create1" | "inotify_init1" | "userfaultfd" => s.arg(0),
+        "io_uring_setup" => return true,
+        _ => 0,
+    };
+    flags & O_CLOEXEC != 0
+}
+
+pub(super) fn word(bytes: &[u8], at: usize) -> u64 {
+    bytes.get(at..at + 8).map_or_else(
+        || word4(bytes, at).into(),
+        |b| u64::from_le_bytes(std::array::from_fn(|i| b[i])),
+    )
+}
+
+pub(super) fn word4(bytes: &[u8], at: usize) -> u32 {
+    bytes
+        .get(at..at + 4)
+        .map_or(0, |b| u32::from_le_bytes(std::array::from_fn(|i| b[i])))
+}

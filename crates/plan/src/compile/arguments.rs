@@ -1,0 +1,147 @@
+//! Arguments of an issued call, by their kind.
+
+use reprise_calls::{ArgKind, FcntlArg, Struct, fcntl_arg, ioctl_arg};
+use reprise_trace::payload::{Side, split};
+
+use super::{CompileError, Compiler, Lowering};
+use crate::command::Arg;
+
+const AT_FDCWD: i32 = -100;
+/// Stands for a pointer that was no address of readable memory: the kernel answers EFAULT again.
+const BAD_POINTER: u64 = 1;
+/// As much as one call moves (`MAX_RW_COUNT`).
+const MOST: u64 = 0x7fff_f000;
+
+impl Compiler {
+    /// The arguments of the call as it was made, for issuing it again.
+    pub(super) fn arguments(&mut self, l: &Lowering<'_>) -> Result<Vec<Arg>, CompileError> {
+        let input = split(l.call, Side::Input, &l.action.input);
+        let mut paths = [l.action.path.as_ref(), l.action.path2.as_ref()].into_iter();
+        let mut out = Vec::with_capacity(l.call.args.len());
+        for (i, arg) in l.call.args.iter().enumerate() {
+            let value = l.action.args[i];
+            let pointer = |given: Option<Arg>| match given {
+                Some(arg) => arg,
+                None if value == 0 => Arg::Value(0),
+                None => Arg::Value(BAD_POINTER),
+            };
+            out.push(match arg.kind {
+                ArgKind::Fd(_) => self.descriptor(l, i),
+                ArgKind::Dirfd if value as i32 == AT_FDCWD => Arg::Value(value),
+                ArgKind::Dirfd => self.descriptor(l, i),
+                ArgKind::Path(_) => match paths.next().flatten() {
+                    Some(path) if value != 0 => {
+                        Arg::Bytes(self.store.bytes(path)?, path.len() as u64)
+                    }
+                    _ => pointer(None),
+                },
+                ArgKind::Text => match input[i] {
+                    Some(text) => Arg::Bytes(self.store.bytes(text)?, text.len() as u64),
+                    None => pointer(None),
+                },
+                ArgKind::Strings => Arg::Value(0),
+                ArgKind::InData(length) => {
+                    let length = l.action.args[usize::from(length)].min(MOST);
+                    pointer(if value == 0 {
+                        None
+                    } else {
+                        self.content(l, length)?
+                    })
+                }
+                ArgKind::OutData(length) if value != 0 => {
+                    Arg::Out(l.action.args[usize::from(length)].min(MOST))
+                }
+                ArgKind::OutData(_) => Arg::Value(0),
+                ArgKind::InVector(_) | ArgKind::OutVector(_) => match input[i] {
+                    None => pointer(None),
+                    Some(lengths) => {
+                        let total = reprise_trace::payload::vector_lengths(lengths)
+                            .iter()
+                            .fold(0, |a: u64, b| a.saturating_add(*b));
+                        let at = self.store.lengths(lengths)?;
+                        match (arg.kind, self.content(l, total.min(MOST))?) {
+                            (ArgKind::InVector(_), Some(Arg::Content(content, _))) => {
+                                Arg::ContentVector(at, content)
+                            }
+                            (ArgKind::InVector(_), _) => Arg::Value(BAD_POINTER),
+                            _ => Arg::OutVector(at),
+                        }
+                    }
+                },
+                ArgKind::In(Struct::ByCommand)
+                | ArgKind::Out(Struct::ByCommand)
+                | ArgKind::InOut(Struct::ByCommand) => self.command_argument(l, i, input[i])?,
+                ArgKind::In(_) => match input[i] {
+                    Some(bytes) => Arg::Bytes(self.store.bytes(bytes)?, bytes.len() as u64),
+                    None => pointer(None),
+                },
+                ArgKind::Out(kind) if value != 0 => Arg::Out(kind.size().unwrap_or(4096) as u64),
+                ArgKind::Out(_) => Arg::Value(0),
+                ArgKind::InOut(_) => match input[i] {
+                    Some(bytes) => Arg::InOut(self.store.bytes(bytes)?, bytes.len() as u64),
+                    None => pointer(None),
+                },
+                ArgKind::Address => Arg::Value(0),
+                ArgKind::Flags(_)
+                | ArgKind::Command(_)
+                | ArgKind::Mode
+                | ArgKind::Offset
+                | ArgKind::Length
+                | ArgKind::Integer
+                | ArgKind::Number
+                | ArgKind::Device
+                | ArgKind::Owner => Arg::Value(value),
+            });
+        }
+        Ok(out)
+    }
+
+    /// A descriptor argument: its slot, or a number that is surely not open.
+    pub(super) fn descriptor(&self, l: &Lowering<'_>, index: usize) -> Arg {
+        let slot = l.found.arguments[index].and_then(|binding| self.slots.get(binding));
+        slot.map_or(Arg::Value(u64::MAX), Arg::Fd)
+    }
+
+    /// The content a call reads: from the trace, else zeros of the same length.
+    pub(super) fn content(
+        &mut self,
+        l: &Lowering<'_>,
+        length: u64,
+    ) -> Result<Option<Arg>, CompileError> {
+        let kept = l.action.data.len() as u64 * reprise_trace::CHUNK_BYTES as u64;
+        let whole = l.action.truncated_bytes == 0 && (kept >= length || length == 0);
+        let at = if whole {
+            self.store.content(&l.action.data)?
+        } else {
+            None
+        };
+        let at = match at {
+            Some(at) => at,
+            None if l.action.result < 0 && l.action.data.is_empty() => return Ok(None),
+            None => self.store.zeros(length)?,
+        };
+        Ok(Some(Arg::Content(at, length)))
+    }
+
+    fn command_argument(
+        &mut self,
+        l: &Lowering<'_>,
+        index: usize,
+        bytes: Option<&[u8]>,
+    ) -> Result<Arg, CompileError> {
+        let command = l.action.args[index - 1];
+        let kind = if l.call.name == "fcntl" {
+            fcntl_arg(command)
+        } else {
+            ioctl_arg(command)
+        };
+        Ok(match (kind, bytes) {
+            (FcntlArg::Value, _) => Arg::Value(l.action.args[index]),
+            (FcntlArg::Out(size), _) => Arg::Out(size as u64),
+            (FcntlArg::In(_) | FcntlArg::InOut(_), Some(bytes)) => {
+                Arg::InOut(self.store.bytes(bytes)?, bytes.len() as u64)
+            }
+            (FcntlArg::In(_) | FcntlArg::InOut(_), None) => Arg::Value(BAD_POINTER),
+        })
+    }
+}

@@ -1,0 +1,92 @@
+//! What is judged, by the row's check.
+
+use reprise_calls::{Check, Effect};
+use reprise_model::Nature;
+use reprise_trace::payload::{Side, split};
+
+use super::{CompileError, Compiler, Lowering};
+use crate::command::{Expect, Listing, Tolerance, entry_hash};
+
+impl Compiler {
+    /// What an issued call is judged by.
+    pub(super) fn expectation(&mut self, l: &Lowering<'_>) -> Result<Expect, CompileError> {
+        if l.action.result < 0 {
+            return Ok(if l.call.check == Check::Nothing {
+                Expect::Nothing
+            } else {
+                Expect::Outcome
+            });
+        }
+        let output = split(l.call, Side::Output, &l.action.output);
+        let structure = output.iter().flatten().next().copied();
+        Ok(match l.call.check {
+            Check::Nothing => Expect::Nothing,
+            Check::Outcome => Expect::Outcome,
+            Check::Value => Expect::Value,
+            Check::Content => self.returned(l)?,
+            Check::Metadata => match structure {
+                Some(bytes) => Expect::Metadata(self.store.bytes(bytes)?, bytes.len() as u64),
+                None => Expect::Outcome,
+            },
+            Check::Listing => self.listing(l)?,
+            Check::Names => match (l.action.result, self.store.blobs.content(&l.action.data)?) {
+                (1.., Some(names)) if !names.is_empty() => {
+                    let length = names.len().min(l.action.result as usize);
+                    Expect::Names(self.store.bytes(&names[..length])?, length as u64)
+                }
+                _ => Expect::Outcome,
+            },
+        })
+    }
+
+    fn returned(&mut self, l: &Lowering<'_>) -> Result<Expect, CompileError> {
+        let length = l.action.result as u64;
+        let kept = l.action.data.len() as u64 * reprise_trace::CHUNK_BYTES as u64;
+        if l.action.truncated_bytes > 0 || length == 0 || kept < length {
+            return Ok(Expect::Value);
+        }
+        Ok(self
+            .store
+            .content(&l.action.data)?
+            .map_or(Expect::Value, |at| Expect::Content(at, length)))
+    }
+
+    fn listing(&mut self, l: &Lowering<'_>) -> Result<Expect, CompileError> {
+        let Some((number, begins, names)) = &l.found.listing else {
+            return Ok(Expect::Outcome);
+        };
+        let sum = names
+            .iter()
+            .flatten()
+            .fold(0u128, |sum, name| sum.wrapping_add(entry_hash(name)));
+        let listing = Listing {
+            begins: (*begins).into(),
+            ends: names.is_some().into(),
+            entries: names.as_ref().map_or(0, |n| n.len() as u64),
+            sum_low: sum as u64,
+            sum_high: (sum >> 64) as u64,
+        };
+        Ok(Expect::Listing(
+            *number,
+            self.store.bytes(&listing.to_bytes())?,
+        ))
+    }
+
+    /// What differs whatever a replay does.
+    pub(super) fn tolerance(&self, l: &Lowering<'_>) -> Tolerance {
+        const SEEK_DATA: u64 = 3;
+        match l.found.nature {
+            Nature::Pseudo => return Tolerance::Pseudo,
+            Nature::Device => return Tolerance::Machine,
+            Nature::RandomDevice => return Tolerance::Random,
+            Nature::Ordinary | Nature::SafeDevice | Nature::Stream => {}
+        }
+        match l.call.effect {
+            Effect::Seek if l.action.args[2] >= SEEK_DATA => Tolerance::Machine,
+            Effect::Read | Effect::Copy | Effect::Splice if l.found.mapped_file => {
+                Tolerance::Mapping
+            }
+            _ => Tolerance::None,
+        }
+    }
+}

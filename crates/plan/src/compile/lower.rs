@@ -1,0 +1,420 @@
+//! An action as a command: which way it is performed.
+
+use reprise_calls::{Effect, IoctlEffect, Object, Replay, ioctl_effect};
+use reprise_model::Nature;
+use reprise_trace::payload::{Side, split};
+
+use super::{CompileError, Compiler, Lowering, bare, stand_in};
+use crate::command::{Arg, Command, Expect, Op, Tolerance};
+
+const EINTR: i64 = -4;
+const EIO: i64 = -5;
+const ENXIO: i64 = -6;
+const EAGAIN: i64 = -11;
+const ENOMEM: i64 = -12;
+const EFAULT: i64 = -14;
+const EBUSY: i64 = -16;
+const EXDEV: i64 = -18;
+const ENODEV: i64 = -19;
+const ENFILE: i64 = -23;
+const EMFILE: i64 = -24;
+const ENOTTY: i64 = -25;
+const ETXTBSY: i64 = -26;
+const ENOSPC: i64 = -28;
+const EROFS: i64 = -30;
+const ENOSYS: i64 = -38;
+const EOPNOTSUPP: i64 = -95;
+const EDQUOT: i64 = -122;
+
+/// Errors that say something of the machine it was recorded on (its mounts, memory, free space, running programs), which
+/// the target does not have: the outcome is kept by not issuing the call.
+const OF_THE_MACHINE: [i64; 16] = [
+    EINTR, EIO, ENXIO, ENOMEM, EFAULT, EBUSY, EXDEV, ENODEV, ENFILE, EMFILE, ENOTTY, ETXTBSY,
+    ENOSPC, EROFS, ENOSYS, EDQUOT,
+];
+
+impl Compiler {
+    pub(super) fn lower(&mut self, l: &Lowering<'_>) -> Result<Command, CompileError> {
+        match l.call.replay {
+            Replay::Skip(_) => Ok(bare(l.action, Op::Skip)),
+            Replay::Unsupported(_) if l.found.made.is_empty() => {
+                Ok(bare(l.action, Op::Unsupported))
+            }
+            Replay::Unsupported(_) => self.simulate(l),
+            Replay::Simulate if l.found.binds.is_some() => self.socket_file(l),
+            Replay::Simulate => self.simulate(l),
+            Replay::Issue | Replay::Engine => self.perform(l),
+        }
+    }
+
+    fn perform(&mut self, l: &Lowering<'_>) -> Result<Command, CompileError> {
+        use Effect::*;
+        match l.call.effect {
+            // What ends and moves descriptors is done for real even where their I/O is not.
+            Close => self.issue(l, Op::Close),
+            CloseRange => self.close_many(l),
+            Duplicate => self.issue_descriptor(l),
+            DuplicateTo => self.duplicate_to(l),
+            Spawn => Ok(self.spawn(l)),
+            Execute => Ok(self.execute(l)),
+            Exit => Ok(Command {
+                produces: [l.found.last_of_process.into(), u32::MAX],
+                ..bare(l.action, Op::Exit)
+            }),
+            Wait => self.simulate(l),
+            Mount => self.unshare(l),
+            Control if matches!(l.action.args[1] & 0xffff_ffff, 0 | 1030) => {
+                self.issue_descriptor(l)
+            }
+            Copy | Splice if l.action.result >= 0 => self.copy(l),
+            _ if self.is_simulated(l) => self.simulate(l),
+            Open => self.issue_descriptor(l),
+            MakeObject(Object::Pipe) => {
+                let mut command = self.issue(l, Op::IssuePair)?;
+                self.produce(l, &mut command);
+                Ok(command)
+            }
+            MakeObject(_) => self.issue_descriptor(l),
+            Control => self.control(l),
+            DeviceControl => self.device_control(l),
+            Lock => {
+                const NONBLOCKING: u64 = 4;
+                self.issue(
+                    l,
+                    if l.action.args[1] & NONBLOCKING == 0 {
+                        Op::Lock
+                    } else {
+                        Op::Issue
+                    },
+                )
+            }
+            SyncAll if l.call.name == "sync" => Ok(bare(l.action, Op::SyncTarget)),
+            Map => self.map(l),
+            Unmap | Remap | MapAdvise | MapSync => self.on_mapping(l),
+            List => self.issue(l, Op::List),
+            MakeNode => self.make_node(l),
+            Read | Write | Seek | Truncate | Allocate | Copy | Splice | Advise | Sync | SyncAll
+            | GetMetadata | TestAccess | ReadLink | GetXattr | ListXattr | StatFs | ChangeMode
+            | ChangeOwner | ChangeTimes | SetXattr | RemoveXattr | MakeDirectory | MakeSymlink
+            | Link | Remove | Rename | ChangeDirectory | ChangeRoot | GetDirectory | ChangeMask
+            | Message | Poll | Watch | ChangeIdentity | Asynchronous => self.issue(l, Op::Issue),
+        }
+    }
+
+    /// Whether the result is taken from the trace.
+    fn is_simulated(&self, l: &Lowering<'_>) -> bool {
+        use Effect::*;
+        let effect = l.call.effect;
+        let lock = effect == Lock || effect == Control;
+        let machine = OF_THE_MACHINE.contains(&l.action.result)
+            || l.action.result == EOPNOTSUPP
+            || (l.action.result == EAGAIN && !lock);
+        let on_stream = l.found.streams.iter().any(Option::is_some);
+        let lists_position = effect == Seek
+            && l.found.on_directory
+            && (l.action.args[1], l.action.args[2]) != (0, 0);
+        machine
+            || on_stream
+            || lists_position
+            || match l.found.nature {
+                Nature::Pseudo => true,
+                Nature::Device => matches!(
+                    effect,
+                    Open | GetMetadata | TestAccess | GetXattr | ListXattr | StatFs
+                ),
+                Nature::Stream => effect == Open,
+                Nature::Ordinary | Nature::SafeDevice | Nature::RandomDevice => false,
+            }
+    }
+
+    fn issue(&mut self, l: &Lowering<'_>, op: Op) -> Result<Command, CompileError> {
+        let args = self.arguments(l)?;
+        let expect = self.expectation(l)?;
+        Ok(Command {
+            args,
+            expect,
+            tolerance: self.tolerance(l),
+            ..bare(l.action, op)
+        })
+    }
+
+    /// Gives slots to the descriptors that the action made.
+    fn produce(&mut self, l: &Lowering<'_>, command: &mut Command) {
+        for (slot, made) in command.produces.iter_mut().zip(&l.found.made) {
+            *slot = self.slots.make(l.action.thread, made.binding);
+        }
+        if let Some(kind) = l.found.made.first().and_then(|m| m.stream) {
+            command.stand_in = stand_in(kind);
+        }
+    }
+
+    fn issue_descriptor(&mut self, l: &Lowering<'_>) -> Result<Command, CompileError> {
+        let mut command = self.issue(
+            l,
+            if l.found.made.is_empty() {
+                Op::Issue
+            } else {
+                Op::IssueFd
+            },
+        )?;
+        command.expect = Expect::Outcome;
+        self.produce(l, &mut command);
+        Ok(command)
+    }
+
+    fn simulate(&mut self, l: &Lowering<'_>) -> Result<Command, CompileError> {
+        let mut command = Command {
+            tolerance: self.tolerance(l),
+            ..bare(l.action, Op::Simulate)
+        };
+        self.produce(l, &mut command);
+        Ok(command)
+    }
+
+    fn close_many(&mut self, l: &Lowering<'_>) -> Result<Command, CompileError> {
+        if l.action.result < 0 {
+            return self.simulate(l);
+        }
+        Ok(Command {
+            list: self.ended(l),
+            ..bare(l.action, Op::CloseMany)
+        })
+    }
+
+    fn ended(&self, l: &Lowering<'_>) -> Vec<u32> {
+        l.found
+            .ended
+            .iter()
+            .filter_map(|binding| self.slots.get(*binding))
+            .collect()
+    }
+
+    fn duplicate_to(&mut self, l: &Lowering<'_>) -> Result<Command, CompileError> {
+        if l.found.made.is_empty() {
+            // It failed, or source and target are the same number: nothing moves.
+            return self.simulate(l);
+        }
+        let mut command = Command {
+            args: self.arguments(l)?,
+            expect: Expect::Outcome,
+            ..bare(l.action, Op::DuplicateTo)
+        };
+        command.list = l
+            .found
+            .replaced
+            .and_then(|binding| self.slots.get(binding))
+            .into_iter()
+            .collect();
+        self.produce(l, &mut command);
+        Ok(command)
+    }
+
+    fn spawn(&self, l: &Lowering<'_>) -> Command {
+        let Some(child) = l.found.spawned else {
+            return bare(l.action, Op::Simulate);
+        };
+        let (descriptors, directories) = self.world.shares(child);
+        let shares = u32::from(descriptors) | u32::from(directories) << 1;
+        Command {
+            produces: [child, shares],
+            ..bare(l.action, Op::Spawn)
+        }
+    }
+
+    fn execute(&self, l: &Lowering<'_>) -> Command {
+        if l.action.result < 0 {
+            return bare(l.action, Op::Simulate);
+        }
+        Command {
+            list: self.ended(l),
+            ..bare(l.action, Op::Execute)
+        }
+    }
+
+    /// Of `unshare` what concerns descriptors and directories is done; namespaces are not entered.
+    fn unshare(&mut self, l: &Lowering<'_>) -> Result<Command, CompileError> {
+        const FS_AND_FILES: u64 = 0x600;
+        let flags = l.action.args[0] & FS_AND_FILES;
+        if l.call.name != "unshare" || l.action.result < 0 || flags == 0 {
+            return Ok(bare(l.action, Op::Skip));
+        }
+        Ok(Command {
+            args: vec![Arg::Value(flags)],
+            expect: Expect::Outcome,
+            ..bare(l.action, Op::Issue)
+        })
+    }
+
+    fn control(&mut self, l: &Lowering<'_>) -> Result<Command, CompileError> {
+        match l.action.args[1] & 0xffff_ffff {
+            // F_GETLK, F_OFD_GETLK: all but who holds it.
+            5 | 36 => {
+                let mut command = self.issue(l, Op::Issue)?;
+                let found = split(l.call, Side::Output, &l.action.output)[2];
+                if let (true, Some(found)) = (l.action.result >= 0, found.filter(|f| f.len() == 32))
+                {
+                    command.expect = Expect::Flock(self.store.bytes(found)?);
+                }
+                Ok(command)
+            }
+            7 | 38 => self.issue(l, Op::Lock),
+            // Flags, locks, seals and hints of the file.
+            1..=4 | 6 | 37 | 1033..=1038 => self.issue(l, Op::Issue),
+            // Owners, signals, leases, pipe sizes: the machine's.
+            _ => self.simulate(l),
+        }
+    }
+
+    fn device_control(&mut self, l: &Lowering<'_>) -> Result<Command, CompileError> {
+        const COPY_FILE_RANGE: u32 = 326;
+        match ioctl_effect(l.action.args[1]) {
+            IoctlEffect::Clone | IoctlEffect::CloneRange if l.action.result < 0 => self.simulate(l),
+            IoctlEffect::Clone => {
+                let mut command = self.issue(l, Op::Issue)?;
+                command.args[2] = self.descriptor(l, 2);
+                Ok(command)
+            }
+            IoctlEffect::CloneRange => {
+                // The source's number stands inside the structure: the same is asked for in another way.
+                let range = split(l.call, Side::Input, &l.action.input)[2]
+                    .unwrap_or_default()
+                    .to_vec();
+                let word = |i: usize| {
+                    range
+                        .get(i * 8..i * 8 + 8)
+                        .map_or([0; 8], |b| std::array::from_fn(|k| b[k]))
+                };
+                let length = u64::from_le_bytes(word(2));
+                let length = if length == 0 { i64::MAX as u64 } else { length };
+                let (from, to) = (self.store.bytes(&word(1))?, self.store.bytes(&word(3))?);
+                Ok(Command {
+                    number: COPY_FILE_RANGE,
+                    args: vec![
+                        self.descriptor(l, 2),
+                        Arg::InOut(from, 8),
+                        self.descriptor(l, 0),
+                        Arg::InOut(to, 8),
+                        Arg::Value(length),
+                        Arg::Value(0),
+                    ],
+                    expect: Expect::Outcome,
+                    ..bare(l.action, Op::Issue)
+                })
+            }
+            IoctlEffect::Inspect => {
+                let mut command = self.issue(l, Op::Issue)?;
+                command.tolerance = Tolerance::Machine;
+                Ok(command)
+            }
+            IoctlEffect::SetCloseOnExec | IoctlEffect::ClearCloseOnExec | IoctlEffect::Foreign => {
+                self.simulate(l)
+            }
+        }
+    }
+
+    /// `sendfile`, `copy_file_range`, `splice`: between two files for real; where one side is not replayed, what it does
+    /// to the other.
+    fn copy(&mut self, l: &Lowering<'_>) -> Result<Command, CompileError> {
+        const NONE: Arg = Arg::Value(u64::MAX);
+        let (source, target) = if l.call.name == "sendfile" {
+            (1, 0)
+        } else {
+            (0, 2)
+        };
+        let input = split(l.call, Side::Input, &l.action.input);
+        let offset = |fd: usize| match (l.call.name, fd) {
+            ("sendfile", 1) => input[2],
+            ("sendfile", _) => None,
+            (_, fd) => input[fd + 1],
+        };
+        let at = |fd: usize| match offset(fd) {
+            Some(bytes) if bytes.len() == 8 => {
+                Arg::Value(u64::from_le_bytes(std::array::from_fn(|i| bytes[i])))
+            }
+            _ => NONE,
+        };
+        let is_stream = |fd: usize| l.found.streams[fd].is_some();
+        let moved = l.action.result.max(0) as u64;
+        let (op, fd, content) = match (is_stream(source), is_stream(target)) {
+            (false, false) => return self.issue(l, Op::Issue),
+            (true, true) => return self.simulate(l),
+            (false, true) => (Op::ReadAway, source, Arg::Value(0)),
+            (true, false) => (
+                Op::WriteFrom,
+                target,
+                self.content(l, moved)?.unwrap_or(Arg::Value(0)),
+            ),
+        };
+        if moved == 0 {
+            return self.simulate(l);
+        }
+        Ok(Command {
+            args: vec![self.descriptor(l, fd), content, Arg::Value(moved), at(fd)],
+            expect: Expect::Value,
+            tolerance: self.tolerance(l),
+            ..bare(l.action, op)
+        })
+    }
+
+    fn map(&mut self, l: &Lowering<'_>) -> Result<Command, CompileError> {
+        let anonymous = l.found.arguments[4].is_none();
+        if anonymous || (l.found.mapping.is_none() && l.found.range.is_none()) {
+            return self.simulate(l);
+        }
+        let mut command = self.issue(l, Op::Map)?;
+        command.args[0] = Arg::Value(0);
+        command.expect = Expect::Outcome;
+        if let Some(range) = l.found.range {
+            command.args[0] = Arg::Mapped(range.mapping, range.delta);
+        } else if let Some(mapping) = l.found.mapping {
+            command.produces[0] = mapping;
+            self.mappings = self.mappings.max(mapping + 1);
+        }
+        Ok(command)
+    }
+
+    fn on_mapping(&mut self, l: &Lowering<'_>) -> Result<Command, CompileError> {
+        let Some(range) = l.found.range.filter(|_| l.call.effect != Effect::Remap) else {
+            return self.simulate(l);
+        };
+        if l.action.result < 0 || l.call.name == "mincore" {
+            return self.simulate(l);
+        }
+        let mut command = self.issue(l, Op::OnMapping)?;
+        command.args[0] = Arg::Mapped(range.mapping, range.delta);
+        command.args[1] = Arg::Value(range.length);
+        Ok(command)
+    }
+
+    /// Devices are not made: a file takes the name, so that later calls find one.
+    fn make_node(&mut self, l: &Lowering<'_>) -> Result<Command, CompileError> {
+        const TYPE: u64 = 0o170000;
+        const REGULAR: u64 = 0o100000;
+        let mut command = self.issue(l, Op::Issue)?;
+        let mode = if l.call.name == "mknod" { 1 } else { 2 };
+        let value = l.action.args[mode];
+        if matches!(value & TYPE, 0o020000 | 0o060000) {
+            command.args[mode] = Arg::Value((value & !TYPE) | REGULAR);
+            command.args[mode + 1] = Arg::Value(0);
+            command.tolerance = Tolerance::Machine;
+        }
+        Ok(command)
+    }
+
+    /// `bind` of a UNIX-domain socket: the socket file is made.
+    fn socket_file(&mut self, l: &Lowering<'_>) -> Result<Command, CompileError> {
+        const MKNOD: u32 = 133;
+        const SOCKET: u64 = 0o140777;
+        let path = l.found.binds.clone().unwrap_or_default();
+        Ok(Command {
+            number: MKNOD,
+            args: vec![
+                Arg::Bytes(self.store.bytes(&path)?, path.len() as u64),
+                Arg::Value(SOCKET),
+                Arg::Value(0),
+            ],
+            expect: Expect::Outcome,
+            ..bare(l.action, Op::Issue)
+        })
+    }
+}

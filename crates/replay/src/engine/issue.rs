@@ -1,0 +1,303 @@
+//! The engine's raw system calls: the traced ones, and the few it needs for itself.
+//!
+//! Goals: results exactly as the kernel returns them (an error is a negative number), only the calling thread affected
+//! (glibc's wrappers would change the users of all threads), nothing allocated. Non-goals: policy; what may be passed is
+//! decided in `arguments`, and a [`Checked`] set of arguments proves that it was.
+#![allow(unsafe_code)]
+
+use std::ffi::CStr;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use super::arguments::Checked;
+use super::memory::Scratch;
+
+/// The signal that interrupts a thread blocked in a call.
+const INTERRUPT: i32 = libc::SIGUSR1;
+
+/// # Safety
+/// The arguments must be what the call expects: pointers valid for what the kernel reads and writes through them.
+unsafe fn raw(number: i64, a: [u64; 6]) -> i64 {
+    // SAFETY: passed on to the caller; errno is this thread's own.
+    unsafe {
+        let result = libc::syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+        if result == -1 { -i64::from(*libc::__errno_location()) } else { result }
+    }
+}
+
+fn fd(number: i32) -> u64 {
+    i64::from(number) as u64
+}
+
+/// Issues a traced call.
+pub(super) fn call(number: u32, args: &Checked) -> i64 {
+    // SAFETY: `Checked` is made by `arguments` alone, which lets pointers through only into the plan's sections, into
+    // this thread's scratch memory with room for what the call fills, or to address 0 or 1, where nothing is mapped.
+    unsafe { raw(i64::from(number), args.words()) }
+}
+
+macro_rules! plain {
+    ($($(#[$doc:meta])* $name:ident $number:ident ($($arg:ident: $type:ty => $pass:expr),*);)*) => {$(
+        $(#[$doc])*
+        pub(crate) fn $name($($arg: $type),*) -> i64 {
+            let mut args = [0u64; 6];
+            for (slot, value) in args.iter_mut().zip([$($pass),*]) {
+                *slot = value;
+            }
+            // SAFETY: plain numbers; nothing in this process is read or written through them.
+            unsafe { raw(libc::$number, args) }
+        }
+    )*};
+}
+
+plain! {
+    /// `close`.
+    close SYS_close(number: i32 => fd(number));
+    /// `close_range`, of all from `first` to `last`.
+    close_range SYS_close_range(first: u32 => first.into(), last: u32 => last.into());
+    /// `fcntl` with a command whose argument is a number.
+    fcntl_number SYS_fcntl(number: i32 => fd(number), command: i32 => command as u64, value: u64 => value);
+    /// `dup3`.
+    dup3 SYS_dup3(from: i32 => fd(from), to: i32 => fd(to), flags: u64 => flags);
+    /// `lseek` from the begin.
+    seek SYS_lseek(number: i32 => fd(number), offset: u64 => offset);
+    /// `unshare`.
+    unshare SYS_unshare(flags: i32 => flags as u64);
+    /// `umask`.
+    umask SYS_umask(mask: u32 => mask.into());
+    /// `setresuid` of this thread.
+    set_users SYS_setresuid(real: u32 => real.into(), effective: u32 => effective.into(), saved: u32 => saved.into());
+    /// `setresgid` of this thread.
+    set_groups SYS_setresgid(real: u32 => real.into(), effective: u32 => effective.into(), saved: u32 => saved.into());
+    /// `setfsuid` of this thread.
+    set_file_user SYS_setfsuid(user: u32 => user.into());
+    /// `setfsgid` of this thread.
+    set_file_group SYS_setfsgid(group: u32 => group.into());
+    /// `syncfs`.
+    sync_file_system SYS_syncfs(number: i32 => fd(number));
+    /// `eventfd2`, close-on-exec.
+    event SYS_eventfd2(count: u32 => count.into(), flags: i32 => flags as u64);
+    /// `epoll_create1`.
+    epoll SYS_epoll_create1(flags: i32 => flags as u64);
+    /// `inotify_init1`.
+    watch SYS_inotify_init1(flags: i32 => flags as u64);
+    /// `socket`.
+    socket SYS_socket(domain: i32 => domain as u64, kind: i32 => kind as u64, protocol: i32 => protocol as u64);
+    /// `gettid`.
+    thread_id SYS_gettid();
+}
+
+fn pair(number: i64, before: [u64; 3], flags: Option<i32>) -> Result<[i32; 2], i64> {
+    let mut fds = [-1i32; 2];
+    let place = fds.as_mut_ptr() as u64;
+    let args = match flags {
+        Some(flags) => [place, flags as u64, 0, 0, 0, 0],
+        None => [before[0], before[1], before[2], place, 0, 0],
+    };
+    // SAFETY: `fds` has room for the two descriptors and outlives the call.
+    let result = unsafe { raw(number, args) };
+    if result < 0 { Err(result) } else { Ok(fds) }
+}
+
+/// `pipe2`.
+pub(super) fn pipe(flags: i32) -> Result<[i32; 2], i64> {
+    pair(libc::SYS_pipe2, [0; 3], Some(flags))
+}
+
+/// `socketpair` of stream sockets.
+pub(super) fn socket_pair() -> Result<[i32; 2], i64> {
+    let kind = (libc::SOCK_STREAM | libc::SOCK_CLOEXEC) as u64;
+    pair(libc::SYS_socketpair, [libc::AF_UNIX as u64, kind, 0], None)
+}
+
+/// `setgroups` of this thread.
+pub(super) fn set_further_groups(groups: &[u32]) -> i64 {
+    // SAFETY: the kernel only reads the slice, within its length.
+    unsafe { raw(libc::SYS_setgroups, [groups.len() as u64, groups.as_ptr() as u64, 0, 0, 0, 0]) }
+}
+
+/// `getgroups` gives as many as fit, for comparison.
+pub(super) fn users_and_groups() -> ([u32; 3], [u32; 3]) {
+    let (mut u, mut g) = ([0u32; 3], [0u32; 3]);
+    let place = |w: &mut [u32; 3]| w.each_mut().map(|p| std::ptr::from_mut(p) as u64);
+    let (pu, pg) = (place(&mut u), place(&mut g));
+    // SAFETY: three places for 32-bit words each, which outlive the calls.
+    unsafe {
+        raw(libc::SYS_getresuid, [pu[0], pu[1], pu[2], 0, 0, 0]);
+        raw(libc::SYS_getresgid, [pg[0], pg[1], pg[2], 0, 0, 0]);
+    }
+    (u, g)
+}
+
+fn by_path(number: i64, before: Option<u64>, path: &CStr, flags: u64) -> i64 {
+    let path = path.as_ptr() as u64;
+    let args = match before {
+        Some(dir) => [dir, path, flags, 0, 0, 0],
+        None => [path, flags, 0, 0, 0, 0],
+    };
+    // SAFETY: a C string that outlives the call; the rest are numbers.
+    unsafe { raw(number, args) }
+}
+
+/// `openat` from the working directory, without a mode: it must not create.
+pub(super) fn open(path: &CStr, flags: u64) -> i64 {
+    let creates = (libc::O_CREAT | libc::O_TMPFILE & !libc::O_DIRECTORY) as u64;
+    by_path(libc::SYS_openat, Some(fd(libc::AT_FDCWD)), path, flags & !creates)
+}
+
+/// `chdir`.
+pub(super) fn change_directory(path: &CStr) -> i64 {
+    by_path(libc::SYS_chdir, None, path, 0)
+}
+
+/// `chroot`.
+pub(super) fn change_root(path: &CStr) -> i64 {
+    by_path(libc::SYS_chroot, None, path, 0)
+}
+
+/// `write`, or `pwrite64` at `offset`.
+pub(super) fn write(number: i32, bytes: &[u8], offset: Option<u64>) -> i64 {
+    let call = if offset.is_some() { libc::SYS_pwrite64 } else { libc::SYS_write };
+    let args = [fd(number), bytes.as_ptr() as u64, bytes.len() as u64, offset.unwrap_or(0), 0, 0];
+    // SAFETY: the kernel only reads the slice, within its length.
+    unsafe { raw(call, args) }
+}
+
+/// `read`, or `pread64` at `offset`, of at most `length` bytes to the begin of the scratch memory.
+pub(super) fn read(number: i32, into: &mut Scratch, length: usize, offset: Option<u64>) -> i64 {
+    let call = if offset.is_some() { libc::SYS_pread64 } else { libc::SYS_read };
+    let length = length.min(into.capacity());
+    let args = [fd(number), into.address(0), length as u64, offset.unwrap_or(0), 0, 0];
+    // SAFETY: the scratch memory has at least `length` bytes and is borrowed for the call.
+    unsafe { raw(call, args) }
+}
+
+/// `getdents64` or `getdents`, as `call` says, to the begin of the scratch memory.
+pub(super) fn list(call: u32, number: i32, into: &mut Scratch) -> i64 {
+    let call = if call == libc::SYS_getdents as u32 { libc::SYS_getdents } else { libc::SYS_getdents64 };
+    let args = [fd(number), into.address(0), into.capacity().min(1 << 20) as u64, 0, 0, 0];
+    // SAFETY: as in `read`.
+    unsafe { raw(call, args) }
+}
+
+/// `fstatfs`: type and mount flags (`ST_RDONLY` …).
+pub(crate) fn file_system(number: i32) -> Option<(u64, u64)> {
+    // SAFETY: plain data that the kernel fills within its size.
+    unsafe {
+        let mut about: libc::statfs = std::mem::zeroed();
+        let result = raw(libc::SYS_fstatfs, [fd(number), &raw mut about as u64, 0, 0, 0, 0]);
+        (result == 0).then_some((about.f_type as u64, about.f_flags as u64))
+    }
+}
+
+/// Address of the word a futex sleeps on: the low half, which changes with every step of the counter.
+fn low_half(word: &AtomicU64) -> u64 {
+    word.as_ptr() as u64 + if cfg!(target_endian = "little") { 0 } else { 4 }
+}
+
+/// Sleeps while the low half of `word` is that of `seen`, at most for `limit`; may return early.
+pub(super) fn futex_wait(word: &AtomicU64, seen: u64, limit: Option<std::time::Duration>) {
+    let limit = limit.map(|l| [l.as_secs(), u64::from(l.subsec_nanos())]);
+    let time = limit.as_ref().map_or(0, |l| l.as_ptr() as u64);
+    let operation = (libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG) as u64;
+    // SAFETY: a live word, and a `timespec` that outlives the call.
+    unsafe { raw(libc::SYS_futex, [low_half(word), operation, seen & 0xffff_ffff, time, 0, 0]) };
+}
+
+/// Wakes all sleepers of a word.
+pub(super) fn futex_wake(word: &AtomicU64) {
+    let operation = (libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG) as u64;
+    // SAFETY: a live word; nothing is written.
+    unsafe { raw(libc::SYS_futex, [low_half(word), operation, i32::MAX as u64, 0, 0, 0]) };
+}
+
+/// The processor's time-stamp counter; only for a machine whose kernel keeps time with it.
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn ticks() -> u64 {
+    // SAFETY: reads a counter that every x86-64 processor has.
+    unsafe { core::arch::x86_64::_rdtsc() }
+}
+
+/// No such counter is used on this machine.
+#[cfg(not(target_arch = "x86_64"))]
+pub(crate) fn ticks() -> u64 {
+    nanoseconds()
+}
+
+/// `CLOCK_MONOTONIC`.
+pub(crate) fn nanoseconds() -> u64 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the structure outlives the call, which cannot fail for this clock.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+extern "C" fn nothing(_: i32) {}
+
+static SIGNALS: AtomicU32 = AtomicU32::new(0);
+
+extern "C" fn count(_: i32) {
+    SIGNALS.fetch_add(1, Ordering::SeqCst);
+}
+
+fn handle(signal: i32, handler: usize) {
+    // SAFETY: the handlers only touch an atomic; `sigaction` is plain data. No SA_RESTART: calls are to be interrupted.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = handler;
+        libc::sigemptyset(&raw mut action.sa_mask);
+        libc::sigaction(signal, &raw const action, std::ptr::null_mut());
+    }
+}
+
+/// Signals of a worker: those of the terminal concern its parent, those a traced call may cause are ignored, and one
+/// interrupts blocked calls.
+pub(crate) fn worker_signals() {
+    use libc::{SIGHUP, SIGINT, SIGIO, SIGPIPE, SIGQUIT, SIGTERM, SIGTSTP, SIGXFSZ};
+    for signal in [SIGHUP, SIGINT, SIGIO, SIGPIPE, SIGQUIT, SIGTERM, SIGTSTP, SIGXFSZ] {
+        handle(signal, libc::SIG_IGN);
+    }
+    handle(INTERRUPT, nothing as extern "C" fn(i32) as usize);
+}
+
+/// From now on SIGINT and SIGTERM only count in what is returned.
+pub(crate) fn catch_signals() -> &'static AtomicU32 {
+    for signal in [libc::SIGINT, libc::SIGTERM] {
+        handle(signal, count as extern "C" fn(i32) as usize);
+    }
+    &SIGNALS
+}
+
+/// Interrupts a call of one thread of this process.
+pub(super) fn interrupt(thread: i32) {
+    // SAFETY: a signal with a handler of our own; plain numbers.
+    unsafe { raw(libc::SYS_tgkill, [std::process::id().into(), thread as u64, INTERRUPT as u64, 0, 0, 0]) };
+}
+
+/// Ends another process at once.
+pub(crate) fn kill(process: i32) {
+    // SAFETY: plain numbers; `process` is a child that was not waited for.
+    unsafe { libc::kill(process, libc::SIGKILL) };
+}
+
+/// Waits until `number` can be read or is at its end, at most `milliseconds`.
+pub(crate) fn readable(number: i32, milliseconds: i32) -> bool {
+    let mut wanted = libc::pollfd { fd: number, events: libc::POLLIN, revents: 0 };
+    // SAFETY: one structure that outlives the call.
+    unsafe { libc::poll(&raw mut wanted, 1, milliseconds) > 0 }
+}
+
+/// Sets limits of a worker: descriptors up to `wanted` as far as the hard limit permits, and no core file.
+/// The limit of descriptors in force.
+pub(crate) fn worker_limits(wanted: u64) -> u64 {
+    // SAFETY: plain data; the structures outlive the calls.
+    unsafe {
+        let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+        libc::setrlimit(libc::RLIMIT_CORE, &raw const none);
+        let mut limit = none;
+        libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit);
+        limit.rlim_cur = wanted.min(limit.rlim_max);
+        libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit);
+        libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit);
+        limit.rlim_cur
+    }
+}

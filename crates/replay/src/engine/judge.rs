@@ -1,0 +1,221 @@
+//! Comparing what a call did with what it did in the trace.
+//!
+//! Goals: every difference named with both values, what no replay can avoid kept apart. Non-goals: counting, policy.
+
+use reprise_plan::command::{Command, Expect, Tolerance};
+
+use super::Sections;
+use super::failure::Stop;
+use crate::log::{Class, Code, Difference, Field};
+
+/// Length of the pieces that are hashed one by one.
+const PIECE: usize = 1 << 20;
+
+/// What cannot be compared here: facts of this machine and user.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Circumstances {
+    /// Files can be given any owner.
+    pub owners: bool,
+}
+
+/// Compares. `filled` is the memory the call filled, as far as it did.
+pub(super) fn judge(
+    sections: &Sections,
+    about: Circumstances,
+    command: &Command,
+    result: i64,
+    filled: &[u8],
+) -> Result<Difference, Stop> {
+    let traced = command.result;
+    let mut found = match command.expect {
+        Expect::Nothing => return Ok(Difference::NONE),
+        _ if result < 0 || traced < 0 => match result == traced {
+            true => Difference::NONE,
+            false => Difference::new(Code::Outcome, result as u64, traced as u64),
+        },
+        Expect::Outcome => Difference::NONE,
+        // Judged when the listing comes to its end.
+        Expect::Listing(..) => Difference::NONE,
+        Expect::Value => value(result, traced),
+        Expect::Content(offset, length) => match value(result, traced) {
+            Difference::NONE => content(part(&sections.buffers, offset, length)?, filled),
+            differs => differs,
+        },
+        Expect::Digest(offset, length) => match value(result, traced) {
+            Difference::NONE => digest(sections, offset, length, filled)?,
+            differs => differs,
+        },
+        Expect::Metadata(offset, length) => {
+            let expected = part(&sections.bytes, offset, length)?;
+            metadata(about, expected, filled).ok_or(Stop::Damaged("metadata of an unknown layout"))?
+        }
+        Expect::Names(offset, length) => names(part(&sections.bytes, offset, length)?, filled),
+        Expect::Flock(offset) => {
+            let expected = part(&sections.bytes, offset, 32)?;
+            let same = expected.get(..24) == filled.get(..24)
+                // Where nothing stands in the way only the type is filled in.
+                || expected[..2] == (libc::F_UNLCK as u16).to_le_bytes() && filled.get(..2) == expected.get(..2);
+            if same { value(result, traced) } else { Difference::new(Code::Flock, 0, 0) }
+        }
+    };
+    if found.class == Class::Diverged && command.tolerance != Tolerance::None {
+        found.class = Class::Unavoidable;
+        found.tolerance = command.tolerance as u8;
+    }
+    Ok(found)
+}
+
+fn part(section: &[u8], offset: u64, length: u64) -> Result<&[u8], Stop> {
+    let end = offset.checked_add(length).filter(|end| *end <= section.len() as u64);
+    let end = end.ok_or(Stop::Damaged("what is expected lies outside its section"))?;
+    Ok(&section[offset as usize..end as usize])
+}
+
+fn value(result: i64, traced: i64) -> Difference {
+    if result == traced { Difference::NONE } else { Difference::new(Code::Value, result as u64, traced as u64) }
+}
+
+fn content(expected: &[u8], filled: &[u8]) -> Difference {
+    // What was not filled (a size was asked for with a null pointer) is not compared.
+    let filled = filled.get(..expected.len()).unwrap_or(filled);
+    if expected == filled {
+        return Difference::NONE;
+    }
+    let same = expected.iter().zip(filled).take_while(|(a, b)| a == b).count();
+    Difference::new(Code::Content, same as u64, expected.len() as u64)
+}
+
+fn digest(sections: &Sections, offset: u64, length: u64, filled: &[u8]) -> Result<Difference, Stop> {
+    let pieces = length.div_ceil(PIECE as u64);
+    let size = pieces.checked_mul(32).ok_or(Stop::Damaged("a digest is longer than memory"))?;
+    let hashes = part(&sections.bytes, offset, size)?;
+    let filled = &filled[..filled.len().min(length as usize)];
+    if filled.len() as u64 != length {
+        return Ok(Difference::new(Code::Digest, filled.len() as u64, length));
+    }
+    let differs = |(piece, hash): (&[u8], &[u8])| blake3::hash(piece).as_bytes()[..] != *hash;
+    let first = filled.chunks(PIECE).zip(hashes.chunks(32)).position(differs);
+    Ok(first.map_or(Difference::NONE, |i| Difference::new(Code::Digest, (i * PIECE) as u64, length)))
+}
+
+fn names(expected: &[u8], filled: &[u8]) -> Difference {
+    let set = |bytes: &[u8]| {
+        let mut names: Vec<Vec<u8>> = bytes.split(|b| *b == 0).filter(|n| !n.is_empty()).map(<[u8]>::to_vec).collect();
+        names.sort_unstable();
+        names
+    };
+    let (found, wanted) = (set(filled), set(expected));
+    if found == wanted {
+        return Difference::NONE;
+    }
+    Difference::new(Code::Names, found.len() as u64, wanted.len() as u64)
+}
+
+/// Attributes in one form, from `struct stat` or `struct statx`. Those of a `statx` that were not asked for are `None`.
+struct Attributes {
+    mode: Option<u64>,
+    compared: Vec<(Field, Option<u64>)>,
+    /// Cannot be equal: device, inode, times, blocks, block size.
+    own: Vec<(Field, Option<u64>)>,
+}
+
+fn number<const N: usize>(bytes: &[u8], at: usize) -> u64 {
+    let mut out = [0; 8];
+    if let Some(source) = bytes.get(at..at + N) {
+        out[..N].copy_from_slice(source);
+    }
+    u64::from_le_bytes(out)
+}
+
+fn attributes(bytes: &[u8]) -> Option<Attributes> {
+    let (w, d, h) = (number::<4>, number::<8>, number::<2>);
+    let b = bytes;
+    let (mode, own, [uid, gid, size, nlink, rdev]) = match bytes.len() {
+        144 => {
+            let time = |at| Some(d(b, at).wrapping_mul(1_000_000_000).wrapping_add(d(b, at + 8)));
+            let times = [(Field::AccessTime, time(72)), (Field::ModifyTime, time(88)), (Field::ChangeTime, time(104))];
+            let own = [
+                (Field::Device, Some(d(b, 0))),
+                (Field::Inode, Some(d(b, 8))),
+                (Field::BlockSize, Some(d(b, 56))),
+                (Field::Blocks, Some(d(b, 64))),
+            ];
+            let five = [w(b, 28), w(b, 32), d(b, 48), d(b, 16), d(b, 40)].map(Some);
+            (Some(w(b, 24)), own.into_iter().chain(times).collect(), five)
+        }
+        256 => {
+            let mask = w(b, 0);
+            let if_asked = |bit: u64, value: u64| (mask & bit != 0).then_some(value);
+            let time = |at| d(b, at).wrapping_mul(1_000_000_000).wrapping_add(w(b, at + 8));
+            let own = vec![
+                (Field::Device, Some(w(b, 136) << 32 | w(b, 140))),
+                (Field::Inode, if_asked(0x100, d(b, 32))),
+                (Field::BlockSize, Some(w(b, 4))),
+                (Field::Blocks, if_asked(0x400, d(b, 48))),
+                (Field::AccessTime, if_asked(0x20, time(64))),
+                (Field::ModifyTime, if_asked(0x40, time(112))),
+                (Field::ChangeTime, if_asked(0x80, time(96))),
+                (Field::BirthTime, if_asked(0x800, time(80))),
+            ];
+            let (kind, rights) = (h(b, 28) & 0o170000, h(b, 28) & 0o7777);
+            let mode = match mask & 3 {
+                0 => None,
+                1 => Some(kind),
+                2 => Some(rights),
+                _ => Some(kind | rights),
+            };
+            let rdev = Some(w(b, 128) << 32 | w(b, 132));
+            let rest = [if_asked(8, w(b, 20)), if_asked(0x10, w(b, 24)), if_asked(0x200, d(b, 40)), if_asked(4, w(b, 16)), rdev];
+            (mode, own, rest)
+        }
+        _ => return None,
+    };
+    let kind = mode.map_or(0, |m| m as u32 & libc::S_IFMT);
+    let mut compared = vec![(Field::Owner, uid), (Field::Group, gid)];
+    match kind {
+        libc::S_IFREG | libc::S_IFLNK => compared.extend([(Field::Size, size), (Field::Links, nlink)]),
+        libc::S_IFCHR | libc::S_IFBLK => compared.extend([(Field::DeviceNumber, rdev), (Field::Links, nlink)]),
+        libc::S_IFDIR => {}
+        _ => compared.push((Field::Links, nlink)),
+    }
+    Some(Attributes { mode, compared, own })
+}
+
+fn metadata(about: Circumstances, expected: &[u8], filled: &[u8]) -> Option<Difference> {
+    let filled = filled.get(..expected.len()).unwrap_or(filled);
+    let (wanted, found) = (attributes(expected)?, attributes(filled)?);
+    let mut result = Difference::NONE;
+    let mut unavoidable = 0;
+    for ((field, a), (_, b)) in found.own.iter().zip(&wanted.own) {
+        if a.is_some() && b.is_some() && a != b {
+            unavoidable |= field.bit();
+        }
+    }
+    if let (Some(a), Some(b)) = (found.mode, wanted.mode)
+        && a != b
+    {
+        let kinds = (a as u32 & libc::S_IFMT, b as u32 & libc::S_IFMT);
+        let field = if kinds.0 == kinds.1 { Field::Mode } else { Field::Kind };
+        // Device nodes are never created; what stands in for them has attributes of its own.
+        if field == Field::Kind && matches!(kinds.1, libc::S_IFCHR | libc::S_IFBLK) {
+            return Some(Difference { class: Class::Unavoidable, ..Difference::field(Field::DeviceNode, a, b) });
+        }
+        result = Difference::field(field, a, b);
+    }
+    for ((field, a), (other, b)) in found.compared.iter().zip(&wanted.compared) {
+        let (Some(a), Some(b)) = (*a, *b) else { continue };
+        if a == b || field != other {
+            continue;
+        }
+        match field {
+            Field::Owner | Field::Group if !about.owners => unavoidable |= field.bit(),
+            _ if result.class == Class::Same => result = Difference::field(*field, a, b),
+            _ => {}
+        }
+    }
+    if result.class == Class::Same && unavoidable != 0 {
+        result = Difference { class: Class::Unavoidable, code: Code::Metadata, ..Difference::NONE };
+    }
+    result.unavoidable = unavoidable;
+    Some(result)
+}

@@ -1,0 +1,20 @@
+//! The replay's log: what every command did, written by the engine's threads, read by their parent.
+//!
+//! Goals: a fixed 64 bytes per command, bounded memory on both sides, a log cut off anywhere readable up to there.
+//! Non-goals: an exchange format (the log lives only as long as its replay; `emit` makes a trace of it).
+
+mod difference;
+mod merge;
+mod reader;
+mod writer;
+
+pub use difference::{Class, Code, Difference, Field, Handling};
+pub use reader::{Clock, Record, ReplayLog};
+pub(crate) use writer::{HEAD_BYTES, Writer};
+pub use merge::Merged;
+
+/// Most bytes of a call's actual output that are kept.
+pub const KEPT_OUTPUT: usize = 64 << 10;
+
+const MAGIC: u32 = 0x4c52_5052;
+const RECORD_BYTES: usize = 64;

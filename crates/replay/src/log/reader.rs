@@ -1,0 +1,148 @@
+//! Reading: the batches of a log and their records.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+
+use super::difference::{Difference, Handling};
+use super::merge::Merged;
+use super::writer::HEAD_BYTES;
+use super::{KEPT_OUTPUT, MAGIC, RECORD_BYTES};
+
+/// What one command did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Record {
+    /// The action of the trace.
+    pub origin: u64,
+    /// Thread.
+    pub thread: u32,
+    /// Number of the call.
+    pub number: u32,
+    /// Issue, in nanoseconds since the replay began.
+    pub begin_ns: u64,
+    /// Completion.
+    pub end_ns: u64,
+    /// The result; where a descriptor, address or process number was made as in the trace, the traced one.
+    pub result: i64,
+    /// What was done.
+    pub handling: Handling,
+    /// How it went differently.
+    pub difference: Difference,
+    /// What the call returned in memory where that differs, at most [`KEPT_OUTPUT`] bytes.
+    pub output: Vec<u8>,
+}
+
+/// From ticks to nanoseconds: two instants, read on both clocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[allow(missing_docs)]
+pub struct Clock {
+    pub first_ticks: u64,
+    pub first_ns: u64,
+    pub last_ticks: u64,
+    pub last_ns: u64,
+}
+
+impl Clock {
+    /// Nanoseconds since the first instant; instants before it are 0.
+    pub fn since_begin(&self, ticks: u64) -> u64 {
+        let run = self.last_ticks.saturating_sub(self.first_ticks);
+        let passed = ticks.saturating_sub(self.first_ticks);
+        let span = self.last_ns.saturating_sub(self.first_ns);
+        match run {
+            0 => passed,
+            run => u64::try_from(u128::from(passed) * u128::from(span) / u128::from(run)).unwrap_or(u64::MAX),
+        }
+    }
+}
+
+/// Where a batch lies.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Batch {
+    pub thread: u32,
+    pub offset: u64,
+    pub length: u64,
+    pub first_end: u64,
+}
+
+/// A finished log.
+#[derive(Debug, Clone)]
+pub struct ReplayLog {
+    file: Arc<File>,
+    clock: Clock,
+    batches: Arc<Vec<Batch>>,
+}
+
+impl ReplayLog {
+    /// Finds the batches of a log. One that is cut off ends it.
+    pub fn open(file: File, clock: Clock) -> io::Result<ReplayLog> {
+        let size = file.metadata()?.len();
+        let mut batches = Vec::new();
+        let mut offset = 0;
+        while size - offset >= HEAD_BYTES as u64 {
+            let mut head = [0; HEAD_BYTES];
+            file.read_exact_at(&mut head, offset)?;
+            let length = word(&head, 8);
+            let begin = offset + HEAD_BYTES as u64;
+            let end = begin.checked_add(length).filter(|end| *end <= size);
+            let (true, Some(end)) = (word(&head, 0) as u32 == MAGIC, end) else { break };
+            let thread = (word(&head, 0) >> 32) as u32;
+            batches.push(Batch { thread, offset: begin, length, first_end: word(&head, 16) });
+            offset = end;
+        }
+        Ok(ReplayLog { file: Arc::new(file), clock, batches: Arc::new(batches) })
+    }
+
+    /// All records, batch by batch: those of one thread in order, those of different threads in none.
+    pub fn each(&self, mut record: impl FnMut(Record)) -> io::Result<()> {
+        for batch in self.batches.iter() {
+            self.load(*batch)?.into_iter().for_each(&mut record);
+        }
+        Ok(())
+    }
+
+    /// All records by the time of their completion.
+    pub fn merged(&self) -> Merged {
+        Merged::new(self.clone())
+    }
+
+    pub(super) fn batches(&self) -> &[Batch] {
+        &self.batches
+    }
+
+    pub(super) fn load(&self, batch: Batch) -> io::Result<Vec<Record>> {
+        let mut bytes = vec![0; batch.length as usize];
+        self.file.read_exact_at(&mut bytes, batch.offset)?;
+        let mut rest = &bytes[..];
+        let mut out = Vec::with_capacity(bytes.len() / RECORD_BYTES);
+        while let Some((head, tail)) = rest.split_first_chunk::<RECORD_BYTES>() {
+            let damaged = || io::Error::new(io::ErrorKind::InvalidData, "the replay's log is damaged");
+            let length = (word(head, 56) >> 32) as usize;
+            let output = tail.get(..length).filter(|o| o.len() <= KEPT_OUTPUT).ok_or_else(damaged)?;
+            rest = tail.get(length.next_multiple_of(8)..).unwrap_or_default();
+            let handling = Handling::from_byte(head[50]).ok_or_else(damaged)?;
+            let difference = Difference::from_bytes([head[52], head[53], head[54], head[55]]).ok_or_else(damaged)?;
+            let unavoidable = word(head, 56) as u32;
+            out.push(Record {
+                origin: word(head, 0),
+                thread: batch.thread,
+                number: u32::from(u16::from_le_bytes([head[48], head[49]])),
+                begin_ns: self.clock.since_begin(word(head, 8)),
+                end_ns: self.clock.since_begin(word(head, 16)),
+                result: word(head, 24) as i64,
+                handling,
+                difference: Difference { unavoidable, found: word(head, 32), traced: word(head, 40), ..difference },
+                output: output.to_vec(),
+            });
+        }
+        Ok(out)
+    }
+
+    pub(super) fn key(&self, batch: &Batch) -> u64 {
+        self.clock.since_begin(batch.first_end)
+    }
+}
+
+fn word(bytes: &[u8], at: usize) -> u64 {
+    bytes.get(at..at + 8).and_then(|b| b.try_into().ok()).map_or(0, u64::from_le_bytes)
+}

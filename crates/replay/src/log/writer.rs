@@ -1,0 +1,89 @@
+//! Writing: each thread gathers records and writes them in batches, each with one call at the end of the file.
+
+use super::difference::{Difference, Handling};
+use super::{KEPT_OUTPUT, MAGIC, RECORD_BYTES};
+use crate::engine;
+
+/// A batch's head: magic, thread, length of the records in bytes (u64), first end (ticks), number of records.
+pub(crate) const HEAD_BYTES: usize = 32;
+/// A batch is written when it is as long.
+const FULL: usize = 32 << 10;
+
+/// What a record says; see [`super::Record`].
+pub(crate) struct Entry<'a> {
+    pub origin: u64,
+    pub begin: u64,
+    pub end: u64,
+    pub result: i64,
+    pub number: u32,
+    pub handling: Handling,
+    pub difference: Difference,
+    pub output: &'a [u8],
+}
+
+/// One thread's records.
+#[derive(Debug)]
+pub(crate) struct Writer {
+    fd: i32,
+    thread: u32,
+    first_end: u64,
+    count: u64,
+    buffer: Vec<u8>,
+}
+
+impl Writer {
+    /// For a thread, to the descriptor of the log.
+    pub(crate) fn new(fd: i32, thread: u32) -> Writer {
+        let mut buffer = Vec::with_capacity(FULL / 8);
+        buffer.resize(HEAD_BYTES, 0);
+        Writer { fd, thread, first_end: 0, count: 0, buffer }
+    }
+
+    /// Adds a record; true if the batch should be written.
+    pub(crate) fn add(&mut self, entry: &Entry<'_>) -> bool {
+        if self.count == 0 {
+            self.first_end = entry.end;
+        }
+        self.count += 1;
+        let output = &entry.output[..entry.output.len().min(KEPT_OUTPUT)];
+        let d = entry.difference;
+        let mut record = [0u8; RECORD_BYTES];
+        for (i, word) in [entry.origin, entry.begin, entry.end, entry.result as u64, d.found, d.traced].into_iter().enumerate() {
+            record[i * 8..i * 8 + 8].copy_from_slice(&word.to_le_bytes());
+        }
+        record[48..50].copy_from_slice(&(entry.number as u16).to_le_bytes());
+        record[50] = entry.handling as u8;
+        record[52..56].copy_from_slice(&d.to_bytes());
+        record[56..60].copy_from_slice(&d.unavoidable.to_le_bytes());
+        record[60..64].copy_from_slice(&(output.len() as u32).to_le_bytes());
+        self.buffer.extend_from_slice(&record);
+        if !output.is_empty() {
+            self.buffer.extend_from_slice(output);
+            self.buffer.resize(self.buffer.len().next_multiple_of(8), 0);
+        }
+        self.buffer.len() >= FULL
+    }
+
+    /// Writes what was gathered; an error as a negative number.
+    pub(crate) fn flush(&mut self) -> Result<(), i64> {
+        if self.count == 0 {
+            return Ok(());
+        }
+        let length = (self.buffer.len() - HEAD_BYTES) as u64;
+        self.buffer[..4].copy_from_slice(&MAGIC.to_le_bytes());
+        self.buffer[4..8].copy_from_slice(&self.thread.to_le_bytes());
+        self.buffer[8..16].copy_from_slice(&length.to_le_bytes());
+        self.buffer[16..24].copy_from_slice(&self.first_end.to_le_bytes());
+        self.buffer[24..32].copy_from_slice(&self.count.to_le_bytes());
+        let written = engine::append(self.fd, &self.buffer);
+        let whole = self.buffer.len() as i64;
+        self.buffer.truncate(HEAD_BYTES);
+        self.count = 0;
+        match written {
+            n if n == whole => Ok(()),
+            n if n < 0 => Err(n),
+            // Only a full disk (or a limit) cuts a write to a file off.
+            _ => Err(-i64::from(libc::ENOSPC)),
+        }
+    }
+}
