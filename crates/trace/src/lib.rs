@@ -27,5 +27,5 @@ pub use rows::{
     Action, BlobRow, Content, Descriptor, Process, ThreadRow, TreeNode, decode_xattrs,
     encode_xattrs,
 };
-pub use table::{Row, decode_part, encode_part};
+pub use table::{Row, column_names, decode_part, encode_part};
 pub use writer::{Keep, TraceWriter, WriterOptions};

@@ -92,6 +92,11 @@ fn schema(table: &str, specs: &[Spec]) -> parquet::errors::Result<Arc<Type>> {
         .map(Arc::new)
 }
 
+/// Names of a table's columns, in order.
+pub fn column_names<R: Row>() -> Vec<String> {
+    R::specs().into_iter().map(|s| s.name).collect()
+}
+
 /// Encodes rows as one part: a complete Parquet file with one row group.
 pub fn encode_part<R: Row>(rows: &[R]) -> Result<Vec<u8>, WriteError> {
     let encode = || -> parquet::errors::Result<Vec<u8>> {

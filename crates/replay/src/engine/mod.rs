@@ -1,0 +1,231 @@
+//! The engine: replays the commands of a plan inside a confined worker, one thread per traced thread, all in one
+//! address space.
+//!
+//! Goals: descriptor tables, working directories, masks, users, offsets and locks are the kernel's own (threads stop
+//! sharing them where traced processes did); a plan is never believed: slots, ranges, pointers and numbers are checked
+//! at use. Non-goals: how ordering came to be; confinement (`confine`); what becomes of the log (`emit`).
+//!
+//! `unsafe` is in [`issue`] and [`memory`] only.
+
+mod arguments;
+mod copying;
+mod counters;
+mod descriptors;
+mod failure;
+mod guard;
+pub(crate) mod issue;
+mod judge;
+mod listing;
+mod locks;
+mod mappings;
+pub(crate) mod memory;
+mod perform;
+mod spawn;
+mod start;
+mod supervise;
+mod thread;
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
+
+use reprise_plan::Contents;
+
+use counters::Counters;
+pub use failure::Failure;
+pub(crate) use failure::error_name;
+use failure::Stop;
+pub(crate) use guard::allowed_calls;
+pub(crate) use issue::catch_signals;
+use judge::Circumstances;
+use memory::Section;
+
+/// What happens at a difference.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Verify {
+    /// It is counted and noted, the replay goes on.
+    #[default]
+    Warn,
+    /// The replay ends at the first that counts.
+    Abort,
+    /// Nothing is compared.
+    Off,
+}
+
+/// The plan's sections in memory.
+#[derive(Debug)]
+pub(crate) struct Sections {
+    pub commands: Section,
+    pub bytes: Section,
+    pub buffers: Section,
+}
+
+impl Sections {
+    /// Maps all three.
+    pub(crate) fn map(plan: &reprise_plan::Plan) -> std::io::Result<Sections> {
+        let map = |s: reprise_plan::Section| Section::map(&plan.file, s.offset, s.length);
+        Ok(Sections {
+            commands: map(plan.contents.command_section)?,
+            bytes: map(plan.contents.byte_section)?,
+            buffers: map(plan.contents.buffer_section)?,
+        })
+    }
+}
+
+/// Real descriptor numbers by slot; -1 where none is known.
+#[derive(Debug)]
+pub(crate) struct Slots(Vec<AtomicI32>);
+
+impl Slots {
+    fn get(&self, slot: u32) -> Result<i32, Stop> {
+        let number = self.0.get(slot as usize).map(|n| n.load(Ordering::Acquire));
+        number.ok_or(Stop::Damaged("there is no such descriptor slot"))
+    }
+
+    fn set(&self, slot: u32, number: i32) -> Result<(), Stop> {
+        let place = self.0.get(slot as usize).ok_or(Stop::Damaged("there is no such descriptor slot"))?;
+        place.store(number, Ordering::Release);
+        Ok(())
+    }
+}
+
+/// Descriptors of the engine in every table; no slot ever holds one.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Reserved {
+    /// All of them, and nothing else, are at or above this number.
+    pub first: i32,
+    /// The log.
+    pub log: i32,
+    /// `/dev/null`, or what stands in for it.
+    pub null: i32,
+    /// The target's root directory.
+    pub root: i32,
+}
+
+/// How the engine runs.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Settings {
+    pub verify: Verify,
+    /// Files can be given any owner.
+    pub owners: bool,
+    /// Users and groups of the trace can be taken on.
+    pub identities: bool,
+    /// The time-stamp counter is the kernel's clock.
+    pub tsc: bool,
+    /// Longest time without any progress.
+    pub patience: std::time::Duration,
+    /// Longest wait for a lock.
+    pub lock_patience: std::time::Duration,
+}
+
+/// How the engine's run ended.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub(crate) enum Ended {
+    /// All commands were performed.
+    Complete,
+    /// [`Verify::Abort`] at the first difference.
+    FirstDivergence,
+    /// It was told to end.
+    Interrupted,
+    /// Something is wrong.
+    Failed(Failure),
+}
+
+/// Shared with the parent process.
+#[derive(Debug, Default)]
+pub(crate) struct Board {
+    /// Not 0: end.
+    pub stop: std::sync::atomic::AtomicU32,
+    /// Commands completed.
+    pub done: AtomicU64,
+    pub first_ticks: AtomicU64,
+    pub first_ns: AtomicU64,
+    pub last_ticks: AtomicU64,
+    pub last_ns: AtomicU64,
+}
+
+/// Slots of a plan beyond this number are absurd.
+const MOST_SLOTS: u32 = 1 << 24;
+/// Threads beyond this number are.
+const MOST_THREADS: usize = 1 << 20;
+
+/// All that the threads of a replay share. It lives as long as its process.
+pub(crate) struct Engine {
+    plan: &'static Contents,
+    sections: &'static Sections,
+    board: &'static Board,
+    reserved: Reserved,
+    settings: Settings,
+    circumstances: Circumstances,
+    slots: Slots,
+    counters: Counters,
+    mappings: Vec<RwLock<Option<mappings::Held>>>,
+    /// Mapping slots that each process has filled.
+    mapped: Mutex<HashMap<u32, Vec<u32>>>,
+    listings: Mutex<HashMap<u64, listing::Sum>>,
+    /// 1 when the root threads may begin: a futex.
+    gate: AtomicU64,
+    ended: Mutex<Option<Ended>>,
+    notes: Mutex<BTreeMap<String, u64>>,
+}
+
+/// A panic elsewhere cannot leave these values half-changed.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Engine {
+    /// Prepares for a plan.
+    pub(crate) fn new(
+        plan: &'static Contents,
+        sections: &'static Sections,
+        board: &'static Board,
+        reserved: Reserved,
+        settings: Settings,
+    ) -> Result<Engine, Failure> {
+        let absurd = |cause: &str| Failure::Absurd { cause: cause.to_owned() };
+        if plan.slots > MOST_SLOTS || plan.mappings > MOST_SLOTS {
+            return Err(absurd("it asks for more descriptors or mappings than a machine has"));
+        }
+        if plan.threads.len() > MOST_THREADS {
+            return Err(absurd("it asks for more threads than a machine has"));
+        }
+        Ok(Engine {
+            plan,
+            sections,
+            board,
+            reserved,
+            settings,
+            circumstances: Circumstances { owners: settings.owners },
+            slots: Slots((0..plan.slots).map(|_| AtomicI32::new(-1)).collect()),
+            counters: Counters::new(plan.threads.len()),
+            mappings: (0..plan.mappings).map(|_| RwLock::new(None)).collect(),
+            mapped: Mutex::default(),
+            listings: Mutex::default(),
+            gate: AtomicU64::new(0),
+            ended: Mutex::new(None),
+            notes: Mutex::default(),
+        })
+    }
+
+    /// Ends the replay; the first reason counts.
+    fn stop(&self, reason: Ended) {
+        lock(&self.ended).get_or_insert(reason);
+        self.counters.stop.store(1, Ordering::SeqCst);
+    }
+
+    /// Notes a fact.
+    fn note(&self, text: impl Into<String>) {
+        *lock(&self.notes).entry(text.into()).or_default() += 1;
+    }
+
+    /// The present instant, in the units of the log.
+    fn ticks(&self) -> u64 {
+        if self.settings.tsc { issue::ticks() } else { issue::nanoseconds() }
+    }
+}
+
+/// Writes to the end of the log, in one call.
+pub(crate) fn append(fd: i32, bytes: &[u8]) -> i64 {
+    issue::write(fd, bytes, None)
+}

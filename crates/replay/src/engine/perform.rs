@@ -1,0 +1,148 @@
+//! What each kind of command does.
+
+use reprise_calls::{Call, Replay};
+use reprise_plan::command::{Command, Op};
+
+use super::arguments::{Prepared, Range, prepare};
+use super::failure::Stop;
+use super::judge::judge;
+use super::thread::{Done, Worker};
+use super::{Verify, guard, issue};
+use crate::log::{Code, Difference, Handling};
+
+impl Worker {
+    /// Performs one command.
+    pub(super) fn perform(&mut self, command: &Command) -> Result<Done, Stop> {
+        match command.op {
+            Op::Issue => self.issue(command),
+            Op::IssueFd => self.issue_fd(command),
+            Op::IssuePair => self.issue_pair(command),
+            Op::Simulate => self.simulate(command),
+            Op::Skip => Ok(Done::not_issued(Handling::Skipped, command, Difference::NONE)),
+            Op::Unsupported => Ok(Done::not_issued(Handling::Unsupported, command, Difference::NONE)),
+            Op::Close => self.close(command),
+            Op::CloseMany => self.close_many(command),
+            Op::DuplicateTo => self.duplicate_to(command),
+            Op::Spawn => self.spawn(command),
+            Op::Execute => {
+                self.unmap_all();
+                self.close_many(command)
+            }
+            Op::Exit => self.exit(command),
+            Op::Map => self.map(command),
+            Op::OnMapping => self.on_mapping(command),
+            Op::ReadAway => self.read_away(command),
+            Op::WriteFrom => self.write_from(command),
+            Op::Lock => self.wait_for_lock(command),
+            Op::List => self.list(command),
+            Op::SyncTarget => {
+                let result = issue::sync_file_system(self.engine.reserved.root);
+                self.judged(command, result, Range::default())
+            }
+        }
+    }
+
+    /// The row of the command's call.
+    pub(super) fn call(command: &Command) -> Result<&'static Call, Stop> {
+        reprise_calls::by_number(command.number).ok_or(Stop::Damaged("there is no call of this number"))
+    }
+
+    /// Prepares the arguments; `None` if a replay does not issue such a call.
+    pub(super) fn prepared(&mut self, command: &Command) -> Result<Option<Prepared>, Stop> {
+        let call = Self::call(command)?;
+        if guard::refusal(command, call).is_some() {
+            // A plan may ask for what only the row's arguments forbid; a whole call that is not issued is damage.
+            return match call.replay {
+                Replay::Issue => Ok(None),
+                _ => Err(Stop::Damaged("its call is one that no replay issues")),
+            };
+        }
+        prepare(self.engine.sections, &self.engine.slots, &mut self.scratch, command, call).map(Some)
+    }
+
+    /// A command that a replay does not issue.
+    pub(super) fn refused(command: &Command) -> Done {
+        Done::not_issued(Handling::Skipped, command, Difference::left_out(Code::Refused))
+    }
+
+    fn issue(&mut self, command: &Command) -> Result<Done, Stop> {
+        let Some(prepared) = self.prepared(command)? else { return Ok(Self::refused(command)) };
+        let result = issue::call(command.number, &prepared.checked);
+        let filled = self.filled(command, &prepared, result);
+        self.judged(command, result, filled)
+    }
+
+    /// What the call has filled of the memory it was given.
+    fn filled(&self, command: &Command, prepared: &Prepared, result: i64) -> Range {
+        use reprise_calls::{ArgKind, Returns};
+        let Some(range) = prepared.filled.filter(|_| result >= 0) else { return Range::default() };
+        let counted = Self::call(command).is_ok_and(|call| {
+            let data = |k| matches!(k, ArgKind::OutData(_) | ArgKind::OutVector(_));
+            call.returns == Returns::Count && call.position(data).is_some()
+        });
+        match counted {
+            true => Range { length: range.length.min(result as usize), ..range },
+            false => range,
+        }
+    }
+
+    /// Compares and wraps up.
+    pub(super) fn judged(&mut self, command: &Command, result: i64, filled: Range) -> Result<Done, Stop> {
+        let difference = self.compare(command, result, filled)?;
+        Ok(Done { handling: Handling::Issued, result, difference, filled, last: false })
+    }
+
+    fn compare(&self, command: &Command, result: i64, filled: Range) -> Result<Difference, Stop> {
+        if self.engine.settings.verify == Verify::Off {
+            return Ok(Difference::NONE);
+        }
+        let memory = self.scratch.bytes(filled.at, filled.length);
+        judge(self.engine.sections, self.engine.circumstances, command, result, memory)
+    }
+
+    /// As [`Worker::judged`], for a call whose success gives a number of this replay's own (a descriptor, an address):
+    /// the log holds the traced one.
+    pub(super) fn judged_number(&mut self, command: &Command, result: i64) -> Result<Done, Stop> {
+        let both = result >= 0 && command.result >= 0;
+        let result = if both { command.result } else { result };
+        self.judged(command, result, Range::default())
+    }
+
+    fn issue_fd(&mut self, command: &Command) -> Result<Done, Stop> {
+        let Some(prepared) = self.prepared(command)? else { return Ok(Self::refused(command)) };
+        if !Self::makes_descriptor(command)? {
+            return Err(Stop::Damaged("its call makes no descriptor"));
+        }
+        let result = issue::call(command.number, &prepared.checked);
+        self.keep(command.produces[0], result)?;
+        self.judged_number(command, result)
+    }
+
+    fn makes_descriptor(command: &Command) -> Result<bool, Stop> {
+        use reprise_calls::{Effect, Returns};
+        let call = Self::call(command)?;
+        let duplicates = match command.args.get(1) {
+            Some(reprise_plan::command::Arg::Value(v)) => matches!(v & 0xffff_ffff, 0 | 1030),
+            _ => false,
+        };
+        Ok(call.returns == Returns::Fd || call.effect == Effect::Control && duplicates)
+    }
+
+    fn issue_pair(&mut self, command: &Command) -> Result<Done, Stop> {
+        use reprise_calls::{ArgKind, Struct};
+        let pair = |k| k == ArgKind::Out(Struct::FdPair);
+        if Self::call(command)?.position(pair) != Some(0) {
+            return Err(Stop::Damaged("its call makes no pair of descriptors"));
+        }
+        let Some(prepared) = self.prepared(command)? else { return Ok(Self::refused(command)) };
+        let result = issue::call(command.number, &prepared.checked);
+        let range = prepared.filled.unwrap_or_default();
+        let bytes = self.scratch.bytes(range.at, range.length);
+        let number = |at: usize| bytes.get(at..at + 4).and_then(|b| b.try_into().ok()).map_or(-1, i32::from_le_bytes);
+        let both = if result == 0 { [number(0), number(4)] } else { [-1, -1] };
+        for (slot, fd) in command.produces.into_iter().zip(both) {
+            self.keep(slot, if result == 0 { i64::from(fd) } else { result })?;
+        }
+        self.judged_number(command, result)
+    }
+}

@@ -1,0 +1,85 @@
+//! Threads come and go.
+
+use std::sync::atomic::Ordering;
+
+use reprise_plan::command::Command;
+
+use super::failure::{Failure, Stop};
+use super::thread::{Done, Worker};
+use super::{Engine, issue};
+use crate::log::{Difference, Handling};
+
+/// Replay threads call the kernel and little else.
+const STACK_BYTES: usize = 256 << 10;
+
+/// What a new thread does before its commands.
+pub(super) type Beginning = Box<dyn FnOnce(&mut Worker) -> Result<(), Stop> + Send>;
+
+/// Starts the replay thread `thread` from the calling thread, whose tables and users it inherits, and waits until
+/// `beginning` is done there.
+pub(super) fn start(engine: &'static Engine, thread: u32, beginning: Beginning) -> Result<(), Stop> {
+    let counter = engine.counters.get(thread).ok_or(Stop::Damaged("it starts a thread that does not exist"))?;
+    if counter.started.swap(1, Ordering::SeqCst) != 0 {
+        return Err(Stop::Damaged("it starts a thread that was started before"));
+    }
+    engine.counters.live.fetch_add(1, Ordering::SeqCst);
+    let body = move || {
+        counter.tid.store(issue::thread_id() as u32, Ordering::SeqCst);
+        if let Some(mut worker) = Worker::new(engine, thread) {
+            let begun = beginning(&mut worker);
+            counter.ready.store(1, Ordering::SeqCst);
+            issue::futex_wake(&counter.ready);
+            match begun {
+                Ok(()) => worker.run(),
+                Err(stop) => worker.report(stop),
+            }
+        }
+        counter.tid.store(0, Ordering::SeqCst);
+        engine.counters.live.fetch_sub(1, Ordering::SeqCst);
+        issue::futex_wake(&engine.counters.live);
+    };
+    // Detached: the count of living threads is what is waited for.
+    if let Err(error) = std::thread::Builder::new().stack_size(STACK_BYTES).spawn(body) {
+        engine.counters.live.fetch_sub(1, Ordering::SeqCst);
+        let number = error.raw_os_error().unwrap_or(libc::EAGAIN);
+        return Err(Stop::Failed(Failure::system("start a thread", -i64::from(number))));
+    }
+    if engine.counters.await_nonzero(&counter.ready) { Ok(()) } else { Err(Stop::Told) }
+}
+
+impl Worker {
+    pub(super) fn spawn(&mut self, command: &Command) -> Result<Done, Stop> {
+        let [thread, shares] = command.produces;
+        if thread != u32::MAX && command.result >= 0 {
+            let spawned = self.engine.plan.threads.get(thread as usize).is_some_and(|t| t.spawned);
+            if !spawned {
+                return Err(Stop::Damaged("it starts a thread that starts with the replay, or does not exist"));
+            }
+            let (descriptors, directories) = (shares & 1 != 0, shares & 2 != 0);
+            start(self.engine, thread, Box::new(move |_| unshare(descriptors, directories)))?;
+        }
+        Ok(Done { result: command.result, ..Done::not_issued(Handling::Issued, command, Difference::NONE) })
+    }
+
+    pub(super) fn exit(&mut self, command: &Command) -> Result<Done, Stop> {
+        if command.produces[0] != u32::MAX && command.produces[0] & 1 != 0 {
+            self.unmap_all();
+            // All but the engine's own. They would end with the thread, but others must not see it ended before.
+            let last = u32::try_from(self.engine.reserved.first - 1).unwrap_or(0);
+            issue::close_range(0, last);
+        }
+        let done = Done::not_issued(Handling::Issued, command, Difference::NONE);
+        Ok(Done { last: true, ..done })
+    }
+}
+
+/// Gives the calling thread tables of its own: copies of what it shared until now.
+pub(super) fn unshare(descriptors: bool, directories: bool) -> Result<(), Stop> {
+    let flag = |shared: bool, flag| if shared { 0 } else { flag };
+    let flags = flag(descriptors, libc::CLONE_FILES) | flag(directories, libc::CLONE_FS);
+    let result = if flags == 0 { 0 } else { issue::unshare(flags) };
+    match result {
+        0.. => Ok(()),
+        _ => Err(Stop::Failed(Failure::system("give a process tables of its own", result))),
+    }
+}

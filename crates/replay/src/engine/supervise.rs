@@ -1,0 +1,98 @@
+//! The worker's first thread: starts the others, watches them, ends them.
+
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use super::failure::Failure;
+use super::{Board, Ended, Engine, issue, lock, start};
+
+const TICK: Duration = Duration::from_millis(50);
+const ENDING_TICK: Duration = Duration::from_millis(5);
+/// How long a thread that is told to end may stay in a call.
+const GRACE: Duration = Duration::from_secs(10);
+
+impl Engine {
+    /// Runs to the end: how it ended, and the notes that were made.
+    pub(crate) fn run(&'static self) -> (Ended, Vec<(String, u64)>) {
+        self.first_instant();
+        if let Err(failure) = start::all(self) {
+            self.stop(Ended::Failed(failure));
+        }
+        self.gate.store(1, Ordering::SeqCst);
+        issue::futex_wake(&self.gate);
+        self.watch();
+        self.last_instant();
+        self.board.done.store(self.counters.total(), Ordering::Relaxed);
+        let ended = lock(&self.ended).clone().unwrap_or(Ended::Complete);
+        let notes = lock(&self.notes).iter().map(|(text, count)| (text.clone(), *count)).collect();
+        (ended, notes)
+    }
+
+    fn first_instant(&self) {
+        let Board { first_ticks, first_ns, .. } = self.board;
+        first_ticks.store(self.ticks(), Ordering::Relaxed);
+        first_ns.store(issue::nanoseconds(), Ordering::Relaxed);
+    }
+
+    fn last_instant(&self) {
+        let Board { last_ticks, last_ns, .. } = self.board;
+        last_ticks.store(self.ticks(), Ordering::Relaxed);
+        last_ns.store(issue::nanoseconds(), Ordering::Relaxed);
+    }
+
+    fn watch(&self) {
+        let (mut progress, mut since) = (0, Instant::now());
+        let mut told: Option<Instant> = None;
+        loop {
+            let live = self.counters.live.load(Ordering::SeqCst);
+            if live == 0 {
+                return;
+            }
+            let tick = if told.is_some() { ENDING_TICK } else { TICK };
+            issue::futex_wait(&self.counters.live, live, Some(tick));
+            if self.counters.stopping() {
+                let begun = *told.get_or_insert_with(Instant::now);
+                self.interrupt_all();
+                if begun.elapsed() > GRACE {
+                    return;
+                }
+                continue;
+            }
+            if self.board.stop.load(Ordering::Relaxed) != 0 {
+                self.stop(Ended::Interrupted);
+                continue;
+            }
+            let total = self.counters.total();
+            self.board.done.store(total, Ordering::Relaxed);
+            self.last_instant();
+            if total != progress {
+                (progress, since) = (total, Instant::now());
+            }
+            if let Some((thread, wait)) = self.counters.deadlock() {
+                let stuck = Failure::Stuck { thread, awaited: wait.thread, count: wait.count };
+                self.stop(Ended::Failed(stuck));
+            } else if since.elapsed() > self.settings.patience {
+                self.stop(Ended::Failed(self.stalled(since.elapsed())));
+            }
+        }
+    }
+
+    fn interrupt_all(&self) {
+        for (_, counter) in self.counters.iter() {
+            match counter.tid.load(Ordering::SeqCst) {
+                0 => {}
+                tid => issue::interrupt(tid as i32),
+            }
+        }
+    }
+
+    fn stalled(&self, passed: Duration) -> Failure {
+        let in_call = |c: &super::counters::Counter| {
+            c.tid.load(Ordering::SeqCst) != 0 && c.waiting.load(Ordering::SeqCst) == super::counters::NOT_WAITING
+        };
+        let found = self.counters.iter().find(|(_, counter)| in_call(counter));
+        let (thread, number) = found.map_or((0, u32::MAX), |(thread, c)| (thread, c.call.load(Ordering::Relaxed)));
+        let call = reprise_calls::by_number(number).map_or("a call", |c| c.name).to_owned();
+        Failure::Stalled { thread, call, seconds: passed.as_secs() }
+    }
+}

@@ -1,0 +1,187 @@
+//! One replay thread: its commands one after the other.
+
+use std::sync::atomic::Ordering;
+
+use reprise_plan::command::{Command, Op};
+
+use super::arguments::Range;
+use super::counters::Counter;
+use super::failure::{Failure, Stop, error_name};
+use super::memory::Scratch;
+use super::{Ended, Engine, Verify};
+use crate::log::{Class, Difference, Handling, Writer};
+
+/// What one command did.
+#[derive(Debug)]
+pub(super) struct Done {
+    pub handling: Handling,
+    /// As it is written to the log.
+    pub result: i64,
+    pub difference: Difference,
+    /// What the call filled, in scratch memory.
+    pub filled: Range,
+    /// The thread has ended.
+    pub last: bool,
+}
+
+impl Done {
+    /// Not issued.
+    pub(super) fn not_issued(handling: Handling, command: &Command, difference: Difference) -> Done {
+        Done { handling, result: command.result, difference, filled: Range::default(), last: false }
+    }
+}
+
+/// A thread's own state.
+pub(super) struct Worker {
+    pub engine: &'static Engine,
+    pub me: u32,
+    pub process: u32,
+    pub counter: &'static Counter,
+    pub scratch: Scratch,
+    log: Writer,
+}
+
+impl Worker {
+    /// State for a thread; the caller is that thread. `None` if there is no such thread.
+    pub(super) fn new(engine: &'static Engine, me: u32) -> Option<Worker> {
+        let counter = engine.counters.get(me)?;
+        let process = engine.plan.threads.get(me as usize)?.process;
+        let log = Writer::new(engine.reserved.log, me);
+        Some(Worker { engine, me, process, counter, scratch: Scratch::default(), log })
+    }
+
+    /// Performs all commands, and says why if they end early.
+    pub(super) fn run(mut self) {
+        let outcome = self.commands();
+        if let Err(stop) = outcome {
+            self.report(stop);
+        }
+        self.flush();
+    }
+
+    /// Ends the replay for this reason.
+    pub(super) fn report(&self, stop: Stop) {
+        let command = self.counter.completed() + 1;
+        match stop {
+            Stop::Told => {}
+            Stop::Failed(failure) => self.engine.stop(Ended::Failed(failure)),
+            Stop::Damaged(cause) => {
+                let damaged = Failure::Damaged { thread: self.me, command, cause: cause.to_owned() };
+                self.engine.stop(Ended::Failed(damaged));
+            }
+        }
+    }
+
+    fn flush(&mut self) {
+        if let Err(result) = self.log.flush() {
+            self.engine.stop(Ended::Failed(Failure::Log { error: error_name(result) }));
+        }
+    }
+
+    fn commands(&mut self) -> Result<(), Stop> {
+        let engine = self.engine;
+        let words = engine.sections.commands.words();
+        let plan = &engine.plan.threads[self.me as usize];
+        let mut command = Command::default();
+        let mut count = 0;
+        for chunk in &plan.chunks {
+            let end = chunk.first.saturating_add(chunk.words);
+            let range = usize::try_from(chunk.first).unwrap_or(usize::MAX)..usize::try_from(end).unwrap_or(usize::MAX);
+            let mut rest = words.get(range).ok_or(Stop::Damaged("its commands lie outside their section"))?;
+            while !rest.is_empty() {
+                let used = command.decode_from(rest).filter(|used| *used > 0);
+                let used = used.ok_or(Stop::Damaged("it cannot be decoded"))?;
+                rest = &rest[used..];
+                count += 1;
+                if self.one(&command, count)? {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Performs one command; true if it was the last.
+    fn one(&mut self, command: &Command, count: u64) -> Result<bool, Stop> {
+        let engine = self.engine;
+        for wait in &command.waits {
+            if !engine.counters.wait(self.counter, *wait) {
+                let exists = engine.counters.get(wait.thread).is_some();
+                return Err(if exists { Stop::Told } else { Stop::Damaged("it waits for a thread that does not exist") });
+            }
+        }
+        if engine.counters.stopping() {
+            return Err(Stop::Told);
+        }
+        self.counter.call.store(command.number, Ordering::Relaxed);
+        let begin = engine.ticks();
+        let done = self.perform(command)?;
+        let end = engine.ticks();
+        // A call that was interrupted because all must end says nothing about the target.
+        if done.result == -i64::from(libc::EINTR) && command.result != done.result && engine.counters.stopping() {
+            return Err(Stop::Told);
+        }
+        if command.op == Op::Exit || done.last {
+            // Nothing of this thread may be left when others see that it has ended.
+            self.record(command, &done, begin, end)?;
+            self.flush();
+            self.counter.complete(count);
+        } else {
+            self.counter.complete(count);
+            self.record(command, &done, begin, end)?;
+        }
+        Ok(done.last)
+    }
+
+    fn record(&mut self, command: &Command, done: &Done, begin: u64, end: u64) -> Result<(), Stop> {
+        let differs = done.difference.class != Class::Same;
+        let output = if differs { self.scratch.bytes(done.filled.at, done.filled.length) } else { &[] };
+        let entry = crate::log::Entry {
+            origin: command.origin,
+            begin,
+            end,
+            result: done.result,
+            number: command.number,
+            handling: done.handling,
+            difference: done.difference,
+            output,
+        };
+        let full = self.log.add(&entry);
+        if done.filled.length > 1 << 20 {
+            self.scratch.trim();
+        }
+        if full && let Err(result) = self.log.flush() {
+            return Err(Stop::Failed(Failure::Log { error: error_name(result) }));
+        }
+        self.environment(command, done)?;
+        if done.difference.class == Class::Diverged && self.engine.settings.verify == Verify::Abort {
+            self.engine.stop(Ended::FirstDivergence);
+            return Err(Stop::Told);
+        }
+        Ok(())
+    }
+
+    /// A disk that is full or fails is not the replay's doing: it ends, and says so.
+    fn environment(&self, command: &Command, done: &Done) -> Result<(), Stop> {
+        let issued = done.handling == Handling::Issued && done.result < 0 && command.result >= 0;
+        let tolerated = command.tolerance != reprise_plan::command::Tolerance::None;
+        if !issued || tolerated {
+            return Ok(());
+        }
+        let call = reprise_calls::by_number(command.number).map_or("a call", |c| c.name).to_owned();
+        let origin = command.origin;
+        let failure = match i32::try_from(-done.result).unwrap_or(0) {
+            libc::ENOSPC | libc::EDQUOT => Failure::TargetFull { call, origin, error: error_name(done.result) },
+            libc::EIO => Failure::TargetDevice { call, origin },
+            // The devices of the replayed world are read-only mounts of their own.
+            libc::EROFS if self.read_only() => Failure::TargetReadOnly { call, origin },
+            _ => return Ok(()),
+        };
+        Err(Stop::Failed(failure))
+    }
+
+    fn read_only(&self) -> bool {
+        let read_only = libc::ST_RDONLY;
+        super::issue::file_system(self.engine.reserved.root).is_some_and(|(_, flags)| flags & read_only != 0)
+    }
+}
