@@ -166,12 +166,15 @@ pub fn outputs(
     if failed(result) {
         return Ok(out);
     }
-    let capacity: u64 = inputs.buffers.iter().fold(0, |sum, b| sum.saturating_add(b.1));
+    let capacity: u64 = inputs
+        .buffers
+        .iter()
+        .fold(0, |sum, b| sum.saturating_add(b.1));
     for (i, arg) in call.args.iter().enumerate().take(6) {
         match arg.kind {
             ArgKind::Out(kind) | ArgKind::InOut(kind) => {
-                let part = size(call, kind, Side::Output, args)
-                    .and_then(|n| memory.exact(args[i], n));
+                let part =
+                    size(call, kind, Side::Output, args).and_then(|n| memory.exact(args[i], n));
                 append(&mut out.output, part.as_deref());
             }
             ArgKind::OutData(_) | ArgKind::OutVector(_) => {

@@ -52,7 +52,8 @@ pub fn before(
         if out.lasts.is_empty() {
             out.kind = walked.kind;
         }
-        out.lasts.push(walked.last);
+        // A handle kept for no use would keep a file system busy.
+        out.lasts.push(walked.last.filter(|_| exact));
     }
     match call.effect {
         Effect::Remove if removes_directory(call, args) => {
@@ -165,7 +166,9 @@ fn socket_name(
         return Ok(());
     }
     let follow = call.name == "connect";
-    world.walk(tid, Start::Here, path, follow, false, log).map(drop)
+    world
+        .walk(tid, Start::Here, path, follow, false, log)
+        .map(drop)
 }
 
 /// After a success: what the program made, and what can no longer be relied on.

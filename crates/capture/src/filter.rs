@@ -176,7 +176,10 @@ mod tests {
             assert_eq!(ask(unknown), libc::SECCOMP_RET_TRACE);
         }
         assert_eq!(ask(X32 | 1), libc::SECCOMP_RET_TRACE | NARROW);
-        assert_eq!(run(&program, 1, 0x4000_0003, 0), libc::SECCOMP_RET_TRACE | NARROW);
+        assert_eq!(
+            run(&program, 1, 0x4000_0003, 0),
+            libc::SECCOMP_RET_TRACE | NARROW
+        );
         let prctl = run(&program, PRCTL, ARCH_X86_64, PR_SET_SECCOMP);
         assert_eq!(prctl, libc::SECCOMP_RET_TRACE | SECCOMP_BY_PRCTL);
     }

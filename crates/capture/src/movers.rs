@@ -44,10 +44,7 @@ pub fn before(tid: i32, call: &Call, args: &[u64; 6], input: &[u8]) -> Option<So
             Some(bytes) => u64::from_le_bytes(bytes.try_into().ok()?),
             None => procfs::fd_info(tid, number.into())?.position,
         };
-        Some(Source {
-            fd: number,
-            offset,
-        })
+        Some(Source { fd: number, offset })
     })
 }
 

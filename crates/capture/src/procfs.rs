@@ -60,7 +60,11 @@ pub struct FdInfo {
 /// Reads what is known of a descriptor.
 pub fn fd_info(tid: i32, fd: u64) -> Option<FdInfo> {
     let text = fs::read_to_string(format!("/proc/{tid}/fdinfo/{fd}")).ok()?;
-    let field = |key: &str| text.lines().find_map(|l| l.strip_prefix(key)).map(str::trim);
+    let field = |key: &str| {
+        text.lines()
+            .find_map(|l| l.strip_prefix(key))
+            .map(str::trim)
+    };
     Some(FdInfo {
         position: field("pos:")?.parse().ok()?,
         flags: u64::from_str_radix(field("flags:")?, 8).ok()?,

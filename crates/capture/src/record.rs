@@ -7,9 +7,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use reprise_trace::{
-    DataPolicy, End, Host, Kind, Ledger, Manifest, TraceWriter, WriterOptions,
-};
+use reprise_trace::{DataPolicy, End, Host, Kind, Ledger, Manifest, TraceWriter, WriterOptions};
 
 use crate::error::CaptureError;
 use crate::filter;

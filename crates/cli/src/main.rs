@@ -1,2 +1,19 @@
-//! The `reprise` command.
-fn main() {}
+//! The `reprise` command: arguments in, exit codes out.
+//!
+//! Goals: pleasant and predictable; every error names its cause and the next step. Non-goals: logic.
+
+mod args;
+mod calls;
+mod commands;
+mod exit;
+mod progress;
+
+use clap::Parser;
+
+fn main() -> std::process::ExitCode {
+    let cli = args::Cli::parse();
+    match commands::run(cli) {
+        Ok(code) => code,
+        Err(failure) => failure.report(),
+    }
+}

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::listing::ListingState;
 use crate::node::NodeId;
+use crate::touch::EntryId;
 
 /// One life of a descriptor number in one table; never reused.
 pub type Generation = u32;
@@ -33,6 +34,8 @@ pub enum StreamKind {
 pub struct Description {
     /// The file, if it has one.
     pub node: Option<NodeId>,
+    /// The name it was opened under, if it has one.
+    pub opened_as: Option<EntryId>,
     /// Set if its I/O is taken from the trace.
     pub stream: Option<StreamKind>,
     /// Flags of `open` and `F_SETFL`.

@@ -12,6 +12,7 @@ mod interpretation;
 mod listing;
 mod mapping;
 mod node;
+mod places;
 mod processes;
 mod resolve;
 mod step;

@@ -216,8 +216,11 @@ impl World {
             (None, _) => Some(StreamKind::Null),
         };
         let listing = ListingState::default();
+        let place = node.and_then(|n| self.initial.places.get(&n).cloned());
+        let opened_as = place.map(|(directory, name)| self.names.entry(directory, &name));
         self.descriptors.describe(Description {
             node,
+            opened_as,
             stream,
             flags: row.flags,
             offset: row.offset,

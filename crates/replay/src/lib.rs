@@ -4,5 +4,9 @@
 //! its initial state quickly and exactly. Non-goals: how ordering came to be (`plan`), statistics (`measure`).
 
 pub mod confine;
+pub mod emit;
+mod engine;
+pub mod log;
+pub mod run;
 pub mod sys;
 pub mod target;

@@ -9,9 +9,9 @@ mod reader;
 mod writer;
 
 pub use difference::{Class, Code, Difference, Field, Handling};
-pub use reader::{Clock, Record, ReplayLog};
-pub(crate) use writer::{HEAD_BYTES, Writer};
 pub use merge::Merged;
+pub use reader::{Clock, Record, ReplayLog};
+pub(crate) use writer::{Entry, Writer};
 
 /// Most bytes of a call's actual output that are kept.
 pub const KEPT_OUTPUT: usize = 64 << 10;

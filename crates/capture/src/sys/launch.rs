@@ -46,10 +46,7 @@ pub fn fork(launch: &Launch<'_>) -> io::Result<Waiting> {
     // SAFETY: `pipe2` fills two numbers, which are then owned here.
     let (door, gate) = unsafe {
         check(libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC).into())?;
-        (
-            OwnedFd::from_raw_fd(ends[0]),
-            OwnedFd::from_raw_fd(ends[1]),
-        )
+        (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1]))
     };
     let argv = pointers(launch.argv);
     // A script without an interpreter line is given to the shell, as `execvp` does.
@@ -103,7 +100,8 @@ unsafe fn child(door: &OwnedFd, gate: &OwnedFd, program: &libc::sock_fprog) {
         }
         // Rust's start-up code ignores SIGPIPE; the program must not inherit that.
         libc::signal(libc::SIGPIPE, libc::SIG_DFL);
-        let install = || libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0, program);
+        let install =
+            || libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0, program);
         if install() != 0 {
             let unprivileged = *libc::__errno_location() == libc::EACCES;
             if !unprivileged

@@ -43,7 +43,13 @@ impl Signals {
         let tick = libc::SIGRTMIN() + 3;
         let mut before = Vec::new();
         while take_signal().is_some() {}
-        for signal in [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGHUP, tick] {
+        for signal in [
+            libc::SIGINT,
+            libc::SIGQUIT,
+            libc::SIGTERM,
+            libc::SIGHUP,
+            tick,
+        ] {
             // SAFETY: both structures are live; zero bytes are a valid `sigaction`.
             unsafe {
                 let mut old: libc::sigaction = std::mem::zeroed();

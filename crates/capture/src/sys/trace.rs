@@ -150,9 +150,7 @@ pub fn call_info(tid: i32) -> io::Result<CallInfo> {
         INFO_BYTES,
         words.as_mut_ptr() as usize,
     )?;
-    let args = [
-        words[4], words[5], words[6], words[7], words[8], words[9],
-    ];
+    let args = [words[4], words[5], words[6], words[7], words[8], words[9]];
     Ok(match words[0] & 0xff {
         1 => CallInfo::Entry {
             number: words[3],

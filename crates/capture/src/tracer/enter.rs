@@ -60,7 +60,12 @@ impl Tracer<'_> {
         self.log.note(text);
     }
 
-    fn arrive(&mut self, tid: i32, call: &'static Call, args: [u64; 6]) -> Result<(), CaptureError> {
+    fn arrive(
+        &mut self,
+        tid: i32,
+        call: &'static Call,
+        args: [u64; 6],
+    ) -> Result<(), CaptureError> {
         let (mut objects, mut plain) = ([None; 2], true);
         // Alone, there is nobody to be ordered with.
         if self.threads.len() > 1 {
@@ -86,7 +91,9 @@ impl Tracer<'_> {
     /// Lets in those whose turn has come.
     pub(super) fn admit_waiting(&mut self) -> Result<(), CaptureError> {
         for _ in 0..self.gate.expire() {
-            self.log.note("overlap: a call blocked for long, others were let pass: order by completion");
+            self.log.note(
+                "overlap: a call blocked for long, others were let pass: order by completion",
+            );
         }
         while let Some(tid) = self.gate.next() {
             let Some(tracee) = self.threads.get_mut(&tid) else {
@@ -124,16 +131,19 @@ impl Tracer<'_> {
         let inputs = arguments::inputs(Memory { tid }, call, &args, log)?;
         let before = effects::before(&mut self.world, tid, call, &args, &inputs, log)?;
         let source = movers::before(tid, call, &args, &inputs.input);
-        // Opening a FIFO waits for the other end, and a terminal or device may wait too.
-        let may_wait = [libc::S_IFIFO, libc::S_IFCHR, libc::S_IFSOCK].contains(&before.kind);
-        if call.effect == Effect::Open && may_wait && !free {
+        // Opening a FIFO waits for the other end.
+        if call.effect == Effect::Open && before.kind == libc::S_IFIFO && !free {
             free = true;
             self.gate.leave(tid);
         }
         if call.name == "clone" && args[0] & libc::CLONE_UNTRACED as u64 != 0 {
             // Without its tracer the child could issue no call at all: the filter outlives the flag.
             let flags = args[0] & !(libc::CLONE_UNTRACED as u64);
-            step("change the flags of", tid, sys::set_first_argument(tid, flags))?;
+            step(
+                "change the flags of",
+                tid,
+                sys::set_first_argument(tid, flags),
+            )?;
             self.log.note("CLONE_UNTRACED was taken off a clone");
         }
         let begin_ns = self.log.now();

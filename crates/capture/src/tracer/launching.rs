@@ -54,8 +54,7 @@ impl Tracer<'_> {
         }
         if !std::mem::replace(&mut launching.asked, true) {
             let ours = procfs::status(std::process::id() as i32);
-            self.unprivileged =
-                procfs::status(tid).no_new_privileges && !ours.no_new_privileges;
+            self.unprivileged = procfs::status(tid).no_new_privileges && !ours.no_new_privileges;
             self.world.connect_link(tid, "cwd", &mut self.log)?;
             self.inherited(tid)?;
         }
@@ -107,7 +106,11 @@ impl Tracer<'_> {
             return Ok(false);
         }
         let (command, error) = (launching.command.clone(), -result as i32);
-        let shell = entered.inputs.path.as_ref().is_some_and(|p| **p == *b"/bin/sh");
+        let shell = entered
+            .inputs
+            .path
+            .as_ref()
+            .is_some_and(|p| **p == *b"/bin/sh");
         match error {
             libc::ENOEXEC if !shell => Ok(true),
             libc::ENOENT if !shell => Err(CaptureError::NotFound { command }),

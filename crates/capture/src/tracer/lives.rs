@@ -15,6 +15,7 @@ use crate::sys::{self, HERE, Report};
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Origin {
     parent: Option<u32>,
+    maker: Option<i32>,
     parent_process: Option<u32>,
     created_by: Option<u64>,
     flags: u64,
@@ -24,10 +25,10 @@ impl Tracer<'_> {
     /// Takes a thread into the books: its row and, for a new process, that of the process.
     pub(super) fn begin(&mut self, tid: i32, origin: Origin) -> Result<(), CaptureError> {
         let status = procfs::status(tid);
-        let pid = if origin.flags & libc::CLONE_THREAD as u64 != 0 || origin.created_by.is_none() {
-            status.process
-        } else {
-            tid
+        let pid = match origin.maker {
+            Some(maker) if origin.flags & libc::CLONE_THREAD as u64 != 0 => maker,
+            Some(_) if origin.created_by.is_some() => tid,
+            _ => status.process,
         };
         let process = match self.processes.get(&pid) {
             Some(number) => *number,
@@ -93,6 +94,7 @@ impl Tracer<'_> {
         let (parent, pid) = (tracee.thread, tracee.pid);
         let mut origin = Origin {
             parent: Some(parent),
+            maker: Some(pid),
             parent_process: self.processes.get(&pid).copied(),
             ..Origin::default()
         };
@@ -116,6 +118,9 @@ impl Tracer<'_> {
         if self.early.remove(&child).is_some() {
             step("resume", child, sys::resume(child, 0))?;
         }
+        if let Some(report) = self.gone.remove(&child) {
+            self.ended(child, report)?;
+        }
         step("resume", tid, sys::resume(tid, 0))
     }
 
@@ -130,7 +135,8 @@ impl Tracer<'_> {
             .collect();
         for tid in orphans {
             self.early.remove(&tid);
-            self.log.note("a thread whose maker was killed while making it");
+            self.log
+                .note("a thread whose maker was killed while making it");
             self.begin(tid, Origin::default())?;
             step("resume", tid, sys::resume(tid, 0))?;
         }
@@ -191,8 +197,10 @@ impl Tracer<'_> {
 
     /// A thread is gone.
     pub(super) fn ended(&mut self, tid: i32, report: Report) -> Result<(), CaptureError> {
-        self.early.remove(&tid);
         let Some(pid) = self.threads.get(&tid).map(|t| t.pid) else {
+            if self.early.remove(&tid).is_some() {
+                self.gone.insert(tid, report);
+            }
             return Ok(());
         };
         let (status, end) = match report {
@@ -216,7 +224,8 @@ impl Tracer<'_> {
         // The kernel reports the first thread of a process last, with the status of the process.
         if tid == pid {
             if let Some(signal) = end.signal {
-                self.log.note(format!("a process was killed by signal {signal}"));
+                self.log
+                    .note(format!("a process was killed by signal {signal}"));
             }
             self.end_thread(tid, "exit_group", status)?;
             self.processes.remove(&pid);
@@ -230,7 +239,12 @@ impl Tracer<'_> {
     }
 
     /// Writes the end of a thread and strikes it from the books.
-    fn end_thread(&mut self, tid: i32, name: &'static str, status: i32) -> Result<(), CaptureError> {
+    fn end_thread(
+        &mut self,
+        tid: i32,
+        name: &'static str,
+        status: i32,
+    ) -> Result<(), CaptureError> {
         self.gate.forget(tid);
         self.world.forget_thread(tid);
         let Some(tracee) = self.threads.remove(&tid) else {

@@ -94,6 +94,8 @@ pub struct Tracer<'a> {
     processes: HashMap<i32, u32>,
     /// Threads that reported before the call that made them did.
     early: HashMap<i32, Instant>,
+    /// Threads that were gone before the call that made them was reported.
+    gone: HashMap<i32, Report>,
     next_thread: u32,
     next_process: u32,
     settling: usize,
@@ -121,6 +123,7 @@ impl<'a> Tracer<'a> {
             threads: HashMap::new(),
             processes: HashMap::new(),
             early: HashMap::new(),
+            gone: HashMap::new(),
             next_thread: 0,
             next_process: 0,
             settling: 0,

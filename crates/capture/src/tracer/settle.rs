@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use reprise_calls::Effect;
+use reprise_calls::{Effect, Returns};
 
 use super::{Entered, Phase, Tracer};
 use crate::arguments::failed;
@@ -22,15 +22,21 @@ impl Tracer<'_> {
             return Vec::new();
         }
         let ours = entered.objects;
-        let waits = matches!(
+        let woken = matches!(
             entered.call.effect,
             Effect::Read | Effect::Splice | Effect::Copy | Effect::Lock | Effect::Control
-        );
-        if !waits || ours[0].is_none() {
+        ) && ours[0].is_some();
+        // A new descriptor may take the number of one that is just being closed.
+        let numbered = entered.call.returns == Returns::Fd;
+        if !woken && !numbered {
             return Vec::new();
         }
         let related = |other: &i32| match self.threads.get(other).map(|t| (&t.phase, &t.exit)) {
-            Some((Phase::Inside(e), _)) => e.objects.iter().flatten().any(|o| ours.contains(&Some(*o))),
+            Some((Phase::Inside(e), _)) => {
+                let shared = e.objects.iter().flatten().any(|o| ours.contains(&Some(*o)));
+                let closes = matches!(e.call.effect, Effect::Close | Effect::CloseRange);
+                (woken && shared) || (numbered && closes)
+            }
             // An exit closes what nobody names.
             Some((_, Some(_))) => result == 0,
             _ => false,

@@ -222,14 +222,7 @@ pub fn read_at(file: &File, into: &mut [u8], offset: u64) -> usize {
     got
 }
 
-fn row(
-    id: FileId,
-    offset: u64,
-    length: u64,
-    data: Vec<u32>,
-    hole: bool,
-    reason: &str,
-) -> Content {
+fn row(id: FileId, offset: u64, length: u64, data: Vec<u32>, hole: bool, reason: &str) -> Content {
     Content {
         seq: 0, // set by the log
         device: id.device,

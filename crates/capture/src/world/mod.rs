@@ -138,7 +138,14 @@ impl World {
         let by_handle = self.by_handle(dir, name);
         let xattrs = by_handle.as_deref().map(xattrs).unwrap_or_default();
         let filesystem = self.filesystem(&stat, by_handle.as_deref());
-        log.node(node(dir.id, name.to_bytes(), &stat, target, xattrs, filesystem))?;
+        log.node(node(
+            dir.id,
+            name.to_bytes(),
+            &stat,
+            target,
+            xattrs,
+            filesystem,
+        ))?;
         Ok(Some(stat))
     }
 

@@ -41,12 +41,7 @@ pub fn snapshot(world: &mut World, path: &Path, log: &mut Log) -> Result<String,
     Ok(full.to_string_lossy().into_owned())
 }
 
-fn directory(
-    world: &mut World,
-    here: i32,
-    dir: &Handle,
-    log: &mut Log,
-) -> Result<(), WriteError> {
+fn directory(world: &mut World, here: i32, dir: &Handle, log: &mut Log) -> Result<(), WriteError> {
     for name in names(dir.fd.as_raw_fd()) {
         let Some(stat) = world.meet(here, dir, &name, log)? else {
             continue;

@@ -19,7 +19,7 @@ use crate::resolve::Place;
 use crate::touch::Resource;
 use crate::world::World;
 
-const AT_FDCWD: i32 = -100;
+pub(crate) const AT_FDCWD: i32 = -100;
 const O_CREAT: u64 = 0o100;
 const O_EXCL: u64 = 0o200;
 const O_TRUNC: u64 = 0o1000;

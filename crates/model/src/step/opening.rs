@@ -59,7 +59,7 @@ impl World {
             Nature::Stream => Some(StreamKind::Pipe),
             Nature::Ordinary | Nature::SafeDevice | Nature::RandomDevice => None,
         };
-        self.new_descriptor(s, Some(node), stream, flags);
+        self.new_descriptor(s, Some(node), place.entry, stream, flags);
     }
 
     /// An open of something the model does not know: its descriptor exists all the same.
@@ -69,7 +69,7 @@ impl World {
                 s.out.surprise = Some("an open that the model cannot place");
                 s.out.meet(Nature::Pseudo);
             }
-            self.new_descriptor(s, None, Some(StreamKind::Null), flags);
+            self.new_descriptor(s, None, None, Some(StreamKind::Null), flags);
         }
     }
 
@@ -77,12 +77,14 @@ impl World {
         &mut self,
         s: &mut Step<'_>,
         node: Option<NodeId>,
+        opened_as: Option<EntryId>,
         stream: Option<StreamKind>,
         flags: u64,
     ) {
         let fd = s.action.result as u32;
         let description = self.descriptors.describe(Description {
             node,
+            opened_as,
             stream,
             flags,
             offset: 0,
@@ -200,6 +202,7 @@ impl World {
             });
             let description = self.descriptors.describe(Description {
                 node,
+                opened_as: None,
                 stream,
                 flags,
                 offset: 0,

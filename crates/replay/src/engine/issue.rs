@@ -183,7 +183,7 @@ pub(super) fn list(call: u32, number: i32, into: &mut Scratch) -> i64 {
 pub(crate) fn file_system(number: i32) -> Option<(u64, u64)> {
     // SAFETY: plain data that the kernel fills within its size.
     unsafe {
-        let mut about: libc::statfs = std::mem::zeroed();
+        let mut about: libc::statfs64 = std::mem::zeroed();
         let result = raw(libc::SYS_fstatfs, [fd(number), &raw mut about as u64, 0, 0, 0, 0]);
         (result == 0).then_some((about.f_type as u64, about.f_flags as u64))
     }

@@ -27,9 +27,9 @@ mod thread;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
-use reprise_plan::Contents;
+use reprise_plan::{Contents, ProcessPlan, ThreadPlan};
 
 use counters::Counters;
 pub use failure::Failure;
@@ -38,7 +38,7 @@ use failure::Stop;
 pub(crate) use guard::allowed_calls;
 pub(crate) use issue::catch_signals;
 use judge::Circumstances;
-use memory::Section;
+use memory::{Section, Shared};
 
 /// What happens at a difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -151,9 +151,10 @@ const MOST_THREADS: usize = 1 << 20;
 
 /// All that the threads of a replay share. It lives as long as its process.
 pub(crate) struct Engine {
-    plan: &'static Contents,
-    sections: &'static Sections,
-    board: &'static Board,
+    threads: Vec<ThreadPlan>,
+    processes: Vec<ProcessPlan>,
+    sections: Arc<Sections>,
+    board: Arc<Shared<Board>>,
     reserved: Reserved,
     settings: Settings,
     circumstances: Circumstances,
@@ -177,9 +178,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Engine {
     /// Prepares for a plan.
     pub(crate) fn new(
-        plan: &'static Contents,
-        sections: &'static Sections,
-        board: &'static Board,
+        plan: &Contents,
+        sections: Arc<Sections>,
+        board: Arc<Shared<Board>>,
         reserved: Reserved,
         settings: Settings,
     ) -> Result<Engine, Failure> {
@@ -191,7 +192,8 @@ impl Engine {
             return Err(absurd("it asks for more threads than a machine has"));
         }
         Ok(Engine {
-            plan,
+            threads: plan.threads.clone(),
+            processes: plan.processes.clone(),
             sections,
             board,
             reserved,

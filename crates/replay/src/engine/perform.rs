@@ -57,7 +57,7 @@ impl Worker {
                 _ => Err(Stop::Damaged("its call is one that no replay issues")),
             };
         }
-        prepare(self.engine.sections, &self.engine.slots, &mut self.scratch, command, call).map(Some)
+        prepare(&self.engine.sections, &self.engine.slots, &mut self.scratch, command, call).map(Some)
     }
 
     /// A command that a replay does not issue.
@@ -97,7 +97,7 @@ impl Worker {
             return Ok(Difference::NONE);
         }
         let memory = self.scratch.bytes(filled.at, filled.length);
-        judge(self.engine.sections, self.engine.circumstances, command, result, memory)
+        judge(&self.engine.sections, self.engine.circumstances, command, result, memory)
     }
 
     /// As [`Worker::judged`], for a call whose success gives a number of this replay's own (a descriptor, an address):

@@ -51,7 +51,7 @@ impl Worker {
     pub(super) fn spawn(&mut self, command: &Command) -> Result<Done, Stop> {
         let [thread, shares] = command.produces;
         if thread != u32::MAX && command.result >= 0 {
-            let spawned = self.engine.plan.threads.get(thread as usize).is_some_and(|t| t.spawned);
+            let spawned = self.engine.threads.get(thread as usize).is_some_and(|t| t.spawned);
             if !spawned {
                 return Err(Stop::Damaged("it starts a thread that starts with the replay, or does not exist"));
             }

@@ -11,7 +11,7 @@ use super::{Engine, issue, spawn};
 /// Threads that start with the replay, those of one process together.
 pub(super) fn roots(engine: &Engine) -> Vec<Vec<u32>> {
     let mut by_process: std::collections::BTreeMap<u32, Vec<u32>> = Default::default();
-    for (i, thread) in engine.plan.threads.iter().enumerate().filter(|(_, t)| !t.spawned) {
+    for (i, thread) in engine.threads.iter().enumerate().filter(|(_, t)| !t.spawned) {
         by_process.entry(thread.process).or_default().push(i as u32);
     }
     by_process.into_values().collect()
@@ -23,7 +23,7 @@ pub(super) fn begin(worker: &mut Worker, others: &[u32]) -> Result<(), Stop> {
     spawn::unshare(false, false)?;
     issue::close_range(0, u32::try_from(engine.reserved.first - 1).unwrap_or(0));
     issue::umask(0o022);
-    let process = engine.plan.processes.get(worker.process as usize);
+    let process = engine.processes.get(worker.process as usize);
     if let Some(start) = process.and_then(|p| p.start.as_ref()) {
         descriptors(worker, start)?;
         issue::umask(start.umask & 0o777);

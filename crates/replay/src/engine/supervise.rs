@@ -29,13 +29,13 @@ impl Engine {
     }
 
     fn first_instant(&self) {
-        let Board { first_ticks, first_ns, .. } = self.board;
+        let Board { first_ticks, first_ns, .. } = &**self.board;
         first_ticks.store(self.ticks(), Ordering::Relaxed);
         first_ns.store(issue::nanoseconds(), Ordering::Relaxed);
     }
 
     fn last_instant(&self) {
-        let Board { last_ticks, last_ns, .. } = self.board;
+        let Board { last_ticks, last_ns, .. } = &**self.board;
         last_ticks.store(self.ticks(), Ordering::Relaxed);
         last_ns.store(issue::nanoseconds(), Ordering::Relaxed);
     }

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use reprise_plan::command::{Command, Op};
+use reprise_plan::command::{Command, Expect, Op};
 
 use super::arguments::Range;
 use super::counters::Counter;
@@ -45,14 +45,14 @@ impl Worker {
     /// State for a thread; the caller is that thread. `None` if there is no such thread.
     pub(super) fn new(engine: &'static Engine, me: u32) -> Option<Worker> {
         let counter = engine.counters.get(me)?;
-        let process = engine.plan.threads.get(me as usize)?.process;
+        let process = engine.threads.get(me as usize)?.process;
         let log = Writer::new(engine.reserved.log, me);
         Some(Worker { engine, me, process, counter, scratch: Scratch::default(), log })
     }
 
     /// Performs all commands, and says why if they end early.
     pub(super) fn run(mut self) {
-        let outcome = self.commands();
+        let outcome = super::start::wait_at_gate(self.engine).and_then(|()| self.commands());
         if let Err(stop) = outcome {
             self.report(stop);
         }
@@ -81,7 +81,7 @@ impl Worker {
     fn commands(&mut self) -> Result<(), Stop> {
         let engine = self.engine;
         let words = engine.sections.commands.words();
-        let plan = &engine.plan.threads[self.me as usize];
+        let plan = &engine.threads[self.me as usize];
         let mut command = Command::default();
         let mut count = 0;
         for chunk in &plan.chunks {
@@ -135,6 +135,11 @@ impl Worker {
 
     fn record(&mut self, command: &Command, done: &Done, begin: u64, end: u64) -> Result<(), Stop> {
         let differs = done.difference.class != Class::Same;
+        let compared = self.engine.settings.verify != Verify::Off
+            && match command.expect {
+                Expect::Content(..) | Expect::Digest(..) | Expect::Metadata(..) | Expect::Names(..) | Expect::Flock(_) => true,
+                Expect::Nothing | Expect::Outcome | Expect::Value | Expect::Listing(..) => false,
+            };
         let output = if differs { self.scratch.bytes(done.filled.at, done.filled.length) } else { &[] };
         let entry = crate::log::Entry {
             origin: command.origin,
@@ -144,6 +149,7 @@ impl Worker {
             number: command.number,
             handling: done.handling,
             difference: done.difference,
+            compared,
             output,
         };
         let full = self.log.add(&entry);

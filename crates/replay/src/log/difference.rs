@@ -252,7 +252,7 @@ impl Difference {
 }
 
 /// A result: a number, or the name of an error.
-pub(crate) fn result_text(result: i64) -> String {
+fn result_text(result: i64) -> String {
     if (-4095..0).contains(&result) { crate::engine::error_name(result) } else { result.to_string() }
 }
 

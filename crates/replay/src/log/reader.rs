@@ -27,6 +27,8 @@ pub struct Record {
     pub result: i64,
     /// What was done.
     pub handling: Handling,
+    /// Whether what the call returned in memory was compared with the trace.
+    pub compared: bool,
     /// How it went differently.
     pub difference: Difference,
     /// What the call returned in memory where that differs, at most [`KEPT_OUTPUT`] bytes.
@@ -131,6 +133,7 @@ impl ReplayLog {
                 end_ns: self.clock.since_begin(word(head, 16)),
                 result: word(head, 24) as i64,
                 handling,
+                compared: head[51] != 0,
                 difference: Difference { unavoidable, found: word(head, 32), traced: word(head, 40), ..difference },
                 output: output.to_vec(),
             });

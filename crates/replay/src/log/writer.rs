@@ -18,6 +18,7 @@ pub(crate) struct Entry<'a> {
     pub number: u32,
     pub handling: Handling,
     pub difference: Difference,
+    pub compared: bool,
     pub output: &'a [u8],
 }
 
@@ -53,6 +54,7 @@ impl Writer {
         }
         record[48..50].copy_from_slice(&(entry.number as u16).to_le_bytes());
         record[50] = entry.handling as u8;
+        record[51] = entry.compared.into();
         record[52..56].copy_from_slice(&d.to_bytes());
         record[56..60].copy_from_slice(&d.unavoidable.to_le_bytes());
         record[60..64].copy_from_slice(&(output.len() as u32).to_le_bytes());

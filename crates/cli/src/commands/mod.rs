@@ -1,0 +1,64 @@
+//! One module a subcommand.
+
+mod compile;
+mod record;
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use clap::CommandFactory;
+
+use crate::args::{Cli, Command};
+use crate::exit::{Exit, Failure};
+
+type Outcome = Result<ExitCode, Failure>;
+
+/// Runs the chosen subcommand.
+pub fn run(cli: Cli) -> Outcome {
+    match cli.command {
+        Command::Record(args) => record::run(args),
+        Command::Compile(args) => compile::run(args),
+        Command::Calls(args) => {
+            let text = if args.markdown {
+                crate::calls::markdown()
+            } else {
+                call_list()
+            };
+            print(&text)
+        }
+        Command::Completions { shell } => {
+            clap_complete::generate(
+                shell,
+                &mut Cli::command(),
+                "reprise",
+                &mut std::io::stdout(),
+            );
+            Ok(Exit::Done.into())
+        }
+        Command::Man { directory } => {
+            std::fs::create_dir_all(&directory)?;
+            clap_mangen::generate_to(Cli::command(), &directory)?;
+            Ok(Exit::Done.into())
+        }
+        _ => Err(Failure::new(Exit::Usage, "not yet")),
+    }
+}
+
+fn call_list() -> String {
+    reprise_calls::all()
+        .map(|c| format!("{:20} {}\n", c.name, c.doc))
+        .collect()
+}
+
+/// Prints to standard output; a reader that went away is no failure.
+fn print(text: &str) -> Outcome {
+    let mut out = std::io::stdout().lock();
+    out.write_all(text.as_bytes()).and_then(|()| out.flush())?;
+    Ok(Exit::Done.into())
+}
+
+/// Prints a JSON value and a newline.
+fn print_json(value: &impl serde::Serialize) -> Outcome {
+    let text = serde_json::to_string_pretty(value).map_err(|e| Failure::new(Exit::System, e))?;
+    print(&(text + "\n"))
+}

@@ -1,0 +1,121 @@
+//! `reprise record`.
+
+use std::ffi::OsStr;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use reprise_capture::{CaptureError, Options, Outcome as Recorded};
+use reprise_trace::{DataPolicy, Loss, WriteError};
+use serde_json::json;
+
+use super::Outcome;
+use crate::args::{Data, Record};
+use crate::exit::{Exit, Failure};
+
+/// Records a program and ends as it ended.
+pub fn run(args: Record) -> Outcome {
+    let trace = args.output.unwrap_or_else(|| free_name(&args.command[0]));
+    let quiet = args.quiet;
+    let mut options = Options::new(&trace, args.command);
+    options.data = match args.data {
+        Data::Full => DataPolicy::Full,
+        Data::Hash => DataPolicy::Hash,
+        Data::None => DataPolicy::None,
+    };
+    options.trees = args.tree;
+    options.whole_file_bytes = args.whole_files.saturating_mul(1024);
+    options.warn = Box::new(move |text| {
+        if !quiet {
+            let _ = writeln!(std::io::stderr(), "reprise: {text}");
+        }
+    });
+    let recorded = reprise_capture::record(options).map_err(failure)?;
+    if args.json {
+        let _ = writeln!(std::io::stderr(), "{}", summary_json(&trace, &recorded));
+    } else if !quiet {
+        let _ = writeln!(std::io::stderr(), "{}", summary(&trace, &recorded));
+    }
+    Ok(end_like(&recorded))
+}
+
+/// `COMMAND.reprise`, or with a number if that exists.
+fn free_name(command: &OsStr) -> PathBuf {
+    let base = Path::new(command)
+        .file_name()
+        .unwrap_or(OsStr::new("trace"))
+        .to_string_lossy()
+        .into_owned();
+    let name = |n: u32| {
+        PathBuf::from(if n == 0 {
+            format!("{base}.reprise")
+        } else {
+            format!("{base}-{n}.reprise")
+        })
+    };
+    (0..)
+        .map(name)
+        .find(|path| !path.exists())
+        .unwrap_or_else(|| name(0))
+}
+
+fn failure(error: CaptureError) -> Failure {
+    let exit = match &error {
+        CaptureError::NotFound { .. } => Exit::NotFound,
+        CaptureError::NotExecutable { .. } => Exit::NotExecutable,
+        CaptureError::NoCommand
+        | CaptureError::Tree { .. }
+        | CaptureError::Write(WriteError::Exists { .. }) => Exit::Usage,
+        CaptureError::NoFilter { .. } => Exit::Machine,
+        CaptureError::Start { .. } | CaptureError::Trace { .. } | CaptureError::Write(_) => {
+            Exit::Recorder
+        }
+    };
+    Failure::new(exit, error)
+}
+
+const LOSSES: [Loss; 3] = [Loss::Dropped, Loss::Truncated, Loss::Unsupported];
+
+fn summary(trace: &Path, recorded: &Recorded) -> String {
+    let mut text = format!(
+        "reprise: {} actions, {} of content recorded in {}",
+        recorded.actions,
+        format_args!("{} bytes", recorded.bytes),
+        trace.display()
+    );
+    for loss in LOSSES {
+        for (cause, entry) in recorded.ledger.losses.get(&loss).into_iter().flatten() {
+            text += &format!("\nreprise: {} {}: {cause}", entry.count, loss.word());
+        }
+    }
+    for (note, count) in &recorded.ledger.notes {
+        text += &format!(
+            "\nreprise: note: {note}{}",
+            if *count > 1 {
+                format!(" ({count} times)")
+            } else {
+                String::new()
+            }
+        );
+    }
+    text
+}
+
+fn summary_json(trace: &Path, recorded: &Recorded) -> serde_json::Value {
+    json!({
+        "trace": trace,
+        "id": recorded.manifest.id,
+        "actions": recorded.actions,
+        "bytes": recorded.bytes,
+        "end": recorded.end,
+        "ledger": recorded.ledger,
+    })
+}
+
+/// Ends with the program's exit code, or by the signal that killed it.
+fn end_like(recorded: &Recorded) -> ExitCode {
+    if let Some(signal) = recorded.end.signal {
+        return ExitCode::from(128u8.wrapping_add(signal as u8));
+    }
+    ExitCode::from(recorded.end.code.unwrap_or(0) as u8)
+}

@@ -1,0 +1,61 @@
+//! A progress bar on standard error: only on a terminal, only after a second.
+
+use std::io::IsTerminal;
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// Shows how far something has come, with rate and time left.
+pub struct Progress {
+    what: &'static str,
+    unit: &'static str,
+    shown: bool,
+    begin: Instant,
+    bar: Option<ProgressBar>,
+}
+
+impl Progress {
+    /// Progress of `what`, counted in `unit`.
+    pub fn new(what: &'static str, unit: &'static str, quiet: bool) -> Progress {
+        let shown = !quiet && std::io::stderr().is_terminal();
+        Progress {
+            what,
+            unit,
+            shown,
+            begin: Instant::now(),
+            bar: None,
+        }
+    }
+
+    /// `done` of `total`.
+    pub fn at(&mut self, done: u64, total: u64) {
+        if !self.shown || self.begin.elapsed() < Duration::from_secs(1) {
+            return;
+        }
+        let bar = self.bar.get_or_insert_with(|| {
+            let template = match self.unit {
+                "bytes" => "{msg:10} {bar:32} {bytes}/{total_bytes}  {bytes_per_sec}  ETA {eta}",
+                _ => "{msg:10} {bar:32} {human_pos}/{human_len} {prefix}  {per_sec}  ETA {eta}",
+            };
+            let bar =
+                ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr_with_hz(10));
+            bar.set_style(
+                ProgressStyle::with_template(template)
+                    .unwrap_or_else(|_| ProgressStyle::default_bar()),
+            );
+            bar.set_message(self.what);
+            bar.set_prefix(self.unit);
+            bar.with_elapsed(self.begin.elapsed())
+        });
+        bar.set_length(total);
+        bar.set_position(done);
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}

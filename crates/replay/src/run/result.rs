@@ -1,0 +1,162 @@
+//! What a replay did.
+
+use std::collections::BinaryHeap;
+use std::io;
+use std::path::PathBuf;
+
+use super::ReplayError;
+use crate::log::{Class, Handling, Record, ReplayLog};
+use crate::target::{BuildReport, RestoreReport};
+
+/// Divergences that a result describes; all are in its log.
+pub const MOST_DIVERGENCES: usize = 20;
+
+/// How a replay ended.
+#[derive(Debug)]
+pub enum End {
+    /// All actions were performed.
+    Complete,
+    /// At the first divergence, as [`super::Verify::Abort`] asks for.
+    FirstDivergence,
+    /// By request. What was done until then is kept.
+    Interrupted,
+    /// By an error. What was done until then is kept.
+    Failed(ReplayError),
+}
+
+/// How the target was prepared.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Preparation {
+    /// Built in an empty directory.
+    Built(BuildReport),
+    /// Restored by difference.
+    Restored(RestoreReport),
+}
+
+/// Actions by what became of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// Performed, in whatever way.
+    pub actions: u64,
+    /// Issued to the kernel, or done by the engine in its own way.
+    pub issued: u64,
+    /// Taken from the trace.
+    pub simulated: u64,
+    /// Left out on purpose.
+    pub skipped: u64,
+    /// Not replayed yet.
+    pub unsupported: u64,
+    /// Went differently.
+    pub diverged: u64,
+    /// Went differently, as in any replay.
+    pub unavoidable: u64,
+}
+
+/// An action that went differently.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Divergence {
+    /// The action: `actions.seq` of the trace.
+    pub origin: u64,
+    /// Its call.
+    pub call: String,
+    /// Its thread.
+    pub thread: u32,
+    /// What went differently.
+    pub text: String,
+}
+
+/// What a replay did.
+#[derive(Debug)]
+#[must_use = "a replay that began has a result even if it failed: look at `end`"]
+pub struct ReplayResult {
+    /// Identity of the trace.
+    pub trace: String,
+    /// The ordering.
+    pub order: String,
+    /// The target.
+    pub target: PathBuf,
+    /// Its file system.
+    pub file_system: String,
+    /// When the replay began, nanoseconds since the epoch.
+    pub started_ns: u64,
+    /// How it ended.
+    pub end: End,
+    /// Actions by what became of them.
+    pub counts: Counts,
+    /// Actions of the plan.
+    pub planned: u64,
+    /// The first divergences by time, at most [`MOST_DIVERGENCES`].
+    pub divergences: Vec<Divergence>,
+    /// From the first issue to the last completion, in nanoseconds.
+    pub elapsed_ns: u64,
+    /// Threads that performed at least one action.
+    pub threads: u64,
+    /// What held the worker, in words.
+    pub confinement: String,
+    /// How the target was prepared.
+    pub preparation: Preparation,
+    /// Facts that concern no single action, with how often they were met.
+    pub notes: Vec<(String, u64)>,
+    /// What every action did.
+    pub log: ReplayLog,
+}
+
+impl ReplayResult {
+    /// Fills in what the log says.
+    pub(super) fn count(&mut self) -> io::Result<()> {
+        let mut counts = Counts::default();
+        let (mut first, mut last) = (u64::MAX, 0);
+        let mut threads = std::collections::HashSet::new();
+        // The earliest by completion: the heap's greatest is the one to go.
+        let mut earliest: BinaryHeap<Earliest> = BinaryHeap::new();
+        self.log.each(|record| {
+            counts.actions += 1;
+            *match record.handling {
+                Handling::Issued => &mut counts.issued,
+                Handling::Simulated => &mut counts.simulated,
+                Handling::Skipped => &mut counts.skipped,
+                Handling::Unsupported => &mut counts.unsupported,
+            } += 1;
+            first = first.min(record.begin_ns);
+            last = last.max(record.end_ns);
+            threads.insert(record.thread);
+            match record.difference.class {
+                Class::Same => {}
+                Class::Unavoidable => counts.unavoidable += 1,
+                Class::Diverged => {
+                    counts.diverged += 1;
+                    earliest.push(Earliest(record));
+                    if earliest.len() > MOST_DIVERGENCES {
+                        earliest.pop();
+                    }
+                }
+            }
+        })?;
+        self.counts = counts;
+        self.elapsed_ns = last.saturating_sub(first);
+        self.threads = threads.len() as u64;
+        let describe = |Earliest(record): Earliest| Divergence {
+            origin: record.origin,
+            call: reprise_calls::by_number(record.number).map_or("?", |c| c.name).to_owned(),
+            thread: record.thread,
+            text: record.difference.text(),
+        };
+        self.divergences = earliest.into_sorted_vec().into_iter().map(describe).collect();
+        Ok(())
+    }
+}
+
+#[derive(PartialEq, Eq)]
+struct Earliest(Record);
+
+impl Ord for Earliest {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (self.0.end_ns, self.0.origin).cmp(&(other.0.end_ns, other.0.origin))
+    }
+}
+
+impl PartialOrd for Earliest {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
