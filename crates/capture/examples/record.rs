@@ -10,6 +10,7 @@ use reprise_trace::{DataPolicy, TraceReader};
 
 fn main() -> ExitCode {
     let mut args = std::env::args_os().skip(1).peekable();
+    let mut libraries = true;
     let (mut print, mut data, mut trees) = (false, DataPolicy::Full, Vec::new());
     while let Some(flag) = args.next_if(|a| a.to_string_lossy().starts_with("--")) {
         match flag.to_string_lossy().as_ref() {
@@ -21,6 +22,7 @@ fn main() -> ExitCode {
                     _ => DataPolicy::Full,
                 }
             }
+            "--no-libraries" => libraries = false,
             "--tree" => trees.extend(args.next().map(PathBuf::from)),
             other => {
                 eprintln!("unknown flag {other}");
@@ -36,6 +38,7 @@ fn main() -> ExitCode {
     let mut options = Options::new(&trace, command);
     options.data = data;
     options.trees = trees;
+    options.libraries = libraries;
     options.warn = Box::new(|text| eprintln!("reprise: {text}"));
     match record(options) {
         Ok(outcome) => {

@@ -65,7 +65,7 @@ pub fn before(
                 world.list_fd(tid, fd, log)?;
             }
         }
-        Effect::Map if args[3] & libc::MAP_ANONYMOUS as u64 == 0 => {
+        Effect::Map if world.wants_mapping(args[3]) => {
             if let Ok(fd) = u32::try_from(args[4] as i32) {
                 world.range(tid, fd, args[5], args[1], "mapped", log)?;
             }

@@ -28,6 +28,9 @@ pub struct Options {
     pub command: Vec<OsString>,
     /// Files up to this many bytes are captured whole when the program opens them.
     pub whole_file_bytes: u64,
+    /// Whether the content of files beyond that size is captured when the loader maps them (`MAP_DENYWRITE`):
+    /// complete, but a program that loads hundreds of megabytes of libraries starts noticeably later.
+    pub libraries: bool,
     /// Bounds on what the writer holds in memory.
     pub writer: WriterOptions,
     /// Hears what the user should know at once.
@@ -43,6 +46,7 @@ impl Options {
             trees: Vec::new(),
             command,
             whole_file_bytes: 1 << 20,
+            libraries: true,
             writer: WriterOptions::default(),
             warn: Box::new(|_| {}),
         }
@@ -94,7 +98,7 @@ fn start(
     command: String,
 ) -> Result<Outcome, CaptureError> {
     let mut log = Log::new(writer, options.data);
-    let mut world = World::new(options.whole_file_bytes);
+    let mut world = World::new(options.whole_file_bytes, options.libraries);
     world.exclude(&options.trace);
     for tree in &options.trees {
         let full = snapshot(&mut world, tree, &mut log)?;

@@ -30,7 +30,10 @@ pub enum Source {
 impl Source {
     fn advance(self, by: u64) -> Source {
         match self {
-            Source::Initial { node, at } => Source::Initial { node, at: at + by },
+            Source::Initial { node, at } => Source::Initial {
+                node,
+                at: at.saturating_add(by),
+            },
             Source::Blob { blob, at } => Source::Blob {
                 blob,
                 at: at + by as u32,
@@ -65,6 +68,15 @@ pub struct Content {
     pieces: BTreeMap<u64, (u64, Source)>,
 }
 
+/// The largest offset a file can have (`loff_t`); damaged traces may speak of larger ones.
+const LARGEST: u64 = i64::MAX as u64;
+
+/// A range cut to what a file can have.
+fn bounded(offset: u64, length: u64) -> (u64, u64) {
+    let offset = offset.min(LARGEST);
+    (offset, length.min(LARGEST - offset))
+}
+
 impl Content {
     /// All of one source.
     pub fn whole(length: u64, source: Source) -> Content {
@@ -87,7 +99,8 @@ impl Content {
 
     /// Removes what lies in the range.
     pub fn clear(&mut self, offset: u64, length: u64) {
-        let end = offset.saturating_add(length);
+        let (offset, length) = bounded(offset, length);
+        let end = offset + length;
         self.split(offset);
         self.split(end);
         let inside: Vec<u64> = self.pieces.range(offset..end).map(|(k, _)| *k).collect();
@@ -98,6 +111,7 @@ impl Content {
 
     /// Replaces the range.
     pub fn put(&mut self, offset: u64, length: u64, source: Source) {
+        let (offset, length) = bounded(offset, length);
         if length == 0 {
             return;
         }
@@ -123,7 +137,8 @@ impl Content {
 
     /// The pieces inside a range, cut to it, in order; gaps are zero.
     pub fn range(&self, offset: u64, length: u64) -> Vec<Piece> {
-        let end = offset.saturating_add(length);
+        let (offset, length) = bounded(offset, length);
+        let end = offset + length;
         let first = self
             .pieces
             .range(..offset)
@@ -145,6 +160,7 @@ impl Content {
 
     /// Removes the range and moves what is behind it forward (`FALLOC_FL_COLLAPSE_RANGE`).
     pub fn collapse(&mut self, offset: u64, length: u64) {
+        let (offset, length) = bounded(offset, length);
         self.clear(offset, length);
         let behind = self.pieces.split_off(&offset);
         self.pieces

@@ -76,6 +76,39 @@ pub struct World {
     starts: HashMap<u32, Vec<InitialDescriptor>>,
 }
 
+/// Threads and processes are numbered in order, and every thread belongs to a process.
+fn check_numbers(
+    trace: &TraceReader,
+    threads: &[ThreadRow],
+    processes: &[Process],
+) -> Result<(), ReadError> {
+    let damaged = |cause: &str| ReadError::Damaged {
+        path: trace.path().to_owned(),
+        cause: cause.to_owned(),
+    };
+    if threads
+        .iter()
+        .enumerate()
+        .any(|(i, t)| t.thread as usize != i)
+    {
+        return Err(damaged("threads are not numbered in order"));
+    }
+    if processes
+        .iter()
+        .enumerate()
+        .any(|(i, p)| p.process as usize != i)
+    {
+        return Err(damaged("processes are not numbered in order"));
+    }
+    if threads
+        .iter()
+        .any(|t| t.process as usize >= processes.len())
+    {
+        return Err(damaged("a thread belongs to no process"));
+    }
+    Ok(())
+}
+
 impl World {
     /// The state before the first action of a trace. With `detail` the content of every file is followed.
     pub fn begin(trace: &TraceReader, detail: bool) -> Result<World, ReadError> {
@@ -124,6 +157,7 @@ impl World {
             }
         }
         let processes = trace.processes()?;
+        check_numbers(trace, &threads, &processes)?;
         let descriptors = trace.descriptors()?;
         world.processes = processes
             .iter()

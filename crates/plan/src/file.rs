@@ -247,6 +247,20 @@ impl PlanWriter {
         self.buffers.add(&self.path, bytes)
     }
 
+    /// Appends so many zeros as content, without writing them.
+    pub fn zeros(&mut self, length: u64) -> Result<u64, PlanError> {
+        self.buffers.align(&self.path, ALIGNMENT)?;
+        let at = self.buffers.length;
+        let end = at.saturating_add(length);
+        let file = &mut self.buffers.file;
+        file.flush()
+            .and_then(|()| file.get_ref().set_len(end))
+            .and_then(|()| file.seek(SeekFrom::Start(end)).map(drop))
+            .map_err(PlanError::io(&self.path, "cannot write the plan"))?;
+        self.buffers.length = end;
+        Ok(at)
+    }
+
     /// Puts the sections and the description into the file.
     pub fn finish(mut self, mut contents: Contents) -> Result<PathBuf, PlanError> {
         let path = self.path.clone();

@@ -141,10 +141,10 @@ pub fn encode_part<R: Row>(rows: &[R]) -> Result<Vec<u8>, WriteError> {
     })
 }
 
-/// Decodes a part. Columns it lacks are empty if they are optional; columns unknown here are ignored.
-pub fn decode_part<R: Row>(path: &Path, bytes: Vec<u8>) -> Result<Vec<R>, ReadError> {
+/// Decodes a part of so many rows. Columns it lacks are empty if they are optional; columns unknown here are ignored.
+pub fn decode_part<R: Row>(path: &Path, bytes: Vec<u8>, rows: u64) -> Result<Vec<R>, ReadError> {
     // The decoder is given damaged bytes only where a checksum was forged too; a panic inside it is then damage as well.
-    std::panic::catch_unwind(|| decode::<R>(bytes))
+    std::panic::catch_unwind(|| decode::<R>(bytes, rows))
         .unwrap_or_else(|_| {
             Err(parquet::errors::ParquetError::General(
                 "cannot be decoded".into(),
@@ -153,8 +153,18 @@ pub fn decode_part<R: Row>(path: &Path, bytes: Vec<u8>) -> Result<Vec<R>, ReadEr
         .map_err(|e| ReadError::damaged(path, e))
 }
 
-fn decode<R: Row>(bytes: Vec<u8>) -> parquet::errors::Result<Vec<R>> {
+fn decode<R: Row>(bytes: Vec<u8>, expected: u64) -> parquet::errors::Result<Vec<R>> {
     let file = SerializedFileReader::new(bytes::Bytes::from(bytes))?;
+    let counted: i64 = file
+        .metadata()
+        .row_groups()
+        .iter()
+        .map(|g| g.num_rows())
+        .fold(0, i64::saturating_add);
+    if u64::try_from(counted) != Ok(expected) {
+        let cause = format!("{counted} rows, the catalog says {expected}");
+        return Err(parquet::errors::ParquetError::General(cause));
+    }
     let specs = R::specs();
     let mut out = Vec::new();
     for g in 0..file.num_row_groups() {

@@ -62,13 +62,16 @@ pub struct World {
     excluded: Option<FileId>,
     /// Bound on the size of files captured whole when opened.
     whole_file_bytes: u64,
+    /// Whether what the loader maps is captured too.
+    libraries: bool,
 }
 
 impl World {
     /// Nothing met yet.
-    pub fn new(whole_file_bytes: u64) -> World {
+    pub fn new(whole_file_bytes: u64, libraries: bool) -> World {
         World {
             whole_file_bytes,
+            libraries,
             ..World::default()
         }
     }
@@ -78,6 +81,12 @@ impl World {
         let path = CString::new(path.as_os_str().as_encoded_bytes());
         let stat = path.ok().and_then(|p| sys::stat_at(sys::HERE, &p, 0).ok());
         self.excluded = stat.map(|s| s.id);
+    }
+
+    /// Whether the content of a mapping with these flags is to be captured.
+    pub fn wants_mapping(&self, flags: u64) -> bool {
+        const LOADER: u64 = libc::MAP_DENYWRITE as u64;
+        flags & libc::MAP_ANONYMOUS as u64 == 0 && (self.libraries || flags & LOADER == 0)
     }
 
     /// Forgets resolved paths: what they pass may have changed.

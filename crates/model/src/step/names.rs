@@ -69,7 +69,8 @@ impl World {
         else {
             return;
         };
-        if s.succeeded() {
+        // No system links directories: a damaged trace must not make a loop of them.
+        if s.succeeded() && self.names.node(old).kind != FileKind::Directory {
             self.note_name_change(s, entry);
             self.names.detach(entry);
             self.names.attach(entry, old);

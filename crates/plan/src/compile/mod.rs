@@ -103,28 +103,7 @@ impl Compiler {
         let world = World::begin(trace, false)?;
         let rows = trace.threads()?;
         let count = rows.len();
-        let malformed = |cause: &str| CompileError::Malformed {
-            trace: trace.path().display().to_string(),
-            action: 0,
-            cause: cause.to_owned(),
-        };
         let processes = trace.processes()?;
-        if rows
-            .iter()
-            .enumerate()
-            .any(|(i, t)| t.thread as usize != i || t.process as usize >= processes.len())
-        {
-            return Err(malformed(
-                "threads are not numbered in order, or belong to no process",
-            ));
-        }
-        if processes
-            .iter()
-            .enumerate()
-            .any(|(i, p)| p.process as usize != i)
-        {
-            return Err(malformed("processes are not numbered in order"));
-        }
         let mut compiler = Compiler {
             trace: trace.path().display().to_string(),
             world,

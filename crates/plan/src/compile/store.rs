@@ -91,7 +91,7 @@ impl Store {
     pub fn zeros(&mut self, length: u64) -> Result<u64, CompileError> {
         if self.zeros.1 < length {
             let length = length.next_power_of_two().max(4096);
-            self.zeros = (self.writer.content(&vec![0; length as usize])?, length);
+            self.zeros = (self.writer.zeros(length)?, length);
         }
         Ok(self.zeros.0)
     }

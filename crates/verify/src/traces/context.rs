@@ -1,0 +1,121 @@
+//! What the model says of an action of the original: its path, its listing, and what excuses a difference.
+
+use std::collections::HashMap;
+
+use reprise_calls::{Access, ArgKind, Call, Effect, IoctlEffect, ioctl_effect};
+use reprise_model::{Nature, World};
+use reprise_trace::{Action, BlobReader, Name, ReadError, TraceReader, TreeNode};
+
+use super::judge::{Difference, Kind, identity};
+
+/// The original, followed through the model.
+pub(super) struct Follower {
+    world: World,
+    blobs: BlobReader,
+    /// Files of which the program met fewer names than they had.
+    unmet: HashMap<(u64, u64), u64>,
+}
+
+/// What is known of one action.
+#[derive(Debug, Default)]
+pub(super) struct Context {
+    pub path: String,
+    nature: Nature,
+    mapped: bool,
+    on_directory: bool,
+    /// Number of the listing, whether it begins here, and all its names if it ends here.
+    pub listing: Option<(u64, bool, Option<Vec<Vec<u8>>>)>,
+    unmet_links: bool,
+}
+
+impl Follower {
+    pub fn begin(trace: &TraceReader) -> Result<Follower, ReadError> {
+        let mut unmet: HashMap<(u64, u64), u64> = HashMap::new();
+        for row in trace.rows::<TreeNode>() {
+            let row = row?;
+            if row.nlink > 1 && row.mode & libc::S_IFMT != libc::S_IFDIR {
+                let left = unmet.entry((row.device, row.inode)).or_insert(row.nlink);
+                *left = left.saturating_sub(1);
+            }
+        }
+        unmet.retain(|_, left| *left > 0);
+        Ok(Follower { world: World::begin(trace, false)?, blobs: trace.blobs(), unmet })
+    }
+
+    /// Follows an action. Actions must come in order.
+    pub fn follow(&mut self, call: &Call, action: &Action) -> Result<Context, ReadError> {
+        let named = self.world.argument_path(call, action, 0);
+        let path = named.or_else(|| {
+            let fd = call.position(|k| matches!(k, ArgKind::Fd(Access::Use | Access::Destroy)))?;
+            self.world.descriptor_path(action.thread, action.args[fd])
+        });
+        let mut found = self.world.step(call, action);
+        match call.effect {
+            Effect::List if action.result > 0 => {
+                if let Some(buffer) = self.blobs.content(&action.data)? {
+                    self.world.listed(call, action, &buffer);
+                }
+            }
+            Effect::Message if call.name == "bind" => {
+                if let Some(address) = self.blobs.content(&action.data)? {
+                    self.world.bound(action, &address, &mut found);
+                }
+            }
+            _ => {}
+        }
+        let unmet_links = call.effect == Effect::GetMetadata
+            && action.result >= 0
+            && !self.unmet.is_empty()
+            && identity(call, action).is_some_and(|id| self.unmet.contains_key(&id));
+        Ok(Context {
+            path: path.map(|p| Name(p).to_text()).unwrap_or_default(),
+            nature: found.nature,
+            mapped: found.mapped_file,
+            on_directory: found.on_directory,
+            listing: found.listing,
+            unmet_links,
+        })
+    }
+}
+
+impl Context {
+    /// Why no replay can avoid this difference, if so.
+    pub fn excuse(&self, call: &Call, action: &Action, difference: &Difference) -> Option<&'static str> {
+        const SEEK_DATA: u64 = 3;
+        const S_IFMT: u64 = libc::S_IFMT as u64;
+        match self.nature {
+            Nature::Pseudo => return Some("pseudo file system"),
+            Nature::Device => return Some("device of the machine"),
+            Nature::RandomDevice if difference.kind == Kind::Content => return Some("random bytes"),
+            Nature::Ordinary | Nature::SafeDevice | Nature::Stream | Nature::RandomDevice => {}
+        }
+        if difference.device {
+            return Some("device nodes are not made by a replay");
+        }
+        match (call.effect, difference.kind) {
+            (Effect::Seek, Kind::Value | Kind::Outcome) if action.args[2] >= SEEK_DATA => {
+                Some("where data and holes are")
+            }
+            (Effect::Seek, Kind::Value) if self.on_directory => Some("position in a directory"),
+            (Effect::Read | Effect::Copy | Effect::Splice, Kind::Content | Kind::Value) if self.mapped => {
+                Some("written through a mapping")
+            }
+            (Effect::DeviceControl, _) => match ioctl_effect(action.args[1]) {
+                IoctlEffect::Inspect | IoctlEffect::Foreign => Some("the file system's own value"),
+                IoctlEffect::Clone
+                | IoctlEffect::CloneRange
+                | IoctlEffect::SetCloseOnExec
+                | IoctlEffect::ClearCloseOnExec => None,
+            },
+            (Effect::MakeNode, Kind::Outcome) => {
+                let mode = call.position(|k| matches!(k, ArgKind::Mode)).map_or(0, |i| action.args[i]);
+                matches!((mode & S_IFMT) as u32, libc::S_IFCHR | libc::S_IFBLK)
+                    .then_some("device nodes are not made by a replay")
+            }
+            (Effect::GetMetadata, Kind::Links) if self.unmet_links => {
+                Some("links that the program did not meet")
+            }
+            _ => None,
+        }
+    }
+}
