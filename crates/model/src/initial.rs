@@ -285,6 +285,25 @@ pub(crate) fn blob_sources(blobs: &[u32], length: u64) -> Vec<(u64, Source)> {
     out
 }
 
+/// Hard links of initial files whose names the program never met, by device and inode: a replay's link counts lack them.
+pub fn unmet_links(rows: &[TreeNode]) -> HashMap<(u64, u64), u64> {
+    let mut names: HashMap<(u64, u64), (u64, u64)> = HashMap::new();
+    for row in rows
+        .iter()
+        .filter(|r| FileKind::from_mode(r.mode) != FileKind::Directory)
+    {
+        let (links, met) = names
+            .entry((row.device, row.inode))
+            .or_insert((row.nlink, 0));
+        *links = (*links).max(row.nlink);
+        *met += 1;
+    }
+    let unmet = names
+        .into_iter()
+        .map(|(key, (links, met))| (key, links.saturating_sub(met)));
+    unmet.filter(|(_, n)| *n > 0).collect()
+}
+
 /// The components of a path.
 pub(crate) fn components(path: &Name) -> impl Iterator<Item = &[u8]> {
     path.split(|b| *b == b'/').filter(|c| !c.is_empty())

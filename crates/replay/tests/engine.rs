@@ -9,7 +9,7 @@ use reprise_plan::command::{Arg, Command, Expect, Listing, Op, StandIn, entry_ha
 use reprise_plan::tree::NodeKind;
 use reprise_plan::{FdSource, InitialFd};
 use reprise_replay::log::{Class, Handling};
-use reprise_replay::run::{End, Failure, Options, ReplayError, ReplayResult, Verify, replay};
+use reprise_replay::run::{End, Failure, Options, Preparation, ReplayError, ReplayResult, Verify, replay};
 
 mod scratch;
 mod script;
@@ -75,7 +75,7 @@ fn files_are_made_read_and_judged() {
     assert_eq!(result.threads, 1);
     assert!(result.confinement.contains("limited to a list"), "{}", result.confinement);
     // A second time: restored.
-    run_same(&plan, &target);
+    assert!(matches!(run_same(&plan, &target).preparation, Preparation::Restored(_)));
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn forked_processes_are_processes() {
     s.exit(u);
     s.exit(t);
     let target = scratch.dir("target");
-    run_same(&s.finish(), &target);
+    let _ = run_same(&s.finish(), &target);
     use std::os::unix::fs::PermissionsExt;
     let mode = |path: &str| fs::metadata(target.join(path)).unwrap().permissions().mode() & 0o777;
     assert_eq!((mode("sub/in-sub"), mode("in-root")), (0o600, 0o644));
@@ -185,7 +185,7 @@ fn threads_share_and_execution_closes() {
     s.add(t, issue("fsync", &[Arg::Fd(1)], 0));
     s.exit(t);
     let target = scratch.dir("target");
-    run_same(&s.finish(), &target);
+    let _ = run_same(&s.finish(), &target);
     assert_eq!(fs::read(target.join("g")).unwrap(), b"to g");
 }
 

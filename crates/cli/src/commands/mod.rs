@@ -2,6 +2,7 @@
 
 mod compile;
 mod record;
+mod replay;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -17,6 +18,7 @@ type Outcome = Result<ExitCode, Failure>;
 pub fn run(cli: Cli) -> Outcome {
     match cli.command {
         Command::Record(args) => record::run(args),
+        Command::Replay(args) => replay::run(args),
         Command::Compile(args) => compile::run(args),
         Command::Calls(args) => {
             let text = if args.markdown {

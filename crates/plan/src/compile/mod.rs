@@ -7,7 +7,7 @@ mod slots;
 mod store;
 mod tree;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
 use reprise_calls::{Call, Effect};
@@ -88,6 +88,7 @@ struct Compiler {
     threads: Vec<ThreadPlan>,
     streams: Vec<Vec<u64>>,
     mappings: u32,
+    unmet_links: HashMap<(u64, u64), u64>,
     report: CompileReport,
 }
 
@@ -114,6 +115,7 @@ impl Compiler {
             threads: Vec::with_capacity(count),
             streams: vec![Vec::new(); count],
             mappings: 0,
+            unmet_links: reprise_model::unmet_links(&trace.tree()?),
             report: CompileReport::default(),
         };
         for row in rows {

@@ -155,7 +155,9 @@ fn protection(wanted: u64) -> i32 {
 fn kind(wanted: u64, fd: i32) -> i32 {
     let kept = libc::MAP_TYPE | libc::MAP_NORESERVE | libc::MAP_POPULATE | libc::MAP_NONBLOCK | libc::MAP_SYNC;
     let anonymous = if fd < 0 { libc::MAP_ANONYMOUS } else { 0 };
-    wanted as i32 & (kept | anonymous)
+    let kind = wanted as i32 & (kept | anonymous);
+    // Populating private memory would use up what the machine has; that of a file only fills its cache.
+    if kind & libc::MAP_TYPE == libc::MAP_PRIVATE { kind & !libc::MAP_POPULATE } else { kind }
 }
 
 fn number(e: &io::Error) -> i64 {

@@ -40,6 +40,7 @@ impl Drop for Scratch {
 }
 
 /// Whether the tests run as root.
+#[allow(dead_code)]
 pub fn is_root() -> bool {
     reprise_replay::sys::user().0 == 0
 }

@@ -16,6 +16,9 @@ pub(super) struct Follower {
     unmet: HashMap<(u64, u64), u64>,
 }
 
+/// Number of a listing, whether it begins here, and all its names if it ends here.
+type Listing = (u64, bool, Option<Vec<Vec<u8>>>);
+
 /// What is known of one action.
 #[derive(Debug, Default)]
 pub(super) struct Context {
@@ -24,7 +27,7 @@ pub(super) struct Context {
     mapped: bool,
     on_directory: bool,
     /// Number of the listing, whether it begins here, and all its names if it ends here.
-    pub listing: Option<(u64, bool, Option<Vec<Vec<u8>>>)>,
+    pub listing: Option<Listing>,
     unmet_links: bool,
 }
 
@@ -39,7 +42,11 @@ impl Follower {
             }
         }
         unmet.retain(|_, left| *left > 0);
-        Ok(Follower { world: World::begin(trace, false)?, blobs: trace.blobs(), unmet })
+        Ok(Follower {
+            world: World::begin(trace, false)?,
+            blobs: trace.blobs(),
+            unmet,
+        })
     }
 
     /// Follows an action. Actions must come in order.
@@ -80,13 +87,20 @@ impl Follower {
 
 impl Context {
     /// Why no replay can avoid this difference, if so.
-    pub fn excuse(&self, call: &Call, action: &Action, difference: &Difference) -> Option<&'static str> {
+    pub fn excuse(
+        &self,
+        call: &Call,
+        action: &Action,
+        difference: &Difference,
+    ) -> Option<&'static str> {
         const SEEK_DATA: u64 = 3;
         const S_IFMT: u64 = libc::S_IFMT as u64;
         match self.nature {
             Nature::Pseudo => return Some("pseudo file system"),
             Nature::Device => return Some("device of the machine"),
-            Nature::RandomDevice if difference.kind == Kind::Content => return Some("random bytes"),
+            Nature::RandomDevice if difference.kind == Kind::Content => {
+                return Some("random bytes");
+            }
             Nature::Ordinary | Nature::SafeDevice | Nature::Stream | Nature::RandomDevice => {}
         }
         if difference.device {
@@ -97,7 +111,9 @@ impl Context {
                 Some("where data and holes are")
             }
             (Effect::Seek, Kind::Value) if self.on_directory => Some("position in a directory"),
-            (Effect::Read | Effect::Copy | Effect::Splice, Kind::Content | Kind::Value) if self.mapped => {
+            (Effect::Read | Effect::Copy | Effect::Splice, Kind::Content | Kind::Value)
+                if self.mapped =>
+            {
                 Some("written through a mapping")
             }
             (Effect::DeviceControl, _) => match ioctl_effect(action.args[1]) {
@@ -108,7 +124,9 @@ impl Context {
                 | IoctlEffect::ClearCloseOnExec => None,
             },
             (Effect::MakeNode, Kind::Outcome) => {
-                let mode = call.position(|k| matches!(k, ArgKind::Mode)).map_or(0, |i| action.args[i]);
+                let mode = call
+                    .position(|k| matches!(k, ArgKind::Mode))
+                    .map_or(0, |i| action.args[i]);
                 matches!((mode & S_IFMT) as u32, libc::S_IFCHR | libc::S_IFBLK)
                     .then_some("device nodes are not made by a replay")
             }

@@ -3,12 +3,11 @@
 //! Goals: like compared with like, by the check that the call's row asks for, from the two rows alone. Non-goals: what the
 //! replay says of itself, excuses.
 
-use std::collections::BTreeSet;
-
 use reprise_calls::{Call, Check, Effect, Returns, errno_name};
 use reprise_trace::payload::{Side, split};
-use reprise_trace::{Action, BlobReader, ReadError};
+use reprise_trace::{Action, ReadError};
 
+use super::contents::{Contents, content, names};
 use super::metadata::{Attributes, Field};
 
 /// What differs; the order is the severity.
@@ -52,19 +51,24 @@ pub(super) struct Verdict {
 
 impl Verdict {
     pub fn differs(kind: Kind, cause: impl Into<String>, text: impl Into<String>) -> Verdict {
-        let difference = Difference { kind, cause: cause.into(), text: text.into(), device: false };
-        Verdict { difference: Some(difference), ..Verdict::default() }
+        let difference = Difference {
+            kind,
+            cause: cause.into(),
+            text: text.into(),
+            device: false,
+        };
+        Verdict {
+            difference: Some(difference),
+            ..Verdict::default()
+        }
     }
 
     pub fn uncompared(why: &'static str) -> Verdict {
-        Verdict { uncompared: Some(why), ..Verdict::default() }
+        Verdict {
+            uncompared: Some(why),
+            ..Verdict::default()
+        }
     }
-}
-
-/// The contents of both traces.
-pub(super) struct Contents {
-    pub original: BlobReader,
-    pub result: BlobReader,
 }
 
 /// A result in words: a number, or the name of an error.
@@ -81,9 +85,23 @@ pub(super) fn outcome(found: i64, wanted: i64) -> Option<Verdict> {
     if found >= 0 && wanted >= 0 || found == wanted {
         return None;
     }
-    let word = |r: i64| if r >= 0 { "success".to_owned() } else { result_text(r) };
-    let text = format!("returned {}, traced {}", result_text(found), result_text(wanted));
-    Some(Verdict::differs(Kind::Outcome, format!("{} instead of {}", word(found), word(wanted)), text))
+    let word = |r: i64| {
+        if r >= 0 {
+            "success".to_owned()
+        } else {
+            result_text(r)
+        }
+    };
+    let text = format!(
+        "returned {}, traced {}",
+        result_text(found),
+        result_text(wanted)
+    );
+    Some(Verdict::differs(
+        Kind::Outcome,
+        format!("{} instead of {}", word(found), word(wanted)),
+        text,
+    ))
 }
 
 /// Compares an action that was issued. Listings are compared as far as their outcome goes: see `Listings`.
@@ -106,7 +124,9 @@ pub(super) fn judge(
         Check::Nothing | Check::Outcome | Check::Listing => Verdict::default(),
         Check::Value => value(call, wanted, found),
         Check::Content => match value(call, wanted, found) {
-            Verdict { difference: None, .. } => content(wanted, found, contents)?,
+            Verdict {
+                difference: None, ..
+            } => content(wanted, found, contents)?,
             differs => differs,
         },
         Check::Metadata => metadata(call, wanted, found),
@@ -137,115 +157,63 @@ fn value(call: &Call, wanted: &Action, found: &Action) -> Verdict {
         Returns::Offset => "another position",
         _ => "another result",
     };
-    Verdict::differs(Kind::Value, cause, format!("returned {}, traced {}", found.result, wanted.result))
-}
-
-fn content(wanted: &Action, found: &Action, contents: &mut Contents) -> Result<Verdict, ReadError> {
-    if wanted.data_bytes == 0 && wanted.data.is_empty() {
-        return Ok(Verdict::default());
-    }
-    if wanted.data.is_empty() {
-        return Ok(Verdict::uncompared("content was not recorded"));
-    }
-    if wanted.truncated_bytes > 0 || found.truncated_bytes > 0 {
-        return Ok(Verdict::uncompared("content was recorded in part"));
-    }
-    if found.data.is_empty() {
-        return Ok(Verdict::uncompared("content is not in the replay's trace"));
-    }
-    if same_hashes(wanted, found, contents)? {
-        return Ok(Verdict::default());
-    }
-    let (a, b) = (contents.result.content(&found.data)?, contents.original.content(&wanted.data)?);
-    let text = match (a, b) {
-        (Some(a), Some(b)) if a == b => return Ok(Verdict::default()),
-        (Some(a), Some(b)) => {
-            let same = a.iter().zip(&b).take_while(|(x, y)| x == y).count();
-            format!("content differs from byte {same} of {} on", b.len())
-        }
-        _ => "content has another hash".to_owned(),
-    };
-    Ok(Verdict::differs(Kind::Content, "other content", text))
-}
-
-fn same_hashes(wanted: &Action, found: &Action, contents: &mut Contents) -> Result<bool, ReadError> {
-    if wanted.data.len() != found.data.len() {
-        return Ok(false);
-    }
-    for (&a, &b) in wanted.data.iter().zip(&found.data) {
-        let (a, b) = (contents.original.get(a)?, contents.result.get(b)?);
-        if (a.blake3, a.length) != (b.blake3, b.length) {
-            return Ok(false);
-        }
-    }
-    Ok(true)
-}
-
-/// What a call of the replay returned, if its trace has it, or has its hash and it is the original's.
-pub(super) fn returned(
-    wanted: &Action,
-    found: &Action,
-    contents: &mut Contents,
-) -> Result<Option<Vec<u8>>, ReadError> {
-    if found.data.is_empty() {
-        return Ok(None);
-    }
-    match contents.result.content(&found.data)? {
-        Some(bytes) => Ok(Some(bytes)),
-        None if same_hashes(wanted, found, contents)? => contents.original.content(&wanted.data),
-        None => Ok(None),
-    }
-}
-
-fn names(wanted: &Action, found: &Action, contents: &mut Contents) -> Result<Verdict, ReadError> {
-    let buffer = contents.original.content(&wanted.data)?.filter(|b| !b.is_empty());
-    let Some(wanted_names) = buffer else { return Ok(Verdict::default()) };
-    let found_names = match returned(wanted, found, contents)? {
-        Some(names) => names,
-        None if found.result == 0 => Vec::new(),
-        None => return Ok(Verdict::uncompared("names of attributes are not in the replay's trace")),
-    };
-    let set = |bytes: &[u8]| -> BTreeSet<Vec<u8>> {
-        bytes.split(|b| *b == 0).filter(|n| !n.is_empty()).map(<[u8]>::to_vec).collect()
-    };
-    let (found, wanted) = (set(&found_names), set(&wanted_names));
-    let mut differing = found.symmetric_difference(&wanted).peekable();
-    if differing.peek().is_none() {
-        return Ok(Verdict::default());
-    }
-    if differing.all(|name| crate::tree::is_of_the_system(name)) {
-        return Ok(Verdict { own: vec!["attributes of the system"], ..Verdict::default() });
-    }
-    let text = format!("{} names, traced {}", found.len(), wanted.len());
-    Ok(Verdict::differs(Kind::Names, "other names of attributes", text))
+    Verdict::differs(
+        Kind::Value,
+        cause,
+        format!("returned {}, traced {}", found.result, wanted.result),
+    )
 }
 
 fn lock(call: &Call, wanted: &Action, found: &Action) -> Verdict {
     const UNLOCKED: [u8; 2] = (libc::F_UNLCK as u16).to_le_bytes();
     let structure = |a: &Action| split(call, Side::Output, &a.output)[2].map(<[u8]>::to_vec);
-    let Some(a) = structure(wanted) else { return Verdict::default() };
-    let Some(b) = structure(found) else { return Verdict::uncompared("locks are not in the replay's trace") };
+    let Some(a) = structure(wanted) else {
+        return Verdict::default();
+    };
+    let Some(b) = structure(found) else {
+        return Verdict::uncompared("locks are not in the replay's trace");
+    };
     // Type, whence, start and length; where nothing is in the way only the type is filled in.
     if a.get(..2) == b.get(..2) && (a.starts_with(&UNLOCKED) || a.get(..24) == b.get(..24)) {
-        let holder = if a.get(24..28) == b.get(24..28) { vec![] } else { vec!["process numbers"] };
-        return Verdict { own: holder, ..Verdict::default() };
+        let holder = if a.get(24..28) == b.get(24..28) {
+            vec![]
+        } else {
+            vec!["process numbers"]
+        };
+        return Verdict {
+            own: holder,
+            ..Verdict::default()
+        };
     }
-    Verdict::differs(Kind::Lock, "another lock in the way", "another lock in the way")
+    Verdict::differs(
+        Kind::Lock,
+        "another lock in the way",
+        "another lock in the way",
+    )
 }
 
 fn metadata(call: &Call, wanted: &Action, found: &Action) -> Verdict {
     let structure = |a: &Action| {
         let output = split(call, Side::Output, &a.output);
-        output.iter().flatten().next().and_then(|bytes| Attributes::decode(bytes))
+        output
+            .iter()
+            .flatten()
+            .next()
+            .and_then(|bytes| Attributes::decode(bytes))
     };
-    let Some(wanted) = structure(wanted) else { return Verdict::default() };
+    let Some(wanted) = structure(wanted) else {
+        return Verdict::default();
+    };
     let Some(found) = structure(found) else {
         return Verdict::uncompared("attributes are not in the replay's trace");
     };
     let differences = Attributes::differences(&found, &wanted);
     let own = Attributes::own_differences(&found, &wanted);
     let Some(&(field, _, traced)) = differences.first() else {
-        return Verdict { own, ..Verdict::default() };
+        return Verdict {
+            own,
+            ..Verdict::default()
+        };
     };
     let text = differences
         .iter()
@@ -258,8 +226,17 @@ fn metadata(call: &Call, wanted: &Action, found: &Action) -> Verdict {
         Field::Owner | Field::Group => Kind::Owner,
     };
     let device = field == Field::Kind && matches!(traced as u32, libc::S_IFCHR | libc::S_IFBLK);
-    let difference = Difference { kind, cause: format!("another {}", field.word()), text, device };
-    Verdict { difference: Some(difference), own, uncompared: None }
+    let difference = Difference {
+        kind,
+        cause: format!("another {}", field.word()),
+        text,
+        device,
+    };
+    Verdict {
+        difference: Some(difference),
+        own,
+        uncompared: None,
+    }
 }
 
 /// Device and inode that a call of the `stat` family saw.

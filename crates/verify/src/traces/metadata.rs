@@ -76,7 +76,11 @@ fn number<const N: usize>(bytes: &[u8], at: usize) -> u64 {
 }
 
 fn time(seconds: u64, nanoseconds: u64) -> Option<u64> {
-    Some(seconds.wrapping_mul(1_000_000_000).wrapping_add(nanoseconds))
+    Some(
+        seconds
+            .wrapping_mul(1_000_000_000)
+            .wrapping_add(nanoseconds),
+    )
 }
 
 impl Attributes {

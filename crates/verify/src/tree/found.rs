@@ -1,0 +1,113 @@
+//! What is there: reading a tree without following a link.
+
+use std::ffi::OsStr;
+use std::fs::{self, File, Metadata, OpenOptions};
+use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use crate::error::VerifyError;
+
+/// Names and values.
+pub(super) type Xattrs = Vec<(Vec<u8>, Vec<u8>)>;
+
+/// Where the name with this absolute path of the replayed world lies.
+pub(super) fn place(dir: &Path, path: &[u8]) -> PathBuf {
+    let relative = path.strip_prefix(b"/").unwrap_or(path);
+    if relative.is_empty() {
+        dir.to_owned()
+    } else {
+        dir.join(OsStr::from_bytes(relative))
+    }
+}
+
+fn failed(path: &Path, action: &'static str, source: io::Error) -> VerifyError {
+    VerifyError::Io {
+        path: path.to_owned(),
+        action,
+        source,
+    }
+}
+
+/// The attributes of the name itself; `None` if there is none.
+pub(super) fn look(place: &Path) -> Result<Option<Metadata>, VerifyError> {
+    match fs::symlink_metadata(place) {
+        Ok(about) => Ok(Some(about)),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(e) => Err(failed(place, "examine", e)),
+    }
+}
+
+/// The names in a directory, sorted.
+pub(super) fn list(place: &Path) -> Result<Vec<Vec<u8>>, VerifyError> {
+    let entries = fs::read_dir(place).map_err(|e| failed(place, "list", e))?;
+    let names: io::Result<Vec<Vec<u8>>> = entries
+        .map(|entry| Ok(entry?.file_name().into_vec()))
+        .collect();
+    let mut names = names.map_err(|e| failed(place, "list", e))?;
+    names.sort_unstable();
+    Ok(names)
+}
+
+/// Text of a symbolic link.
+pub(super) fn target(place: &Path) -> Result<Vec<u8>, VerifyError> {
+    let text = fs::read_link(place).map_err(|e| failed(place, "read the link", e))?;
+    Ok(text.into_os_string().into_vec())
+}
+
+/// Opens a regular file; `None` if this user may not read it.
+pub(super) fn open(place: &Path) -> Result<Option<File>, VerifyError> {
+    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY;
+    match OpenOptions::new()
+        .read(true)
+        .custom_flags(flags)
+        .open(place)
+    {
+        Ok(file) => Ok(Some(file)),
+        Err(e) if e.kind() == io::ErrorKind::PermissionDenied => Ok(None),
+        Err(e) => Err(failed(place, "open", e)),
+    }
+}
+
+/// Extended attributes of the name itself, name and value; none where the file system has none, or this user may not see
+/// them.
+pub(super) fn xattrs(place: &Path) -> Result<Xattrs, VerifyError> {
+    use rustix::io::Errno;
+    let error = |e: Errno| failed(place, "read attributes of", e.into());
+    let names = match sized(|buffer| rustix::fs::llistxattr(place, buffer)) {
+        Ok(names) => names,
+        Err(Errno::NOTSUP | Errno::ACCESS | Errno::PERM) => return Ok(Vec::new()),
+        Err(e) => return Err(error(e)),
+    };
+    let mut out = Vec::new();
+    for name in names.split(|b| *b == 0).filter(|n| !n.is_empty()) {
+        match sized(|buffer| rustix::fs::lgetxattr(place, name, buffer)) {
+            Ok(value) => out.push((name.to_vec(), value)),
+            Err(Errno::NODATA | Errno::NOTSUP | Errno::ACCESS | Errno::PERM) => {}
+            Err(e) => return Err(error(e)),
+        }
+    }
+    Ok(out)
+}
+
+/// Asks for the size, then for the bytes; again if they grew meanwhile.
+fn sized(
+    mut ask: impl FnMut(&mut [u8]) -> rustix::io::Result<usize>,
+) -> rustix::io::Result<Vec<u8>> {
+    loop {
+        let size = ask(&mut [])?;
+        let mut buffer = vec![0; size];
+        if size == 0 {
+            return Ok(buffer);
+        }
+        match ask(&mut buffer) {
+            Ok(filled) => {
+                buffer.truncate(filled);
+                return Ok(buffer);
+            }
+            Err(rustix::io::Errno::RANGE) => {}
+            Err(e) => return Err(e),
+        }
+    }
+}
