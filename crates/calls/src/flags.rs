@@ -93,11 +93,7 @@ impl FlagSet {
                 (0x4000, "AT_STATX_DONT_SYNC"),
             ],
             FlagSet::Unlink => &[(0x200, "AT_REMOVEDIR")],
-            FlagSet::Rename => &[
-                (1, "RENAME_NOREPLACE"),
-                (2, "RENAME_EXCHANGE"),
-                (4, "RENAME_WHITEOUT"),
-            ],
+            FlagSet::Rename => &[(1, "RENAME_NOREPLACE"), (2, "RENAME_EXCHANGE"), (4, "RENAME_WHITEOUT")],
             FlagSet::Access => &[(4, "R_OK"), (2, "W_OK"), (1, "X_OK")],
             FlagSet::Allocate => &[
                 (1, "FALLOC_FL_KEEP_SIZE"),
@@ -135,28 +131,14 @@ impl FlagSet {
                 (0x100000, "MAP_FIXED_NOREPLACE"),
             ],
             FlagSet::MapSync => &[(1, "MS_ASYNC"), (2, "MS_INVALIDATE"), (4, "MS_SYNC")],
-            FlagSet::Remap => &[
-                (1, "MREMAP_MAYMOVE"),
-                (2, "MREMAP_FIXED"),
-                (4, "MREMAP_DONTUNMAP"),
-            ],
-            FlagSet::Lock => &[
-                (1, "LOCK_SH"),
-                (2, "LOCK_EX"),
-                (4, "LOCK_NB"),
-                (8, "LOCK_UN"),
-            ],
-            FlagSet::SyncRange => &[
-                (1, "SYNC_FILE_RANGE_WAIT_BEFORE"),
-                (2, "SYNC_FILE_RANGE_WRITE"),
-                (4, "SYNC_FILE_RANGE_WAIT_AFTER"),
-            ],
-            FlagSet::Splice => &[
-                (1, "SPLICE_F_MOVE"),
-                (2, "SPLICE_F_NONBLOCK"),
-                (4, "SPLICE_F_MORE"),
-                (8, "SPLICE_F_GIFT"),
-            ],
+            FlagSet::Remap => &[(1, "MREMAP_MAYMOVE"), (2, "MREMAP_FIXED"), (4, "MREMAP_DONTUNMAP")],
+            FlagSet::Lock => &[(1, "LOCK_SH"), (2, "LOCK_EX"), (4, "LOCK_NB"), (8, "LOCK_UN")],
+            FlagSet::SyncRange => {
+                &[(1, "SYNC_FILE_RANGE_WAIT_BEFORE"), (2, "SYNC_FILE_RANGE_WRITE"), (4, "SYNC_FILE_RANGE_WAIT_AFTER")]
+            }
+            FlagSet::Splice => {
+                &[(1, "SPLICE_F_MOVE"), (2, "SPLICE_F_NONBLOCK"), (4, "SPLICE_F_MORE"), (8, "SPLICE_F_GIFT")]
+            }
             FlagSet::Clone => &[
                 (0x100, "CLONE_VM"),
                 (0x200, "CLONE_FS"),
@@ -195,11 +177,7 @@ impl FlagSet {
             words.push("F_OK".to_owned());
         }
         if rest != 0 || words.is_empty() {
-            words.push(if rest == 0 {
-                "0".to_owned()
-            } else {
-                format!("{rest:#x}")
-            });
+            words.push(if rest == 0 { "0".to_owned() } else { format!("{rest:#x}") });
         }
         words.join("|")
     }
@@ -263,13 +241,9 @@ impl CommandSet {
                 (0xc0045877, "FIFREEZE"),
                 (0xc0185879, "FITRIM"),
             ],
-            CommandSet::Whence => &[
-                (0, "SEEK_SET"),
-                (1, "SEEK_CUR"),
-                (2, "SEEK_END"),
-                (3, "SEEK_DATA"),
-                (4, "SEEK_HOLE"),
-            ],
+            CommandSet::Whence => {
+                &[(0, "SEEK_SET"), (1, "SEEK_CUR"), (2, "SEEK_END"), (3, "SEEK_DATA"), (4, "SEEK_HOLE")]
+            }
             CommandSet::Fadvise => &[
                 (0, "POSIX_FADV_NORMAL"),
                 (1, "POSIX_FADV_RANDOM"),
@@ -296,9 +270,6 @@ impl CommandSet {
     /// The command in words.
     pub fn text(self, value: u64) -> String {
         let value = value & 0xffff_ffff;
-        self.names()
-            .iter()
-            .find(|(v, _)| *v == value)
-            .map_or_else(|| format!("{value:#x}"), |(_, n)| (*n).to_owned())
+        self.names().iter().find(|(v, _)| *v == value).map_or_else(|| format!("{value:#x}"), |(_, n)| (*n).to_owned())
     }
 }

@@ -6,8 +6,7 @@ use std::sync::LazyLock;
 use crate::Call;
 use crate::families::FAMILIES;
 
-static BY_NAME: LazyLock<HashMap<&'static str, &'static Call>> =
-    LazyLock::new(|| all().map(|c| (c.name, c)).collect());
+static BY_NAME: LazyLock<HashMap<&'static str, &'static Call>> = LazyLock::new(|| all().map(|c| (c.name, c)).collect());
 
 static BY_NUMBER: LazyLock<Vec<Option<&'static Call>>> = LazyLock::new(|| {
     let mut rows = vec![None; 512];
@@ -172,16 +171,10 @@ const ERRORS: &[(i32, &str)] = &[
 
 /// The name of an error number (`ENOENT`).
 pub fn errno_name(number: i32) -> Option<&'static str> {
-    ERRORS
-        .iter()
-        .find(|(n, _)| *n == number)
-        .map(|(_, name)| *name)
+    ERRORS.iter().find(|(n, _)| *n == number).map(|(_, name)| *name)
 }
 
 /// The number of an error name.
 pub fn errno_number(name: &str) -> Option<i32> {
-    ERRORS
-        .iter()
-        .find(|(_, n)| *n == name)
-        .map(|(number, _)| *number)
+    ERRORS.iter().find(|(_, n)| *n == name).map(|(number, _)| *number)
 }

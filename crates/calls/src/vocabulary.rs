@@ -374,21 +374,13 @@ impl Call {
 
     /// Indices of the path arguments, each with its directory argument (if any) and how it follows links.
     pub fn paths(&self) -> impl Iterator<Item = PathArg> + '_ {
-        self.args
-            .iter()
-            .enumerate()
-            .filter_map(|(i, a)| match a.kind {
-                ArgKind::Path(follow) => {
-                    let dirfd =
-                        (i > 0 && matches!(self.args[i - 1].kind, ArgKind::Dirfd)).then(|| i - 1);
-                    Some(PathArg {
-                        path: i,
-                        dirfd,
-                        follow,
-                    })
-                }
-                _ => None,
-            })
+        self.args.iter().enumerate().filter_map(|(i, a)| match a.kind {
+            ArgKind::Path(follow) => {
+                let dirfd = (i > 0 && matches!(self.args[i - 1].kind, ArgKind::Dirfd)).then(|| i - 1);
+                Some(PathArg { path: i, dirfd, follow })
+            }
+            _ => None,
+        })
     }
 
     /// The argument that holds the file position of a read or write, if the call has one.
@@ -407,10 +399,7 @@ impl Call {
         match self.flags_arg(FlagSet::Open) {
             Some(i) => args[i] & 0xffff_ffff,
             None if self.name == "creat" => CREAT,
-            None => input
-                .get(..8)
-                .and_then(|b| b.try_into().ok())
-                .map_or(0, u64::from_le_bytes),
+            None => input.get(..8).and_then(|b| b.try_into().ok()).map_or(0, u64::from_le_bytes),
         }
     }
 
@@ -418,15 +407,15 @@ impl Call {
     pub fn admission(&self) -> Admission {
         use Effect::*;
         match self.effect {
-            Read | GetMetadata | TestAccess | ReadLink | GetXattr | ListXattr | StatFs | List
-            | GetDirectory => Admission::Shared,
-            Open | Close | CloseRange | Duplicate | DuplicateTo | Control | DeviceControl
-            | Write | Seek | Truncate | Allocate | Copy | Splice | Map | Unmap | Remap
-            | ChangeMode | ChangeOwner | ChangeTimes | SetXattr | RemoveXattr | MakeDirectory
-            | MakeNode | MakeSymlink | Link | Remove | Rename | ChangeDirectory | ChangeRoot
-            | ChangeMask | ChangeIdentity | MakeObject(_) | Mount => Admission::Exclusive,
-            Advise | Sync | SyncAll | MapAdvise | MapSync | Lock | Message | Poll | Watch
-            | Spawn | Execute | Exit | Wait | Asynchronous => Admission::Free,
+            Read | GetMetadata | TestAccess | ReadLink | GetXattr | ListXattr | StatFs | List | GetDirectory => {
+                Admission::Shared
+            }
+            Open | Close | CloseRange | Duplicate | DuplicateTo | Control | DeviceControl | Write | Seek | Truncate
+            | Allocate | Copy | Splice | Map | Unmap | Remap | ChangeMode | ChangeOwner | ChangeTimes | SetXattr
+            | RemoveXattr | MakeDirectory | MakeNode | MakeSymlink | Link | Remove | Rename | ChangeDirectory
+            | ChangeRoot | ChangeMask | ChangeIdentity | MakeObject(_) | Mount => Admission::Exclusive,
+            Advise | Sync | SyncAll | MapAdvise | MapSync | Lock | Message | Poll | Watch | Spawn | Execute | Exit
+            | Wait | Asynchronous => Admission::Free,
         }
     }
 }

@@ -3,8 +3,7 @@
 use std::collections::HashSet;
 
 use reprise_calls::{
-    ArgKind, Check, Effect, Replay, Returns, Struct, UNRELATED, all, by_name, by_number,
-    is_unrelated,
+    ArgKind, Check, Effect, Replay, Returns, Struct, UNRELATED, all, by_name, by_number, is_unrelated,
 };
 
 /// The C library's header, an independent source of the numbers.
@@ -46,11 +45,7 @@ fn every_call_of_this_header_is_classified() {
         .map(|(name, _)| name.as_str())
         .collect();
     // Obsolete or never implemented; a program that calls one is told so in the summary.
-    assert!(
-        unclassified.len() < 40,
-        "{} unclassified: {unclassified:?}",
-        unclassified.len()
-    );
+    assert!(unclassified.len() < 40, "{} unclassified: {unclassified:?}", unclassified.len());
 }
 
 #[test]
@@ -60,46 +55,20 @@ fn rows_are_consistent() {
     for call in all() {
         assert!(names.insert(call.name), "{} twice", call.name);
         assert!(numbers.insert(call.number), "number {} twice", call.number);
-        assert!(
-            !is_unrelated(call.number),
-            "{} is also called unrelated",
-            call.name
-        );
+        assert!(!is_unrelated(call.number), "{} is also called unrelated", call.name);
         assert!(call.args.len() <= 6, "{}", call.name);
         assert_eq!(by_name(call.name), Some(call));
         for arg in call.args {
-            if let ArgKind::InData(i)
-            | ArgKind::OutData(i)
-            | ArgKind::InVector(i)
-            | ArgKind::OutVector(i) = arg.kind
-            {
-                assert_eq!(
-                    call.args[i as usize].kind,
-                    ArgKind::Length,
-                    "{}.{}",
-                    call.name,
-                    arg.name
-                );
+            if let ArgKind::InData(i) | ArgKind::OutData(i) | ArgKind::InVector(i) | ArgKind::OutVector(i) = arg.kind {
+                assert_eq!(call.args[i as usize].kind, ArgKind::Length, "{}.{}", call.name, arg.name);
             }
             if let ArgKind::In(Struct::Sized(i)) = arg.kind {
-                assert_eq!(
-                    call.args[i as usize].kind,
-                    ArgKind::Length,
-                    "{}.{}",
-                    call.name,
-                    arg.name
-                );
+                assert_eq!(call.args[i as usize].kind, ArgKind::Length, "{}.{}", call.name, arg.name);
             }
         }
-        let returns_data = call
-            .position(|k| matches!(k, ArgKind::OutData(_) | ArgKind::OutVector(_)))
-            .is_some();
+        let returns_data = call.position(|k| matches!(k, ArgKind::OutData(_) | ArgKind::OutVector(_))).is_some();
         if call.check == Check::Content {
-            assert!(
-                returns_data && call.returns == Returns::Count,
-                "{}",
-                call.name
-            );
+            assert!(returns_data && call.returns == Returns::Count, "{}", call.name);
         }
         if matches!(call.replay, Replay::Unsupported(_) | Replay::Skip(_)) {
             assert_eq!(call.check, Check::Nothing, "{}", call.name);

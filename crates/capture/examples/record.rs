@@ -92,10 +92,7 @@ fn show(trace: &std::path::Path) {
         );
     }
     for c in reader.contents().unwrap_or_default() {
-        eprintln!(
-            "content @{} {}:{} {}+{} hole {} {}",
-            c.seq, c.device, c.inode, c.offset, c.length, c.hole, c.reason
-        );
+        eprintln!("content @{} {}:{} {}+{} hole {} {}", c.seq, c.device, c.inode, c.offset, c.length, c.hole, c.reason);
     }
     eprintln!("{:#?}", reader.descriptors());
     eprintln!("{:#?}", reader.threads());

@@ -68,12 +68,7 @@ fn size(call: &Call, kind: Struct, side: Side, args: &[u64; 6]) -> Option<usize>
 }
 
 /// Reads what a call is given. `content` false leaves buffers out (a call that cannot read them).
-pub fn inputs(
-    memory: Memory,
-    call: &Call,
-    args: &[u64; 6],
-    log: &mut Log,
-) -> Result<Inputs, WriteError> {
+pub fn inputs(memory: Memory, call: &Call, args: &[u64; 6], log: &mut Log) -> Result<Inputs, WriteError> {
     let mut out = Inputs::default();
     let mut given = false;
     for (i, arg) in call.args.iter().enumerate().take(6) {
@@ -102,11 +97,8 @@ pub fn inputs(
             ArgKind::InVector(of) | ArgKind::OutVector(of) => {
                 given |= matches!(arg.kind, ArgKind::InVector(_));
                 let vector = memory.vector(at, length(of));
-                let lengths = vector.as_ref().map(|v| {
-                    v.iter()
-                        .flat_map(|(_, length)| length.to_le_bytes())
-                        .collect::<Vec<u8>>()
-                });
+                let lengths =
+                    vector.as_ref().map(|v| v.iter().flat_map(|(_, length)| length.to_le_bytes()).collect::<Vec<u8>>());
                 out.buffers = vector.unwrap_or_default();
                 lengths
             }
@@ -159,22 +151,15 @@ pub fn outputs(
     inputs: Inputs,
     log: &mut Log,
 ) -> Result<Outputs, WriteError> {
-    let mut out = Outputs {
-        data: inputs.data,
-        ..Outputs::default()
-    };
+    let mut out = Outputs { data: inputs.data, ..Outputs::default() };
     if failed(result) {
         return Ok(out);
     }
-    let capacity: u64 = inputs
-        .buffers
-        .iter()
-        .fold(0, |sum, b| sum.saturating_add(b.1));
+    let capacity: u64 = inputs.buffers.iter().fold(0, |sum, b| sum.saturating_add(b.1));
     for (i, arg) in call.args.iter().enumerate().take(6) {
         match arg.kind {
             ArgKind::Out(kind) | ArgKind::InOut(kind) => {
-                let part =
-                    size(call, kind, Side::Output, args).and_then(|n| memory.exact(args[i], n));
+                let part = size(call, kind, Side::Output, args).and_then(|n| memory.exact(args[i], n));
                 append(&mut out.output, part.as_deref());
             }
             ArgKind::OutData(_) | ArgKind::OutVector(_) => {
@@ -209,11 +194,7 @@ fn content(
     keep: Keep,
     log: &mut Log,
 ) -> Result<(Vec<u32>, u64), WriteError> {
-    let total = buffers
-        .iter()
-        .fold(0u64, |sum, b| sum.saturating_add(b.1))
-        .min(limit)
-        .min(MOST_MOVED);
+    let total = buffers.iter().fold(0u64, |sum, b| sum.saturating_add(b.1)).min(limit).min(MOST_MOVED);
     let (mut blobs, mut kept, mut left) = (Vec::new(), 0u64, total);
     let mut piece = Vec::with_capacity(PIECE.min(total as usize));
     for &(addr, length) in buffers {

@@ -36,10 +36,7 @@ pub fn before(
     if call.effect == Effect::Open {
         out.flags = call.open_flags(args, how);
     }
-    let exact = matches!(
-        call.effect,
-        Effect::Rename | Effect::MakeDirectory | Effect::Link | Effect::Remove
-    );
+    let exact = matches!(call.effect, Effect::Rename | Effect::MakeDirectory | Effect::Link | Effect::Remove);
     let texts = [&inputs.path, &inputs.path2];
     for (arg, text) in call.paths().zip(texts) {
         let Some(text) = text else { continue };
@@ -89,9 +86,7 @@ fn follows(follow: Follow, args: &[u64; 6], open_flags: u64) -> bool {
         Follow::Never => false,
         Follow::Unless { arg, bit } => !set(arg, bit),
         Follow::If { arg, bit } => set(arg, bit),
-        Follow::AsOpen => {
-            open_flags & libc::O_NOFOLLOW as u64 == 0 && open_flags & EXCLUSIVE != EXCLUSIVE
-        }
+        Follow::AsOpen => open_flags & libc::O_NOFOLLOW as u64 == 0 && open_flags & EXCLUSIVE != EXCLUSIVE,
     }
 }
 
@@ -103,12 +98,7 @@ fn removes_directory(call: &Call, args: &[u64; 6]) -> bool {
     }
 }
 
-fn list_last(
-    world: &mut World,
-    tid: i32,
-    last: Option<&Option<Last>>,
-    log: &mut Log,
-) -> Result<(), WriteError> {
+fn list_last(world: &mut World, tid: i32, last: Option<&Option<Last>>, log: &mut Log) -> Result<(), WriteError> {
     match last {
         Some(Some(last)) => match &last.stat {
             Some(stat) => world.list_at(tid, last.parent(), last.name(), stat, log),
@@ -147,13 +137,7 @@ fn clone_source(
 }
 
 /// The name of a UNIX socket: `bind` makes it, `connect` looks it up.
-fn socket_name(
-    world: &mut World,
-    tid: i32,
-    call: &Call,
-    args: &[u64; 6],
-    log: &mut Log,
-) -> Result<(), WriteError> {
+fn socket_name(world: &mut World, tid: i32, call: &Call, args: &[u64; 6], log: &mut Log) -> Result<(), WriteError> {
     let length = args[2].min(110) as usize;
     let Some(address) = Memory { tid }.exact(args[1], length) else {
         return Ok(());
@@ -166,9 +150,7 @@ fn socket_name(
         return Ok(());
     }
     let follow = call.name == "connect";
-    world
-        .walk(tid, Start::Here, path, follow, false, log)
-        .map(drop)
+    world.walk(tid, Start::Here, path, follow, false, log).map(drop)
 }
 
 /// After a success: what the program made, and what can no longer be relied on.
@@ -196,10 +178,7 @@ pub fn after(
             world.forget_paths();
         }
         Effect::Rename => {
-            let plain = |l: &Option<Last>| {
-                l.as_ref()
-                    .is_some_and(|l| l.stat.is_none_or(|s| s.is_file()))
-            };
+            let plain = |l: &Option<Last>| l.as_ref().is_some_and(|l| l.stat.is_none_or(|s| s.is_file()));
             if !before.lasts.iter().all(plain) {
                 world.forget_paths();
             }

@@ -44,9 +44,7 @@ pub enum CaptureError {
         code: i32,
     },
     /// Watching the program failed in a way that makes the trace worthless from here on.
-    #[error(
-        "cannot {step} thread {tid}: {source}; the program was ended, the trace up to here is kept"
-    )]
+    #[error("cannot {step} thread {tid}: {source}; the program was ended, the trace up to here is kept")]
     Trace {
         /// What was tried.
         step: &'static str,

@@ -24,21 +24,11 @@ const X32: u32 = 0x4000_0000;
 const NUMBERS: u32 = 512;
 
 fn statement(code: u32, k: u32) -> sock_filter {
-    sock_filter {
-        code: code as u16,
-        jt: 0,
-        jf: 0,
-        k,
-    }
+    sock_filter { code: code as u16, jt: 0, jf: 0, k }
 }
 
 fn jump(test: u32, k: u32, jt: u8, jf: u8) -> sock_filter {
-    sock_filter {
-        code: (libc::BPF_JMP | test | libc::BPF_K) as u16,
-        jt,
-        jf,
-        k,
-    }
+    sock_filter { code: (libc::BPF_JMP | test | libc::BPF_K) as u16, jt, jf, k }
 }
 
 fn load(offset: u32) -> sock_filter {
@@ -92,10 +82,9 @@ fn tree(ranges: &[(u32, Verdict)]) -> Vec<sock_filter> {
         let (below, above) = (tree(low), tree(high));
         let mut out = match u8::try_from(below.len()) {
             Ok(skip) => vec![jump(libc::BPF_JGE, *first, skip, 0)],
-            Err(_) => vec![
-                jump(libc::BPF_JGE, *first, 0, 1),
-                statement(libc::BPF_JMP | libc::BPF_JA, below.len() as u32),
-            ],
+            Err(_) => {
+                vec![jump(libc::BPF_JGE, *first, 0, 1), statement(libc::BPF_JMP | libc::BPF_JA, below.len() as u32)]
+            }
         };
         out.extend(below);
         out.extend(above);
@@ -176,10 +165,7 @@ mod tests {
             assert_eq!(ask(unknown), libc::SECCOMP_RET_TRACE);
         }
         assert_eq!(ask(X32 | 1), libc::SECCOMP_RET_TRACE | NARROW);
-        assert_eq!(
-            run(&program, 1, 0x4000_0003, 0),
-            libc::SECCOMP_RET_TRACE | NARROW
-        );
+        assert_eq!(run(&program, 1, 0x4000_0003, 0), libc::SECCOMP_RET_TRACE | NARROW);
         let prctl = run(&program, PRCTL, ARCH_X86_64, PR_SET_SECCOMP);
         assert_eq!(prctl, libc::SECCOMP_RET_TRACE | SECCOMP_BY_PRCTL);
     }

@@ -5,9 +5,7 @@
 
 use std::time::Instant;
 
-use reprise_trace::{
-    Action, Content, DataPolicy, Keep, Ledger, Loss, Manifest, TraceWriter, TreeNode, WriteError,
-};
+use reprise_trace::{Action, Content, DataPolicy, Keep, Ledger, Loss, Manifest, TraceWriter, TreeNode, WriteError};
 
 /// The log of a recording.
 pub struct Log {
@@ -21,13 +19,7 @@ pub struct Log {
 impl Log {
     /// Begins; times count from now.
     pub fn new(writer: TraceWriter, policy: DataPolicy) -> Log {
-        Log {
-            writer,
-            started: Instant::now(),
-            next: 0,
-            bytes: 0,
-            policy,
-        }
+        Log { writer, started: Instant::now(), next: 0, bytes: 0, policy }
     }
 
     /// Nanoseconds since the trace began.

@@ -39,8 +39,7 @@ impl Memory {
     }
 
     fn read_page(&self, addr: u64, into: &mut [u8]) -> usize {
-        let by_file = File::open(format!("/proc/{}/mem", self.tid))
-            .and_then(|memory| memory.read_at(into, addr));
+        let by_file = File::open(format!("/proc/{}/mem", self.tid)).and_then(|memory| memory.read_at(into, addr));
         if let Ok(n @ 1..) = by_file {
             return n;
         }
@@ -117,11 +116,6 @@ impl Memory {
         const MOST: u64 = 1024; // UIO_MAXIOV: with more the call fails
         let bytes = self.exact(addr, 16 * count.min(MOST) as usize)?;
         let word = |b: &[u8]| b.try_into().map_or(0, u64::from_le_bytes);
-        Some(
-            bytes
-                .chunks_exact(16)
-                .map(|b| (word(&b[..8]), word(&b[8..])))
-                .collect(),
-        )
+        Some(bytes.chunks_exact(16).map(|b| (word(&b[..8]), word(&b[8..]))).collect())
     }
 }

@@ -49,18 +49,11 @@ pub fn before(tid: i32, call: &Call, args: &[u64; 6], input: &[u8]) -> Option<So
 }
 
 fn is_cell(call: &Call, arg: usize) -> bool {
-    call.args
-        .get(arg)
-        .is_some_and(|a| a.kind == ArgKind::InOut(Struct::OffsetCell))
+    call.args.get(arg).is_some_and(|a| a.kind == ArgKind::InOut(Struct::OffsetCell))
 }
 
 /// After the call: the bytes it moved, and how many of them could be read.
-pub fn after(
-    tid: i32,
-    source: Source,
-    moved: u64,
-    log: &mut Log,
-) -> Result<(Vec<u32>, u64), WriteError> {
+pub fn after(tid: i32, source: Source, moved: u64, log: &mut Log) -> Result<(Vec<u32>, u64), WriteError> {
     if moved == 0 || log.policy() == DataPolicy::None {
         return Ok((Vec::new(), moved));
     }

@@ -28,11 +28,8 @@ pub struct Status {
 /// Reads the status of a thread.
 pub fn status(tid: i32) -> Status {
     let text = fs::read_to_string(format!("/proc/{tid}/status")).unwrap_or_default();
-    let fields: HashMap<&str, &str> = text
-        .lines()
-        .filter_map(|l| l.split_once(':'))
-        .map(|(key, value)| (key, value.trim()))
-        .collect();
+    let fields: HashMap<&str, &str> =
+        text.lines().filter_map(|l| l.split_once(':')).map(|(key, value)| (key, value.trim())).collect();
     let field = |key| fields.get(key).copied().unwrap_or("");
     let numbers = |key| -> Vec<u32> {
         let words = field(key).split_whitespace();
@@ -60,22 +57,13 @@ pub struct FdInfo {
 /// Reads what is known of a descriptor.
 pub fn fd_info(tid: i32, fd: u64) -> Option<FdInfo> {
     let text = fs::read_to_string(format!("/proc/{tid}/fdinfo/{fd}")).ok()?;
-    let field = |key: &str| {
-        text.lines()
-            .find_map(|l| l.strip_prefix(key))
-            .map(str::trim)
-    };
-    Some(FdInfo {
-        position: field("pos:")?.parse().ok()?,
-        flags: u64::from_str_radix(field("flags:")?, 8).ok()?,
-    })
+    let field = |key: &str| text.lines().find_map(|l| l.strip_prefix(key)).map(str::trim);
+    Some(FdInfo { position: field("pos:")?.parse().ok()?, flags: u64::from_str_radix(field("flags:")?, 8).ok()? })
 }
 
 /// Text of a link such as `/proc/TID/cwd`.
 pub fn link(tid: i32, what: &str) -> Name {
-    fs::read_link(format!("/proc/{tid}/{what}"))
-        .map(|p| Name(p.into_os_string().into_vec()))
-        .unwrap_or_default()
+    fs::read_link(format!("/proc/{tid}/{what}")).map(|p| Name(p.into_os_string().into_vec())).unwrap_or_default()
 }
 
 /// Name of a thread.
@@ -92,10 +80,7 @@ pub fn descriptors(pid: i32) -> Vec<u32> {
     let Ok(entries) = fs::read_dir(format!("/proc/{pid}/fd")) else {
         return Vec::new();
     };
-    let mut numbers: Vec<u32> = entries
-        .flatten()
-        .filter_map(|e| e.file_name().to_str()?.parse().ok())
-        .collect();
+    let mut numbers: Vec<u32> = entries.flatten().filter_map(|e| e.file_name().to_str()?.parse().ok()).collect();
     numbers.sort_unstable();
     numbers
 }
@@ -103,8 +88,6 @@ pub fn descriptors(pid: i32) -> Vec<u32> {
 /// Whether a thread is on its way: running, or at a stop that it has not reported yet.
 pub fn is_moving(tid: i32) -> bool {
     let text = fs::read_to_string(format!("/proc/{tid}/stat")).unwrap_or_default();
-    let state = text
-        .rsplit_once(')')
-        .and_then(|(_, rest)| rest.trim_start().chars().next());
+    let state = text.rsplit_once(')').and_then(|(_, rest)| rest.trim_start().chars().next());
     matches!(state, Some('R' | 't'))
 }

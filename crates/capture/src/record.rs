@@ -46,7 +46,7 @@ impl Options {
             trees: Vec::new(),
             command,
             whole_file_bytes: 1 << 20,
-            libraries: true,
+            libraries: false,
             writer: WriterOptions::default(),
             warn: Box::new(|_| {}),
         }
@@ -73,11 +73,7 @@ pub fn record(mut options: Options) -> Result<Outcome, CaptureError> {
     let command = options.command.first().ok_or(CaptureError::NoCommand)?;
     let command = command.to_string_lossy().into_owned();
     let program = find(&options.command[0])?;
-    let argv: Vec<CString> = options
-        .command
-        .iter()
-        .map(|a| c_string(a.as_bytes()))
-        .collect::<Result<_, _>>()?;
+    let argv: Vec<CString> = options.command.iter().map(|a| c_string(a.as_bytes())).collect::<Result<_, _>>()?;
     let manifest = manifest(&options)?;
     let existed = options.trace.is_dir();
     let writer = TraceWriter::create(&options.trace, manifest, options.writer)?;
@@ -105,11 +101,7 @@ fn start(
         log.writer().manifest_mut().snapshots.push(full);
     }
     let filter = filter::program();
-    let launch = Launch {
-        program,
-        argv,
-        filter: &filter,
-    };
+    let launch = Launch { program, argv, filter: &filter };
     let child = sys::fork(&launch).map_err(|source| CaptureError::Start {
         step: "make a process",
         source,
@@ -133,35 +125,19 @@ fn start(
     facts.insert("no_new_privs".into(), unprivileged.to_string());
     let (actions, bytes, ledger) = (log.next(), log.bytes(), log.ledger().clone());
     let manifest = log.close(end)?;
-    Ok(Outcome {
-        end,
-        actions,
-        bytes,
-        ledger,
-        manifest,
-    })
+    Ok(Outcome { end, actions, bytes, ledger, manifest })
 }
 
 /// Takes the child under trace, installs our signal handling, and lets it go.
 fn seize(child: Waiting) -> Result<Signals, CaptureError> {
-    let failed = |step, advice| {
-        move |source| CaptureError::Start {
-            step,
-            source,
-            advice,
-        }
-    };
+    let failed = |step, advice| move |source| CaptureError::Start { step, source, advice };
     sys::seize(child.pid).map_err(failed(
         "trace the program",
         "see /proc/sys/kernel/yama/ptrace_scope (3 forbids tracing) and the sandbox around this process",
     ))?;
-    let signals = Signals::install().map_err(failed(
-        "install signal handlers",
-        "check RLIMIT_SIGPENDING (ulimit -i)",
-    ))?;
-    child
-        .go()
-        .map_err(failed("start the program", "it was killed before it began"))?;
+    let signals =
+        Signals::install().map_err(failed("install signal handlers", "check RLIMIT_SIGPENDING (ulimit -i)"))?;
+    child.go().map_err(failed("start the program", "it was killed before it began"))?;
     Ok(signals)
 }
 
@@ -192,10 +168,7 @@ fn find(command: &OsStr) -> Result<CString, CaptureError> {
         }
     }
     Err(match refused {
-        Some(source) => CaptureError::NotExecutable {
-            command: shown,
-            source,
-        },
+        Some(source) => CaptureError::NotExecutable { command: shown, source },
         None => CaptureError::NotFound { command: shown },
     })
 }
@@ -204,11 +177,7 @@ fn manifest(options: &Options) -> Result<Manifest, CaptureError> {
     let mut id = [0u8; 16];
     fs::File::open("/dev/urandom")
         .and_then(|mut f| f.read_exact(&mut id))
-        .map_err(|source: io::Error| CaptureError::Start {
-            step: "read /dev/urandom",
-            source,
-            advice: "mount /dev",
-        })?;
+        .map_err(|source: io::Error| CaptureError::Start { step: "read /dev/urandom", source, advice: "mount /dev" })?;
     let fact = |name| {
         let text = fs::read_to_string(format!("/proc/sys/kernel/{name}"));
         text.map(|t| t.trim().to_owned()).unwrap_or_default()
@@ -245,11 +214,7 @@ fn remove(trace: &Path, existed: bool) {
     if existed {
         for entry in fs::read_dir(trace).into_iter().flatten().flatten() {
             let path = entry.path();
-            let _ = if path.is_dir() {
-                fs::remove_dir_all(path)
-            } else {
-                fs::remove_file(path)
-            };
+            let _ = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
         }
     } else {
         let _ = fs::remove_dir_all(trace);

@@ -18,9 +18,7 @@ fn expected() -> Vec<u8> {
 }
 
 fn all(reader: &TraceReader, actions: &[Action], call: &str) -> Vec<u8> {
-    let moves = actions
-        .iter()
-        .filter(|a| a.call == call && a.data_bytes > 0);
+    let moves = actions.iter().filter(|a| a.call == call && a.data_bytes > 0);
     moves
         .flat_map(|a| {
             let bytes = content(reader, a);
@@ -52,21 +50,11 @@ fn every_way_of_moving_content() {
     // Half of the buffer was there.
     let partial = writes[1];
     let bytes = content(&reader, partial);
-    assert_eq!(
-        (partial.result, partial.data_bytes, bytes.len()),
-        (4096, 4096, 4096)
-    );
+    assert_eq!((partial.result, partial.data_bytes, bytes.len()), (4096, 4096, 4096));
     assert_eq!(partial.truncated_bytes, 0);
     assert_eq!(reader.ledger().total(Loss::Truncated), 0);
-    for (name, bytes) in [
-        ("written", &expected[..]),
-        ("sent", &expected),
-        ("copied", &expected),
-    ] {
-        assert!(
-            std::fs::read(dir.path().join(name)).expect("a file") == bytes,
-            "{name}"
-        );
+    for (name, bytes) in [("written", &expected[..]), ("sent", &expected), ("copied", &expected)] {
+        assert!(std::fs::read(dir.path().join(name)).expect("a file") == bytes, "{name}");
     }
 }
 
@@ -78,18 +66,9 @@ fn policies() {
         let (_, reader) = record(dir.path(), &["--data", flag], &["cat", "in"]);
         assert_eq!(reader.manifest().data, policy);
         let actions = actions(&reader);
-        let read = actions
-            .iter()
-            .find(|a| a.call == "read" && a.data_bytes == 7)
-            .expect("the read");
+        let read = actions.iter().find(|a| a.call == "read" && a.data_bytes == 7).expect("the read");
         assert_eq!(read.data.is_empty(), policy == DataPolicy::None);
-        assert!(
-            reader
-                .blobs()
-                .content(&read.data)
-                .expect("blobs")
-                .is_none_or(|b| b.is_empty())
-        );
+        assert!(reader.blobs().content(&read.data).expect("blobs").is_none_or(|b| b.is_empty()));
         let listed = reader.contents().expect("contents");
         assert!(listed.iter().any(|c| c.length == 7 && c.reason == "opened"));
     }

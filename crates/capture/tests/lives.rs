@@ -8,11 +8,7 @@ use reprise_trace::Loss;
 #[test]
 fn exit_code_and_output_are_the_programs() {
     let dir = scratch();
-    let (output, reader) = record(
-        dir.path(),
-        &[],
-        &["sh", "-c", "echo out; cat /dev/null; exit 3"],
-    );
+    let (output, reader) = record(dir.path(), &[], &["sh", "-c", "echo out; cat /dev/null; exit 3"]);
     assert_eq!(output.status.code(), Some(3));
     assert_eq!(output.stdout, b"out\n");
     let end = reader.manifest().end.expect("an end");
@@ -20,10 +16,7 @@ fn exit_code_and_output_are_the_programs() {
     let actions = actions(&reader);
     assert_eq!(actions[0].call, "execve");
     let (first, last) = (&actions[0], &actions[actions.len() - 1]);
-    assert_eq!(
-        first.path.as_ref().map(|p| p.to_text()).as_deref(),
-        Some("/usr/bin/sh")
-    );
+    assert_eq!(first.path.as_ref().map(|p| p.to_text()).as_deref(), Some("/usr/bin/sh"));
     assert_eq!((last.call.as_str(), last.args[0]), ("exit_group", 3));
 }
 
@@ -35,33 +28,20 @@ fn a_death_by_signal_is_passed_on() {
     assert_eq!(reader.manifest().end.and_then(|e| e.signal), Some(11));
     let actions = actions(&reader);
     assert_eq!(actions[actions.len() - 1].args[0], 139);
-    assert!(
-        reader
-            .ledger()
-            .notes
-            .keys()
-            .any(|n| n.contains("signal 11"))
-    );
+    assert!(reader.ledger().notes.keys().any(|n| n.contains("signal 11")));
 }
 
 #[test]
 fn what_cannot_be_run_leaves_no_trace() {
     let dir = scratch();
-    for (program, code) in [
-        ("no-such-program", 127),
-        ("/etc/passwd", 126),
-        ("/no/such", 127),
-    ] {
+    for (program, code) in [("no-such-program", 127), ("/etc/passwd", 126), ("/no/such", 127)] {
         let output = command(dir.path(), &[], &[program]).output().expect("runs");
         assert_eq!(output.status.code(), Some(code), "{program}");
         assert!(!dir.path().join("t").exists());
     }
     std::fs::write(dir.path().join("s"), "exit 8\n").expect("write");
     let script = dir.path().join("s");
-    let chmod = std::process::Command::new("chmod")
-        .arg("755")
-        .arg(&script)
-        .status();
+    let chmod = std::process::Command::new("chmod").arg("755").arg(&script).status();
     assert!(chmod.expect("chmod").success());
     // A script without an interpreter line, as a shell runs it.
     let (output, _) = record(dir.path(), &[], &["./s"]);
@@ -81,31 +61,17 @@ fn threads_are_followed() {
     assert_eq!(threads.len(), 9);
     assert_eq!(reader.processes().expect("processes").len(), 1);
     for thread in &threads[1..] {
-        assert_eq!(
-            (thread.shares_descriptors, thread.shares_directories),
-            (1, 1)
-        );
+        assert_eq!((thread.shares_descriptors, thread.shares_directories), (1, 1));
         let calls = |name: &str| {
-            actions
-                .iter()
-                .filter(|a| a.thread == thread.thread && a.call == name && a.result >= 0)
-                .count()
+            actions.iter().filter(|a| a.thread == thread.thread && a.call == name && a.result >= 0).count()
         };
-        assert_eq!(
-            (calls("openat"), calls("pwrite64"), calls("rename")),
-            (50, 50, 100)
-        );
+        assert_eq!((calls("openat"), calls("pwrite64"), calls("rename")), (50, 50, 100));
     }
     // Descriptors are one table: replayed in order, no number is taken twice.
     let mut open = std::collections::HashSet::new();
     for action in actions.iter().filter(|a| a.result >= 0) {
         match action.call.as_str() {
-            "openat" => assert!(
-                open.insert(action.result),
-                "seq {}: {} is open",
-                action.seq,
-                action.result
-            ),
+            "openat" => assert!(open.insert(action.result), "seq {}: {} is open", action.seq, action.result),
             "close" => {
                 open.remove(&(action.args[0] as i64));
             }
@@ -122,24 +88,12 @@ fn a_thread_that_is_not_the_first_runs_another_program() {
         return;
     };
     let (output, reader) = record(dir.path(), &[], &[program.to_str().expect("utf-8")]);
-    assert_eq!(
-        output.status.code(),
-        Some(9),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    assert_eq!(output.status.code(), Some(9), "{}", String::from_utf8_lossy(&output.stderr));
     let actions = actions(&reader);
     let threads = reader.threads().expect("threads");
     assert_eq!(threads.len(), 3);
-    let exec = actions
-        .iter()
-        .rposition(|a| a.call == "execve")
-        .expect("an exec");
-    let ended: Vec<u32> = actions[..exec]
-        .iter()
-        .filter(|a| a.call == "exit")
-        .map(|a| a.thread)
-        .collect();
+    let exec = actions.iter().rposition(|a| a.call == "execve").expect("an exec");
+    let ended: Vec<u32> = actions[..exec].iter().filter(|a| a.call == "exit").map(|a| a.thread).collect();
     assert_eq!(ended.len(), 2, "the others end before it");
     assert!(!ended.contains(&actions[exec].thread));
     assert_eq!(actions[actions.len() - 1].thread, actions[exec].thread);
@@ -158,21 +112,13 @@ fn vfork_spawn_and_late_ends() {
     assert_eq!(reader.processes().expect("processes").len(), 3);
     // A parent's wait comes after the child's end.
     for wait in actions.iter().filter(|a| a.call == "wait4" && a.result > 0) {
-        let child = threads
-            .iter()
-            .find(|t| i64::from(t.tid) == wait.result)
-            .expect("the child");
-        let exit = actions
-            .iter()
-            .find(|a| a.thread == child.thread && a.call == "exit_group");
+        let child = threads.iter().find(|t| i64::from(t.tid) == wait.result).expect("the child");
+        let exit = actions.iter().find(|a| a.thread == child.thread && a.call == "exit_group");
         assert!(exit.expect("its end").seq < wait.seq);
     }
     // The first thread ended earlier, but the process ends last.
     let last = &actions[actions.len() - 1];
-    assert_eq!(
-        (last.call.as_str(), last.thread, last.args[0]),
-        ("exit_group", 0, 4)
-    );
+    assert_eq!((last.call.as_str(), last.thread, last.args[0]), ("exit_group", 0, 4));
 }
 
 #[test]
@@ -181,9 +127,7 @@ fn what_outlives_the_program_is_recorded_to_its_end() {
     let script = "(sleep 0.3; echo late > late) & exit 2";
     let (output, reader) = record(dir.path(), &[], &["sh", "-c", script]);
     assert_eq!(output.status.code(), Some(2));
-    let late = actions(&reader)
-        .iter()
-        .any(|a| a.path.as_ref().is_some_and(|p| **p == *b"late"));
+    let late = actions(&reader).iter().any(|a| a.path.as_ref().is_some_and(|p| **p == *b"late"));
     assert!(late && dir.path().join("late").exists());
 }
 

@@ -8,10 +8,7 @@ use common::{actions, compile, record, scratch};
 
 /// Calls and results per process in order of appearance: `(call, result or error)`.
 fn by_strace(dir: &std::path::Path, program: &str) -> Option<Vec<Vec<(String, String)>>> {
-    let run = Command::new("strace")
-        .args(["-f", "-X", "raw", "-o", "strace.txt", program])
-        .current_dir(dir)
-        .status();
+    let run = Command::new("strace").args(["-f", "-X", "raw", "-o", "strace.txt", program]).current_dir(dir).status();
     if run.is_err() {
         println!("SKIP: no strace");
         return None;
@@ -37,11 +34,7 @@ fn by_strace(dir: &std::path::Path, program: &str) -> Option<Vec<Vec<(String, St
         };
         let mut words = result.split_whitespace();
         let value = words.next().unwrap_or("");
-        let shown = if value == "-1" {
-            words.next().unwrap_or("")
-        } else {
-            value
-        };
+        let shown = if value == "-1" { words.next().unwrap_or("") } else { value };
         lists[at].push((name.to_owned(), shown.to_owned()));
     }
     Some(lists)
@@ -62,12 +55,7 @@ fn same_calls_same_results() {
     let actions = actions(&reader);
     let mut compared = 0;
     for (thread, theirs) in theirs.iter().enumerate() {
-        let is_number = |call: &str| {
-            matches!(
-                call,
-                "mmap" | "clone" | "clone3" | "fork" | "vfork" | "wait4"
-            )
-        };
+        let is_number = |call: &str| matches!(call, "mmap" | "clone" | "clone3" | "fork" | "vfork" | "wait4");
         let ours: Vec<(String, String)> = actions
             .iter()
             .filter(|a| a.thread as usize == thread && !a.call.starts_with("exit"))
@@ -79,16 +67,13 @@ fn same_calls_same_results() {
                 (a.call.clone(), shown)
             })
             .collect();
-        let known =
-            |name: &str| reprise_calls::by_name(name).is_some() && !name.starts_with("exit");
+        let known = |name: &str| reprise_calls::by_name(name).is_some() && !name.starts_with("exit");
         let theirs: Vec<(String, String)> = theirs
             .iter()
             .filter(|(name, _)| known(name))
             .map(|(name, shown)| {
                 let number = is_number(name) && !shown.starts_with('E');
-                let octal = (name == "umask")
-                    .then(|| i64::from_str_radix(shown, 8).ok())
-                    .flatten();
+                let octal = (name == "umask").then(|| i64::from_str_radix(shown, 8).ok()).flatten();
                 let shown = match octal {
                     Some(mask) => mask.to_string(),
                     None if number => "number".to_owned(),

@@ -11,9 +11,7 @@ use common::{actions, command, scratch};
 use reprise_trace::TraceReader;
 
 fn kill(signal: &str, target: i64) {
-    let status = Command::new("kill")
-        .args([signal, "--", &target.to_string()])
-        .status();
+    let status = Command::new("kill").args([signal, "--", &target.to_string()]).status();
     assert!(status.expect("kill").success());
 }
 
@@ -37,10 +35,8 @@ fn start(dir: &std::path::Path, script: &str) -> Child {
 #[test]
 fn interrupt_from_the_terminal_is_the_programs_affair() {
     let dir = scratch();
-    let mut child = start(
-        dir.path(),
-        "trap 'echo caught > caught; exit 5' INT; echo > started; while :; do sleep 0.05; done",
-    );
+    let mut child =
+        start(dir.path(), "trap 'echo caught > caught; exit 5' INT; echo > started; while :; do sleep 0.05; done");
     kill("-INT", -i64::from(child.id()));
     assert_eq!(child.wait().expect("ends").code(), Some(5));
     let reader = TraceReader::open(&dir.path().join("t")).expect("a trace");
@@ -63,27 +59,16 @@ fn interrupt_kills_a_program_that_does_not_care() {
 #[test]
 fn termination_is_forwarded() {
     let dir = scratch();
-    let mut child = start(
-        dir.path(),
-        "trap 'exit 6' TERM; echo > started; while :; do sleep 0.05; done",
-    );
+    let mut child = start(dir.path(), "trap 'exit 6' TERM; echo > started; while :; do sleep 0.05; done");
     kill("-TERM", child.id().into());
     assert_eq!(child.wait().expect("ends").code(), Some(6));
-    assert!(
-        TraceReader::open(&dir.path().join("t"))
-            .expect("a trace")
-            .manifest()
-            .complete
-    );
+    assert!(TraceReader::open(&dir.path().join("t")).expect("a trace").manifest().complete);
 }
 
 #[test]
 fn interrupt_ends_what_the_program_left_behind() {
     let dir = scratch();
-    let mut child = start(
-        dir.path(),
-        "(trap '' INT; echo > started; exec sleep 60) & exit 4",
-    );
+    let mut child = start(dir.path(), "(trap '' INT; echo > started; exec sleep 60) & exit 4");
     sleep(Duration::from_millis(200));
     kill("-INT", child.id().into());
     assert_eq!(child.wait().expect("ends").code(), Some(4));
@@ -112,22 +97,13 @@ fn stop_and_continue() {
 #[test]
 fn a_killed_recorder_leaves_a_readable_trace_and_nobody_behind() {
     let dir = scratch();
-    let mut child = start(
-        dir.path(),
-        "echo $$ > started; while :; do echo x > f; sleep 0.02; done",
-    );
-    let rows = || {
-        TraceReader::open(&dir.path().join("t"))
-            .map(|r| r.count::<reprise_trace::Action>())
-            .unwrap_or(0)
-    };
+    let mut child = start(dir.path(), "echo $$ > started; while :; do echo x > f; sleep 0.02; done");
+    let rows = || TraceReader::open(&dir.path().join("t")).map(|r| r.count::<reprise_trace::Action>()).unwrap_or(0);
     wait_for("a first flush", || rows() > 10);
     let pid = std::fs::read_to_string(dir.path().join("started")).expect("the number");
     kill("-KILL", child.id().into());
     child.wait().expect("ends");
-    wait_for("the program is gone", || {
-        !std::path::Path::new(&format!("/proc/{}", pid.trim())).exists()
-    });
+    wait_for("the program is gone", || !std::path::Path::new(&format!("/proc/{}", pid.trim())).exists());
     let reader = TraceReader::open(&dir.path().join("t")).expect("a readable trace");
     assert!(!reader.manifest().complete);
     reader.check_all().expect("undamaged");
@@ -141,18 +117,9 @@ fn an_ordinary_user_can_record() {
     let recorder = dir.path().join("record");
     std::fs::copy(common::recorder(), &recorder).expect("copy");
     let mut command = Command::new(&recorder);
-    command.args([
-        "t",
-        "sh",
-        "-c",
-        "id -u; echo x > own; cat own; cat /etc/shadow; exit 3",
-    ]);
+    command.args(["t", "sh", "-c", "id -u; echo x > own; cat own; cat /etc/shadow; exit 3"]);
     command.current_dir(dir.path());
-    if Command::new("id")
-        .arg("-u")
-        .output()
-        .is_ok_and(|o| o.stdout == b"0\n")
-    {
+    if Command::new("id").arg("-u").output().is_ok_and(|o| o.stdout == b"0\n") {
         command.uid(65_534).gid(65_534);
     }
     let output = command.output().expect("runs");

@@ -99,6 +99,9 @@ pub struct Record {
     /// Keep files up to this size whole when they are opened, in KiB
     #[arg(long, value_name = "KIB", default_value_t = 1024)]
     pub whole_files: u64,
+    /// Keep also what the program's loader maps: complete, but slow for programs with large libraries
+    #[arg(long)]
+    pub libraries: bool,
     /// Say nothing but errors
     #[arg(short, long)]
     pub quiet: bool,

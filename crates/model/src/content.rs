@@ -30,14 +30,8 @@ pub enum Source {
 impl Source {
     fn advance(self, by: u64) -> Source {
         match self {
-            Source::Initial { node, at } => Source::Initial {
-                node,
-                at: at.saturating_add(by),
-            },
-            Source::Blob { blob, at } => Source::Blob {
-                blob,
-                at: at + by as u32,
-            },
+            Source::Initial { node, at } => Source::Initial { node, at: at.saturating_add(by) },
+            Source::Blob { blob, at } => Source::Blob { blob, at: at + by as u32 },
             other => other,
         }
     }
@@ -92,8 +86,7 @@ impl Content {
         };
         if start + length > at {
             self.pieces.insert(start, (at - start, source));
-            self.pieces
-                .insert(at, (start + length - at, source.advance(at - start)));
+            self.pieces.insert(at, (start + length - at, source.advance(at - start)));
         }
     }
 
@@ -139,20 +132,12 @@ impl Content {
     pub fn range(&self, offset: u64, length: u64) -> Vec<Piece> {
         let (offset, length) = bounded(offset, length);
         let end = offset + length;
-        let first = self
-            .pieces
-            .range(..offset)
-            .next_back()
-            .map_or(offset, |(k, _)| *k);
+        let first = self.pieces.range(..offset).next_back().map_or(offset, |(k, _)| *k);
         let mut out = Vec::new();
         for (&start, &(n, source)) in self.pieces.range(first..end) {
             let (from, to) = (start.max(offset), (start + n).min(end));
             if from < to {
-                out.push(Piece {
-                    offset: from,
-                    length: to - from,
-                    source: source.advance(from - start),
-                });
+                out.push(Piece { offset: from, length: to - from, source: source.advance(from - start) });
             }
         }
         out
@@ -163,30 +148,19 @@ impl Content {
         let (offset, length) = bounded(offset, length);
         self.clear(offset, length);
         let behind = self.pieces.split_off(&offset);
-        self.pieces
-            .extend(behind.into_iter().map(|(k, v)| (k - length, v)));
+        self.pieces.extend(behind.into_iter().map(|(k, v)| (k - length, v)));
     }
 
     /// Moves what is behind the offset back and leaves zeros (`FALLOC_FL_INSERT_RANGE`).
     pub fn insert(&mut self, offset: u64, length: u64) {
         self.split(offset);
         let behind = self.pieces.split_off(&offset);
-        self.pieces.extend(
-            behind
-                .into_iter()
-                .map(|(k, v)| (k.saturating_add(length), v)),
-        );
+        self.pieces.extend(behind.into_iter().map(|(k, v)| (k.saturating_add(length), v)));
     }
 
     /// All pieces.
     pub fn pieces(&self) -> impl Iterator<Item = Piece> + '_ {
-        self.pieces
-            .iter()
-            .map(|(&offset, &(length, source))| Piece {
-                offset,
-                length,
-                source,
-            })
+        self.pieces.iter().map(|(&offset, &(length, source))| Piece { offset, length, source })
     }
 }
 
@@ -199,15 +173,12 @@ mod tests {
     fn agrees_with_a_byte_array() {
         let mut seed = 7u64;
         let mut random = |n: u64| {
-            seed = seed
-                .wrapping_mul(6364136223846793005)
-                .wrapping_add(1442695040888963407);
+            seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
             (seed >> 33) % n
         };
         for _ in 0..200 {
             let mut content = Content::whole(64, Source::Initial { node: 1, at: 0 });
-            let mut bytes: Vec<Source> =
-                (0..64).map(|at| Source::Initial { node: 1, at }).collect();
+            let mut bytes: Vec<Source> = (0..64).map(|at| Source::Initial { node: 1, at }).collect();
             bytes.resize(256, Source::Zero);
             for blob in 0..12 {
                 let (offset, length) = (random(100), random(20));
@@ -224,10 +195,7 @@ mod tests {
                     }
                     1 => {
                         content.insert(offset, length);
-                        bytes.splice(
-                            offset as usize..offset as usize,
-                            vec![Source::Zero; length as usize],
-                        );
+                        bytes.splice(offset as usize..offset as usize, vec![Source::Zero; length as usize]);
                         bytes.truncate(256);
                     }
                     _ => {

@@ -91,12 +91,7 @@ impl Descriptors {
     pub fn open(&mut self, table: u32, fd: u32, description: u32, close_on_exec: bool) -> Slot {
         self.bindings.push((1, false));
         let binding = (self.bindings.len() - 1) as Binding;
-        let slot = Slot {
-            generation: self.generations,
-            binding,
-            description,
-            close_on_exec,
-        };
+        let slot = Slot { generation: self.generations, binding, description, close_on_exec };
         self.generations += 1;
         self.description_users[description as usize] += 1;
         self.tables[table as usize].slots.insert(fd, slot);

@@ -50,9 +50,8 @@ pub(crate) struct Initial {
 
 /// File systems that show the kernel's state (`include/uapi/linux/magic.h`).
 const PSEUDO: [u64; 18] = [
-    0x9fa0, 0x62656572, 0x1cd1, 0x64626720, 0x74726163, 0x27e0eb, 0x63677270, 0x73636673,
-    0xcafe4a11, 0x6165676c, 0xde5e81e4, 0x62656570, 0x65735543, 0x19800202, 0x42494e4d, 0x6e736673,
-    0xf97cff8c, 0x0187,
+    0x9fa0, 0x62656572, 0x1cd1, 0x64626720, 0x74726163, 0x27e0eb, 0x63677270, 0x73636673, 0xcafe4a11, 0x6165676c,
+    0xde5e81e4, 0x62656570, 0x65735543, 0x19800202, 0x42494e4d, 0x6e736673, 0xf97cff8c, 0x0187,
 ];
 
 fn nature(kind: FileKind, rdev: u64, filesystem: u64) -> Nature {
@@ -75,11 +74,7 @@ impl World {
         let parent = if row.name.is_empty() {
             None
         } else {
-            match self
-                .initial
-                .keys
-                .get(&(row.parent_device, row.parent_inode))
-            {
+            match self.initial.keys.get(&(row.parent_device, row.parent_inode)) {
                 Some(&parent) => Some(parent),
                 // Its directory was never met: it cannot be placed.
                 None => return,
@@ -88,9 +83,7 @@ impl World {
         let kind = FileKind::from_mode(row.mode);
         let key = (row.device, row.inode);
         let node = match self.initial.keys.get(&key) {
-            Some(&node) if kind != FileKind::Directory && self.names.node(node).kind == kind => {
-                node
-            }
+            Some(&node) if kind != FileKind::Directory && self.names.node(node).kind == kind => node,
             _ if parent.is_none() => self.root,
             _ => self.names.add_node(kind, Attributes::default()),
         };
@@ -105,23 +98,14 @@ impl World {
                 mtime_ns: row.mtime_ns,
                 xattrs: decode_xattrs(&row.xattrs).into_iter().collect(),
             };
-            let size = if kind == FileKind::Regular {
-                row.size
-            } else {
-                0
-            };
+            let size = if kind == FileKind::Regular { row.size } else { 0 };
             let n = self.names.node_mut(node);
             n.attributes = attributes.clone();
             n.nature = nature(kind, row.rdev, row.filesystem);
             n.size = size;
             n.target = row.target.to_vec();
             n.content = Content::whole(size, Source::Initial { node, at: 0 });
-            let file = InitialFile {
-                attributes,
-                size,
-                target: row.target.to_vec(),
-                content: Content::default(),
-            };
+            let file = InitialFile { attributes, size, target: row.target.to_vec(), content: Content::default() };
             self.initial.files.insert(node, file);
         }
         let Some(parent) = parent else { return };
@@ -131,41 +115,20 @@ impl World {
         }
         self.names.attach(entry, node);
         self.initial.names.push((parent, row.name.to_vec(), node));
-        self.initial
-            .places
-            .entry(node)
-            .or_insert((parent, row.name.to_vec()));
+        self.initial.places.entry(node).or_insert((parent, row.name.to_vec()));
     }
 
     /// Makes a name part of the initial tree that the trace speaks of but the recorder did not meet.
-    pub(crate) fn assume(
-        &mut self,
-        parent: NodeId,
-        name: &[u8],
-        kind: FileKind,
-        size: u64,
-    ) -> NodeId {
-        let mode = if kind == FileKind::Directory {
-            0o755
-        } else {
-            0o644
-        };
-        let attributes = Attributes {
-            mode,
-            ..Attributes::default()
-        };
+    pub(crate) fn assume(&mut self, parent: NodeId, name: &[u8], kind: FileKind, size: u64) -> NodeId {
+        let mode = if kind == FileKind::Directory { 0o755 } else { 0o644 };
+        let attributes = Attributes { mode, ..Attributes::default() };
         let node = self.names.add_node(kind, attributes.clone());
         let n = self.names.node_mut(node);
         n.size = size;
         n.content = Content::whole(size, Source::Initial { node, at: 0 });
         let entry = self.names.entry(parent, name);
         self.names.attach(entry, node);
-        let file = InitialFile {
-            attributes,
-            size,
-            target: Vec::new(),
-            content: Content::default(),
-        };
+        let file = InitialFile { attributes, size, target: Vec::new(), content: Content::default() };
         self.initial.files.insert(node, file);
         self.initial.names.push((parent, name.to_vec(), node));
         self.initial.places.insert(node, (parent, name.to_vec()));
@@ -177,11 +140,8 @@ impl World {
         let Some(&node) = self.initial.keys.get(&(row.device, row.inode)) else {
             return;
         };
-        let sources = if row.hole == 1 {
-            vec![(row.length, Source::Zero)]
-        } else {
-            blob_sources(&row.data, row.length)
-        };
+        let sources =
+            if row.hole == 1 { vec![(row.length, Source::Zero)] } else { blob_sources(&row.data, row.length) };
         self.learn(node, row.offset, &sources);
     }
 
@@ -190,11 +150,7 @@ impl World {
         let mut at = offset;
         for &(length, source) in sources {
             for piece in self.names.node(node).content.range(at, length) {
-                let Source::Initial {
-                    node: origin,
-                    at: begin,
-                } = piece.source
-                else {
+                let Source::Initial { node: origin, at: begin } = piece.source else {
                     continue;
                 };
                 let Some(file) = self.initial.files.get_mut(&origin) else {
@@ -202,10 +158,7 @@ impl World {
                 };
                 let skip = piece.offset - at;
                 let seen = match source {
-                    Source::Blob { blob, at } => Source::Blob {
-                        blob,
-                        at: at + skip as u32,
-                    },
+                    Source::Blob { blob, at } => Source::Blob { blob, at: at + skip as u32 },
                     other => other,
                 };
                 file.content.put(begin, piece.length, seen);
@@ -214,10 +167,14 @@ impl World {
         }
     }
 
+    /// Where a name was; `None` for what has no place, or lies below a pseudo file system's root.
     fn initial_path(&self, parent: NodeId, name: &[u8]) -> Option<Vec<u8>> {
         let mut parts = vec![name];
         let mut directory = parent;
         while directory != self.root {
+            if self.names.node(directory).nature == Nature::Pseudo {
+                return None;
+            }
             let (parent, name) = self.initial.places.get(&directory)?;
             parts.push(name);
             directory = *parent;
@@ -225,13 +182,7 @@ impl World {
                 return None;
             }
         }
-        Some(
-            parts
-                .iter()
-                .rev()
-                .flat_map(|p| [b"/", *p].concat())
-                .collect(),
-        )
+        Some(parts.iter().rev().flat_map(|p| [b"/", *p].concat()).collect())
     }
 
     /// The initial tree: the root first, then parents before children. Nothing below a pseudo file system's root.
@@ -248,27 +199,16 @@ impl World {
                 attributes: file.attributes.clone(),
                 size: file.size,
                 target: file.target.clone(),
-                content: file
-                    .content
-                    .pieces()
-                    .filter(|p| matches!(p.source, Source::Blob { .. }))
-                    .collect(),
+                content: file.content.pieces().filter(|p| matches!(p.source, Source::Blob { .. })).collect(),
             })
         };
         out.extend(describe(b"/".to_vec(), self.root));
         for (parent, name, node) in &self.initial.names {
-            if self.names.node(*parent).nature == Nature::Pseudo {
-                continue;
-            }
             if let Some(path) = self.initial_path(*parent, name) {
                 out.extend(describe(path, *node));
             }
         }
-        out.sort_by(|a, b| {
-            a.path
-                .split(|c| *c == b'/')
-                .cmp(b.path.split(|c| *c == b'/'))
-        });
+        out.sort_by(|a, b| a.path.split(|c| *c == b'/').cmp(b.path.split(|c| *c == b'/')));
         out
     }
 }
@@ -288,19 +228,12 @@ pub(crate) fn blob_sources(blobs: &[u32], length: u64) -> Vec<(u64, Source)> {
 /// Hard links of initial files whose names the program never met, by device and inode: a replay's link counts lack them.
 pub fn unmet_links(rows: &[TreeNode]) -> HashMap<(u64, u64), u64> {
     let mut names: HashMap<(u64, u64), (u64, u64)> = HashMap::new();
-    for row in rows
-        .iter()
-        .filter(|r| FileKind::from_mode(r.mode) != FileKind::Directory)
-    {
-        let (links, met) = names
-            .entry((row.device, row.inode))
-            .or_insert((row.nlink, 0));
+    for row in rows.iter().filter(|r| FileKind::from_mode(r.mode) != FileKind::Directory) {
+        let (links, met) = names.entry((row.device, row.inode)).or_insert((row.nlink, 0));
         *links = (*links).max(row.nlink);
         *met += 1;
     }
-    let unmet = names
-        .into_iter()
-        .map(|(key, (links, met))| (key, links.saturating_sub(met)));
+    let unmet = names.into_iter().map(|(key, (links, met))| (key, links.saturating_sub(met)));
     unmet.filter(|(_, n)| *n > 0).collect()
 }
 

@@ -34,6 +34,10 @@ pub struct Interpretation {
     pub arguments: [Option<Binding>; 6],
     /// For each argument that is a descriptor: whether its I/O is taken from the trace.
     pub streams: [Option<StreamKind>; 6],
+    /// For each path: the ordinary path of what `/proc/self/fd/N` in it named.
+    pub paths: [Option<Vec<u8>>; 2],
+    /// The descriptor of a nameless file that a path named so.
+    pub by_descriptor: Option<Binding>,
     /// Descriptors made.
     pub made: Vec<NewDescriptor>,
     /// The descriptor that `dup2` replaced.

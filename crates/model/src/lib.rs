@@ -10,6 +10,7 @@ mod descriptors;
 mod initial;
 mod interpretation;
 mod listing;
+mod magic;
 mod mapping;
 mod node;
 mod places;

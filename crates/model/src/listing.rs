@@ -22,10 +22,7 @@ pub fn entry_names(buffer: &[u8], old: bool) -> Vec<Vec<u8>> {
         let Some(record) = rest.get(..length).filter(|r| r.len() > name_at) else {
             break;
         };
-        let name = record[name_at..]
-            .split(|b| *b == 0)
-            .next()
-            .unwrap_or_default();
+        let name = record[name_at..].split(|b| *b == 0).next().unwrap_or_default();
         if name != b"." && name != b".." {
             out.push(name.to_vec());
         }

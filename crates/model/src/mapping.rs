@@ -31,21 +31,8 @@ impl Space {
         };
         if start + region.length > at {
             let head = at - start;
-            self.regions.insert(
-                start,
-                Region {
-                    length: head,
-                    ..region
-                },
-            );
-            self.regions.insert(
-                at,
-                Region {
-                    length: region.length - head,
-                    delta: region.delta + head,
-                    ..region
-                },
-            );
+            self.regions.insert(start, Region { length: head, ..region });
+            self.regions.insert(at, Region { length: region.length - head, delta: region.delta + head, ..region });
         }
     }
 
@@ -70,11 +57,7 @@ impl Space {
     /// touches no file mapping, several, or one that belongs to another process.
     pub fn find(&self, address: u64, length: u64) -> Option<(MappingId, u64, u64)> {
         let end = address.saturating_add(length.next_multiple_of(PAGE).max(PAGE));
-        let first = self
-            .regions
-            .range(..=address)
-            .next_back()
-            .map_or(address, |(k, _)| *k);
+        let first = self.regions.range(..=address).next_back().map_or(address, |(k, _)| *k);
         let mut found: Option<(MappingId, u64, u64)> = None;
         for (&start, region) in self.regions.range(first..end) {
             let (from, to) = (start.max(address), (start + region.length).min(end));
@@ -98,11 +81,7 @@ impl Space {
 
     /// The space of a forked child.
     pub fn inherited(&self) -> Space {
-        let regions = self
-            .regions
-            .iter()
-            .map(|(k, r)| (*k, Region { owned: false, ..*r }))
-            .collect();
+        let regions = self.regions.iter().map(|(k, r)| (*k, Region { owned: false, ..*r })).collect();
         Space { regions }
     }
 }

@@ -149,12 +149,7 @@ impl Names {
             return entry;
         }
         let id = self.entries.len() as EntryId;
-        self.entries.push(Entry {
-            directory,
-            name: name.to_vec(),
-            node: None,
-            changed: false,
-        });
+        self.entries.push(Entry { directory, name: name.to_vec(), node: None, changed: false });
         self.node_mut(directory).entries.insert(name.to_vec(), id);
         id
     }

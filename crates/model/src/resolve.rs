@@ -39,19 +39,10 @@ impl Names {
         links: &mut u32,
         out: &mut Interpretation,
     ) -> Place {
-        const LOST: Place = Place {
-            node: None,
-            entry: None,
-        };
-        let mut here = Place {
-            node: Some(if path.starts_with(b"/") { root } else { start }),
-            entry: None,
-        };
+        const LOST: Place = Place { node: None, entry: None };
+        let mut here = Place { node: Some(if path.starts_with(b"/") { root } else { start }), entry: None };
         let must_be_directory = path.ends_with(b"/");
-        let mut components = path
-            .split(|b| *b == b'/')
-            .filter(|c| !c.is_empty())
-            .peekable();
+        let mut components = path.split(|b| *b == b'/').filter(|c| !c.is_empty()).peekable();
         while let Some(component) = components.next() {
             let last = components.peek().is_none();
             let Some(directory) = here.node else {
@@ -76,10 +67,7 @@ impl Names {
                 name => {
                     let entry = self.entry(directory, name);
                     out.look(Resource::Entry(entry));
-                    here = Place {
-                        node: self.target(entry),
-                        entry: Some(entry),
-                    };
+                    here = Place { node: self.target(entry), entry: Some(entry) };
                     let Some(node) = here.node.map(|n| self.node(n)) else {
                         continue;
                     };

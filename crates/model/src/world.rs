@@ -3,8 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use reprise_trace::{
-    Content as ContentRow, Descriptor as DescriptorRow, Process, ReadError, ThreadRow, TraceReader,
-    TreeNode,
+    Content as ContentRow, Descriptor as DescriptorRow, Process, ReadError, ThreadRow, TraceReader, TreeNode,
 };
 
 use crate::content::Piece;
@@ -77,33 +76,15 @@ pub struct World {
 }
 
 /// Threads and processes are numbered in order, and every thread belongs to a process.
-fn check_numbers(
-    trace: &TraceReader,
-    threads: &[ThreadRow],
-    processes: &[Process],
-) -> Result<(), ReadError> {
-    let damaged = |cause: &str| ReadError::Damaged {
-        path: trace.path().to_owned(),
-        cause: cause.to_owned(),
-    };
-    if threads
-        .iter()
-        .enumerate()
-        .any(|(i, t)| t.thread as usize != i)
-    {
+fn check_numbers(trace: &TraceReader, threads: &[ThreadRow], processes: &[Process]) -> Result<(), ReadError> {
+    let damaged = |cause: &str| ReadError::Damaged { path: trace.path().to_owned(), cause: cause.to_owned() };
+    if threads.iter().enumerate().any(|(i, t)| t.thread as usize != i) {
         return Err(damaged("threads are not numbered in order"));
     }
-    if processes
-        .iter()
-        .enumerate()
-        .any(|(i, p)| p.process as usize != i)
-    {
+    if processes.iter().enumerate().any(|(i, p)| p.process as usize != i) {
         return Err(damaged("processes are not numbered in order"));
     }
-    if threads
-        .iter()
-        .any(|t| t.process as usize >= processes.len())
-    {
+    if threads.iter().any(|t| t.process as usize >= processes.len()) {
         return Err(damaged("a thread belongs to no process"));
     }
     Ok(())
@@ -113,10 +94,7 @@ impl World {
     /// The state before the first action of a trace. With `detail` the content of every file is followed.
     pub fn begin(trace: &TraceReader, detail: bool) -> Result<World, ReadError> {
         let mut names = Names::default();
-        let attributes = Attributes {
-            mode: 0o755,
-            ..Attributes::default()
-        };
+        let attributes = Attributes { mode: 0o755, ..Attributes::default() };
         let root = names.add_node(FileKind::Directory, attributes.clone());
         let mut world = World {
             names,
@@ -136,18 +114,10 @@ impl World {
             pending_contents: trace.contents()?.into(),
             starts: HashMap::new(),
         };
-        let file = InitialFile {
-            attributes,
-            size: 0,
-            target: Vec::new(),
-            content: Default::default(),
-        };
+        let file = InitialFile { attributes, size: 0, target: Vec::new(), content: Default::default() };
         world.initial.files.insert(root, file);
         world.pending_names.make_contiguous().sort_by_key(|r| r.seq);
-        world
-            .pending_contents
-            .make_contiguous()
-            .sort_by_key(|r| r.seq);
+        world.pending_contents.make_contiguous().sort_by_key(|r| r.seq);
         world.observe_until(0);
         let threads = world.thread_rows.clone();
         world.threads = vec![None; threads.len()];
@@ -159,13 +129,7 @@ impl World {
         let processes = trace.processes()?;
         check_numbers(trace, &threads, &processes)?;
         let descriptors = trace.descriptors()?;
-        world.processes = processes
-            .iter()
-            .map(|p| ProcessState {
-                pid: p.pid,
-                threads: 0,
-            })
-            .collect();
+        world.processes = processes.iter().map(|p| ProcessState { pid: p.pid, threads: 0 }).collect();
         for row in threads.iter().filter(|t| t.created_by.is_none()) {
             if let Some(process) = processes.iter().find(|p| p.process == row.process) {
                 world.start_process(row, process, &descriptors);
@@ -174,26 +138,10 @@ impl World {
         Ok(world)
     }
 
-    fn start_process(
-        &mut self,
-        thread: &ThreadRow,
-        process: &Process,
-        descriptors: &[DescriptorRow],
-    ) {
-        let (root, cwd) = (
-            self.directory_at(&process.root),
-            self.directory_at(&process.cwd),
-        );
-        self.directories.push(Directories {
-            cwd,
-            root,
-            umask: process.umask,
-            users: 1,
-        });
-        self.descriptors.tables.push(Table {
-            users: 1,
-            ..Table::default()
-        });
+    fn start_process(&mut self, thread: &ThreadRow, process: &Process, descriptors: &[DescriptorRow]) {
+        let (root, cwd) = (self.directory_at(&process.root), self.directory_at(&process.cwd));
+        self.directories.push(Directories { cwd, root, umask: process.umask, users: 1 });
+        self.descriptors.tables.push(Table { users: 1, ..Table::default() });
         self.spaces.push(Space::default());
         let table = (self.descriptors.tables.len() - 1) as u32;
         self.threads[thread.thread as usize] = Some(Thread {
@@ -214,12 +162,8 @@ impl World {
                 Some((description, _)) => description,
                 None => self.initial_description(row),
             };
-            let slot: Slot =
-                self.descriptors
-                    .open(table, row.fd, description, row.flags & 0o2000000 != 0);
-            shared
-                .entry(row.description)
-                .or_insert((description, slot.binding));
+            let slot: Slot = self.descriptors.open(table, row.fd, description, row.flags & 0o2000000 != 0);
+            shared.entry(row.description).or_insert((description, slot.binding));
             start.push(InitialDescriptor {
                 binding: slot.binding,
                 shares: earlier.map(|(_, binding)| binding),
@@ -235,13 +179,8 @@ impl World {
     fn initial_description(&mut self, row: &DescriptorRow) -> u32 {
         let node = self.initial.keys.get(&(row.device, row.inode)).copied();
         let node = node.filter(|n| {
-            matches!(
-                FileKind::from_mode(row.kind),
-                FileKind::Regular | FileKind::Directory | FileKind::CharDevice
-            ) && matches!(
-                self.names.node(*n).nature,
-                Nature::Ordinary | Nature::SafeDevice | Nature::RandomDevice
-            )
+            matches!(FileKind::from_mode(row.kind), FileKind::Regular | FileKind::Directory | FileKind::CharDevice)
+                && matches!(self.names.node(*n).nature, Nature::Ordinary | Nature::SafeDevice | Nature::RandomDevice)
         });
         let stream = match (node, FileKind::from_mode(row.kind)) {
             (Some(_), _) => None,
@@ -297,11 +236,7 @@ impl World {
 
     /// The initial content of a file, for resolving [`crate::Source::Initial`] in the final tree.
     pub fn initial_content(&self, node: NodeId, offset: u64, length: u64) -> Vec<Piece> {
-        self.initial
-            .files
-            .get(&node)
-            .map(|f| f.content.range(offset, length))
-            .unwrap_or_default()
+        self.initial.files.get(&node).map(|f| f.content.range(offset, length)).unwrap_or_default()
     }
 
     /// The tree as it is now: the root first, then parents before children. Nothing below a pseudo file system's root.
@@ -323,11 +258,7 @@ impl World {
                 out.push(self.final_name(path, node));
             }
         }
-        out.sort_by(|a, b| {
-            a.path
-                .split(|c| *c == b'/')
-                .cmp(b.path.split(|c| *c == b'/'))
-        });
+        out.sort_by(|a, b| a.path.split(|c| *c == b'/').cmp(b.path.split(|c| *c == b'/')));
         out
     }
 
@@ -359,9 +290,7 @@ impl World {
     pub fn shares(&self, thread: u32) -> (bool, bool) {
         self.thread_rows
             .get(thread as usize)
-            .map_or((true, true), |t| {
-                (t.shares_descriptors != 0, t.shares_directories != 0)
-            })
+            .map_or((true, true), |t| (t.shares_descriptors != 0, t.shares_directories != 0))
     }
 
     pub(crate) fn thread(&self, thread: u32) -> Option<Thread> {
@@ -369,8 +298,6 @@ impl World {
     }
 
     pub(crate) fn thread_mut(&mut self, thread: u32) -> Option<&mut Thread> {
-        self.threads
-            .get_mut(thread as usize)
-            .and_then(Option::as_mut)
+        self.threads.get_mut(thread as usize).and_then(Option::as_mut)
     }
 }

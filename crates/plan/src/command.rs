@@ -102,9 +102,7 @@ pub enum StandIn {
 impl StandIn {
     fn from_word(word: u8) -> Option<StandIn> {
         use StandIn::*;
-        [Null, Pipe, Socket, Event, Epoll, Watch]
-            .get(usize::from(word))
-            .copied()
+        [Null, Pipe, Socket, Event, Epoll, Watch].get(usize::from(word)).copied()
     }
 }
 
@@ -176,9 +174,7 @@ pub enum Tolerance {
 impl Tolerance {
     fn from_word(word: u8) -> Option<Tolerance> {
         use Tolerance::*;
-        [None, Pseudo, Random, Machine, Mapping, Unrecorded]
-            .get(usize::from(word))
-            .copied()
+        [None, Pseudo, Random, Machine, Mapping, Unrecorded].get(usize::from(word)).copied()
     }
 
     /// In words.
@@ -216,16 +212,7 @@ impl Listing {
     /// Encodes.
     pub fn to_bytes(self) -> [u8; 40] {
         let mut out = [0; 40];
-        for (i, word) in [
-            self.begins,
-            self.ends,
-            self.entries,
-            self.sum_low,
-            self.sum_high,
-        ]
-        .into_iter()
-        .enumerate()
-        {
+        for (i, word) in [self.begins, self.ends, self.entries, self.sum_low, self.sum_high].into_iter().enumerate() {
             out[i * 8..i * 8 + 8].copy_from_slice(&word.to_le_bytes());
         }
         out
@@ -234,13 +221,7 @@ impl Listing {
     /// Decodes.
     pub fn from_bytes(bytes: &[u8; 40]) -> Listing {
         let word = |i: usize| u64::from_le_bytes(std::array::from_fn(|k| bytes[i * 8 + k]));
-        Listing {
-            begins: word(0),
-            ends: word(1),
-            entries: word(2),
-            sum_low: word(3),
-            sum_high: word(4),
-        }
+        Listing { begins: word(0), ends: word(1), entries: word(2), sum_low: word(3), sum_high: word(4) }
     }
 }
 
@@ -267,10 +248,7 @@ impl Wait {
 
     /// Decodes.
     pub fn from_word(word: u64) -> Wait {
-        Wait {
-            thread: (word >> 40) as u32,
-            count: word & 0xff_ffff_ffff,
-        }
+        Wait { thread: (word >> 40) as u32, count: word & 0xff_ffff_ffff }
     }
 }
 
@@ -387,9 +365,7 @@ impl Command {
         stream[start + 3] = u64::from_le_bytes(tags);
         let head = [self.op as u8, self.stand_in as u8, self.tolerance as u8, 0];
         let length = (stream.len() - start) as u64;
-        stream[start] = u64::from(u32::from_le_bytes(head))
-            | (u64::from(self.number) & 0xffff) << 32
-            | length << 48;
+        stream[start] = u64::from(u32::from_le_bytes(head)) | (u64::from(self.number) & 0xffff) << 32 | length << 48;
         // A command of 65,535 words or more names thousands of slots or threads; its length is then in the list word's stead.
         if length >= 0xffff {
             stream[start] |= 0xffff << 48;
@@ -427,8 +403,7 @@ impl Command {
         }
         self.waits.clear();
         let words_of_waits = rest[lists..].get(..waits)?;
-        self.waits
-            .extend(words_of_waits.iter().map(|w| Wait::from_word(*w)));
+        self.waits.extend(words_of_waits.iter().map(|w| Wait::from_word(*w)));
         let used = words.len() - rest.len() + lists + waits;
         let bytes = (head as u32).to_le_bytes();
         self.origin = origin;

@@ -158,11 +158,7 @@ pub enum PlanError {
 impl PlanError {
     fn io(path: &Path, doing: &'static str) -> impl FnOnce(io::Error) -> PlanError {
         let path = path.to_owned();
-        move |source| PlanError::Io {
-            path,
-            doing,
-            source,
-        }
+        move |source| PlanError::Io { path, doing, source }
     }
 }
 
@@ -181,19 +177,13 @@ struct Stream {
 
 impl Stream {
     fn new(directory: &Path) -> Result<Stream, PlanError> {
-        let file = tempfile::tempfile_in(directory)
-            .map_err(PlanError::io(directory, "cannot make a file"))?;
-        Ok(Stream {
-            file: BufWriter::with_capacity(1 << 20, file),
-            length: 0,
-        })
+        let file = tempfile::tempfile_in(directory).map_err(PlanError::io(directory, "cannot make a file"))?;
+        Ok(Stream { file: BufWriter::with_capacity(1 << 20, file), length: 0 })
     }
 
     fn add(&mut self, path: &Path, bytes: &[u8]) -> Result<u64, PlanError> {
         let at = self.length;
-        self.file
-            .write_all(bytes)
-            .map_err(PlanError::io(path, "cannot write the plan"))?;
+        self.file.write_all(bytes).map_err(PlanError::io(path, "cannot write the plan"))?;
         self.length += bytes.len() as u64;
         Ok(at)
     }
@@ -207,17 +197,9 @@ impl Stream {
 impl PlanWriter {
     /// Begins a plan; its directory must have room for the contents of the trace.
     pub fn create(path: &Path) -> Result<PlanWriter, PlanError> {
-        let directory = path
-            .parent()
-            .filter(|p| !p.as_os_str().is_empty())
-            .unwrap_or(Path::new("."));
+        let directory = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let stream = || Stream::new(directory);
-        Ok(PlanWriter {
-            path: path.to_owned(),
-            commands: stream()?,
-            bytes: stream()?,
-            buffers: stream()?,
-        })
+        Ok(PlanWriter { path: path.to_owned(), commands: stream()?, bytes: stream()?, buffers: stream()? })
     }
 
     /// Appends commands of one thread.
@@ -225,10 +207,7 @@ impl PlanWriter {
         let first = self.commands.length / 8;
         let bytes: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
         self.commands.add(&self.path, &bytes)?;
-        Ok(Chunk {
-            first,
-            words: words.len() as u64,
-        })
+        Ok(Chunk { first, words: words.len() as u64 })
     }
 
     /// Appends bytes and a NUL; returns their offset, a multiple of 8.
@@ -242,8 +221,7 @@ impl PlanWriter {
     /// Appends content; returns its offset: aligned to 4096 if its length is a multiple of 512 (direct I/O), else to 64.
     pub fn content(&mut self, bytes: &[u8]) -> Result<u64, PlanError> {
         let direct = !bytes.is_empty() && bytes.len().is_multiple_of(512);
-        self.buffers
-            .align(&self.path, if direct { 4096 } else { 64 })?;
+        self.buffers.align(&self.path, if direct { 4096 } else { 64 })?;
         self.buffers.add(&self.path, bytes)
     }
 
@@ -264,8 +242,7 @@ impl PlanWriter {
     /// Puts the sections and the description into the file.
     pub fn finish(mut self, mut contents: Contents) -> Result<PathBuf, PlanError> {
         let path = self.path.clone();
-        let mut file =
-            File::create(&path).map_err(PlanError::io(&path, "cannot create the plan"))?;
+        let mut file = File::create(&path).map_err(PlanError::io(&path, "cannot create the plan"))?;
         let mut hash = blake3::Hasher::new();
         let mut offset = ALIGNMENT;
         for (stream, section) in [
@@ -273,10 +250,7 @@ impl PlanWriter {
             (&mut self.bytes, &mut contents.byte_section),
             (&mut self.buffers, &mut contents.buffer_section),
         ] {
-            *section = Section {
-                offset,
-                length: stream.length,
-            };
+            *section = Section { offset, length: stream.length };
             let mut copy = || -> io::Result<()> {
                 stream.file.flush()?;
                 let from = stream.file.get_mut();
@@ -292,10 +266,8 @@ impl PlanWriter {
             .seek(SeekFrom::Start(0))
             .and_then(|_| hash.update_reader(&mut **commands).map(drop))
             .map_err(PlanError::io(&path, "cannot read back"))?;
-        let description = postcard::to_stdvec(&contents).map_err(|e| PlanError::Damaged {
-            path: path.clone(),
-            cause: format!("cannot describe: {e}"),
-        })?;
+        let description = postcard::to_stdvec(&contents)
+            .map_err(|e| PlanError::Damaged { path: path.clone(), cause: format!("cannot describe: {e}") })?;
         hash.update(&description);
         let mut head = Vec::with_capacity(64);
         head.extend_from_slice(&MAGIC);
@@ -327,27 +299,18 @@ pub struct Plan {
 impl Plan {
     /// Opens a plan and checks its head, description and commands.
     pub fn open(path: &Path) -> Result<Plan, PlanError> {
-        let damaged = |cause: &str| PlanError::Damaged {
-            path: path.to_owned(),
-            cause: cause.to_owned(),
-        };
+        let damaged = |cause: &str| PlanError::Damaged { path: path.to_owned(), cause: cause.to_owned() };
         let mut file = File::open(path).map_err(PlanError::io(path, "cannot open the plan"))?;
-        let size = file
-            .metadata()
-            .map_err(PlanError::io(path, "cannot open the plan"))?
-            .len();
+        let size = file.metadata().map_err(PlanError::io(path, "cannot open the plan"))?.len();
         let mut head = [0; 64];
-        file.read_exact(&mut head)
-            .map_err(|_| damaged("not a plan (too short)"))?;
+        file.read_exact(&mut head).map_err(|_| damaged("not a plan (too short)"))?;
         if head[..8] != MAGIC {
             return Err(damaged("not a plan"));
         }
         let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| head[at + i]));
         let version = word(8) as u32;
         if version != PLAN_VERSION {
-            return Err(damaged(&format!(
-                "a plan of version {version}, this program reads {PLAN_VERSION}"
-            )));
+            return Err(damaged(&format!("a plan of version {version}, this program reads {PLAN_VERSION}")));
         }
         let (offset, length) = (word(16), word(24));
         if offset.checked_add(length) != Some(size) {
@@ -357,13 +320,8 @@ impl Plan {
         file.seek(SeekFrom::Start(offset))
             .and_then(|_| file.read_exact(&mut description))
             .map_err(PlanError::io(path, "cannot read the plan"))?;
-        let contents: Contents =
-            postcard::from_bytes(&description).map_err(|e| damaged(&e.to_string()))?;
-        for section in [
-            contents.command_section,
-            contents.byte_section,
-            contents.buffer_section,
-        ] {
+        let contents: Contents = postcard::from_bytes(&description).map_err(|e| damaged(&e.to_string()))?;
+        for section in [contents.command_section, contents.byte_section, contents.buffer_section] {
             let end = section.offset.checked_add(section.length);
             if end.is_none_or(|end| end > offset) || !section.offset.is_multiple_of(ALIGNMENT) {
                 return Err(damaged("a section lies outside the file"));
@@ -372,20 +330,13 @@ impl Plan {
         let mut hash = blake3::Hasher::new();
         let commands = contents.command_section;
         file.seek(SeekFrom::Start(commands.offset))
-            .and_then(|_| {
-                hash.update_reader((&mut file).take(commands.length))
-                    .map(drop)
-            })
+            .and_then(|_| hash.update_reader((&mut file).take(commands.length)).map(drop))
             .map_err(PlanError::io(path, "cannot read the plan"))?;
         hash.update(&description);
         if hash.finalize().as_bytes()[..] != head[32..] {
             return Err(damaged("its checksum does not match"));
         }
-        let plan = Plan {
-            contents,
-            file,
-            path: path.to_owned(),
-        };
+        let plan = Plan { contents, file, path: path.to_owned() };
         plan.check_references().map_err(|cause| damaged(&cause))?;
         Ok(plan)
     }
@@ -402,22 +353,14 @@ impl Plan {
                 return Err(format!("thread {i} belongs to no process"));
             }
             for chunk in &thread.chunks {
-                if chunk
-                    .first
-                    .checked_add(chunk.words)
-                    .is_none_or(|end| end > words)
-                {
+                if chunk.first.checked_add(chunk.words).is_none_or(|end| end > words) {
                     return Err(format!("commands of thread {i} lie outside the section"));
                 }
             }
         }
         for start in c.processes.iter().filter_map(|p| p.start.as_ref()) {
             for fd in &start.descriptors {
-                let source = if let FdSource::Duplicate { slot } = fd.source {
-                    slot
-                } else {
-                    0
-                };
+                let source = if let FdSource::Duplicate { slot } = fd.source { slot } else { 0 };
                 if fd.slot.max(source) >= c.slots {
                     return Err("a descriptor at the start names no slot".into());
                 }

@@ -11,7 +11,7 @@ pub mod tree;
 
 pub use compile::{CompileError, CompileReport, compile};
 pub use file::{
-    Chunk, Contents, FdSource, InitialFd, PLAN_VERSION, Plan, PlanError, PlanWriter, ProcessPlan,
-    ProcessStart, Section, ThreadPlan,
+    Chunk, Contents, FdSource, InitialFd, PLAN_VERSION, Plan, PlanError, PlanWriter, ProcessPlan, ProcessStart,
+    Section, ThreadPlan,
 };
 pub use order::{Order, Ordering};

@@ -37,9 +37,7 @@ impl FromStr for Order {
             "temporal" => Ok(Order::Temporal),
             "single" => Ok(Order::Single),
             "none" => Ok(Order::None),
-            other => Err(format!(
-                "'{other}' is no ordering; choose root, temporal, single or none"
-            )),
+            other => Err(format!("'{other}' is no ordering; choose root, temporal, single or none")),
         }
     }
 }
@@ -93,22 +91,11 @@ impl Ordering {
     }
 
     /// The waits of the next action of a thread. Actions must come in order of effect.
-    pub fn next(
-        &mut self,
-        thread: u32,
-        begin_ns: u64,
-        end_ns: u64,
-        touches: &[(Resource, Touch)],
-    ) -> Vec<Wait> {
-        let own = Wait {
-            thread,
-            count: self.counts[thread as usize] + 1,
-        };
+    pub fn next(&mut self, thread: u32, begin_ns: u64, end_ns: u64, touches: &[(Resource, Touch)]) -> Vec<Wait> {
+        let own = Wait { thread, count: self.counts[thread as usize] + 1 };
         let mut waits: HashMap<u32, u64> = HashMap::new();
         match self.order {
-            Order::Root => touches
-                .iter()
-                .for_each(|&(resource, touch)| self.touch(own, resource, touch, &mut waits)),
+            Order::Root => touches.iter().for_each(|&(resource, touch)| self.touch(own, resource, touch, &mut waits)),
             Order::Temporal => self.completed_before(thread, begin_ns, &mut waits),
             Order::Single => waits.extend(self.last.map(|p| (p.thread, p.count))),
             Order::None => {}
@@ -130,13 +117,7 @@ impl Ordering {
         out
     }
 
-    fn touch(
-        &mut self,
-        own: Point,
-        resource: Resource,
-        touch: Touch,
-        waits: &mut HashMap<u32, u64>,
-    ) {
+    fn touch(&mut self, own: Point, resource: Resource, touch: Touch, waits: &mut HashMap<u32, u64>) {
         fn need(waits: &mut HashMap<u32, u64>, thread: u32, count: u64) {
             let least = waits.entry(thread).or_default();
             *least = (*least).max(count);
@@ -145,10 +126,7 @@ impl Ordering {
         // File and descriptor are sequential whatever the touch.
         let touch = match resource {
             Resource::File(_) | Resource::Descriptor(_) => Touch::Change,
-            Resource::Entry(_)
-            | Resource::Names(_)
-            | Resource::Directories(_)
-            | Resource::Process(_) => touch,
+            Resource::Entry(_) | Resource::Names(_) | Resource::Directories(_) | Resource::Process(_) => touch,
         };
         if let Some(changed) = state.changed {
             need(waits, changed.thread, changed.count);
@@ -188,11 +166,7 @@ mod tests {
     use super::*;
 
     fn waits(order: &mut Ordering, thread: u32, touches: &[(Resource, Touch)]) -> Vec<(u32, u64)> {
-        order
-            .next(thread, 0, 0, touches)
-            .iter()
-            .map(|w| (w.thread, w.count))
-            .collect()
+        order.next(thread, 0, 0, touches).iter().map(|w| (w.thread, w.count)).collect()
     }
 
     #[test]
@@ -202,10 +176,7 @@ mod tests {
         assert_eq!(waits(&mut o, 0, &[(entry, Touch::Change)]), []);
         assert_eq!(waits(&mut o, 1, &[(entry, Touch::Look)]), [(0, 1)]);
         assert_eq!(waits(&mut o, 2, &[(entry, Touch::Look)]), [(0, 1)]);
-        assert_eq!(
-            waits(&mut o, 3, &[(entry, Touch::Change)]),
-            [(0, 1), (1, 1), (2, 1)]
-        );
+        assert_eq!(waits(&mut o, 3, &[(entry, Touch::Change)]), [(0, 1), (1, 1), (2, 1)]);
         assert_eq!(waits(&mut o, 1, &[(entry, Touch::Look)]), [(3, 1)]);
     }
 
@@ -233,19 +204,7 @@ mod tests {
         let mut o = Ordering::new(Order::Temporal, 3);
         assert_eq!(o.next(0, 0, 10, &[]), []);
         assert_eq!(o.next(1, 5, 20, &[]), []);
-        assert_eq!(
-            o.next(2, 15, 30, &[]),
-            [Wait {
-                thread: 0,
-                count: 1
-            }]
-        );
-        assert_eq!(
-            o.next(2, 40, 50, &[]),
-            [Wait {
-                thread: 1,
-                count: 1
-            }]
-        );
+        assert_eq!(o.next(2, 15, 30, &[]), [Wait { thread: 0, count: 1 }]);
+        assert_eq!(o.next(2, 40, 50, &[]), [Wait { thread: 1, count: 1 }]);
     }
 }

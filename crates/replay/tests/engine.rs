@@ -9,7 +9,9 @@ use reprise_plan::command::{Arg, Command, Expect, Listing, Op, StandIn, entry_ha
 use reprise_plan::tree::NodeKind;
 use reprise_plan::{FdSource, InitialFd};
 use reprise_replay::log::{Class, Handling};
-use reprise_replay::run::{End, Failure, Options, Preparation, ReplayError, ReplayResult, Verify, replay};
+use reprise_replay::run::{
+    End, Failure, Options, Preparation, ReplayError, ReplayResult, Verify, replay,
+};
 
 mod scratch;
 mod script;
@@ -36,34 +38,80 @@ fn files_are_made_read_and_judged() {
     s.add(t, issue("mkdir", &[dir, Arg::Value(0o755)], 0));
     s.open(t, "/d/f", RW, 0);
     s.write(t, 0, b"hello world");
-    s.add(t, issue("lseek", &[Arg::Fd(0), Arg::Value(0), Arg::Value(0)], 0));
+    s.add(
+        t,
+        issue("lseek", &[Arg::Fd(0), Arg::Value(0), Arg::Value(0)], 0),
+    );
     s.read(t, 0, b"hello");
     // readv of two pieces, the second filled in part.
-    let lengths = s.bytes(&[2u64, 4, 8].iter().flat_map(|w| w.to_le_bytes()).collect::<Vec<_>>());
+    let lengths = s.bytes(
+        &[2u64, 4, 8]
+            .iter()
+            .flat_map(|w| w.to_le_bytes())
+            .collect::<Vec<_>>(),
+    );
     let (at, length) = s.content(b" world");
     let args = [Arg::Fd(0), Arg::OutVector(lengths), Arg::Value(2)];
-    s.add(t, Command { expect: Expect::Content(at, length), ..issue("readv", &args, 6) });
+    s.add(
+        t,
+        Command {
+            expect: Expect::Content(at, length),
+            ..issue("readv", &args, 6)
+        },
+    );
     // writev from content.
-    let lengths = s.bytes(&[2u64, 3, 4].iter().flat_map(|w| w.to_le_bytes()).collect::<Vec<_>>());
+    let lengths = s.bytes(
+        &[2u64, 3, 4]
+            .iter()
+            .flat_map(|w| w.to_le_bytes())
+            .collect::<Vec<_>>(),
+    );
     let (at, _) = s.content(b"abcdefg");
-    s.add(t, issue("writev", &[Arg::Fd(0), Arg::ContentVector(lengths, at), Arg::Value(2)], 7));
+    s.add(
+        t,
+        issue(
+            "writev",
+            &[Arg::Fd(0), Arg::ContentVector(lengths, at), Arg::Value(2)],
+            7,
+        ),
+    );
     let (missing, link, target) = (s.text("/d/missing"), s.text("/d/l"), s.text("/etc/passwd"));
     s.add(t, issue("unlink", &[missing], -2));
     s.add(t, issue("symlink", &[target, link], 0));
     let (at, length) = s.content(b"/etc/passwd");
     let args = [link, Arg::Out(100), Arg::Value(100)];
-    s.add(t, Command { expect: Expect::Content(at, length), ..issue("readlink", &args, 11) });
+    s.add(
+        t,
+        Command {
+            expect: Expect::Content(at, length),
+            ..issue("readlink", &args, 11)
+        },
+    );
     // A listing in one call, and its end.
     s.open(t, "/d", libc::O_RDONLY | libc::O_DIRECTORY, 1);
     let sum = entry_hash(b"f").wrapping_add(entry_hash(b"l"));
     let listing = |s: &mut Script, begins, ends| {
-        let words = Listing { begins, ends, entries: 2, sum_low: sum as u64, sum_high: (sum >> 64) as u64 };
+        let words = Listing {
+            begins,
+            ends,
+            entries: 2,
+            sum_low: sum as u64,
+            sum_high: (sum >> 64) as u64,
+        };
         Expect::Listing(7, s.bytes(&words.to_bytes()))
     };
     let args = [Arg::Fd(1), Arg::Out(32768), Arg::Value(32768)];
-    let first = Command { expect: listing(&mut s, 1, 0), op: Op::List, ..issue("getdents64", &args, 96) };
+    let first = Command {
+        expect: listing(&mut s, 1, 0),
+        op: Op::List,
+        ..issue("getdents64", &args, 96)
+    };
     s.add(t, first);
-    let last = Command { expect: listing(&mut s, 0, 1), op: Op::List, ..issue("getdents64", &args, 0) };
+    let last = Command {
+        expect: listing(&mut s, 0, 1),
+        op: Op::List,
+        ..issue("getdents64", &args, 0)
+    };
     s.add(t, last);
     s.add(t, issue("close", &[Arg::Fd(0)], 0));
     s.add(t, issue("close", &[Arg::Value(99)], -(libc::EBADF as i64)));
@@ -73,9 +121,16 @@ fn files_are_made_read_and_judged() {
     let result = run_same(&plan, &target);
     assert_eq!(fs::read(target.join("d/f")).unwrap(), b"hello worldabcdefg");
     assert_eq!(result.threads, 1);
-    assert!(result.confinement.contains("limited to a list"), "{}", result.confinement);
+    assert!(
+        result.confinement.contains("limited to a list"),
+        "{}",
+        result.confinement
+    );
     // A second time: restored.
-    assert!(matches!(run_same(&plan, &target).preparation, Preparation::Restored(_)));
+    assert!(matches!(
+        run_same(&plan, &target).preparation,
+        Preparation::Restored(_)
+    ));
 }
 
 #[test]
@@ -86,32 +141,69 @@ fn differences_are_named() {
     let t = s.thread(p, false);
     s.open(t, "/f", RW, 0);
     s.write(t, 0, b"0123456789");
-    s.add(t, issue("lseek", &[Arg::Fd(0), Arg::Value(0), Arg::Value(0)], 0));
+    s.add(
+        t,
+        issue("lseek", &[Arg::Fd(0), Arg::Value(0), Arg::Value(0)], 0),
+    );
     s.read(t, 0, b"0123x");
-    s.add(t, issue("lseek", &[Arg::Fd(0), Arg::Value(0), Arg::Value(2)], 12));
+    s.add(
+        t,
+        issue("lseek", &[Arg::Fd(0), Arg::Value(0), Arg::Value(2)], 12),
+    );
     let missing = s.text("/missing");
-    s.add(t, op("openat", Op::IssueFd, &[Arg::Value(-100i64 as u64), missing, Arg::Value(0), Arg::Value(0)], 3, [1, NONE]));
+    s.add(
+        t,
+        op(
+            "openat",
+            Op::IssueFd,
+            &[
+                Arg::Value(-100i64 as u64),
+                missing,
+                Arg::Value(0),
+                Arg::Value(0),
+            ],
+            3,
+            [1, NONE],
+        ),
+    );
     let mut stat = [0u8; 144];
     stat[16] = 1;
     stat[24..28].copy_from_slice(&(libc::S_IFREG | 0o600).to_le_bytes());
     stat[48] = 12;
     let at = s.bytes(&stat);
-    s.add(t, Command { expect: Expect::Metadata(at, 144), ..issue("fstat", &[Arg::Fd(0), Arg::Out(144)], 0) });
+    s.add(
+        t,
+        Command {
+            expect: Expect::Metadata(at, 144),
+            ..issue("fstat", &[Arg::Fd(0), Arg::Out(144)], 0)
+        },
+    );
     s.exit(t);
     let plan = s.finish();
     let result = run(&plan, &scratch.dir("target"), &options()).unwrap();
     let texts: Vec<&str> = result.divergences.iter().map(|d| d.text.as_str()).collect();
     assert_eq!(
         texts,
-        ["content differs at byte 4 of 5", "returned 10, traced 12", "returned ENOENT, traced 3", "mode 0644, traced 0600"]
+        [
+            "content differs at byte 4 of 5",
+            "returned 10, traced 12",
+            "returned ENOENT, traced 3",
+            "mode 0644, traced 0600"
+        ]
     );
     assert!(matches!(result.end, End::Complete));
     // Abort: the first ends it.
-    let abort = Options { verify: Verify::Abort, ..options() };
+    let abort = Options {
+        verify: Verify::Abort,
+        ..options()
+    };
     let result = run(&plan, &scratch.dir("target"), &abort).unwrap();
     assert!(matches!(result.end, End::FirstDivergence));
     assert_eq!((result.counts.diverged, result.counts.actions), (1, 4));
-    let off = Options { verify: Verify::Off, ..options() };
+    let off = Options {
+        verify: Verify::Off,
+        ..options()
+    };
     let result = run(&plan, &scratch.dir("target"), &off).unwrap();
     assert_eq!((result.counts.diverged, result.counts.actions), (0, 8));
 }
@@ -121,17 +213,29 @@ fn differences_are_named() {
 fn forked_processes_are_processes() {
     let scratch = Scratch::new("engine-fork");
     let mut s = Script::new(scratch.path());
-    s.contents.tree = vec![node("/", NodeKind::Directory, 0o755), node("/sub", NodeKind::Directory, 0o755)];
+    s.contents.tree = vec![
+        node("/", NodeKind::Directory, 0o755),
+        node("/sub", NodeKind::Directory, 0o755),
+    ];
     let p = s.process(vec![]);
     let c = s.child_process();
     let (t, u) = (s.thread(p, false), s.thread(c, true));
     let mut flock = [0u8; 32];
     flock[0] = libc::F_WRLCK as u8;
     let flock = s.bytes(&flock);
-    let set_lock = |slot| [Arg::Fd(slot), Arg::Value(libc::F_SETLK as u64), Arg::InOut(flock, 32)];
+    let set_lock = |slot| {
+        [
+            Arg::Fd(slot),
+            Arg::Value(libc::F_SETLK as u64),
+            Arg::InOut(flock, 32),
+        ]
+    };
     s.open(t, "/f", RW, 0); // 1
     s.write(t, 0, b"0123456789"); // 2
-    s.add(t, issue("lseek", &[Arg::Fd(0), Arg::Value(2), Arg::Value(0)], 2)); // 3
+    s.add(
+        t,
+        issue("lseek", &[Arg::Fd(0), Arg::Value(2), Arg::Value(0)], 2),
+    ); // 3
     s.add(t, issue("fcntl", &set_lock(0), 0)); // 4
     s.add(t, op("fork", Op::Spawn, &[], 77, [u, 0])); // 5
     // The child's lock conflicts with the parent's, though both are threads of one process here.
@@ -149,14 +253,31 @@ fn forked_processes_are_processes() {
     // Closing any descriptor of the file in the parent gives the lock up: the child obtains it, waiting.
     s.add(t, issue("close", &[Arg::Fd(0)], 0)); // 9
     s.open(u, "/f", RW, 3);
-    let wait = [Arg::Fd(3), Arg::Value(libc::F_SETLKW as u64), Arg::InOut(flock, 32)];
-    s.add_after(u, &[(t, 9)], Command { op: Op::Lock, ..issue("fcntl", &wait, 0) });
+    let wait = [
+        Arg::Fd(3),
+        Arg::Value(libc::F_SETLKW as u64),
+        Arg::InOut(flock, 32),
+    ];
+    s.add_after(
+        u,
+        &[(t, 9)],
+        Command {
+            op: Op::Lock,
+            ..issue("fcntl", &wait, 0)
+        },
+    );
     s.exit(u);
     s.exit(t);
     let target = scratch.dir("target");
     let _ = run_same(&s.finish(), &target);
     use std::os::unix::fs::PermissionsExt;
-    let mode = |path: &str| fs::metadata(target.join(path)).unwrap().permissions().mode() & 0o777;
+    let mode = |path: &str| {
+        fs::metadata(target.join(path))
+            .unwrap()
+            .permissions()
+            .mode()
+            & 0o777
+    };
     assert_eq!((mode("sub/in-sub"), mode("in-root")), (0o600, 0o644));
 }
 
@@ -169,18 +290,61 @@ fn threads_share_and_execution_closes() {
     s.add(t, op("clone", Op::Spawn, &[], 78, [u, 3])); // 1
     s.open(u, "/f", RW, 0); // 1
     s.write(u, 0, b"shared"); // 2
-    s.add(u, op("dup2", Op::DuplicateTo, &[Arg::Fd(0), Arg::Value(9)], 9, [1, NONE])); // 3
+    s.add(
+        u,
+        op(
+            "dup2",
+            Op::DuplicateTo,
+            &[Arg::Fd(0), Arg::Value(9)],
+            9,
+            [1, NONE],
+        ),
+    ); // 3
     s.exit_thread(u); // 4
-    s.add_after(t, &[(u, 4)], issue("lseek", &[Arg::Fd(1), Arg::Value(0), Arg::Value(0)], 0)); // 2
+    s.add_after(
+        t,
+        &[(u, 4)],
+        issue("lseek", &[Arg::Fd(1), Arg::Value(0), Arg::Value(0)], 0),
+    ); // 2
     s.read(t, 0, b"shared"); // 3: one description
     s.open(t, "/g", RW, 2);
     // dup2 onto the open slot 1 replaces it.
-    let onto = op("dup2", Op::DuplicateTo, &[Arg::Fd(2), Arg::Fd(1)], 9, [1, NONE]);
-    s.add(t, Command { list: vec![1], ..onto });
+    let onto = op(
+        "dup2",
+        Op::DuplicateTo,
+        &[Arg::Fd(2), Arg::Fd(1)],
+        9,
+        [1, NONE],
+    );
+    s.add(
+        t,
+        Command {
+            list: vec![1],
+            ..onto
+        },
+    );
     s.write(t, 1, b"to g");
-    let same = op("dup2", Op::DuplicateTo, &[Arg::Fd(1), Arg::Fd(1)], 9, [1, NONE]);
-    s.add(t, Command { list: vec![1], ..same });
-    s.add(t, Command { list: vec![2], ..op("execve", Op::Execute, &[], 0, [NONE, NONE]) });
+    let same = op(
+        "dup2",
+        Op::DuplicateTo,
+        &[Arg::Fd(1), Arg::Fd(1)],
+        9,
+        [1, NONE],
+    );
+    s.add(
+        t,
+        Command {
+            list: vec![1],
+            ..same
+        },
+    );
+    s.add(
+        t,
+        Command {
+            list: vec![2],
+            ..op("execve", Op::Execute, &[], 0, [NONE, NONE])
+        },
+    );
     s.add(t, issue("fsync", &[Arg::Fd(2)], -(libc::EBADF as i64)));
     s.add(t, issue("fsync", &[Arg::Fd(1)], 0));
     s.exit(t);
@@ -202,10 +366,22 @@ fn processes_start_with_descriptors() {
     let (at, length) = s.content(b"initial content");
     let mut file = node("/in", NodeKind::File, 0o644);
     file.size = length;
-    file.extents = vec![reprise_plan::tree::Extent { offset: 0, length, buffer: at }];
-    s.contents.tree = vec![node("/", NodeKind::Directory, 0o755), file, node("/pipe", NodeKind::Fifo, 0o600)];
+    file.extents = vec![reprise_plan::tree::Extent {
+        offset: 0,
+        length,
+        buffer: at,
+    }];
+    s.contents.tree = vec![
+        node("/", NodeKind::Directory, 0o755),
+        file,
+        node("/pipe", NodeKind::Fifo, 0o600),
+    ];
     let fd = |slot, source| InitialFd { slot, source };
-    let open = |path: &str, flags: i32, offset| FdSource::File { path: path.into(), flags: flags as u64, offset };
+    let open = |path: &str, flags: i32, offset| FdSource::File {
+        path: path.into(),
+        flags: flags as u64,
+        offset,
+    };
     let p = s.process(vec![
         fd(0, FdSource::StandIn(StandIn::Null)),
         fd(1, open("/in", libc::O_RDONLY, 8)),
@@ -221,20 +397,49 @@ fn processes_start_with_descriptors() {
     s.read(t, 0, b"");
     s.write(t, 4, b"to /dev/null");
     // Real pipes and simulated sockets.
-    s.add(t, op("pipe2", Op::IssuePair, &[Arg::Out(8), Arg::Value(libc::O_NONBLOCK as u64)], 0, [6, 7]));
+    s.add(
+        t,
+        op(
+            "pipe2",
+            Op::IssuePair,
+            &[Arg::Out(8), Arg::Value(libc::O_NONBLOCK as u64)],
+            0,
+            [6, 7],
+        ),
+    );
     s.write(t, 7, b"through");
     s.read(t, 6, b"through");
-    s.add(t, issue("read", &[Arg::Fd(6), Arg::Out(1), Arg::Value(1)], EAGAIN));
+    s.add(
+        t,
+        issue("read", &[Arg::Fd(6), Arg::Out(1), Arg::Value(1)], EAGAIN),
+    );
     let pair = op("socketpair", Op::Simulate, &[], 0, [8, 9]);
-    s.add(t, Command { stand_in: StandIn::Socket, ..pair });
+    s.add(
+        t,
+        Command {
+            stand_in: StandIn::Socket,
+            ..pair
+        },
+    );
     s.add(t, issue("close", &[Arg::Fd(9)], 0));
-    s.add(u, issue("lseek", &[Arg::Fd(1), Arg::Value(0), Arg::Value(1)], -(libc::EBADF as i64)));
+    s.add(
+        u,
+        issue(
+            "lseek",
+            &[Arg::Fd(1), Arg::Value(0), Arg::Value(1)],
+            -(libc::EBADF as i64),
+        ),
+    );
     s.exit(t);
     s.exit(u);
     let result = run_same(&s.finish(), &scratch.dir("target"));
     assert_eq!(result.threads, 2);
     let note = "a descriptor at the start could not be opened (ENOENT): /dev/null stands in";
-    assert!(result.notes.contains(&(note.to_owned(), 1)), "{:?}", result.notes);
+    assert!(
+        result.notes.contains(&(note.to_owned(), 1)),
+        "{:?}",
+        result.notes
+    );
 }
 
 #[test]
@@ -248,18 +453,42 @@ fn two_threads_take_turns() {
     for turn in 0..10_000u64 {
         let (byte, waits) = ([(turn % 251) as u8], [(t, turn + 2)]);
         let (at, _) = s.content(&byte);
-        let write = |_: ()| issue("write", &[Arg::Fd(0), Arg::Content(at, 1), Arg::Value(1)], 1);
+        let write = |_: ()| {
+            issue(
+                "write",
+                &[Arg::Fd(0), Arg::Content(at, 1), Arg::Value(1)],
+                1,
+            )
+        };
         s.add_after(u, &waits, write(()));
-        s.add_after(t, &[(u, turn + 1)], issue("lseek", &[Arg::Fd(0), Arg::Value(0), Arg::Value(2)], turn as i64 + 1));
+        s.add_after(
+            t,
+            &[(u, turn + 1)],
+            issue(
+                "lseek",
+                &[Arg::Fd(0), Arg::Value(0), Arg::Value(2)],
+                turn as i64 + 1,
+            ),
+        );
     }
     s.exit_thread(u);
     s.exit(t);
     let target = scratch.dir("target");
     let begin = Instant::now();
     let result = run_same(&s.finish(), &target);
-    println!("20,000 turns: {:.0} ns each, {:?} in all", result.elapsed_ns as f64 / 20_000.0, begin.elapsed());
+    println!(
+        "20,000 turns: {:.0} ns each, {:?} in all",
+        result.elapsed_ns as f64 / 20_000.0,
+        begin.elapsed()
+    );
     let written = fs::read(target.join("f")).unwrap();
-    assert!(written.len() == 10_000 && written.iter().enumerate().all(|(i, b)| *b == (i % 251) as u8));
+    assert!(
+        written.len() == 10_000
+            && written
+                .iter()
+                .enumerate()
+                .all(|(i, b)| *b == (i % 251) as u8)
+    );
     // Completion in the merged log respects every wait.
     let order: Vec<u64> = result.log.merged().map(|r| r.unwrap().origin).collect();
     assert!(order[..20_002].windows(2).all(|w| w[0] < w[1]));
@@ -275,213 +504,73 @@ fn mappings_are_made_and_bounded() {
     s.add(t, issue("ftruncate", &[Arg::Fd(0), Arg::Value(65536)], 0));
     let v = Arg::Value;
     let map = |s: &mut Script, length, slot| {
-        let args = [v(0x7f00_0000_0000), v(length), v(7), v(libc::MAP_SHARED as u64 | 0x10), Arg::Fd(0), v(0)];
-        s.add(t, op("mmap", Op::Map, &args, 0x7f00_0000_0000, [slot, NONE]));
+        let args = [
+            v(0x7f00_0000_0000),
+            v(length),
+            v(7),
+            v(libc::MAP_SHARED as u64 | 0x10),
+            Arg::Fd(0),
+            v(0),
+        ];
+        s.add(
+            t,
+            op("mmap", Op::Map, &args, 0x7f00_0000_0000, [slot, NONE]),
+        );
     };
     map(&mut s, 65536, 0);
     let on = |name: &str, delta, args: &[u64], result| {
-        let args: Vec<Arg> = std::iter::once(Arg::Mapped(0, delta)).chain(args.iter().map(|a| v(*a))).collect();
+        let args: Vec<Arg> = std::iter::once(Arg::Mapped(0, delta))
+            .chain(args.iter().map(|a| v(*a)))
+            .collect();
         op(name, Op::OnMapping, &args, result, [NONE, NONE])
     };
     s.add(t, on("msync", 0, &[65536, libc::MS_SYNC as u64], 0));
-    s.add(t, on("madvise", 4096, &[8192, libc::MADV_DONTNEED as u64], 0));
-    let part = [Arg::Mapped(0, 8192), v(4096), v(1), v(libc::MAP_PRIVATE as u64 | 0x10), Arg::Fd(0), v(0)];
-    s.add(t, op("mmap", Op::Map, &part, 0x7f00_0000_2000, [NONE, NONE]));
+    s.add(
+        t,
+        on("madvise", 4096, &[8192, libc::MADV_DONTNEED as u64], 0),
+    );
+    let part = [
+        Arg::Mapped(0, 8192),
+        v(4096),
+        v(1),
+        v(libc::MAP_PRIVATE as u64 | 0x10),
+        Arg::Fd(0),
+        v(0),
+    ];
+    s.add(
+        t,
+        op("mmap", Op::Map, &part, 0x7f00_0000_2000, [NONE, NONE]),
+    );
     s.add(t, on("munmap", 4096, &[4096], 0));
     // Outside: skipped, whatever the numbers.
     s.add(t, on("munmap", 65536, &[4096], 0));
     s.add(t, on("munmap", u64::MAX - 100, &[4096], 0));
     s.add(t, on("mprotect", 0, &[u64::MAX, 3], 0));
-    s.add(t, op("munmap", Op::OnMapping, &[Arg::Mapped(5, 0), v(4096)], 0, [NONE, NONE]));
+    s.add(
+        t,
+        op(
+            "munmap",
+            Op::OnMapping,
+            &[Arg::Mapped(5, 0), v(4096)],
+            0,
+            [NONE, NONE],
+        ),
+    );
     s.add(t, on("munmap", 0, &[65536], 0));
     map(&mut s, 4096, 1);
-    s.add(t, op("mremap", Op::OnMapping, &[Arg::Mapped(1, 0), v(4096), v(1 << 20), v(1)], 0x7f00_0000_0000, [NONE, NONE]));
+    s.add(
+        t,
+        op(
+            "mremap",
+            Op::OnMapping,
+            &[Arg::Mapped(1, 0), v(4096), v(1 << 20), v(1)],
+            0x7f00_0000_0000,
+            [NONE, NONE],
+        ),
+    );
     s.exit(t);
     let result = run_same(&s.finish(), &scratch.dir("target"));
     assert_eq!(result.counts.skipped, 4);
-}
-
-#[test]
-fn waits_in_a_circle_are_found() {
-    let scratch = Scratch::new("engine-circle");
-    let mut s = Script::new(scratch.path());
-    let (p, q) = (s.process(vec![]), s.process(vec![]));
-    let (t, u) = (s.thread(p, false), s.thread(q, false));
-    s.add_after(t, &[(u, 1)], issue("sync", &[], 0));
-    s.add_after(u, &[(t, 1)], issue("sync", &[], 0));
-    let begin = Instant::now();
-    let result = run(&s.finish(), &scratch.dir("target"), &options()).unwrap();
-    assert!(matches!(failure(&result), Failure::Stuck { .. }), "{:?}", result.end);
-    assert!(begin.elapsed() < Duration::from_secs(3));
-}
-
-#[test]
-fn blocked_calls_end_with_the_replay() {
-    let scratch = Scratch::new("engine-blocked");
-    let mut s = Script::new(scratch.path());
-    s.contents.tree = vec![node("/", NodeKind::Directory, 0o755), node("/pipe", NodeKind::Fifo, 0o600)];
-    let p = s.process(vec![]);
-    let t = s.thread(p, false);
-    s.open(t, "/pipe", libc::O_RDONLY, 0);
-    let plan = s.finish();
-    let begin = Instant::now();
-    let short = Options { patience: Duration::from_secs(1), ..options() };
-    let result = run(&plan, &scratch.dir("target"), &short).unwrap();
-    let Failure::Stalled { thread: 0, call, .. } = failure(&result) else { panic!("{:?}", result.end) };
-    assert_eq!(call, "openat");
-    assert!(begin.elapsed() < Duration::from_secs(4));
-    // A request to end.
-    static REQUESTS: AtomicU32 = AtomicU32::new(0);
-    let waited = Options { interrupt: Some(&REQUESTS), ..options() };
-    let mut ticks = 0;
-    let mut progress = |p: reprise_replay::run::Progress| {
-        if p.phase == reprise_replay::run::Phase::Replaying {
-            ticks += 1;
-            REQUESTS.store(u32::from(ticks > 3), Ordering::SeqCst);
-        }
-    };
-    let result = replay(&plan, &scratch.dir("target"), &waited, &mut progress).unwrap();
-    assert!(matches!(result.end, End::Interrupted), "{:?}", result.end);
-}
-
-#[test]
-fn locks_that_do_not_come_are_named() {
-    let scratch = Scratch::new("engine-locks");
-    let mut s = Script::new(scratch.path());
-    let p = s.process(vec![]);
-    let t = s.thread(p, false);
-    s.open(t, "/f", RW, 0);
-    s.open(t, "/f", RW, 1);
-    s.add(t, issue("flock", &[Arg::Fd(0), Arg::Value(2)], 0));
-    s.add(t, Command { op: Op::Lock, ..issue("flock", &[Arg::Fd(1), Arg::Value(2)], 0) });
-    s.exit(t);
-    let result = run(&s.finish(), &scratch.dir("target"), &options()).unwrap();
-    assert_eq!(result.divergences[0].text, "lock not available (EAGAIN), traced 0");
-}
-
-#[test]
-fn nothing_outside_is_reached() {
-    let scratch = Scratch::new("engine-outside");
-    fs::write(scratch.path().join("secret"), "secret").unwrap();
-    let mut s = Script::new(scratch.path());
-    let p = s.process(vec![]);
-    let t = s.thread(p, false);
-    let enoent = -(libc::ENOENT as i64);
-    for path in ["/../secret", "../../secret", "/proc/self/environ", &format!("{}/secret", scratch.path().display())] {
-        let path = s.text(path);
-        s.add(t, issue("open", &[path, Arg::Value(0), Arg::Value(0)], enoent));
-    }
-    // Descriptors of the engine cannot be named.
-    for number in [0, 1, 2, 3, 1016, 1017, 1018] {
-        let ebadf = -(libc::EBADF as i64);
-        s.add(t, issue("fsync", &[Arg::Value(number)], ebadf));
-        s.add(t, op("close", Op::Close, &[Arg::Value(number)], ebadf, [NONE, NONE]));
-        s.add(t, issue("dup", &[Arg::Value(number)], ebadf));
-    }
-    let clone = [Arg::Value(u64::MAX), Arg::Value(0x40049409), Arg::Value(1016)];
-    s.add(t, issue("ioctl", &clone, -(libc::EBADF as i64)));
-    s.exit(t);
-    let result = run_same(&s.finish(), &scratch.dir("target"));
-    assert_eq!(result.counts.skipped, 1);
-}
-
-#[test]
-fn malformed_commands_end_the_replay() {
-    let big = u64::MAX - 7;
-    let v = Arg::Value;
-    let cases: Vec<Command> = vec![
-        issue("fsync", &[Arg::Fd(1 << 30)], 0),
-        issue("write", &[v(0), Arg::Content(big, 100), v(100)], 100),
-        issue("unlink", &[Arg::Bytes(0, big)], 0),
-        issue("read", &[v(0), Arg::Bytes(1 << 40, 5), v(5)], 5),
-        issue("readv", &[v(0), Arg::OutVector(big), v(3)], 5),
-        issue("execve", &[Arg::Bytes(0, 1), v(0), v(0)], 0),
-        issue("clone", &[v(0); 5], 0),
-        issue("mmap", &[v(0); 6], 0),
-        issue("ptrace", &[v(0); 4], 0),
-        issue("mount", &[v(0); 5], 0),
-        issue("io_uring_setup", &[v(8), v(0)], 0),
-        Command { number: 0x1ff, ..issue("sync", &[], 0) },
-        op("open", Op::IssuePair, &[v(0); 3], 0, [0, 1]),
-        op("read", Op::IssueFd, &[v(0), Arg::Out(8), v(8)], 0, [0, 1]),
-        op("openat", Op::IssueFd, &[v(0); 4], 0, [1 << 20, 1]),
-        op("clone", Op::Spawn, &[], 5, [0, 0]),
-        op("clone", Op::Spawn, &[], 5, [77, 0]),
-        op("munmap", Op::OnMapping, &[Arg::Mapped(1 << 20, 0), v(5)], 0, [NONE, NONE]),
-        op("mmap", Op::Map, &[v(0), v(4096), v(3), v(2), v(u64::MAX), v(0)], 0, [1 << 20, NONE]),
-        Command { list: vec![1 << 20], ..op("close_range", Op::CloseMany, &[], 0, [NONE, NONE]) },
-        op("getdents64", Op::List, &[Arg::Content(0, 0), Arg::Out(8), v(8)], 0, [NONE, NONE]),
-        Command { expect: Expect::Content(big, 5), ..issue("umask", &[v(0o22)], 0o22) },
-        Command { expect: Expect::Metadata(0, 8), ..issue("umask", &[v(0o22)], 0o22) },
-        Command { expect: Expect::Digest(0, big), ..issue("umask", &[v(0o22)], 0o22) },
-    ];
-    let scratch = Scratch::new("engine-malformed");
-    for (n, command) in cases.into_iter().enumerate() {
-        let dir = scratch.dir(&format!("case{n}"));
-        let mut s = Script::new(&dir);
-        let p = s.process(vec![]);
-        let t = s.thread(p, false);
-        s.bytes(b"12345678");
-        s.add(t, command.clone());
-        s.exit(t);
-        let result = run(&s.finish(), &scratch.dir(&format!("target{n}")), &options()).unwrap();
-        assert!(matches!(failure(&result), Failure::Damaged { thread: 0, command: 1, .. }), "{command:?}: {:?}", result.end);
-    }
-    // Words that are no command; a wait for a thread that is not there.
-    for words in [vec![u64::MAX; 20], vec![0; 3]] {
-        let mut s = Script::new(scratch.path());
-        let p = s.process(vec![]);
-        let t = s.thread(p, false);
-        s.words(t, &words);
-        let result = run(&s.finish(), &scratch.dir("words"), &options()).unwrap();
-        assert!(matches!(failure(&result), Failure::Damaged { .. }), "{:?}", result.end);
-    }
-    let mut s = Script::new(scratch.path());
-    let p = s.process(vec![]);
-    let t = s.thread(p, false);
-    s.add_after(t, &[(9, 1)], issue("sync", &[], 0));
-    s.contents.slots = u32::MAX;
-    let plan = s.finish();
-    assert!(matches!(run(&plan, &scratch.dir("words"), &options()), Err(ReplayError::Engine(Failure::Absurd { .. }))));
-}
-
-/// A file system of 8 MB, if this machine can mount one.
-fn small_file_system(scratch: &Scratch) -> Option<std::path::PathBuf> {
-    let at = scratch.dir("small");
-    let mounted = is_root()
-        && std::process::Command::new("mount")
-            .args(["-t", "tmpfs", "-o", "size=8m,mode=700", "none"])
-            .arg(&at)
-            .status()
-            .is_ok_and(|s| s.success());
-    mounted.then_some(at)
-}
-
-#[test]
-fn a_full_target_is_named() {
-    let scratch = Scratch::new("engine-full");
-    let Some(target) = small_file_system(&scratch) else {
-        return eprintln!("skipped: this user cannot mount a small file system");
-    };
-    let mut s = Script::new(scratch.path());
-    let p = s.process(vec![]);
-    let t = s.thread(p, false);
-    s.open(t, "/f", RW, 0);
-    for _ in 0..20 {
-        s.write(t, 0, &vec![7; 1 << 20]);
-    }
-    s.exit(t);
-    let result = run(&s.finish(), &target, &options());
-    let remount = |how: &str| {
-        std::process::Command::new("mount").args(["-o", how]).arg(&target).status().unwrap();
-    };
-    let unmount = |target: &Path| std::process::Command::new("umount").arg(target).status().unwrap();
-    remount("remount,rw");
-    unmount(&target);
-    let result = result.unwrap();
-    let Failure::TargetFull { call, .. } = failure(&result) else { panic!("{:?}", result.end) };
-    assert_eq!(call, "write");
-    assert!(result.counts.actions > 5 && result.counts.diverged >= 1);
 }
 
 #[test]
@@ -491,11 +580,20 @@ fn what_is_logged_is_read_back() {
     let p = s.process(vec![]);
     let t = s.thread(p, false);
     for _ in 0..5000 {
-        s.add(t, Command { op: Op::Skip, ..issue("mount", &[], 0) });
+        s.add(
+            t,
+            Command {
+                op: Op::Skip,
+                ..issue("mount", &[], 0)
+            },
+        );
         s.add(t, issue("umask", &[Arg::Value(0o022)], 0o023));
     }
     let result = run(&s.finish(), &scratch.dir("target"), &options()).unwrap();
-    assert_eq!((result.counts.skipped, result.counts.diverged), (5000, 5000));
+    assert_eq!(
+        (result.counts.skipped, result.counts.diverged),
+        (5000, 5000)
+    );
     assert_eq!(result.divergences.len(), 20);
     let mut last = 0;
     for (n, record) in result.log.merged().enumerate() {
@@ -505,7 +603,10 @@ fn what_is_logged_is_read_back() {
         last = record.end_ns;
         match n % 2 {
             0 => assert_eq!(record.handling, Handling::Skipped),
-            _ => assert_eq!((record.result, record.difference.class), (0o022, Class::Diverged)),
+            _ => assert_eq!(
+                (record.result, record.difference.class),
+                (0o022, Class::Diverged)
+            ),
         }
     }
 }

@@ -28,9 +28,7 @@ pub(crate) struct Deduplicator {
 impl Deduplicator {
     /// The blob of this hash, and whether it is new.
     pub(crate) fn number(&mut self, hash: &blake3::Hash) -> (u32, bool) {
-        let key: [u8; 16] = hash.as_bytes()[..16]
-            .try_into()
-            .expect("a hash has 32 bytes");
+        let key: [u8; 16] = hash.as_bytes()[..16].try_into().expect("a hash has 32 bytes");
         if let Some(&blob) = self.known.get(&key) {
             return (blob, false);
         }
@@ -63,18 +61,12 @@ pub struct BlobReader {
 
 impl BlobReader {
     pub(crate) fn new(dir: PathBuf, parts: Vec<Part>) -> Self {
-        BlobReader {
-            dir,
-            parts,
-            cache: VecDeque::new(),
-        }
+        BlobReader { dir, parts, cache: VecDeque::new() }
     }
 
     /// One blob. An unknown number is damage of the trace.
     pub fn get(&mut self, blob: u32) -> Result<BlobRef, ReadError> {
-        let unknown = |dir: &PathBuf| {
-            ReadError::damaged(dir.join("blobs"), format!("there is no blob {blob}"))
-        };
+        let unknown = |dir: &PathBuf| ReadError::damaged(dir.join("blobs"), format!("there is no blob {blob}"));
         let after = self.parts.partition_point(|p| p.first <= u64::from(blob));
         let index = after.checked_sub(1).ok_or_else(|| unknown(&self.dir))?;
         let rows = self.part(index)?;
@@ -112,18 +104,10 @@ impl BlobReader {
                 if u64::from(row.blob) != first + i as u64 {
                     return Err(ReadError::damaged(&path, "blobs are not numbered in order"));
                 }
-                if row
-                    .content
-                    .as_ref()
-                    .is_some_and(|c| c.len() != row.length as usize)
-                {
+                if row.content.as_ref().is_some_and(|c| c.len() != row.length as usize) {
                     return Err(ReadError::damaged(&path, "a blob's length is wrong"));
                 }
-                payloads.push(Payload {
-                    blake3,
-                    length: row.length,
-                    content: row.content,
-                });
+                payloads.push(Payload { blake3, length: row.length, content: row.content });
             }
             self.cache.push_front((index, Arc::new(payloads)));
             self.cache.truncate(CACHED_PARTS);

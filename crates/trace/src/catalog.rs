@@ -49,24 +49,14 @@ impl CatalogWriter {
     pub(crate) fn create(dir: &Path) -> Result<Self, WriteError> {
         let path = dir.join("catalog.jsonl");
         let file = File::create(&path).map_err(|e| WriteError::io(&path, e))?;
-        Ok(CatalogWriter {
-            file,
-            path,
-            chain: String::new(),
-        })
+        Ok(CatalogWriter { file, path, chain: String::new() })
     }
 
     pub(crate) fn add(&mut self, part: Part) -> Result<(), WriteError> {
         self.chain = chain(&self.chain, &part);
-        let mut text = serde_json::to_string(&Line {
-            part,
-            chain: self.chain.clone(),
-        })
-        .expect("a part serializes");
+        let mut text = serde_json::to_string(&Line { part, chain: self.chain.clone() }).expect("a part serializes");
         text.push('\n');
-        self.file
-            .write_all(text.as_bytes())
-            .map_err(|e| WriteError::io(&self.path, e))
+        self.file.write_all(text.as_bytes()).map_err(|e| WriteError::io(&self.path, e))
     }
 }
 
@@ -86,25 +76,16 @@ pub(crate) fn load(dir: &Path, complete: bool) -> Result<Vec<Part>, ReadError> {
             Ok(line) if text.ends_with('\n') => line,
             _ if i + 1 == lines.len() && !complete => break,
             Ok(_) => {
-                return Err(ReadError::damaged(
-                    &path,
-                    format!("line {} is cut off", i + 1),
-                ));
+                return Err(ReadError::damaged(&path, format!("line {} is cut off", i + 1)));
             }
             Err(e) => return Err(ReadError::damaged(&path, format!("line {}: {e}", i + 1))),
         };
         previous = chain(&previous, &line.part);
         if previous != line.chain {
-            return Err(ReadError::damaged(
-                &path,
-                format!("line {} does not match its checksum", i + 1),
-            ));
+            return Err(ReadError::damaged(&path, format!("line {} does not match its checksum", i + 1)));
         }
         if line.part.file.contains("..") || line.part.file.starts_with('/') {
-            return Err(ReadError::damaged(
-                &path,
-                format!("line {} names a file outside the trace", i + 1),
-            ));
+            return Err(ReadError::damaged(&path, format!("line {} names a file outside the trace", i + 1)));
         }
         parts.push(line.part);
     }

@@ -31,11 +31,7 @@ pub struct Levels<T> {
 
 impl<T> Default for Levels<T> {
     fn default() -> Self {
-        Levels {
-            values: Vec::new(),
-            definition: Vec::new(),
-            repetition: Vec::new(),
-        }
+        Levels { values: Vec::new(), definition: Vec::new(), repetition: Vec::new() }
     }
 }
 
@@ -86,23 +82,11 @@ impl Spec {
     pub fn schema(&self) -> Result<TypePtr> {
         let leaf = |name: &str, repetition: Repetition| {
             let (physical, converted, logical) = match self.kind {
-                Kind::U32 => (
-                    Physical::INT32,
-                    ConvertedType::UINT_32,
-                    Some(LogicalType::integer(32, false)),
-                ),
+                Kind::U32 => (Physical::INT32, ConvertedType::UINT_32, Some(LogicalType::integer(32, false))),
                 Kind::I32 => (Physical::INT32, ConvertedType::NONE, None),
-                Kind::U64 => (
-                    Physical::INT64,
-                    ConvertedType::UINT_64,
-                    Some(LogicalType::integer(64, false)),
-                ),
+                Kind::U64 => (Physical::INT64, ConvertedType::UINT_64, Some(LogicalType::integer(64, false))),
                 Kind::I64 => (Physical::INT64, ConvertedType::NONE, None),
-                Kind::Text => (
-                    Physical::BYTE_ARRAY,
-                    ConvertedType::UTF8,
-                    Some(LogicalType::String),
-                ),
+                Kind::Text => (Physical::BYTE_ARRAY, ConvertedType::UTF8, Some(LogicalType::String)),
                 Kind::Bytes => (Physical::BYTE_ARRAY, ConvertedType::NONE, None),
             };
             Type::primitive_type_builder(name, physical)
@@ -134,45 +118,29 @@ impl Spec {
 }
 
 impl Column {
-    pub fn write<W: std::io::Write + Send>(
-        &self,
-        group: &mut SerializedRowGroupWriter<'_, W>,
-    ) -> Result<()> {
+    pub fn write<W: std::io::Write + Send>(&self, group: &mut SerializedRowGroupWriter<'_, W>) -> Result<()> {
         let Some(mut writer) = group.next_column()? else {
-            return Err(parquet::errors::ParquetError::General(
-                "fewer columns than declared".into(),
-            ));
+            return Err(parquet::errors::ParquetError::General("fewer columns than declared".into()));
         };
         fn levels(levels: &[i16]) -> Option<&[i16]> {
             (!levels.is_empty()).then_some(levels)
         }
         match self {
-            Column::Int32(c) => writer.typed::<Int32Type>().write_batch(
-                &c.values,
-                levels(&c.definition),
-                levels(&c.repetition),
-            )?,
-            Column::Int64(c) => writer.typed::<Int64Type>().write_batch(
-                &c.values,
-                levels(&c.definition),
-                levels(&c.repetition),
-            )?,
-            Column::Bytes(c) => writer.typed::<ByteArrayType>().write_batch(
-                &c.values,
-                levels(&c.definition),
-                levels(&c.repetition),
-            )?,
+            Column::Int32(c) => {
+                writer.typed::<Int32Type>().write_batch(&c.values, levels(&c.definition), levels(&c.repetition))?
+            }
+            Column::Int64(c) => {
+                writer.typed::<Int64Type>().write_batch(&c.values, levels(&c.definition), levels(&c.repetition))?
+            }
+            Column::Bytes(c) => {
+                writer.typed::<ByteArrayType>().write_batch(&c.values, levels(&c.definition), levels(&c.repetition))?
+            }
         };
         writer.close()
     }
 
     /// Reads the column at `index` of a row group; the caller has checked that its type is this spec's.
-    pub fn read(
-        spec: &Spec,
-        group: &dyn RowGroupReader,
-        index: usize,
-        rows: usize,
-    ) -> Result<Column> {
+    pub fn read(spec: &Spec, group: &dyn RowGroupReader, index: usize, rows: usize) -> Result<Column> {
         use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
         fn all<T: parquet::data_type::DataType>(
             reader: &mut ColumnReaderImpl<T>,
@@ -184,20 +152,15 @@ impl Column {
             while done < rows {
                 let definition = (shape != Shape::Required).then_some(&mut out.definition);
                 let repetition = (shape == Shape::List).then_some(&mut out.repetition);
-                let (records, ..) =
-                    reader.read_records(rows - done, definition, repetition, &mut out.values)?;
+                let (records, ..) = reader.read_records(rows - done, definition, repetition, &mut out.values)?;
                 if records == 0 {
-                    return Err(parquet::errors::ParquetError::EOF(format!(
-                        "{done} of {rows} rows"
-                    )));
+                    return Err(parquet::errors::ParquetError::EOF(format!("{done} of {rows} rows")));
                 }
                 done += records;
             }
             Ok(out)
         }
-        let mismatch = || {
-            parquet::errors::ParquetError::General(format!("column {} has another type", spec.name))
-        };
+        let mismatch = || parquet::errors::ParquetError::General(format!("column {} has another type", spec.name));
         match (group.get_column_reader(index)?, spec.kind) {
             (ColumnReader::Int32ColumnReader(mut r), Kind::U32 | Kind::I32) => {
                 Ok(Column::Int32(all(&mut r, spec.shape, rows)?))
@@ -241,11 +204,7 @@ pub struct Cursor<'a> {
 
 impl<'a> Cursor<'a> {
     pub fn new(column: &'a Column) -> Self {
-        Cursor {
-            column,
-            value: 0,
-            level: 0,
-        }
+        Cursor { column, value: 0, level: 0 }
     }
 
     fn present<T>(&mut self, levels: &Levels<T>) -> bool {
@@ -312,12 +271,8 @@ macro_rules! bytes {
     };
 }
 bytes!(Vec<u8>, Bytes, |v| v.clone(), |v| v.to_vec());
-bytes!(String, Text, |v| v.clone().into_bytes(), |v| {
-    String::from_utf8_lossy(v).into_owned()
-});
-bytes!(Name, Text, |v| v.to_text().into_bytes(), |v| {
-    Name::from_text(&String::from_utf8_lossy(v))
-});
+bytes!(String, Text, |v| v.clone().into_bytes(), |v| { String::from_utf8_lossy(v).into_owned() });
+bytes!(Name, Text, |v| v.to_text().into_bytes(), |v| { Name::from_text(&String::from_utf8_lossy(v)) });
 
 /// A field of a row: one or more columns.
 pub trait Field: Sized {
@@ -355,11 +310,7 @@ fn define(column: &mut Column, level: i16) {
 
 impl<T: Scalar> Field for Option<T> {
     fn specs(name: &str) -> Vec<Spec> {
-        vec![Spec {
-            name: name.to_owned(),
-            shape: Shape::Optional,
-            kind: T::KIND,
-        }]
+        vec![Spec { name: name.to_owned(), shape: Shape::Optional, kind: T::KIND }]
     }
     fn store(&self, columns: &mut [Column]) {
         define(&mut columns[0], i16::from(self.is_some()));
@@ -381,13 +332,7 @@ impl<T: Scalar> Field for Option<T> {
 impl Field for [u64; 6] {
     const WIDTH: usize = 6;
     fn specs(_: &str) -> Vec<Spec> {
-        (0..6)
-            .map(|i| Spec {
-                name: format!("a{i}"),
-                shape: Shape::Required,
-                kind: Kind::U64,
-            })
-            .collect()
+        (0..6).map(|i| Spec { name: format!("a{i}"), shape: Shape::Required, kind: Kind::U64 }).collect()
     }
     fn store(&self, columns: &mut [Column]) {
         for (value, column) in self.iter().zip(columns) {
@@ -406,11 +351,7 @@ impl Field for [u64; 6] {
 /// A list of small integers: the only list the format has.
 impl Field for Vec<u32> {
     fn specs(name: &str) -> Vec<Spec> {
-        vec![Spec {
-            name: name.to_owned(),
-            shape: Shape::List,
-            kind: Kind::U32,
-        }]
+        vec![Spec { name: name.to_owned(), shape: Shape::List, kind: Kind::U32 }]
     }
     fn store(&self, columns: &mut [Column]) {
         let Column::Int32(c) = &mut columns[0] else {
@@ -428,9 +369,7 @@ impl Field for Vec<u32> {
     }
     fn load(cursors: &mut [Cursor<'_>]) -> Result<Self> {
         let cursor = &mut cursors[0];
-        let Column::Int32(c) = cursor.column else {
-            unreachable!("columns are made from the same specs")
-        };
+        let Column::Int32(c) = cursor.column else { unreachable!("columns are made from the same specs") };
         let mut out = Vec::new();
         if !cursor.present(c) {
             return Ok(out);

@@ -58,17 +58,11 @@ pub enum ReadError {
 
 impl ReadError {
     pub(crate) fn damaged(path: impl Into<PathBuf>, cause: impl ToString) -> ReadError {
-        ReadError::Damaged {
-            path: path.into(),
-            cause: cause.to_string(),
-        }
+        ReadError::Damaged { path: path.into(), cause: cause.to_string() }
     }
 
     pub(crate) fn io(path: impl Into<PathBuf>, source: io::Error) -> ReadError {
-        ReadError::Io {
-            path: path.into(),
-            source,
-        }
+        ReadError::Io { path: path.into(), source }
     }
 }
 
@@ -101,9 +95,6 @@ pub enum WriteError {
 
 impl WriteError {
     pub(crate) fn io(path: impl Into<PathBuf>, source: io::Error) -> WriteError {
-        WriteError::Io {
-            path: path.into(),
-            source,
-        }
+        WriteError::Io { path: path.into(), source }
     }
 }

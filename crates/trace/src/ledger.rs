@@ -56,12 +56,7 @@ pub struct Ledger {
 impl Ledger {
     /// Counts a loss.
     pub fn count(&mut self, loss: Loss, cause: impl Into<String>, bytes: u64, action: Option<u64>) {
-        let entry = self
-            .losses
-            .entry(loss)
-            .or_default()
-            .entry(cause.into())
-            .or_default();
+        let entry = self.losses.entry(loss).or_default().entry(cause.into()).or_default();
         entry.count += 1;
         entry.bytes += bytes;
         if entry.first.is_none() {
@@ -76,8 +71,6 @@ impl Ledger {
 
     /// How often a word was counted, over all causes.
     pub fn total(&self, loss: Loss) -> u64 {
-        self.losses
-            .get(&loss)
-            .map_or(0, |causes| causes.values().map(|e| e.count).sum())
+        self.losses.get(&loss).map_or(0, |causes| causes.values().map(|e| e.count).sum())
     }
 }

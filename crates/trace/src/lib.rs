@@ -23,9 +23,6 @@ pub use ledger::{Entry, Ledger, Loss};
 pub use manifest::{DataPolicy, End, FORMAT_MAJOR, FORMAT_MINOR, Host, Kind, Manifest};
 pub use name::Name;
 pub use reader::{Rows, TraceReader};
-pub use rows::{
-    Action, BlobRow, Content, Descriptor, Process, ThreadRow, TreeNode, decode_xattrs,
-    encode_xattrs,
-};
+pub use rows::{Action, BlobRow, Content, Descriptor, Process, ThreadRow, TreeNode, decode_xattrs, encode_xattrs};
 pub use table::{Row, column_names, decode_part, encode_part};
 pub use writer::{Keep, TraceWriter, WriterOptions};

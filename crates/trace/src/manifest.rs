@@ -96,14 +96,7 @@ pub struct Manifest {
 
 impl Manifest {
     /// A manifest of the present format for a trace that begins now.
-    pub fn new(
-        kind: Kind,
-        data: DataPolicy,
-        command: Vec<String>,
-        id: String,
-        started_ns: u64,
-        host: Host,
-    ) -> Self {
+    pub fn new(kind: Kind, data: DataPolicy, command: Vec<String>, id: String, started_ns: u64, host: Host) -> Self {
         Manifest {
             format: "reprise".to_owned(),
             major: FORMAT_MAJOR,
@@ -128,35 +121,21 @@ impl Manifest {
         let bytes = match fs::read(&path) {
             Ok(bytes) => bytes,
             Err(_) if !dir.exists() => return Err(ReadError::Missing { path: dir.into() }),
-            Err(e)
-                if matches!(
-                    e.kind(),
-                    std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory
-                ) =>
-            {
+            Err(e) if matches!(e.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) => {
                 return Err(ReadError::NotATrace { path: dir.into() });
             }
             Err(e) => return Err(ReadError::io(path, e)),
         };
-        let version: Version =
-            serde_json::from_slice(&bytes).map_err(|e| ReadError::damaged(&path, e))?;
+        let version: Version = serde_json::from_slice(&bytes).map_err(|e| ReadError::damaged(&path, e))?;
         if version.format != "reprise" {
             return Err(ReadError::NotATrace { path: dir.into() });
         }
         let Version { major, minor, .. } = version;
         if major > FORMAT_MAJOR {
-            return Err(ReadError::TooNew {
-                path: dir.into(),
-                major,
-                minor,
-            });
+            return Err(ReadError::TooNew { path: dir.into(), major, minor });
         }
         if major < FORMAT_MAJOR {
-            return Err(ReadError::TooOld {
-                path: dir.into(),
-                major,
-                minor,
-            });
+            return Err(ReadError::TooOld { path: dir.into(), major, minor });
         }
         serde_json::from_slice(&bytes).map_err(|e| ReadError::damaged(&path, e))
     }
@@ -177,7 +156,5 @@ struct Version {
 /// Writes a file so that a reader sees the old or the new content, never a part.
 pub(crate) fn replace_file(path: &Path, bytes: &[u8]) -> Result<(), WriteError> {
     let fresh = path.with_extension("new");
-    fs::write(&fresh, bytes)
-        .and_then(|()| fs::rename(&fresh, path))
-        .map_err(|e| WriteError::io(path, e))
+    fs::write(&fresh, bytes).and_then(|()| fs::rename(&fresh, path)).map_err(|e| WriteError::io(path, e))
 }

@@ -95,14 +95,7 @@ mod tests {
 
     #[test]
     fn text_is_lossless() {
-        for bytes in [
-            &b"/a b"[..],
-            b"\\x41",
-            b"\xff\xfe/\xc3\xa9",
-            b"a\\",
-            b"\\\\x",
-            "é".as_bytes(),
-        ] {
+        for bytes in [&b"/a b"[..], b"\\x41", b"\xff\xfe/\xc3\xa9", b"a\\", b"\\\\x", "é".as_bytes()] {
             let name = Name(bytes.to_vec());
             assert_eq!(Name::from_text(&name.to_text()), name);
         }

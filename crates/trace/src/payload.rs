@@ -18,14 +18,9 @@ pub enum Side {
 /// Whether an argument of this kind contributes.
 pub fn contributes(kind: ArgKind, side: Side) -> bool {
     match (kind, side) {
-        (
-            ArgKind::Text
-            | ArgKind::Strings
-            | ArgKind::InVector(_)
-            | ArgKind::OutVector(_)
-            | ArgKind::In(_),
-            _,
-        ) => side == Side::Input,
+        (ArgKind::Text | ArgKind::Strings | ArgKind::InVector(_) | ArgKind::OutVector(_) | ArgKind::In(_), _) => {
+            side == Side::Input
+        }
         (ArgKind::Out(_), _) => side == Side::Output,
         (ArgKind::InOut(_), _) => true,
         (
@@ -86,10 +81,5 @@ pub fn split<'a>(call: &Call, side: Side, mut bytes: &'a [u8]) -> [Option<&'a [u
 
 /// The lengths of a vector's elements.
 pub fn vector_lengths(bytes: &[u8]) -> Vec<u64> {
-    bytes
-        .as_chunks::<8>()
-        .0
-        .iter()
-        .map(|b| u64::from_le_bytes(*b))
-        .collect()
+    bytes.as_chunks::<8>().0.iter().map(|b| u64::from_le_bytes(*b)).collect()
 }

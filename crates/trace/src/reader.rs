@@ -27,23 +27,14 @@ impl TraceReader {
         let parts = catalog::load(dir, manifest.complete)?;
         let path = dir.join("ledger.json");
         let ledger = match fs::read(&path) {
-            Ok(bytes) => {
-                serde_json::from_slice(&bytes).map_err(|e| ReadError::damaged(&path, e))?
-            }
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound && !manifest.complete => {
-                Ledger::default()
-            }
+            Ok(bytes) => serde_json::from_slice(&bytes).map_err(|e| ReadError::damaged(&path, e))?,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound && !manifest.complete => Ledger::default(),
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
                 return Err(ReadError::damaged(&path, "missing"));
             }
             Err(e) => return Err(ReadError::io(&path, e)),
         };
-        Ok(TraceReader {
-            dir: dir.to_owned(),
-            manifest,
-            ledger,
-            parts,
-        })
+        Ok(TraceReader { dir: dir.to_owned(), manifest, ledger, parts })
     }
 
     /// Where it is.
@@ -73,45 +64,19 @@ impl TraceReader {
 
     /// Number of rows of a table.
     pub fn count<R: Row>(&self) -> u64 {
-        self.parts
-            .iter()
-            .filter(|p| p.table == R::TABLE)
-            .map(|p| p.rows)
-            .sum()
+        self.parts.iter().filter(|p| p.table == R::TABLE).map(|p| p.rows).sum()
     }
 
     /// Tables of this trace that this program does not know (written by a newer minor version).
     pub fn unknown_tables(&self) -> BTreeSet<&str> {
-        const KNOWN: [&str; 7] = [
-            "actions",
-            "threads",
-            "processes",
-            "descriptors",
-            "tree",
-            "contents",
-            "blobs",
-        ];
-        self.parts
-            .iter()
-            .map(|p| p.table.as_str())
-            .filter(|t| !KNOWN.contains(t))
-            .collect()
+        const KNOWN: [&str; 7] = ["actions", "threads", "processes", "descriptors", "tree", "contents", "blobs"];
+        self.parts.iter().map(|p| p.table.as_str()).filter(|t| !KNOWN.contains(t)).collect()
     }
 
     /// Rows of a table, part by part.
     pub fn rows<R: Row>(&self) -> Rows<R> {
-        let parts: Vec<Part> = self
-            .parts
-            .iter()
-            .filter(|p| p.table == R::TABLE)
-            .cloned()
-            .collect();
-        Rows {
-            dir: self.dir.clone(),
-            parts: parts.into_iter(),
-            rows: Vec::new().into_iter(),
-            failed: false,
-        }
+        let parts: Vec<Part> = self.parts.iter().filter(|p| p.table == R::TABLE).cloned().collect();
+        Rows { dir: self.dir.clone(), parts: parts.into_iter(), rows: Vec::new().into_iter(), failed: false }
     }
 
     /// All actions, in order of effect.
@@ -146,38 +111,23 @@ impl TraceReader {
 
     /// The blobs.
     pub fn blobs(&self) -> BlobReader {
-        BlobReader::new(
-            self.dir.clone(),
-            self.parts
-                .iter()
-                .filter(|p| p.table == "blobs")
-                .cloned()
-                .collect(),
-        )
+        BlobReader::new(self.dir.clone(), self.parts.iter().filter(|p| p.table == "blobs").cloned().collect())
     }
 
     /// Reads every part and checks it; for `info --check`.
     pub fn check_all(&self) -> Result<(), ReadError> {
-        self.parts
-            .iter()
-            .try_for_each(|part| read_checked(&self.dir, part).map(drop))
+        self.parts.iter().try_for_each(|part| read_checked(&self.dir, part).map(drop))
     }
 }
 
 fn read_checked(dir: &Path, part: &Part) -> Result<Vec<u8>, ReadError> {
     let path = dir.join(&part.file);
     let bytes = fs::read(&path).map_err(|e| match e.kind() {
-        std::io::ErrorKind::NotFound => {
-            ReadError::damaged(&path, "missing, though the catalog lists it")
-        }
+        std::io::ErrorKind::NotFound => ReadError::damaged(&path, "missing, though the catalog lists it"),
         _ => ReadError::io(&path, e),
     })?;
     if bytes.len() as u64 != part.bytes {
-        let cause = format!(
-            "truncated or grown: {} bytes, the catalog says {}",
-            bytes.len(),
-            part.bytes
-        );
+        let cause = format!("truncated or grown: {} bytes, the catalog says {}", bytes.len(), part.bytes);
         return Err(ReadError::damaged(&path, cause));
     }
     if blake3::hash(&bytes).to_hex().as_str() != part.blake3 {

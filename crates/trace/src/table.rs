@@ -82,14 +82,8 @@ macro_rules! table {
 pub(crate) use table;
 
 fn schema(table: &str, specs: &[Spec]) -> parquet::errors::Result<Arc<Type>> {
-    let fields = specs
-        .iter()
-        .map(Spec::schema)
-        .collect::<parquet::errors::Result<Vec<_>>>()?;
-    Type::group_type_builder(table)
-        .with_fields(fields)
-        .build()
-        .map(Arc::new)
+    let fields = specs.iter().map(Spec::schema).collect::<parquet::errors::Result<Vec<_>>>()?;
+    Type::group_type_builder(table).with_fields(fields).build().map(Arc::new)
 }
 
 /// Names of a table's columns, in order.
@@ -122,11 +116,7 @@ pub fn encode_part<R: Row>(rows: &[R]) -> Result<Vec<u8>, WriteError> {
             .set_column_dictionary_enabled(content.clone(), false)
             .set_column_statistics_enabled(content, EnabledStatistics::None);
         let mut out = Vec::new();
-        let mut file = SerializedFileWriter::new(
-            &mut out,
-            schema(R::TABLE, &specs)?,
-            Arc::new(properties.build()),
-        )?;
+        let mut file = SerializedFileWriter::new(&mut out, schema(R::TABLE, &specs)?, Arc::new(properties.build()))?;
         let mut group = file.next_row_group()?;
         for column in &columns {
             column.write(&mut group)?;
@@ -135,32 +125,20 @@ pub fn encode_part<R: Row>(rows: &[R]) -> Result<Vec<u8>, WriteError> {
         file.close()?;
         Ok(out)
     };
-    encode().map_err(|e| WriteError::Encode {
-        table: R::TABLE,
-        cause: e.to_string(),
-    })
+    encode().map_err(|e| WriteError::Encode { table: R::TABLE, cause: e.to_string() })
 }
 
 /// Decodes a part of so many rows. Columns it lacks are empty if they are optional; columns unknown here are ignored.
 pub fn decode_part<R: Row>(path: &Path, bytes: Vec<u8>, rows: u64) -> Result<Vec<R>, ReadError> {
     // The decoder is given damaged bytes only where a checksum was forged too; a panic inside it is then damage as well.
     std::panic::catch_unwind(|| decode::<R>(bytes, rows))
-        .unwrap_or_else(|_| {
-            Err(parquet::errors::ParquetError::General(
-                "cannot be decoded".into(),
-            ))
-        })
+        .unwrap_or_else(|_| Err(parquet::errors::ParquetError::General("cannot be decoded".into())))
         .map_err(|e| ReadError::damaged(path, e))
 }
 
 fn decode<R: Row>(bytes: Vec<u8>, expected: u64) -> parquet::errors::Result<Vec<R>> {
     let file = SerializedFileReader::new(bytes::Bytes::from(bytes))?;
-    let counted: i64 = file
-        .metadata()
-        .row_groups()
-        .iter()
-        .map(|g| g.num_rows())
-        .fold(0, i64::saturating_add);
+    let counted: i64 = file.metadata().row_groups().iter().map(|g| g.num_rows()).fold(0, i64::saturating_add);
     if u64::try_from(counted) != Ok(expected) {
         let cause = format!("{counted} rows, the catalog says {expected}");
         return Err(parquet::errors::ParquetError::General(cause));
@@ -174,17 +152,12 @@ fn decode<R: Row>(bytes: Vec<u8>, expected: u64) -> parquet::errors::Result<Vec<
         let mut columns = Vec::with_capacity(specs.len());
         for spec in &specs {
             let leaf = spec.leaf();
-            columns.push(
-                match leaves.iter().position(|c| c.path().string() == leaf) {
-                    Some(index) => Column::read(spec, group.as_ref(), index, rows)?,
-                    None => Column::absent(spec, rows).ok_or_else(|| {
-                        parquet::errors::ParquetError::General(format!(
-                            "column {} is missing",
-                            spec.name
-                        ))
-                    })?,
-                },
-            );
+            columns.push(match leaves.iter().position(|c| c.path().string() == leaf) {
+                Some(index) => Column::read(spec, group.as_ref(), index, rows)?,
+                None => Column::absent(spec, rows).ok_or_else(|| {
+                    parquet::errors::ParquetError::General(format!("column {} is missing", spec.name))
+                })?,
+            });
         }
         let mut cursors: Vec<Cursor<'_>> = columns.iter().map(Cursor::new).collect();
         for _ in 0..rows {

@@ -36,11 +36,7 @@ pub struct WriterOptions {
 
 impl Default for WriterOptions {
     fn default() -> Self {
-        WriterOptions {
-            rows: 1 << 16,
-            bytes: 16 << 20,
-            age: Duration::from_secs(2),
-        }
+        WriterOptions { rows: 1 << 16, bytes: 16 << 20, age: Duration::from_secs(2) }
     }
 }
 
@@ -80,10 +76,7 @@ struct Pending<R> {
 
 impl<R> Default for Pending<R> {
     fn default() -> Self {
-        Pending {
-            rows: Vec::new(),
-            weight: 0,
-        }
+        Pending { rows: Vec::new(), weight: 0 }
     }
 }
 
@@ -117,37 +110,17 @@ pub struct TraceWriter {
 
 impl TraceWriter {
     /// Begins a trace in a directory that must not exist (an empty one is taken).
-    pub fn create(
-        dir: &Path,
-        manifest: Manifest,
-        options: WriterOptions,
-    ) -> Result<TraceWriter, WriteError> {
-        let occupied = || WriteError::Exists {
-            path: dir.to_owned(),
-        };
-        if fs::symlink_metadata(dir).is_ok()
-            && fs::read_dir(dir).map_err(|_| occupied())?.next().is_some()
-        {
+    pub fn create(dir: &Path, manifest: Manifest, options: WriterOptions) -> Result<TraceWriter, WriteError> {
+        let occupied = || WriteError::Exists { path: dir.to_owned() };
+        if fs::symlink_metadata(dir).is_ok() && fs::read_dir(dir).map_err(|_| occupied())?.next().is_some() {
             return Err(occupied());
         }
-        for table in [
-            "actions",
-            "threads",
-            "processes",
-            "descriptors",
-            "tree",
-            "contents",
-            "blobs",
-        ] {
+        for table in ["actions", "threads", "processes", "descriptors", "tree", "contents", "blobs"] {
             let path = dir.join(table);
             fs::create_dir_all(&path).map_err(|e| WriteError::io(path, e))?;
         }
         manifest.store(dir)?;
-        let mut sink = Sink {
-            dir: dir.to_owned(),
-            catalog: CatalogWriter::create(dir)?,
-            next: 0,
-        };
+        let mut sink = Sink { dir: dir.to_owned(), catalog: CatalogWriter::create(dir)?, next: 0 };
         let (jobs, queue): (SyncSender<Job>, Receiver<Job>) = sync_channel(4);
         let worker = std::thread::Builder::new()
             .name("reprise-writer".into())
@@ -190,76 +163,45 @@ impl TraceWriter {
     /// Adds an action. Sequence numbers must ascend without gaps.
     pub fn action(&mut self, mut action: Action) -> Result<(), WriteError> {
         if action.result < 0 && action.errno.is_none() {
-            action.errno = i32::try_from(-action.result)
-                .ok()
-                .and_then(reprise_calls::errno_name)
-                .map(str::to_owned);
+            action.errno = i32::try_from(-action.result).ok().and_then(reprise_calls::errno_name).map(str::to_owned);
         }
         self.touch();
-        if self.actions.add(action, &self.options) {
-            self.flush()
-        } else {
-            Ok(())
-        }
+        if self.actions.add(action, &self.options) { self.flush() } else { Ok(()) }
     }
 
     /// Adds a thread.
     pub fn thread(&mut self, row: ThreadRow) -> Result<(), WriteError> {
         self.touch();
-        if self.threads.add(row, &self.options) {
-            self.flush()
-        } else {
-            Ok(())
-        }
+        if self.threads.add(row, &self.options) { self.flush() } else { Ok(()) }
     }
 
     /// Adds a process.
     pub fn process(&mut self, row: Process) -> Result<(), WriteError> {
         self.touch();
-        if self.processes.add(row, &self.options) {
-            self.flush()
-        } else {
-            Ok(())
-        }
+        if self.processes.add(row, &self.options) { self.flush() } else { Ok(()) }
     }
 
     /// Adds a descriptor that existed before the start.
     pub fn descriptor(&mut self, row: Descriptor) -> Result<(), WriteError> {
         self.touch();
-        if self.descriptors.add(row, &self.options) {
-            self.flush()
-        } else {
-            Ok(())
-        }
+        if self.descriptors.add(row, &self.options) { self.flush() } else { Ok(()) }
     }
 
     /// Adds a name of the initial tree.
     pub fn node(&mut self, row: TreeNode) -> Result<(), WriteError> {
         self.touch();
-        if self.tree.add(row, &self.options) {
-            self.flush()
-        } else {
-            Ok(())
-        }
+        if self.tree.add(row, &self.options) { self.flush() } else { Ok(()) }
     }
 
     /// Adds observed content.
     pub fn content(&mut self, row: Content) -> Result<(), WriteError> {
         self.touch();
-        if self.contents.add(row, &self.options) {
-            self.flush()
-        } else {
-            Ok(())
-        }
+        if self.contents.add(row, &self.options) { self.flush() } else { Ok(()) }
     }
 
     /// Stores content and returns its blobs: none if the policy keeps only lengths.
     pub fn blob(&mut self, content: &[u8], keep: Keep) -> Result<Vec<u32>, WriteError> {
-        let policy = if keep == Keep::Always {
-            DataPolicy::Full
-        } else {
-            self.manifest.data
-        };
+        let policy = if keep == Keep::Always { DataPolicy::Full } else { self.manifest.data };
         let mut out = Vec::with_capacity(content.len().div_ceil(CHUNK_BYTES));
         if policy == DataPolicy::None {
             return Ok(out);
@@ -286,12 +228,7 @@ impl TraceWriter {
         let (blob, new) = self.dedup.number(hash);
         if new {
             self.touch();
-            let row = BlobRow {
-                blob,
-                blake3: hash.as_bytes().to_vec(),
-                length,
-                content: content(),
-            };
+            let row = BlobRow { blob, blake3: hash.as_bytes().to_vec(), length, content: content() };
             if self.blobs.add(row, &self.options) {
                 self.flush_blobs()?;
             }
@@ -319,10 +256,7 @@ impl TraceWriter {
         match self.jobs.as_ref().map(|jobs| jobs.send(job)) {
             Some(Ok(())) => Ok(()),
             // The worker ends early only by an error of its own: that is the one to report.
-            _ => Err(self
-                .join()
-                .err()
-                .unwrap_or_else(|| WriteError::io(&self.dir, std::io::ErrorKind::Other.into()))),
+            _ => Err(self.join().err().unwrap_or_else(|| WriteError::io(&self.dir, std::io::ErrorKind::Other.into()))),
         }
     }
 
@@ -334,22 +268,13 @@ impl TraceWriter {
     /// Hands all rows to the encoder. What is referred to goes first, so that a trace cut off anywhere is consistent.
     pub fn flush(&mut self) -> Result<(), WriteError> {
         self.flush_blobs()?;
-        let (processes, threads) = (
-            std::mem::take(&mut self.processes),
-            std::mem::take(&mut self.threads),
-        );
+        let (processes, threads) = (std::mem::take(&mut self.processes), std::mem::take(&mut self.threads));
         self.send(processes)?;
         self.send(threads)?;
-        let (descriptors, tree) = (
-            std::mem::take(&mut self.descriptors),
-            std::mem::take(&mut self.tree),
-        );
+        let (descriptors, tree) = (std::mem::take(&mut self.descriptors), std::mem::take(&mut self.tree));
         self.send(descriptors)?;
         self.send(tree)?;
-        let (contents, actions) = (
-            std::mem::take(&mut self.contents),
-            std::mem::take(&mut self.actions),
-        );
+        let (contents, actions) = (std::mem::take(&mut self.contents), std::mem::take(&mut self.actions));
         self.send(contents)?;
         self.send(actions)?;
         self.oldest = None;
@@ -366,10 +291,7 @@ impl TraceWriter {
         match self.worker.take().map(JoinHandle::join) {
             None | Some(Ok(Ok(()))) => Ok(()),
             Some(Ok(Err(e))) => Err(e),
-            Some(Err(_)) => Err(WriteError::Encode {
-                table: "parts",
-                cause: "the encoder stopped".into(),
-            }),
+            Some(Err(_)) => Err(WriteError::Encode { table: "parts", cause: "the encoder stopped".into() }),
         }
     }
 

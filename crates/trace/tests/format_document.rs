@@ -3,19 +3,12 @@
 use reprise_trace::*;
 
 fn columns(text: &str, table: &str) -> Vec<String> {
-    let section = text
-        .split(&format!("\n### {table}\n"))
-        .nth(1)
-        .unwrap_or_else(|| panic!("no section {table}"));
+    let section = text.split(&format!("\n### {table}\n")).nth(1).unwrap_or_else(|| panic!("no section {table}"));
     let section = section.split("\n#").next().unwrap_or_default();
     let rows = section.lines().filter(|l| l.starts_with("| `"));
     rows.flat_map(|line| {
         let cell = line.split('|').nth(1).unwrap_or_default();
-        cell.split('`')
-            .skip(1)
-            .step_by(2)
-            .map(str::to_owned)
-            .collect::<Vec<_>>()
+        cell.split('`').skip(1).step_by(2).map(str::to_owned).collect::<Vec<_>>()
     })
     .collect()
 }
@@ -32,9 +25,7 @@ fn check<R: Row>(text: &str) {
 
 #[test]
 fn every_column_is_documented_in_order() {
-    let text =
-        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/FORMAT.md"))
-            .unwrap();
+    let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/FORMAT.md")).unwrap();
     check::<Action>(&text);
     check::<ThreadRow>(&text);
     check::<Process>(&text);
@@ -42,7 +33,5 @@ fn every_column_is_documented_in_order() {
     check::<TreeNode>(&text);
     check::<Content>(&text);
     check::<BlobRow>(&text);
-    assert!(text.contains(&format!(
-        "Present version: **{FORMAT_MAJOR}.{FORMAT_MINOR}**"
-    )));
+    assert!(text.contains(&format!("Present version: **{FORMAT_MAJOR}.{FORMAT_MINOR}**")));
 }

@@ -5,14 +5,7 @@ use std::fs;
 use reprise_trace::*;
 
 fn manifest() -> Manifest {
-    Manifest::new(
-        Kind::Record,
-        DataPolicy::Full,
-        vec!["true".into()],
-        "0".repeat(32),
-        0,
-        Host::default(),
-    )
+    Manifest::new(Kind::Record, DataPolicy::Full, vec!["true".into()], "0".repeat(32), 0, Host::default())
 }
 
 fn action(seq: u64, data: Vec<u32>) -> Action {
@@ -34,10 +27,7 @@ fn action(seq: u64, data: Vec<u32>) -> Action {
 }
 
 fn write(dir: &std::path::Path, close: bool) -> Vec<Action> {
-    let options = WriterOptions {
-        rows: 100,
-        ..WriterOptions::default()
-    };
+    let options = WriterOptions { rows: 100, ..WriterOptions::default() };
     let mut writer = TraceWriter::create(dir, manifest(), options).unwrap();
     let mut actions = Vec::new();
     for seq in 0..1050 {
@@ -73,11 +63,7 @@ fn rows_and_contents_come_back() {
         assert_eq!(blobs.content(&a.data).unwrap().unwrap(), expected);
     }
     // Each distinct chunk once: 50 fillings, of up to six lengths each.
-    assert!(
-        trace.count::<BlobRow>() <= 50 * 10,
-        "{}",
-        trace.count::<BlobRow>()
-    );
+    assert!(trace.count::<BlobRow>() <= 50 * 10, "{}", trace.count::<BlobRow>());
 }
 
 #[test]
@@ -101,39 +87,22 @@ fn every_damage_is_found() {
         trace.actions().try_for_each(|a| a.map(drop))
     };
     read().unwrap();
-    let files = [
-        "manifest.json",
-        "catalog.jsonl",
-        "ledger.json",
-        "actions/",
-        "blobs/",
-    ];
+    let files = ["manifest.json", "catalog.jsonl", "ledger.json", "actions/", "blobs/"];
     for prefix in files {
         let file = if prefix.ends_with('/') {
-            fs::read_dir(path.join(prefix))
-                .unwrap()
-                .next()
-                .unwrap()
-                .unwrap()
-                .path()
+            fs::read_dir(path.join(prefix)).unwrap().next().unwrap().unwrap().path()
         } else {
             path.join(prefix)
         };
         let whole = fs::read(&file).unwrap();
         fs::write(&file, &whole[..whole.len() / 2]).unwrap();
-        assert!(
-            matches!(read(), Err(ReadError::Damaged { .. })),
-            "{prefix} cut in half"
-        );
+        assert!(matches!(read(), Err(ReadError::Damaged { .. })), "{prefix} cut in half");
         if prefix != "manifest.json" && prefix != "ledger.json" {
             for at in [0, whole.len() / 3, whole.len() - 2] {
                 let mut flipped = whole.clone();
                 flipped[at] ^= 4;
                 fs::write(&file, &flipped).unwrap();
-                assert!(
-                    matches!(read(), Err(ReadError::Damaged { .. })),
-                    "{prefix} flipped at {at}"
-                );
+                assert!(matches!(read(), Err(ReadError::Damaged { .. })), "{prefix} flipped at {at}");
             }
         }
         fs::remove_file(&file).unwrap();
@@ -149,30 +118,10 @@ fn versions_are_their_own_errors() {
     let path = dir.path().join("t.reprise");
     write(&path, true);
     let text = fs::read_to_string(path.join("manifest.json")).unwrap();
-    fs::write(
-        path.join("manifest.json"),
-        text.replace("\"major\": 1", "\"major\": 9"),
-    )
-    .unwrap();
-    assert!(matches!(
-        TraceReader::open(&path),
-        Err(ReadError::TooNew { major: 9, .. })
-    ));
-    fs::write(
-        path.join("manifest.json"),
-        text.replace("\"major\": 1", "\"major\": 0"),
-    )
-    .unwrap();
-    assert!(matches!(
-        TraceReader::open(&path),
-        Err(ReadError::TooOld { major: 0, .. })
-    ));
-    assert!(matches!(
-        TraceReader::open(dir.path()),
-        Err(ReadError::NotATrace { .. })
-    ));
-    assert!(matches!(
-        TraceReader::open(&dir.path().join("x")),
-        Err(ReadError::Missing { .. })
-    ));
+    fs::write(path.join("manifest.json"), text.replace("\"major\": 1", "\"major\": 9")).unwrap();
+    assert!(matches!(TraceReader::open(&path), Err(ReadError::TooNew { major: 9, .. })));
+    fs::write(path.join("manifest.json"), text.replace("\"major\": 1", "\"major\": 0")).unwrap();
+    assert!(matches!(TraceReader::open(&path), Err(ReadError::TooOld { major: 0, .. })));
+    assert!(matches!(TraceReader::open(dir.path()), Err(ReadError::NotATrace { .. })));
+    assert!(matches!(TraceReader::open(&dir.path().join("x")), Err(ReadError::Missing { .. })));
 }

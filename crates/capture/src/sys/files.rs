@@ -73,10 +73,7 @@ pub fn stat_at(dir: RawFd, name: &CStr, flags: i32) -> io::Result<Stat> {
     };
     let ns = |seconds: i64, rest: i64| seconds.saturating_mul(1_000_000_000).saturating_add(rest);
     Ok(Stat {
-        id: FileId {
-            device: s.st_dev,
-            inode: s.st_ino,
-        },
+        id: FileId { device: s.st_dev, inode: s.st_ino },
         mode: s.st_mode,
         nlink: s.st_nlink,
         uid: s.st_uid,
@@ -107,9 +104,7 @@ pub fn open_at(dir: RawFd, name: &CStr, flags: i32) -> io::Result<OwnedFd> {
 pub fn read_link_at(dir: RawFd, name: &CStr) -> io::Result<Vec<u8>> {
     let mut text = vec![0u8; libc::PATH_MAX as usize];
     // SAFETY: the buffer is as long as stated.
-    let n = unsafe {
-        check(libc::readlinkat(dir, name.as_ptr(), text.as_mut_ptr().cast(), text.len()) as i64)?
-    };
+    let n = unsafe { check(libc::readlinkat(dir, name.as_ptr(), text.as_mut_ptr().cast(), text.len()) as i64)? };
     text.truncate(n as usize);
     Ok(text)
 }
@@ -175,6 +170,5 @@ pub fn same_description(pid: i32, a: u32, b: u32) -> Option<bool> {
 /// Whether this process may execute a file.
 pub fn may_execute(path: &CStr) -> io::Result<()> {
     // SAFETY: the path is a C string.
-    check(unsafe { libc::faccessat(HERE, path.as_ptr(), libc::X_OK, libc::AT_EACCESS) }.into())
-        .map(drop)
+    check(unsafe { libc::faccessat(HERE, path.as_ptr(), libc::X_OK, libc::AT_EACCESS) }.into()).map(drop)
 }

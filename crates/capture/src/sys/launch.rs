@@ -30,8 +30,7 @@ impl Waiting {
     /// Lets it go on.
     pub fn go(self) -> io::Result<()> {
         // SAFETY: one byte is written from a live buffer.
-        check(unsafe { libc::write(self.gate.as_raw_fd(), b"g".as_ptr().cast(), 1) } as i64)
-            .map(drop)
+        check(unsafe { libc::write(self.gate.as_raw_fd(), b"g".as_ptr().cast(), 1) } as i64).map(drop)
     }
 }
 
@@ -53,10 +52,7 @@ pub fn fork(launch: &Launch<'_>) -> io::Result<Waiting> {
     let shell = c"/bin/sh";
     let mut script = vec![shell.as_ptr(), launch.program.as_ptr()];
     script.extend(argv.iter().skip(1));
-    let program = libc::sock_fprog {
-        len: launch.filter.len() as u16,
-        filter: launch.filter.as_ptr().cast_mut(),
-    };
+    let program = libc::sock_fprog { len: launch.filter.len() as u16, filter: launch.filter.as_ptr().cast_mut() };
     // SAFETY: the child calls only functions that are safe between fork and exec; all memory was made before.
     let pid = unsafe { libc::fork() };
     if pid == 0 {
@@ -100,14 +96,10 @@ unsafe fn child(door: &OwnedFd, gate: &OwnedFd, program: &libc::sock_fprog) {
         }
         // Rust's start-up code ignores SIGPIPE; the program must not inherit that.
         libc::signal(libc::SIGPIPE, libc::SIG_DFL);
-        let install =
-            || libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0, program);
+        let install = || libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0, program);
         if install() != 0 {
             let unprivileged = *libc::__errno_location() == libc::EACCES;
-            if !unprivileged
-                || libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0
-                || install() != 0
-            {
+            if !unprivileged || libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || install() != 0 {
                 libc::_exit(NO_FILTER);
             }
         }

@@ -18,9 +18,5 @@ use std::io;
 
 /// A result of a system call wrapper: −1 is an error.
 fn check(result: i64) -> io::Result<i64> {
-    if result < 0 {
-        Err(io::Error::last_os_error())
-    } else {
-        Ok(result)
-    }
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }

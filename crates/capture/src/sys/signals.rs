@@ -21,13 +21,9 @@ extern "C" fn arrived(signal: i32) {
 
 /// A signal that the recorder was sent since the last question.
 pub fn take_signal() -> Option<i32> {
-    [
-        (&INTERRUPTED, libc::SIGINT),
-        (&TERMINATED, libc::SIGTERM),
-        (&HUNG_UP, libc::SIGHUP),
-    ]
-    .into_iter()
-    .find_map(|(flag, signal)| flag.swap(false, Ordering::Relaxed).then_some(signal))
+    [(&INTERRUPTED, libc::SIGINT), (&TERMINATED, libc::SIGTERM), (&HUNG_UP, libc::SIGHUP)]
+        .into_iter()
+        .find_map(|(flag, signal)| flag.swap(false, Ordering::Relaxed).then_some(signal))
 }
 
 /// Handlers and tick of one recording; undone when dropped.
@@ -43,13 +39,7 @@ impl Signals {
         let tick = libc::SIGRTMIN() + 3;
         let mut before = Vec::new();
         while take_signal().is_some() {}
-        for signal in [
-            libc::SIGINT,
-            libc::SIGQUIT,
-            libc::SIGTERM,
-            libc::SIGHUP,
-            tick,
-        ] {
+        for signal in [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGHUP, tick] {
             // SAFETY: both structures are live; zero bytes are a valid `sigaction`.
             unsafe {
                 let mut old: libc::sigaction = std::mem::zeroed();
@@ -73,11 +63,7 @@ impl Signals {
             check(libc::timer_create(libc::CLOCK_MONOTONIC, &mut event, &mut timer).into())?;
             timer
         };
-        let mut signals = Signals {
-            before,
-            timer,
-            interval: Duration::ZERO,
-        };
+        let mut signals = Signals { before, timer, interval: Duration::ZERO };
         signals.tick_every(Duration::from_millis(250))?;
         Ok(signals)
     }
@@ -88,17 +74,10 @@ impl Signals {
             return Ok(());
         }
         self.interval = interval;
-        let time = libc::timespec {
-            tv_sec: interval.as_secs() as i64,
-            tv_nsec: interval.subsec_nanos().into(),
-        };
-        let setting = libc::itimerspec {
-            it_interval: time,
-            it_value: time,
-        };
+        let time = libc::timespec { tv_sec: interval.as_secs() as i64, tv_nsec: interval.subsec_nanos().into() };
+        let setting = libc::itimerspec { it_interval: time, it_value: time };
         // SAFETY: the timer is live and the setting complete.
-        check(unsafe { libc::timer_settime(self.timer, 0, &setting, std::ptr::null_mut()) }.into())
-            .map(drop)
+        check(unsafe { libc::timer_settime(self.timer, 0, &setting, std::ptr::null_mut()) }.into()).map(drop)
     }
 }
 

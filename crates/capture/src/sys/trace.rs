@@ -65,9 +65,7 @@ fn decode(status: i32) -> Report {
     let signal = libc::WSTOPSIG(status);
     match status >> 16 {
         libc::PTRACE_EVENT_SECCOMP => Report::Entry,
-        libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_VFORK | libc::PTRACE_EVENT_CLONE => {
-            Report::Spawned
-        }
+        libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_VFORK | libc::PTRACE_EVENT_CLONE => Report::Spawned,
         libc::PTRACE_EVENT_EXEC => Report::Executed,
         libc::PTRACE_EVENT_STOP => Report::Stopped(signal),
         _ if signal == libc::SIGTRAP | 0x80 => Report::Exit,
@@ -144,41 +142,20 @@ pub enum CallInfo {
 /// Asks for the call at which a thread stopped.
 pub fn call_info(tid: i32) -> io::Result<CallInfo> {
     let mut words = [0u64; INFO_BYTES / 8];
-    ptrace(
-        GET_SYSCALL_INFO,
-        tid,
-        INFO_BYTES,
-        words.as_mut_ptr() as usize,
-    )?;
+    ptrace(GET_SYSCALL_INFO, tid, INFO_BYTES, words.as_mut_ptr() as usize)?;
     let args = [words[4], words[5], words[6], words[7], words[8], words[9]];
     Ok(match words[0] & 0xff {
-        1 => CallInfo::Entry {
-            number: words[3],
-            args,
-            mark: 0,
-        },
-        2 => CallInfo::Exit {
-            result: words[3] as i64,
-        },
-        3 => CallInfo::Entry {
-            number: words[3],
-            args,
-            mark: words[10] as u32,
-        },
+        1 => CallInfo::Entry { number: words[3], args, mark: 0 },
+        2 => CallInfo::Exit { result: words[3] as i64 },
+        3 => CallInfo::Entry { number: words[3], args, mark: words[10] as u32 },
         _ => CallInfo::None,
     })
 }
 
 /// Reads memory of another process; may return less than asked.
 pub fn read_memory(tid: i32, addr: u64, into: &mut [u8]) -> io::Result<usize> {
-    let local = libc::iovec {
-        iov_base: into.as_mut_ptr().cast(),
-        iov_len: into.len(),
-    };
-    let remote = libc::iovec {
-        iov_base: addr as *mut libc::c_void,
-        iov_len: into.len(),
-    };
+    let local = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
+    let remote = libc::iovec { iov_base: addr as *mut libc::c_void, iov_len: into.len() };
     // SAFETY: `local` covers exactly `into`; the remote side is checked by the kernel.
     let n = unsafe { libc::process_vm_readv(tid, &local, 1, &remote, 1, 0) };
     check(n as i64).map(|n| n as usize)
@@ -189,15 +166,7 @@ pub fn peek(tid: i32, addr: u64) -> io::Result<[u8; 8]> {
     // The wrapper of libc returns the word itself and tells errors by errno; the system call stores it.
     let mut word = [0u8; 8];
     // SAFETY: the kernel writes one word to `word`.
-    check(unsafe {
-        libc::syscall(
-            libc::SYS_ptrace,
-            libc::PTRACE_PEEKDATA,
-            tid,
-            addr,
-            word.as_mut_ptr(),
-        )
-    })?;
+    check(unsafe { libc::syscall(libc::SYS_ptrace, libc::PTRACE_PEEKDATA, tid, addr, word.as_mut_ptr()) })?;
     Ok(word)
 }
 

@@ -60,12 +60,7 @@ impl Tracer<'_> {
         self.log.note(text);
     }
 
-    fn arrive(
-        &mut self,
-        tid: i32,
-        call: &'static Call,
-        args: [u64; 6],
-    ) -> Result<(), CaptureError> {
+    fn arrive(&mut self, tid: i32, call: &'static Call, args: [u64; 6]) -> Result<(), CaptureError> {
         let (mut objects, mut plain) = ([None; 2], true);
         // Alone, there is nobody to be ordered with.
         if self.threads.len() > 1 {
@@ -73,12 +68,7 @@ impl Tracer<'_> {
         }
         let admission = admission(call, &args, plain);
         let free = admission == Admission::Free;
-        let arrived = Arrived {
-            call,
-            args,
-            objects,
-            free,
-        };
+        let arrived = Arrived { call, args, objects, free };
         if self.gate.arrive(tid, admission) {
             return self.enter(tid, arrived);
         }
@@ -91,9 +81,7 @@ impl Tracer<'_> {
     /// Lets in those whose turn has come.
     pub(super) fn admit_waiting(&mut self) -> Result<(), CaptureError> {
         for _ in 0..self.gate.expire() {
-            self.log.note(
-                "overlap: a call blocked for long, others were let pass: order by completion",
-            );
+            self.log.note("overlap: a call blocked for long, others were let pass: order by completion");
         }
         while let Some(tid) = self.gate.next() {
             let Some(tracee) = self.threads.get_mut(&tid) else {
@@ -113,12 +101,7 @@ impl Tracer<'_> {
 
     /// Reads what the call is given and lets it into the kernel.
     fn enter(&mut self, tid: i32, arrived: Arrived) -> Result<(), CaptureError> {
-        let Arrived {
-            call,
-            args,
-            objects,
-            mut free,
-        } = arrived;
+        let Arrived { call, args, objects, mut free } = arrived;
         if call.effect == Effect::Exit {
             let now = self.log.now();
             if let Some(tracee) = self.threads.get_mut(&tid) {
@@ -139,26 +122,14 @@ impl Tracer<'_> {
         if call.name == "clone" && args[0] & libc::CLONE_UNTRACED as u64 != 0 {
             // Without its tracer the child could issue no call at all: the filter outlives the flag.
             let flags = args[0] & !(libc::CLONE_UNTRACED as u64);
-            step(
-                "change the flags of",
-                tid,
-                sys::set_first_argument(tid, flags),
-            )?;
+            step("change the flags of", tid, sys::set_first_argument(tid, flags))?;
             self.log.note("CLONE_UNTRACED was taken off a clone");
         }
         let begin_ns = self.log.now();
         if let Some(tracee) = self.threads.get_mut(&tid) {
             tracee.interrupted = None;
-            tracee.phase = Phase::Inside(Box::new(Entered {
-                call,
-                args,
-                objects,
-                free,
-                begin_ns,
-                inputs,
-                before,
-                source,
-            }));
+            tracee.phase =
+                Phase::Inside(Box::new(Entered { call, args, objects, free, begin_ns, inputs, before, source }));
         }
         step("resume", tid, sys::resume_to_exit(tid))
     }
@@ -178,12 +149,8 @@ impl Tracer<'_> {
 /// What the first two descriptors name, and whether both are regular files or directories.
 fn objects_of(tid: i32, call: &Call, args: &[u64; 6]) -> ([Option<FileId>; 2], bool) {
     let (mut objects, mut plain) = ([None; 2], true);
-    let fds = call
-        .args
-        .iter()
-        .zip(args)
-        .filter(|(a, _)| matches!(a.kind, ArgKind::Fd(_)))
-        .map(|(_, value)| *value as i32);
+    let fds =
+        call.args.iter().zip(args).filter(|(a, _)| matches!(a.kind, ArgKind::Fd(_))).map(|(_, value)| *value as i32);
     for (object, fd) in objects.iter_mut().zip(fds) {
         if let Some(stat) = descriptor(tid, fd) {
             *object = Some(stat.id);
@@ -207,12 +174,8 @@ fn admission(call: &Call, args: &[u64; 6], plain: bool) -> Admission {
     match call.effect {
         Effect::Spawn => Admission::Exclusive,
         Effect::MakeObject(Object::Socket) if call.name != "socket" => Admission::Free,
-        Effect::Control if matches!(args[1] as i32, libc::F_SETLKW | libc::F_OFD_SETLKW) => {
-            Admission::Free
-        }
-        Effect::Read | Effect::Write | Effect::Copy | Effect::Splice | Effect::DeviceControl
-            if !plain =>
-        {
+        Effect::Control if matches!(args[1] as i32, libc::F_SETLKW | libc::F_OFD_SETLKW) => Admission::Free,
+        Effect::Read | Effect::Write | Effect::Copy | Effect::Splice | Effect::DeviceControl if !plain => {
             Admission::Free
         }
         _ => call.admission(),

@@ -23,11 +23,7 @@ pub struct Launching {
 impl Launching {
     /// The command as given, and the path of its program.
     pub fn new(command: String, program: Vec<u8>) -> Launching {
-        Launching {
-            command,
-            program,
-            asked: false,
-        }
+        Launching { command, program, asked: false }
     }
 
     /// The path of the program.
@@ -77,8 +73,7 @@ impl Tracer<'_> {
         }
         for row in rows {
             if row.path.starts_with(b"/") {
-                self.world
-                    .connect_link(tid, &format!("fd/{}", row.fd), &mut self.log)?;
+                self.world.connect_link(tid, &format!("fd/{}", row.fd), &mut self.log)?;
             }
             write(&mut self.log, row)?;
         }
@@ -93,12 +88,7 @@ impl Tracer<'_> {
     }
 
     /// The call that was to run the first program has failed: true if the child will try another.
-    pub(super) fn launch_failed(
-        &mut self,
-        tid: i32,
-        entered: &Entered,
-        result: i64,
-    ) -> Result<bool, CaptureError> {
+    pub(super) fn launch_failed(&mut self, tid: i32, entered: &Entered, result: i64) -> Result<bool, CaptureError> {
         let Some(launching) = &self.launching else {
             return Ok(false);
         };
@@ -106,27 +96,18 @@ impl Tracer<'_> {
             return Ok(false);
         }
         let (command, error) = (launching.command.clone(), -result as i32);
-        let shell = entered
-            .inputs
-            .path
-            .as_ref()
-            .is_some_and(|p| **p == *b"/bin/sh");
+        let shell = entered.inputs.path.as_ref().is_some_and(|p| **p == *b"/bin/sh");
         match error {
             libc::ENOEXEC if !shell => Ok(true),
             libc::ENOENT if !shell => Err(CaptureError::NotFound { command }),
-            _ => Err(CaptureError::NotExecutable {
-                command,
-                source: io::Error::from_raw_os_error(error),
-            }),
+            _ => Err(CaptureError::NotExecutable { command, source: io::Error::from_raw_os_error(error) }),
         }
     }
 
     /// The child ended before any program ran.
     pub(super) fn launch_ended(&mut self, tid: i32, end: End) -> Result<(), CaptureError> {
         match (&self.launching, end.code) {
-            (Some(_), code) if tid == self.first => Err(CaptureError::NoFilter {
-                code: code.unwrap_or(NO_FILTER),
-            }),
+            (Some(_), code) if tid == self.first => Err(CaptureError::NoFilter { code: code.unwrap_or(NO_FILTER) }),
             _ => Ok(()),
         }
     }

@@ -54,13 +54,7 @@ impl Tracer<'_> {
         }
         if let Some(tracee) = self.threads.get_mut(&tid) {
             self.settling += 1;
-            tracee.phase = Phase::Settling(Returned {
-                entered,
-                result,
-                end_ns,
-                causes,
-                since: Instant::now(),
-            });
+            tracee.phase = Phase::Settling(Returned { entered, result, end_ns, causes, since: Instant::now() });
         }
         Ok(())
     }
@@ -79,22 +73,8 @@ impl Tracer<'_> {
     }
 
     /// Writes the action of a call; returns its number.
-    pub(super) fn write(
-        &mut self,
-        tid: i32,
-        entered: Entered,
-        result: i64,
-        end_ns: u64,
-    ) -> Result<u64, CaptureError> {
-        let Entered {
-            call,
-            args,
-            begin_ns,
-            mut inputs,
-            before,
-            source,
-            ..
-        } = entered;
+    pub(super) fn write(&mut self, tid: i32, entered: Entered, result: i64, end_ns: u64) -> Result<u64, CaptureError> {
+        let Entered { call, args, begin_ns, mut inputs, before, source, .. } = entered;
         let (path, path2) = (inputs.path.take(), inputs.path2.take());
         let input = std::mem::take(&mut inputs.input);
         let log = &mut self.log;

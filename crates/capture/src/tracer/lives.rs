@@ -70,13 +70,7 @@ impl Tracer<'_> {
             begin_ns,
             name: procfs::name(tid),
         })?;
-        let tracee = Tracee {
-            thread,
-            pid,
-            phase: Phase::Running,
-            interrupted: None,
-            exit: None,
-        };
+        let tracee = Tracee { thread, pid, phase: Phase::Running, interrupted: None, exit: None };
         self.threads.insert(tid, tracee);
         Ok(())
     }
@@ -127,16 +121,11 @@ impl Tracer<'_> {
     /// New threads whose maker was killed before it could report them.
     pub(super) fn adopt_orphans(&mut self) -> Result<(), CaptureError> {
         const PATIENCE: Duration = Duration::from_secs(1);
-        let orphans: Vec<i32> = self
-            .early
-            .iter()
-            .filter(|(_, since)| since.elapsed() >= PATIENCE)
-            .map(|(tid, _)| *tid)
-            .collect();
+        let orphans: Vec<i32> =
+            self.early.iter().filter(|(_, since)| since.elapsed() >= PATIENCE).map(|(tid, _)| *tid).collect();
         for tid in orphans {
             self.early.remove(&tid);
-            self.log
-                .note("a thread whose maker was killed while making it");
+            self.log.note("a thread whose maker was killed while making it");
             self.begin(tid, Origin::default())?;
             step("resume", tid, sys::resume(tid, 0))?;
         }
@@ -182,8 +171,7 @@ impl Tracer<'_> {
         let Ok(path) = std::ffi::CString::new(format!("/proc/{tid}/exe")) else {
             return;
         };
-        let special = sys::stat_at(HERE, &path, 0)
-            .is_ok_and(|s| s.mode & (libc::S_ISUID | libc::S_ISGID) != 0);
+        let special = sys::stat_at(HERE, &path, 0).is_ok_and(|s| s.mode & (libc::S_ISUID | libc::S_ISGID) != 0);
         let capable = std::fs::read_link(format!("/proc/{tid}/exe")).is_ok_and(|p| {
             std::ffi::CString::new(p.into_os_string().into_encoded_bytes())
                 .is_ok_and(|p| sys::get_xattr(&p, c"security.capability").is_ok())
@@ -204,28 +192,15 @@ impl Tracer<'_> {
             return Ok(());
         };
         let (status, end) = match report {
-            Report::Killed(signal) => (
-                128 + signal,
-                End {
-                    code: None,
-                    signal: Some(signal),
-                },
-            ),
-            Report::Exited(code) => (
-                code,
-                End {
-                    code: Some(code),
-                    signal: None,
-                },
-            ),
+            Report::Killed(signal) => (128 + signal, End { code: None, signal: Some(signal) }),
+            Report::Exited(code) => (code, End { code: Some(code), signal: None }),
             _ => return Ok(()),
         };
         self.launch_ended(tid, end)?;
         // The kernel reports the first thread of a process last, with the status of the process.
         if tid == pid {
             if let Some(signal) = end.signal {
-                self.log
-                    .note(format!("a process was killed by signal {signal}"));
+                self.log.note(format!("a process was killed by signal {signal}"));
             }
             self.end_thread(tid, "exit_group", status)?;
             self.processes.remove(&pid);
@@ -239,12 +214,7 @@ impl Tracer<'_> {
     }
 
     /// Writes the end of a thread and strikes it from the books.
-    fn end_thread(
-        &mut self,
-        tid: i32,
-        name: &'static str,
-        status: i32,
-    ) -> Result<(), CaptureError> {
+    fn end_thread(&mut self, tid: i32, name: &'static str, status: i32) -> Result<(), CaptureError> {
         self.gate.forget(tid);
         self.world.forget_thread(tid);
         let Some(tracee) = self.threads.remove(&tid) else {

@@ -109,13 +109,7 @@ pub struct Tracer<'a> {
 
 impl<'a> Tracer<'a> {
     /// A tracer of a child that was seized and has not been let go.
-    pub fn new(
-        first: i32,
-        launching: Launching,
-        log: Log,
-        world: World,
-        warn: &'a mut dyn FnMut(&str),
-    ) -> Tracer<'a> {
+    pub fn new(first: i32, launching: Launching, log: Log, world: World, warn: &'a mut dyn FnMut(&str)) -> Tracer<'a> {
         Tracer {
             log,
             world,
@@ -145,10 +139,7 @@ impl<'a> Tracer<'a> {
             self.log.writer().flush()?;
         }
         result?;
-        Ok(self.end.unwrap_or(End {
-            code: None,
-            signal: None,
-        }))
+        Ok(self.end.unwrap_or(End { code: None, signal: None }))
     }
 
     /// The log, once all is over.
@@ -160,11 +151,7 @@ impl<'a> Tracer<'a> {
         const ALONE: Duration = Duration::from_millis(250);
         const TOGETHER: Duration = Duration::from_millis(5);
         while !self.threads.is_empty() || !self.early.is_empty() {
-            let tick = if self.threads.len() > 1 {
-                TOGETHER
-            } else {
-                ALONE
-            };
+            let tick = if self.threads.len() > 1 { TOGETHER } else { ALONE };
             let failed = |step| {
                 move |source| CaptureError::Start {
                     step,
@@ -224,11 +211,8 @@ impl<'a> Tracer<'a> {
         }
         if !self.ending {
             self.ending = true;
-            (self.warn)(
-                "the program has ended; ending the processes it left behind, and the recording",
-            );
-            self.log
-                .note("processes that outlived the program were ended with the recording");
+            (self.warn)("the program has ended; ending the processes it left behind, and the recording");
+            self.log.note("processes that outlived the program were ended with the recording");
             self.kill_processes();
         }
     }
@@ -274,11 +258,7 @@ impl<'a> Tracer<'a> {
 /// The outcome of an order to a thread: one that is gone (killed meanwhile) reports that itself.
 fn step(step: &'static str, tid: i32, result: io::Result<()>) -> Result<(), CaptureError> {
     match result {
-        Err(e) if e.raw_os_error() != Some(libc::ESRCH) => Err(CaptureError::Trace {
-            step,
-            tid,
-            source: e,
-        }),
+        Err(e) if e.raw_os_error() != Some(libc::ESRCH) => Err(CaptureError::Trace { step, tid, source: e }),
         _ => Ok(()),
     }
 }

@@ -42,9 +42,7 @@ impl Tracer<'_> {
             _ => false,
         };
         let others = self.threads.keys().copied().filter(|t| *t != tid);
-        others
-            .filter(|t| related(t) && procfs::is_moving(*t))
-            .collect()
+        others.filter(|t| related(t) && procfs::is_moving(*t)).collect()
     }
 
     /// Writes those whose causes are written by now, or not to be waited for any more.
@@ -56,9 +54,7 @@ impl Tracer<'_> {
                 Phase::Settling(r) => Some((tid, r)),
                 _ => None,
             })
-            .filter(|(_, r)| {
-                r.since.elapsed() >= PATIENCE || !r.causes.iter().any(|t| self.is_pending(*t))
-            })
+            .filter(|(_, r)| r.since.elapsed() >= PATIENCE || !r.causes.iter().any(|t| self.is_pending(*t)))
             .map(|(tid, _)| *tid)
             .collect();
         for tid in ready {
@@ -74,9 +70,7 @@ impl Tracer<'_> {
     }
 
     fn is_pending(&self, tid: i32) -> bool {
-        self.threads
-            .get(&tid)
-            .is_some_and(|t| matches!(t.phase, Phase::Inside(_)) || t.exit.is_some())
+        self.threads.get(&tid).is_some_and(|t| matches!(t.phase, Phase::Inside(_)) || t.exit.is_some())
             && procfs::is_moving(tid)
     }
 }

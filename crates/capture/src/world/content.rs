@@ -27,10 +27,7 @@ pub(super) struct Seen {
 /// Opens a file to look at it, leaving its access time alone where that is permitted.
 pub fn open_quietly(path: impl AsRef<std::path::Path>) -> std::io::Result<File> {
     let open = |flags| {
-        OpenOptions::new()
-            .read(true)
-            .custom_flags(flags | libc::O_NONBLOCK | libc::O_NOCTTY)
-            .open(path.as_ref())
+        OpenOptions::new().read(true).custom_flags(flags | libc::O_NONBLOCK | libc::O_NOCTTY).open(path.as_ref())
     };
     open(libc::O_NOATIME).or_else(|_| open(0))
 }
@@ -60,13 +57,7 @@ fn is_synthetic(filesystem: u64) -> bool {
 
 impl World {
     /// After a successful open: the whole of a small file that was there before the program.
-    pub fn opened(
-        &mut self,
-        tid: i32,
-        fd: u32,
-        flags: u64,
-        log: &mut Log,
-    ) -> Result<(), WriteError> {
+    pub fn opened(&mut self, tid: i32, fd: u32, flags: u64, log: &mut Log) -> Result<(), WriteError> {
         const PATH_ONLY: u64 = libc::O_PATH as u64;
         const MADE: u64 = libc::O_TMPFILE as u64 & !(libc::O_DIRECTORY as u64);
         if flags & PATH_ONLY != 0 {
@@ -182,13 +173,7 @@ pub(super) fn range(
     Ok(())
 }
 
-fn pieces(
-    file: &File,
-    id: FileId,
-    (start, end): (u64, u64),
-    reason: &str,
-    log: &mut Log,
-) -> Result<u64, WriteError> {
+fn pieces(file: &File, id: FileId, (start, end): (u64, u64), reason: &str, log: &mut Log) -> Result<u64, WriteError> {
     let mut at = start;
     let mut piece = vec![0; PIECE.min(end - start) as usize];
     while at < end {

@@ -45,20 +45,12 @@ impl World {
         self.list_opened(tid, opened, log)
     }
 
-    fn list_opened(
-        &mut self,
-        tid: i32,
-        opened: Option<OwnedFd>,
-        log: &mut Log,
-    ) -> Result<(), WriteError> {
+    fn list_opened(&mut self, tid: i32, opened: Option<OwnedFd>, log: &mut Log) -> Result<(), WriteError> {
         let Some((fd, stat)) = opened.and_then(|fd| sys::stat_fd(&fd).ok().map(|s| (fd, s))) else {
             log.note("a directory could not be listed: entries the program did not name are not in the tree");
             return Ok(());
         };
-        let dir = Handle {
-            fd: Rc::new(fd),
-            id: stat.id,
-        };
+        let dir = Handle { fd: Rc::new(fd), id: stat.id };
         for name in names(dir.fd.as_raw_fd()) {
             self.meet(tid, &dir, &name, log)?;
         }

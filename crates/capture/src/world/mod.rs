@@ -69,11 +69,7 @@ pub struct World {
 impl World {
     /// Nothing met yet.
     pub fn new(whole_file_bytes: u64, libraries: bool) -> World {
-        World {
-            whole_file_bytes,
-            libraries,
-            ..World::default()
-        }
+        World { whole_file_bytes, libraries, ..World::default() }
     }
 
     /// Keeps snapshots out of a directory.
@@ -110,13 +106,7 @@ impl World {
     }
 
     /// Looks at a name in a directory; writes its row if it exists and was not met before.
-    fn meet(
-        &mut self,
-        tid: i32,
-        dir: &Handle,
-        name: &CStr,
-        log: &mut Log,
-    ) -> Result<Option<Stat>, WriteError> {
+    fn meet(&mut self, tid: i32, dir: &Handle, name: &CStr, log: &mut Log) -> Result<Option<Stat>, WriteError> {
         let stat = match sys::stat_at(dir.fd.as_raw_fd(), name, libc::AT_SYMLINK_NOFOLLOW) {
             Ok(stat) => Some(stat),
             Err(e) if e.raw_os_error() == Some(libc::ENOENT) => None,
@@ -139,22 +129,11 @@ impl World {
         if stat.is_dir() {
             self.reached.insert(stat.id);
         }
-        let target = if stat.is_link() {
-            self.link_text(tid, dir, name)
-        } else {
-            Vec::new()
-        };
+        let target = if stat.is_link() { self.link_text(tid, dir, name) } else { Vec::new() };
         let by_handle = self.by_handle(dir, name);
         let xattrs = by_handle.as_deref().map(xattrs).unwrap_or_default();
         let filesystem = self.filesystem(&stat, by_handle.as_deref());
-        log.node(node(
-            dir.id,
-            name.to_bytes(),
-            &stat,
-            target,
-            xattrs,
-            filesystem,
-        ))?;
+        log.node(node(dir.id, name.to_bytes(), &stat, target, xattrs, filesystem))?;
         Ok(Some(stat))
     }
 
@@ -169,10 +148,7 @@ impl World {
         let path = CString::new(format!("/proc/self/fd/{}/.", root.fd.as_raw_fd())).ok();
         let xattrs = path.as_deref().map(xattrs).unwrap_or_default();
         let filesystem = self.filesystem(&stat, path.as_deref());
-        let nowhere = FileId {
-            device: 0,
-            inode: 0,
-        };
+        let nowhere = FileId { device: 0, inode: 0 };
         log.node(node(nowhere, b"", &stat, Vec::new(), xattrs, filesystem))
     }
 
@@ -210,14 +186,7 @@ impl World {
     }
 }
 
-fn node(
-    parent: FileId,
-    name: &[u8],
-    stat: &Stat,
-    target: Vec<u8>,
-    xattrs: Vec<u8>,
-    filesystem: u64,
-) -> TreeNode {
+fn node(parent: FileId, name: &[u8], stat: &Stat, target: Vec<u8>, xattrs: Vec<u8>, filesystem: u64) -> TreeNode {
     TreeNode {
         seq: 0, // set by the log
         parent_device: parent.device,

@@ -21,10 +21,7 @@ const LISTING: i32 = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_NOFOLLOW;
 
 /// Writes rows for all that is under a directory, and its chain of parents; returns its full path.
 pub fn snapshot(world: &mut World, path: &Path, log: &mut Log) -> Result<String, CaptureError> {
-    let unreadable = |source| CaptureError::Tree {
-        path: path.to_owned(),
-        source,
-    };
+    let unreadable = |source| CaptureError::Tree { path: path.to_owned(), source };
     let full = path.canonicalize().map_err(unreadable)?;
     let here = std::process::id() as i32;
     let bytes = full.as_os_str().as_bytes();
@@ -32,10 +29,7 @@ pub fn snapshot(world: &mut World, path: &Path, log: &mut Log) -> Result<String,
     let fd = sys::open_at(HERE, &name, LISTING).map_err(unreadable)?;
     let stat = sys::stat_fd(&fd).map_err(unreadable)?;
     world.walk(here, Start::Here, bytes, true, false, log)?;
-    let dir = Handle {
-        fd: Rc::new(fd),
-        id: stat.id,
-    };
+    let dir = Handle { fd: Rc::new(fd), id: stat.id };
     directory(world, here, &dir, log)?;
     world.forget_thread(here);
     Ok(full.to_string_lossy().into_owned())
@@ -54,10 +48,7 @@ fn directory(world: &mut World, here: i32, dir: &Handle, log: &mut Log) -> Resul
         } else if stat.is_dir() && world.excluded != Some(stat.id) {
             match sys::open_at(dir.fd.as_raw_fd(), &name, LISTING) {
                 Ok(fd) => {
-                    let below = Handle {
-                        fd: Rc::new(fd),
-                        id: stat.id,
-                    };
+                    let below = Handle { fd: Rc::new(fd), id: stat.id };
                     directory(world, here, &below, log)?;
                 }
                 Err(e) => {
@@ -70,13 +61,7 @@ fn directory(world: &mut World, here: i32, dir: &Handle, log: &mut Log) -> Resul
     Ok(())
 }
 
-fn file(
-    world: &mut World,
-    mut path: Vec<u8>,
-    name: &CStr,
-    stat: &sys::Stat,
-    log: &mut Log,
-) -> Result<(), WriteError> {
+fn file(world: &mut World, mut path: Vec<u8>, name: &CStr, stat: &sys::Stat, log: &mut Log) -> Result<(), WriteError> {
     path.extend_from_slice(name.to_bytes());
     world.observe(&path, stat, (0, stat.size), "snapshot", log)
 }

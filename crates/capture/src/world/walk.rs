@@ -78,20 +78,13 @@ impl World {
         let Some(root) = self.root(tid, log)? else {
             return Ok(Walked::default());
         };
-        let origin = if absolute {
-            Some(root.clone())
-        } else {
-            self.origin(tid, start, &root, log)?
-        };
+        let origin = if absolute { Some(root.clone()) } else { self.origin(tid, start, &root, log)? };
         let Some(origin) = origin else {
             return Ok(Walked::default());
         };
         let key = (origin.id, path.to_vec(), follow);
         if !exact && let Some(kind) = self.walked.get(&key) {
-            return Ok(Walked {
-                kind: *kind,
-                last: None,
-            });
+            return Ok(Walked { kind: *kind, last: None });
         }
         let (walked, complete) = self.resolve(tid, &root, origin, path, follow, log)?;
         if complete {
@@ -135,13 +128,7 @@ impl World {
         Ok(Some(root))
     }
 
-    fn origin(
-        &mut self,
-        tid: i32,
-        start: Start,
-        root: &Handle,
-        log: &mut Log,
-    ) -> Result<Option<Handle>, WriteError> {
+    fn origin(&mut self, tid: i32, start: Start, root: &Handle, log: &mut Log) -> Result<Option<Handle>, WriteError> {
         let what = match start {
             Start::Here => {
                 if let Some(here) = self.places.get(&tid).and_then(|p| p.here.clone()) {
@@ -207,11 +194,7 @@ impl World {
             }
             if ends {
                 let kind = stat.map_or(0, |s| s.kind());
-                let last = Some(Last {
-                    parent: dir,
-                    name,
-                    stat,
-                });
+                let last = Some(Last { parent: dir, name, stat });
                 return Ok((Walked { kind, last }, true));
             }
             if !stat.is_some_and(|s| s.is_dir()) {
@@ -223,10 +206,7 @@ impl World {
             }
         }
         // The path ends in `.`, `..` or `/`.
-        let walked = Walked {
-            kind: libc::S_IFDIR,
-            last: None,
-        };
+        let walked = Walked { kind: libc::S_IFDIR, last: None };
         Ok((walked, true))
     }
 }
@@ -242,10 +222,7 @@ fn components(path: &[u8]) -> Vec<CString> {
 
 fn handle(fd: std::os::fd::OwnedFd) -> Option<Handle> {
     let id: FileId = sys::stat_fd(&fd).ok()?.id;
-    Some(Handle {
-        fd: Rc::new(fd),
-        id,
-    })
+    Some(Handle { fd: Rc::new(fd), id })
 }
 
 fn open(path: &str) -> Option<Handle> {

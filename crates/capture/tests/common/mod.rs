@@ -13,10 +13,7 @@ pub fn recorder() -> PathBuf {
     path.pop();
     path.pop();
     let path = path.join("examples/record");
-    assert!(
-        path.exists(),
-        "{path:?} is missing: `cargo build -p reprise-capture --examples` builds it"
-    );
+    assert!(path.exists(), "{path:?} is missing: `cargo build -p reprise-capture --examples` builds it");
     path
 }
 
@@ -30,15 +27,9 @@ pub fn scratch() -> tempfile::TempDir {
 
 /// Compiles `tests/programs/NAME.c`; `None` (with a line) where there is no C compiler.
 pub fn compile(name: &str, dir: &Path) -> Option<PathBuf> {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/programs")
-        .join(format!("{name}.c"));
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(format!("{name}.c"));
     let program = dir.join(name);
-    let cc = Command::new("cc")
-        .args(["-O1", "-w", "-pthread", "-o"])
-        .arg(&program)
-        .arg(source)
-        .status();
+    let cc = Command::new("cc").args(["-O1", "-w", "-pthread", "-o"]).arg(&program).arg(source).status();
     match cc {
         Err(_) => {
             println!("SKIP: no C compiler");
@@ -54,20 +45,13 @@ pub fn compile(name: &str, dir: &Path) -> Option<PathBuf> {
 /// Runs the recorder in a directory; the trace is `t` there.
 pub fn command(dir: &Path, flags: &[&str], program: &[&str]) -> Command {
     let mut command = Command::new(recorder());
-    command
-        .args(flags)
-        .arg("t")
-        .args(program)
-        .current_dir(dir)
-        .stdin(Stdio::null());
+    command.args(flags).arg("t").args(program).current_dir(dir).stdin(Stdio::null());
     command
 }
 
 /// Records a program and gives the recorder's output and the trace.
 pub fn record(dir: &Path, flags: &[&str], program: &[&str]) -> (Output, TraceReader) {
-    let output = command(dir, flags, program)
-        .output()
-        .expect("the recorder runs");
+    let output = command(dir, flags, program).output().expect("the recorder runs");
     let reader = match TraceReader::open(&dir.join("t")) {
         Ok(reader) => reader,
         Err(e) => panic!("{e}\n{}", String::from_utf8_lossy(&output.stderr)),
@@ -85,25 +69,14 @@ pub fn actions(reader: &TraceReader) -> Vec<Action> {
         assert!((action.thread as usize) < threads.len());
     }
     for thread in &threads {
-        let own: Vec<&Action> = actions
-            .iter()
-            .filter(|a| a.thread == thread.thread)
-            .collect();
+        let own: Vec<&Action> = actions.iter().filter(|a| a.thread == thread.thread).collect();
         if let Some(seq) = thread.created_by {
-            assert!(
-                own.iter().all(|a| a.seq > seq),
-                "a thread acts before it is made"
-            );
+            assert!(own.iter().all(|a| a.seq > seq), "a thread acts before it is made");
             assert_eq!(actions[seq as usize].result, i64::from(thread.tid));
         }
         if reader.manifest().complete {
             let last = own.last().expect("a thread without an end");
-            assert!(
-                last.call.starts_with("exit"),
-                "thread {} ends with {}",
-                thread.thread,
-                last.call
-            );
+            assert!(last.call.starts_with("exit"), "thread {} ends with {}", thread.thread, last.call);
         }
         let exits = own.iter().filter(|a| a.call.starts_with("exit"));
         assert!(exits.count() <= 1, "a thread ends twice");

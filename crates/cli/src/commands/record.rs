@@ -24,6 +24,7 @@ pub fn run(args: Record) -> Outcome {
         Data::None => DataPolicy::None,
     };
     options.trees = args.tree;
+    options.libraries = args.libraries;
     options.whole_file_bytes = args.whole_files.saturating_mul(1024);
     options.warn = Box::new(move |text| {
         if !quiet {

@@ -52,8 +52,7 @@ impl World {
     /// A read that returned more than the file was thought to hold: somebody else wrote it.
     fn grow_unseen(&mut self, s: &mut Step<'_>, node: NodeId, end: u64) {
         let n = self.names.node_mut(node);
-        if n.kind == FileKind::Regular && n.nature == crate::node::Nature::Ordinary && n.size < end
-        {
+        if n.kind == FileKind::Regular && n.nature == crate::node::Nature::Ordinary && n.size < end {
             n.size = end;
             s.out.surprise = Some("a file grew unseen");
         }
@@ -73,11 +72,7 @@ impl World {
             offset = self.names.node(node).size;
         }
         let length = s.action.result as u64;
-        let sources = if self.detail {
-            Self::moved(s)
-        } else {
-            Vec::new()
-        };
+        let sources = if self.detail { Self::moved(s) } else { Vec::new() };
         self.names.write(node, offset, length, &sources);
         if moves {
             self.advance(slot, offset.saturating_add(length));
@@ -142,11 +137,7 @@ impl World {
 
     /// `sendfile`, `copy_file_range` and `splice`: from one descriptor to another, each at its offset or at the one given.
     pub(super) fn copy(&mut self, s: &mut Step<'_>) {
-        let (source_arg, target_arg) = if s.call.name == "sendfile" {
-            (1, 0)
-        } else {
-            (0, 2)
-        };
+        let (source_arg, target_arg) = if s.call.name == "sendfile" { (1, 0) } else { (0, 2) };
         let offset_arg = |fd: usize| match (s.call.name, fd) {
             ("sendfile", 1) => Some(2),
             ("sendfile", _) => None,
@@ -154,12 +145,8 @@ impl World {
         };
         let input = split(s.call, Side::Input, &s.action.input);
         let (from_given, to_given) = (
-            offset_arg(source_arg)
-                .and_then(|i| input[i])
-                .map(|b| word(b, 0)),
-            offset_arg(target_arg)
-                .and_then(|i| input[i])
-                .map(|b| word(b, 0)),
+            offset_arg(source_arg).and_then(|i| input[i]).map(|b| word(b, 0)),
+            offset_arg(target_arg).and_then(|i| input[i]).map(|b| word(b, 0)),
         );
         let source = self.descriptor(s, source_arg);
         let target = self.descriptor(s, target_arg);
@@ -175,9 +162,7 @@ impl World {
         }
         let length = s.action.result as u64;
         let offset_of = |world: &World, slot: Option<Slot>| {
-            slot.map_or(0, |slot| {
-                world.descriptors.descriptions[slot.description as usize].offset
-            })
+            slot.map_or(0, |slot| world.descriptors.descriptions[slot.description as usize].offset)
         };
         let from = from_given.unwrap_or_else(|| offset_of(self, source));
         let mut to = to_given.unwrap_or_else(|| offset_of(self, target));
@@ -188,9 +173,7 @@ impl World {
         }
         let seen = Self::moved(s);
         match (source_node, target_node) {
-            (Some(source), Some(target)) => {
-                self.copy_range(source, from, target, to, length, &seen)
-            }
+            (Some(source), Some(target)) => self.copy_range(source, from, target, to, length, &seen),
             (Some(source), None) => self.learn(source, from, &seen),
             (None, Some(target)) => {
                 let sources = if self.detail { seen } else { Vec::new() };
@@ -217,11 +200,7 @@ impl World {
         let listing = &mut self.descriptors.descriptions[slot.description as usize].listing;
         let begins = !listing.begun;
         if begins {
-            *listing = ListingState {
-                number: fresh,
-                names: Vec::new(),
-                begun: true,
-            };
+            *listing = ListingState { number: fresh, names: Vec::new(), begun: true };
             self.listings = fresh;
         }
         let number = listing.number;
@@ -230,12 +209,7 @@ impl World {
     }
 
     /// Tells the model the buffer that a listing returned; the contents are the caller's to fetch.
-    pub fn listed(
-        &mut self,
-        call: &reprise_calls::Call,
-        action: &reprise_trace::Action,
-        buffer: &[u8],
-    ) {
+    pub fn listed(&mut self, call: &reprise_calls::Call, action: &reprise_trace::Action, buffer: &[u8]) {
         let Some(thread) = self.thread(action.thread) else {
             return;
         };
@@ -243,8 +217,6 @@ impl World {
             return;
         };
         let listing = &mut self.descriptors.descriptions[slot.description as usize].listing;
-        listing
-            .names
-            .extend(entry_names(buffer, call.name == "getdents"));
+        listing.names.extend(entry_names(buffer, call.name == "getdents"));
     }
 }

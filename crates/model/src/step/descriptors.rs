@@ -44,17 +44,11 @@ impl World {
         if first > last {
             return;
         }
-        let inside: Vec<u32> = self.descriptors.tables[s.thread.table as usize]
-            .slots
-            .range(first..=last)
-            .map(|(fd, _)| *fd)
-            .collect();
+        let inside: Vec<u32> =
+            self.descriptors.tables[s.thread.table as usize].slots.range(first..=last).map(|(fd, _)| *fd).collect();
         for fd in inside {
             if flags & CLOEXEC != 0 {
-                if let Some(slot) = self.descriptors.tables[s.thread.table as usize]
-                    .slots
-                    .get_mut(&fd)
-                {
+                if let Some(slot) = self.descriptors.tables[s.thread.table as usize].slots.get_mut(&fd) {
                     slot.close_on_exec = true;
                 }
             } else if let Some(slot) = self.descriptors.get(s.thread.table, fd.into()) {
@@ -85,9 +79,7 @@ impl World {
         // The new description is in use before the old one goes: both may be the same.
         if let Some(old) = self.descriptors.get(s.thread.table, new.into()) {
             s.out.replaced = Some(old.binding);
-            let keep = self
-                .descriptors
-                .open(s.thread.table, u32::MAX, slot.description, false);
+            let keep = self.descriptors.open(s.thread.table, u32::MAX, slot.description, false);
             self.end_descriptor(s, new);
             self.bind(s, new, slot.description, close_on_exec);
             self.descriptors.close(s.thread.table, u32::MAX);
@@ -103,11 +95,7 @@ impl World {
         const SETFL: u64 = 4;
         const DUPFD_CLOEXEC: u64 = 1030;
         let command = s.arg(1) & 0xffff_ffff;
-        let slot = if matches!(command, 5..=7 | 36..=38) {
-            self.file(s, 0).map(|(slot, _)| slot)
-        } else {
-            None
-        };
+        let slot = if matches!(command, 5..=7 | 36..=38) { self.file(s, 0).map(|(slot, _)| slot) } else { None };
         let Some(slot) = slot.or_else(|| self.descriptor(s, 0)) else {
             return;
         };
@@ -116,12 +104,7 @@ impl World {
         }
         match command {
             DUPFD | DUPFD_CLOEXEC => {
-                self.bind(
-                    s,
-                    s.action.result as u32,
-                    slot.description,
-                    command == DUPFD_CLOEXEC,
-                );
+                self.bind(s, s.action.result as u32, slot.description, command == DUPFD_CLOEXEC);
             }
             SETFD => self.set_close_on_exec(s, s.arg(2) & 1 != 0),
             SETFL => {
@@ -135,10 +118,7 @@ impl World {
 
     fn set_close_on_exec(&mut self, s: &mut Step<'_>, on: bool) {
         let fd = s.arg(0) as u32;
-        if let Some(slot) = self.descriptors.tables[s.thread.table as usize]
-            .slots
-            .get_mut(&fd)
-        {
+        if let Some(slot) = self.descriptors.tables[s.thread.table as usize].slots.get_mut(&fd) {
             slot.close_on_exec = on;
         }
     }
@@ -156,9 +136,7 @@ impl World {
             IoctlEffect::Clone => {
                 let target = self.file(s, 0);
                 let source = self.file(s, 2);
-                if let (true, Some((_, target)), Some((_, source))) =
-                    (s.succeeded(), target, source)
-                {
+                if let (true, Some((_, target)), Some((_, source))) = (s.succeeded(), target, source) {
                     let size = self.names.node(source).size;
                     self.copy_range(source, 0, target, 0, size, &[]);
                     self.names.truncate(target, size);
@@ -167,8 +145,7 @@ impl World {
             IoctlEffect::CloneRange => {
                 let target = self.file(s, 0);
                 let input = split(s.call, Side::Input, &s.action.input);
-                let range: Vec<u64> =
-                    input[2].map_or(vec![], |b| (0..4).map(|i| word(b, i * 8)).collect());
+                let range: Vec<u64> = input[2].map_or(vec![], |b| (0..4).map(|i| word(b, i * 8)).collect());
                 let [fd, from, mut length, to] = range[..] else {
                     return;
                 };
@@ -178,8 +155,7 @@ impl World {
                 };
                 s.out.arguments[2] = Some(slot.binding);
                 s.out.change(Resource::Descriptor(slot.generation));
-                let Some(source) = self.descriptors.descriptions[slot.description as usize].node
-                else {
+                let Some(source) = self.descriptors.descriptions[slot.description as usize].node else {
                     return;
                 };
                 s.out.change(Resource::File(source));
@@ -221,8 +197,7 @@ impl World {
             } else {
                 Source::Written
             };
-            node.content
-                .put(to.saturating_add(piece.offset - from), piece.length, kept);
+            node.content.put(to.saturating_add(piece.offset - from), piece.length, kept);
         }
         node.size = node.size.max(to.saturating_add(length));
     }
@@ -260,10 +235,7 @@ impl World {
         let shared = &mut self.directories[s.thread.directories as usize];
         if shared.users > 1 {
             shared.users -= 1;
-            let copy = crate::processes::Directories {
-                users: 1,
-                ..*shared
-            };
+            let copy = crate::processes::Directories { users: 1, ..*shared };
             self.directories.push(copy);
             let number = (self.directories.len() - 1) as u32;
             if let Some(thread) = self.thread_mut(s.action.thread) {

@@ -36,36 +36,18 @@ impl World {
             self.names.node_mut(node).mapped |= s.arg(2) & WRITE != 0;
         }
         let space = &mut self.spaces[s.thread.space as usize];
-        let inside = if flags & FIXED != 0 {
-            space.find(address, length)
-        } else {
-            None
-        };
+        let inside = if flags & FIXED != 0 { space.find(address, length) } else { None };
         let whole = length.next_multiple_of(4096);
         let region = match inside {
             Some((mapping, delta, n)) if n == whole => {
-                s.out.range = Some(MappedRange {
-                    mapping,
-                    delta,
-                    length,
-                });
-                Region {
-                    length: whole,
-                    mapping,
-                    delta,
-                    owned: true,
-                }
+                s.out.range = Some(MappedRange { mapping, delta, length });
+                Region { length: whole, mapping, delta, owned: true }
             }
             _ => {
                 let mapping = self.mappings;
                 self.mappings += 1;
                 s.out.mapping = Some(mapping);
-                Region {
-                    length: whole,
-                    mapping,
-                    delta: 0,
-                    owned: true,
-                }
+                Region { length: whole, mapping, delta: 0, owned: true }
             }
         };
         space.map(address, region);
@@ -73,11 +55,7 @@ impl World {
 
     fn range(&mut self, s: &mut Step<'_>) {
         let range = self.spaces[s.thread.space as usize].find(s.arg(0), s.arg(1));
-        s.out.range = range.map(|(mapping, delta, length)| MappedRange {
-            mapping,
-            delta,
-            length,
-        });
+        s.out.range = range.map(|(mapping, delta, length)| MappedRange { mapping, delta, length });
     }
 
     pub(super) fn unmap(&mut self, s: &mut Step<'_>) {

@@ -11,11 +11,7 @@ use crate::world::World;
 impl World {
     fn subject(&mut self, s: &mut Step<'_>) -> Option<NodeId> {
         if s.call.position(|k| matches!(k, ArgKind::Path(_))).is_some() {
-            let kind = if s.call.effect == Effect::ReadLink {
-                FileKind::Symlink
-            } else {
-                FileKind::Regular
-            };
+            let kind = if s.call.effect == Effect::ReadLink { FileKind::Symlink } else { FileKind::Regular };
             self.existing(s, 0, kind)
         } else {
             self.file(s, 0).map(|(_, node)| node)
@@ -40,29 +36,16 @@ impl World {
     fn apply(&mut self, s: &Step<'_>, node: NodeId) {
         let n = self.names.node_mut(node);
         let owners = || {
-            let mut at = s
-                .call
-                .args
-                .iter()
-                .enumerate()
-                .filter(|(_, a)| matches!(a.kind, ArgKind::Owner));
+            let mut at = s.call.args.iter().enumerate().filter(|(_, a)| matches!(a.kind, ArgKind::Owner));
             let mut next = || at.next().map_or(u32::MAX, |(i, _)| s.arg(i) as u32);
             (next(), next())
         };
         let input = split(s.call, Side::Input, &s.action.input);
-        let text = || {
-            s.call
-                .position(|k| matches!(k, ArgKind::Text))
-                .and_then(|i| input[i])
-                .unwrap_or_default()
-                .to_vec()
-        };
+        let text =
+            || s.call.position(|k| matches!(k, ArgKind::Text)).and_then(|i| input[i]).unwrap_or_default().to_vec();
         match s.call.effect {
             Effect::ChangeMode => {
-                let mode = s
-                    .call
-                    .position(|k| matches!(k, ArgKind::Mode))
-                    .map_or(0, |i| s.arg(i));
+                let mode = s.call.position(|k| matches!(k, ArgKind::Mode)).map_or(0, |i| s.arg(i));
                 n.attributes.mode = mode as u32 & 0o7777;
             }
             Effect::ChangeOwner => {
@@ -91,34 +74,17 @@ impl World {
     }
 
     /// Tells the model the value that a successful `setxattr` gave.
-    pub fn attribute_set(
-        &mut self,
-        call: &reprise_calls::Call,
-        action: &reprise_trace::Action,
-        value: Vec<u8>,
-    ) {
+    pub fn attribute_set(&mut self, call: &reprise_calls::Call, action: &reprise_trace::Action, value: Vec<u8>) {
         let Some(thread) = self.thread(action.thread) else {
             return;
         };
-        let mut s = Step {
-            call,
-            action,
-            thread,
-            out: Default::default(),
-        };
+        let mut s = Step { call, action, thread, out: Default::default() };
         let Some(node) = self.subject(&mut s) else {
             return;
         };
         let input = split(call, Side::Input, &action.input);
-        if let Some(name) = call
-            .position(|k| matches!(k, ArgKind::Text))
-            .and_then(|i| input[i])
-        {
-            self.names
-                .node_mut(node)
-                .attributes
-                .xattrs
-                .insert(name.to_vec(), value);
+        if let Some(name) = call.position(|k| matches!(k, ArgKind::Text)).and_then(|i| input[i]) {
+            self.names.node_mut(node).attributes.xattrs.insert(name.to_vec(), value);
         }
     }
 

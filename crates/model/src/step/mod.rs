@@ -13,6 +13,7 @@ use reprise_trace::Action;
 
 use crate::descriptors::Slot;
 use crate::interpretation::Interpretation;
+use crate::magic::Named;
 use crate::node::{FileKind, Nature, NodeId};
 use crate::processes::Thread;
 use crate::resolve::Place;
@@ -52,17 +53,9 @@ impl World {
     pub fn step(&mut self, call: &Call, action: &Action) -> Interpretation {
         self.observe_until(action.seq);
         let Some(thread) = self.thread(action.thread) else {
-            return Interpretation {
-                surprise: Some("a thread that nothing started"),
-                ..Interpretation::default()
-            };
+            return Interpretation { surprise: Some("a thread that nothing started"), ..Interpretation::default() };
         };
-        let mut step = Step {
-            call,
-            action,
-            thread,
-            out: Interpretation::default(),
-        };
+        let mut step = Step { call, action, thread, out: Interpretation::default() };
         self.dispatch(&mut step);
         step.out
     }
@@ -91,9 +84,7 @@ impl World {
             GetMetadata | TestAccess | ReadLink | GetXattr | ListXattr | StatFs => self.inspect(s),
             Advise | Sync | Lock => self.use_file(s),
             SyncAll | Poll | Watch | Asynchronous => self.use_descriptors(s),
-            ChangeMode | ChangeOwner | ChangeTimes | SetXattr | RemoveXattr => {
-                self.change_metadata(s)
-            }
+            ChangeMode | ChangeOwner | ChangeTimes | SetXattr | RemoveXattr => self.change_metadata(s),
             MakeDirectory => self.make(s, FileKind::Directory),
             MakeNode => self.make_node(s),
             MakeSymlink => self.make(s, FileKind::Symlink),
@@ -165,17 +156,12 @@ impl World {
         {
             relative_to_cwd = false;
             let slot = self.descriptor(s, index);
-            start =
-                slot.and_then(|slot| self.descriptors.descriptions[slot.description as usize].node);
+            start = slot.and_then(|slot| self.descriptors.descriptions[slot.description as usize].node);
             if slot.is_some() && start.is_none() {
                 s.out.meet(Nature::Pseudo);
             }
         }
-        let path = if number == 0 {
-            s.action.path.as_ref()
-        } else {
-            s.action.path2.as_ref()
-        };
+        let path = if number == 0 { s.action.path.as_ref() } else { s.action.path2.as_ref() };
         let path = path.map(|p| p.to_vec()).unwrap_or_default();
         if directories.users > 1 && (relative_to_cwd || path.starts_with(b"/")) {
             s.out.look(Resource::Directories(s.thread.directories));
@@ -185,16 +171,8 @@ impl World {
             if let Some(node) = start {
                 s.out.meet(self.names.node(node).nature);
             }
-            return Some(Place {
-                node: start,
-                entry: None,
-            });
+            return Some(Place { node: start, entry: None });
         }
-        let start = if path.starts_with(b"/") {
-            directories.root
-        } else {
-            start?
-        };
         let follow = match argument.follow {
             Follow::Always => true,
             Follow::Never => false,
@@ -205,10 +183,16 @@ impl World {
                 flags & O_NOFOLLOW == 0 && flags & (O_CREAT | O_EXCL) != (O_CREAT | O_EXCL)
             }
         };
-        Some(
-            self.names
-                .resolve(start, directories.root, &path, follow, &mut s.out),
-        )
+        let path = match self.through_descriptor(s.thread, &path, follow, &mut s.out) {
+            Named::No => path,
+            Named::Path(real) => {
+                s.out.paths[number.min(1)] = Some(real.clone());
+                real
+            }
+            Named::File(place) => return Some(place),
+        };
+        let start = if path.starts_with(b"/") { directories.root } else { start? };
+        Some(self.names.resolve(start, directories.root, &path, follow, &mut s.out))
     }
 
     /// As [`World::place`], but where the call succeeded and so something must stand there, it is assumed if unknown.
@@ -218,11 +202,8 @@ impl World {
             (Some(node), _) => node,
             (None, Some(entry)) if s.succeeded() => {
                 let e = &self.names.entries[entry as usize];
-                s.out.surprise = Some(if e.changed {
-                    "a file came from elsewhere"
-                } else {
-                    "a file was not met before"
-                });
+                s.out.surprise =
+                    Some(if e.changed { "a file came from elsewhere" } else { "a file was not met before" });
                 let (directory, name) = (e.directory, e.name.clone());
                 self.assume(directory, &name, kind, 0)
             }
@@ -236,8 +217,7 @@ impl World {
 
 /// The flags of an `open`-like call.
 fn open_flags(s: &Step<'_>) -> u64 {
-    let input =
-        reprise_trace::payload::split(s.call, reprise_trace::payload::Side::Input, &s.action.input);
+    let input = reprise_trace::payload::split(s.call, reprise_trace::payload::Side::Input, &s.action.input);
     let how = input.iter().flatten().next().copied().unwrap_or(&[]);
     s.call.open_flags(&s.action.args, how)
 }

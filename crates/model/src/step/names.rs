@@ -11,9 +11,7 @@ use crate::world::World;
 
 impl World {
     fn mode_arg(s: &Step<'_>) -> u32 {
-        s.call
-            .position(|k| matches!(k, ArgKind::Mode))
-            .map_or(0, |i| s.arg(i) as u32)
+        s.call.position(|k| matches!(k, ArgKind::Mode)).map_or(0, |i| s.arg(i) as u32)
     }
 
     /// `mkdir` and `symlink`.
@@ -32,9 +30,7 @@ impl World {
         let node = self.create(s, entry, kind, mode);
         s.out.change(Resource::File(node));
         if kind == FileKind::Symlink {
-            let text = split(s.call, Side::Input, &s.action.input)[0]
-                .unwrap_or_default()
-                .to_vec();
+            let text = split(s.call, Side::Input, &s.action.input)[0].unwrap_or_default().to_vec();
             self.names.node_mut(node).target = text;
         }
     }
@@ -63,10 +59,7 @@ impl World {
             return;
         };
         s.out.change(Resource::File(old));
-        let Some(Place {
-            entry: Some(entry), ..
-        }) = self.place(s, 1)
-        else {
+        let Some(Place { entry: Some(entry), .. }) = self.place(s, 1) else {
             return;
         };
         // No system links directories: a damaged trace must not make a loop of them.
@@ -107,15 +100,7 @@ impl World {
         let flags = s.call.flags_arg(FlagSet::Rename).map_or(0, |i| s.arg(i));
         let old = self.place(s, 0);
         let new = self.place(s, 1);
-        let (
-            Some(Place {
-                entry: Some(old), ..
-            }),
-            Some(Place {
-                entry: Some(new), ..
-            }),
-        ) = (old, new)
-        else {
+        let (Some(Place { entry: Some(old), .. }), Some(Place { entry: Some(new), .. })) = (old, new) else {
             return;
         };
         if let Some(replaced) = self.names.target(new) {
@@ -208,12 +193,7 @@ impl World {
 
     /// Tells the model the address of a successful `bind`; a name in the file system becomes a socket file. Returns the
     /// path if so.
-    pub fn bound(
-        &mut self,
-        action: &reprise_trace::Action,
-        address: &[u8],
-        out: &mut crate::Interpretation,
-    ) {
+    pub fn bound(&mut self, action: &reprise_trace::Action, address: &[u8], out: &mut crate::Interpretation) {
         const AF_UNIX: [u8; 2] = [1, 0];
         let (true, Some(path)) = (action.result >= 0, address.strip_prefix(&AF_UNIX)) else {
             return;
@@ -226,15 +206,8 @@ impl World {
         let Some(call) = reprise_calls::by_name("mknod") else {
             return;
         };
-        let mut s = Step {
-            call,
-            action,
-            thread,
-            out: std::mem::take(out),
-        };
-        let place = self
-            .names
-            .resolve(directories.cwd, directories.root, path, false, &mut s.out);
+        let mut s = Step { call, action, thread, out: std::mem::take(out) };
+        let place = self.names.resolve(directories.cwd, directories.root, path, false, &mut s.out);
         if let (Some(entry), None) = (place.entry, place.node) {
             let node = self.create(&mut s, entry, FileKind::Socket, 0o777);
             self.names.node_mut(node).nature = Nature::Stream;

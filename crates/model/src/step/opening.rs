@@ -17,13 +17,7 @@ impl World {
             return self.lost_open(s, flags);
         };
         let mode = s.call.position(|k| matches!(k, ArgKind::Mode)).map_or_else(
-            || {
-                split(s.call, Side::Input, &s.action.input)
-                    .iter()
-                    .flatten()
-                    .next()
-                    .map_or(0, |how| word(how, 8))
-            },
+            || split(s.call, Side::Input, &s.action.input).iter().flatten().next().map_or(0, |how| word(how, 8)),
             |i| s.arg(i),
         );
         let node = match (place.node, place.entry) {
@@ -94,36 +88,19 @@ impl World {
     }
 
     /// Gives a number to a description. A number that is still open was closed behind our back.
-    pub(super) fn bind(
-        &mut self,
-        s: &mut Step<'_>,
-        fd: u32,
-        description: u32,
-        close_on_exec: bool,
-    ) {
+    pub(super) fn bind(&mut self, s: &mut Step<'_>, fd: u32, description: u32, close_on_exec: bool) {
         if self.descriptors.get(s.thread.table, fd.into()).is_some() {
             s.out.surprise = Some("a descriptor was closed unseen");
             self.end_descriptor(s, fd);
         }
-        let slot = self
-            .descriptors
-            .open(s.thread.table, fd, description, close_on_exec);
+        let slot = self.descriptors.open(s.thread.table, fd, description, close_on_exec);
         s.out.change(Resource::Descriptor(slot.generation));
         let stream = self.descriptors.descriptions[description as usize].stream;
-        s.out.made.push(NewDescriptor {
-            binding: slot.binding,
-            stream,
-        });
+        s.out.made.push(NewDescriptor { binding: slot.binding, stream });
     }
 
     /// Makes a file under a free name.
-    pub(super) fn create(
-        &mut self,
-        s: &mut Step<'_>,
-        entry: EntryId,
-        kind: FileKind,
-        mode: u32,
-    ) -> NodeId {
+    pub(super) fn create(&mut self, s: &mut Step<'_>, entry: EntryId, kind: FileKind, mode: u32) -> NodeId {
         let directory = self.names.entries[entry as usize].directory;
         let mut attributes = self.new_attributes(s, directory, mode);
         let parent = &self.names.node(directory).attributes;
@@ -145,17 +122,8 @@ impl World {
             s.out.look(Resource::Directories(s.thread.directories));
         }
         let parent = &self.names.node(directory).attributes;
-        let gid = if parent.mode & 0o2000 != 0 {
-            parent.gid
-        } else {
-            s.thread.gid
-        };
-        Attributes {
-            mode: mode & 0o7777 & !directories.umask,
-            uid: s.thread.uid,
-            gid,
-            ..Attributes::default()
-        }
+        let gid = if parent.mode & 0o2000 != 0 { parent.gid } else { s.thread.gid };
+        Attributes { mode: mode & 0o7777 & !directories.umask, uid: s.thread.uid, gid, ..Attributes::default() }
     }
 
     /// Notes that something is made or removed under a name.
@@ -192,12 +160,8 @@ impl World {
         };
         for fd in numbers {
             let node = (object == Object::Memory).then(|| {
-                let attributes = Attributes {
-                    mode: 0o777,
-                    uid: s.thread.uid,
-                    gid: s.thread.gid,
-                    ..Attributes::default()
-                };
+                let attributes =
+                    Attributes { mode: 0o777, uid: s.thread.uid, gid: s.thread.gid, ..Attributes::default() };
                 self.names.add_node(FileKind::Regular, attributes)
             });
             let description = self.descriptors.describe(Description {
@@ -229,14 +193,9 @@ fn object_close_on_exec(s: &Step<'_>) -> bool {
 }
 
 pub(super) fn word(bytes: &[u8], at: usize) -> u64 {
-    bytes.get(at..at + 8).map_or_else(
-        || word4(bytes, at).into(),
-        |b| u64::from_le_bytes(std::array::from_fn(|i| b[i])),
-    )
+    bytes.get(at..at + 8).map_or_else(|| word4(bytes, at).into(), |b| u64::from_le_bytes(std::array::from_fn(|i| b[i])))
 }
 
 pub(super) fn word4(bytes: &[u8], at: usize) -> u32 {
-    bytes
-        .get(at..at + 4)
-        .map_or(0, |b| u32::from_le_bytes(std::array::from_fn(|i| b[i])))
+    bytes.get(at..at + 4).map_or(0, |b| u32::from_le_bytes(std::array::from_fn(|i| b[i])))
 }

@@ -18,8 +18,7 @@ impl World {
             return;
         };
         let row = &self.thread_rows[child as usize];
-        let (shares_descriptors, shares_directories) =
-            (row.shares_descriptors != 0, row.shares_directories != 0);
+        let (shares_descriptors, shares_directories) = (row.shares_descriptors != 0, row.shares_directories != 0);
         let (process, tid) = (row.process, row.tid);
         let parent = s.thread;
         let table = if shares_descriptors {
@@ -27,13 +26,9 @@ impl World {
         } else {
             // The copy is made of what is open now: whoever opened or closed last must have done so.
             if self.descriptors.tables[parent.table as usize].users > 1 {
-                let open: Vec<_> = self.descriptors.tables[parent.table as usize]
-                    .slots
-                    .values()
-                    .map(|x| x.generation)
-                    .collect();
-                open.into_iter()
-                    .for_each(|generation| s.out.change(Resource::Descriptor(generation)));
+                let open: Vec<_> =
+                    self.descriptors.tables[parent.table as usize].slots.values().map(|x| x.generation).collect();
+                open.into_iter().for_each(|generation| s.out.change(Resource::Descriptor(generation)));
             }
             self.descriptors.copy_table(parent.table)
         };
@@ -43,10 +38,7 @@ impl World {
             parent.directories
         } else {
             s.out.look(Resource::Directories(parent.directories));
-            let copy = crate::processes::Directories {
-                users: 1,
-                ..self.directories[parent.directories as usize]
-            };
+            let copy = crate::processes::Directories { users: 1, ..self.directories[parent.directories as usize] };
             self.directories.push(copy);
             (self.directories.len() - 1) as u32
         };
@@ -54,8 +46,7 @@ impl World {
         let space = if same_process {
             parent.space
         } else {
-            self.spaces
-                .push(self.spaces[parent.space as usize].inherited());
+            self.spaces.push(self.spaces[parent.space as usize].inherited());
             (self.spaces.len() - 1) as u32
         };
         if let Some(state) = self.processes.get_mut(process as usize) {
@@ -64,14 +55,7 @@ impl World {
                 state.pid = tid;
             }
         }
-        self.threads[child as usize] = Some(Thread {
-            process,
-            table,
-            directories,
-            space,
-            alive: true,
-            ..parent
-        });
+        self.threads[child as usize] = Some(Thread { process, table, directories, space, alive: true, ..parent });
         s.out.spawned = Some(child);
         s.out.change(Resource::Process(process));
     }
@@ -102,14 +86,9 @@ impl World {
 
     pub(super) fn exit(&mut self, s: &mut Step<'_>) {
         let table = s.thread.table as usize;
-        self.descriptors.tables[table].users =
-            self.descriptors.tables[table].users.saturating_sub(1);
+        self.descriptors.tables[table].users = self.descriptors.tables[table].users.saturating_sub(1);
         if self.descriptors.tables[table].users == 0 {
-            let open: Vec<u32> = self.descriptors.tables[table]
-                .slots
-                .keys()
-                .copied()
-                .collect();
+            let open: Vec<u32> = self.descriptors.tables[table].slots.keys().copied().collect();
             for fd in open {
                 self.end_descriptor(s, fd);
             }
@@ -134,10 +113,7 @@ impl World {
             _ => 0,
         };
         if waited > 0
-            && let Some(process) = self
-                .processes
-                .iter()
-                .rposition(|p| i64::from(p.pid) == waited && p.threads == 0)
+            && let Some(process) = self.processes.iter().rposition(|p| i64::from(p.pid) == waited && p.threads == 0)
         {
             s.out.look(Resource::Process(process as u32));
         }
@@ -147,23 +123,14 @@ impl World {
         if !s.succeeded() {
             return;
         }
-        let first = s
-            .call
-            .position(|k| matches!(k, ArgKind::Owner))
-            .unwrap_or(0);
+        let first = s.call.position(|k| matches!(k, ArgKind::Owner)).unwrap_or(0);
         // The file-system identity follows the effective one.
         let effective = match s.call.name {
             "setreuid" | "setregid" | "setresuid" | "setresgid" => s.arg(1),
             _ => s.arg(first),
         } as u32;
-        let group = matches!(
-            s.call.name,
-            "setgid" | "setregid" | "setresgid" | "setfsgid"
-        );
-        let user = matches!(
-            s.call.name,
-            "setuid" | "setreuid" | "setresuid" | "setfsuid"
-        );
+        let group = matches!(s.call.name, "setgid" | "setregid" | "setresgid" | "setfsgid");
+        let user = matches!(s.call.name, "setuid" | "setreuid" | "setresuid" | "setfsuid");
         if let (Some(thread), true) = (self.thread_mut(s.action.thread), effective != u32::MAX) {
             if user {
                 thread.uid = effective;

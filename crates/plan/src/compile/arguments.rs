@@ -1,6 +1,7 @@
 //! Arguments of an issued call, by their kind.
 
 use reprise_calls::{ArgKind, FcntlArg, Struct, fcntl_arg, ioctl_arg};
+use reprise_trace::Name;
 use reprise_trace::payload::{Side, split};
 
 use super::{CompileError, Compiler, Lowering};
@@ -16,7 +17,8 @@ impl Compiler {
     /// The arguments of the call as it was made, for issuing it again.
     pub(super) fn arguments(&mut self, l: &Lowering<'_>) -> Result<Vec<Arg>, CompileError> {
         let input = split(l.call, Side::Input, &l.action.input);
-        let mut paths = [l.action.path.as_ref(), l.action.path2.as_ref()].into_iter();
+        let path = |number: usize, traced: Option<&Name>| l.found.paths[number].clone().or(traced.map(|p| p.to_vec()));
+        let mut paths = [path(0, l.action.path.as_ref()), path(1, l.action.path2.as_ref())].into_iter();
         let mut out = Vec::with_capacity(l.call.args.len());
         for (i, arg) in l.call.args.iter().enumerate() {
             let value = l.action.args[i];
@@ -30,9 +32,7 @@ impl Compiler {
                 ArgKind::Dirfd if value as i32 == AT_FDCWD => Arg::Value(value),
                 ArgKind::Dirfd => self.descriptor(l, i),
                 ArgKind::Path(_) => match paths.next().flatten() {
-                    Some(path) if value != 0 => {
-                        Arg::Bytes(self.store.bytes(path)?, path.len() as u64)
-                    }
+                    Some(path) if value != 0 => Arg::Bytes(self.store.bytes(&path)?, path.len() as u64),
                     _ => pointer(None),
                 },
                 ArgKind::Text => match input[i] {
@@ -42,15 +42,9 @@ impl Compiler {
                 ArgKind::Strings => Arg::Value(0),
                 ArgKind::InData(length) => {
                     let length = l.action.args[usize::from(length)].min(MOST);
-                    pointer(if value == 0 {
-                        None
-                    } else {
-                        self.content(l, length)?
-                    })
+                    pointer(if value == 0 { None } else { self.content(l, length)? })
                 }
-                ArgKind::OutData(length) if value != 0 => {
-                    Arg::Out(l.action.args[usize::from(length)].min(MOST))
-                }
+                ArgKind::OutData(length) if value != 0 => Arg::Out(l.action.args[usize::from(length)].min(MOST)),
                 ArgKind::OutData(_) => Arg::Value(0),
                 ArgKind::InVector(_) | ArgKind::OutVector(_) => match input[i] {
                     None => pointer(None),
@@ -60,9 +54,7 @@ impl Compiler {
                             .fold(0, |a: u64, b| a.saturating_add(*b));
                         let at = self.store.lengths(lengths)?;
                         match (arg.kind, self.content(l, total.min(MOST))?) {
-                            (ArgKind::InVector(_), Some(Arg::Content(content, _))) => {
-                                Arg::ContentVector(at, content)
-                            }
+                            (ArgKind::InVector(_), Some(Arg::Content(content, _))) => Arg::ContentVector(at, content),
                             (ArgKind::InVector(_), _) => Arg::Value(BAD_POINTER),
                             _ => Arg::OutVector(at),
                         }
@@ -103,18 +95,10 @@ impl Compiler {
     }
 
     /// The content a call reads: from the trace, else zeros of the same length.
-    pub(super) fn content(
-        &mut self,
-        l: &Lowering<'_>,
-        length: u64,
-    ) -> Result<Option<Arg>, CompileError> {
+    pub(super) fn content(&mut self, l: &Lowering<'_>, length: u64) -> Result<Option<Arg>, CompileError> {
         let kept = l.action.data.len() as u64 * reprise_trace::CHUNK_BYTES as u64;
         let whole = l.action.truncated_bytes == 0 && (kept >= length || length == 0);
-        let at = if whole {
-            self.store.content(&l.action.data)?
-        } else {
-            None
-        };
+        let at = if whole { self.store.content(&l.action.data)? } else { None };
         let at = match at {
             Some(at) => at,
             None if l.action.result < 0 && l.action.data.is_empty() => return Ok(None),
@@ -123,18 +107,9 @@ impl Compiler {
         Ok(Some(Arg::Content(at, length)))
     }
 
-    fn command_argument(
-        &mut self,
-        l: &Lowering<'_>,
-        index: usize,
-        bytes: Option<&[u8]>,
-    ) -> Result<Arg, CompileError> {
+    fn command_argument(&mut self, l: &Lowering<'_>, index: usize, bytes: Option<&[u8]>) -> Result<Arg, CompileError> {
         let command = l.action.args[index - 1];
-        let kind = if l.call.name == "fcntl" {
-            fcntl_arg(command)
-        } else {
-            ioctl_arg(command)
-        };
+        let kind = if l.call.name == "fcntl" { fcntl_arg(command) } else { ioctl_arg(command) };
         Ok(match (kind, bytes) {
             (FcntlArg::Value, _) => Arg::Value(l.action.args[index]),
             (FcntlArg::Out(size), _) => Arg::Out(size as u64),

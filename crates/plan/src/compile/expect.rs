@@ -11,11 +11,7 @@ impl Compiler {
     /// What an issued call is judged by.
     pub(super) fn expectation(&mut self, l: &Lowering<'_>) -> Result<Expect, CompileError> {
         if l.action.result < 0 {
-            return Ok(if l.call.check == Check::Nothing {
-                Expect::Nothing
-            } else {
-                Expect::Outcome
-            });
+            return Ok(if l.call.check == Check::Nothing { Expect::Nothing } else { Expect::Outcome });
         }
         let output = split(l.call, Side::Output, &l.action.output);
         let structure = output.iter().flatten().next().copied();
@@ -69,20 +65,14 @@ impl Compiler {
         if l.action.truncated_bytes > 0 || length == 0 || kept < length {
             return Ok(Expect::Value);
         }
-        Ok(self
-            .store
-            .content(&l.action.data)?
-            .map_or(Expect::Value, |at| Expect::Content(at, length)))
+        Ok(self.store.content(&l.action.data)?.map_or(Expect::Value, |at| Expect::Content(at, length)))
     }
 
     fn listing(&mut self, l: &Lowering<'_>) -> Result<Expect, CompileError> {
         let Some((number, begins, names)) = &l.found.listing else {
             return Ok(Expect::Outcome);
         };
-        let sum = names
-            .iter()
-            .flatten()
-            .fold(0u128, |sum, name| sum.wrapping_add(entry_hash(name)));
+        let sum = names.iter().flatten().fold(0u128, |sum, name| sum.wrapping_add(entry_hash(name)));
         let listing = Listing {
             begins: (*begins).into(),
             ends: names.is_some().into(),
@@ -90,10 +80,7 @@ impl Compiler {
             sum_low: sum as u64,
             sum_high: (sum >> 64) as u64,
         };
-        Ok(Expect::Listing(
-            *number,
-            self.store.bytes(&listing.to_bytes())?,
-        ))
+        Ok(Expect::Listing(*number, self.store.bytes(&listing.to_bytes())?))
     }
 
     /// What differs whatever a replay does.
@@ -107,9 +94,7 @@ impl Compiler {
         }
         match l.call.effect {
             Effect::Seek if l.action.args[2] >= SEEK_DATA => Tolerance::Machine,
-            Effect::Read | Effect::Copy | Effect::Splice if l.found.mapped_file => {
-                Tolerance::Mapping
-            }
+            Effect::Read | Effect::Copy | Effect::Splice if l.found.mapped_file => Tolerance::Mapping,
             _ => Tolerance::None,
         }
     }

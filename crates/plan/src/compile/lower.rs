@@ -1,6 +1,6 @@
 //! An action as a command: which way it is performed.
 
-use reprise_calls::{Effect, IoctlEffect, Object, Replay, ioctl_effect};
+use reprise_calls::{ArgKind, Effect, FlagSet, IoctlEffect, Object, Replay, ioctl_effect};
 use reprise_model::Nature;
 use reprise_trace::payload::{Side, split};
 
@@ -29,17 +29,15 @@ const EDQUOT: i64 = -122;
 /// Errors that say something of the machine it was recorded on (its mounts, memory, free space, running programs), which
 /// the target does not have: the outcome is kept by not issuing the call.
 const OF_THE_MACHINE: [i64; 16] = [
-    EINTR, EIO, ENXIO, ENOMEM, EFAULT, EBUSY, EXDEV, ENODEV, ENFILE, EMFILE, ENOTTY, ETXTBSY,
-    ENOSPC, EROFS, ENOSYS, EDQUOT,
+    EINTR, EIO, ENXIO, ENOMEM, EFAULT, EBUSY, EXDEV, ENODEV, ENFILE, EMFILE, ENOTTY, ETXTBSY, ENOSPC, EROFS, ENOSYS,
+    EDQUOT,
 ];
 
 impl Compiler {
     pub(super) fn lower(&mut self, l: &Lowering<'_>) -> Result<Command, CompileError> {
         match l.call.replay {
             Replay::Skip(_) => Ok(bare(l.action, Op::Skip)),
-            Replay::Unsupported(_) if l.found.made.is_empty() => {
-                Ok(bare(l.action, Op::Unsupported))
-            }
+            Replay::Unsupported(_) if l.found.made.is_empty() => Ok(bare(l.action, Op::Unsupported)),
             Replay::Unsupported(_) => self.simulate(l),
             Replay::Simulate if l.found.binds.is_some() => self.socket_file(l),
             Replay::Simulate => self.simulate(l),
@@ -57,17 +55,13 @@ impl Compiler {
             DuplicateTo => self.duplicate_to(l),
             Spawn => Ok(self.spawn(l)),
             Execute => Ok(self.execute(l)),
-            Exit => Ok(Command {
-                produces: [l.found.last_of_process.into(), u32::MAX],
-                ..bare(l.action, Op::Exit)
-            }),
+            Exit => Ok(Command { produces: [l.found.last_of_process.into(), u32::MAX], ..bare(l.action, Op::Exit) }),
             Wait => self.simulate(l),
             Mount => self.unshare(l),
-            Control if matches!(l.action.args[1] & 0xffff_ffff, 0 | 1030) => {
-                self.issue_descriptor(l)
-            }
+            Control if matches!(l.action.args[1] & 0xffff_ffff, 0 | 1030) => self.issue_descriptor(l),
             Copy | Splice if l.action.result >= 0 => self.copy(l),
             _ if self.is_simulated(l) => self.simulate(l),
+            _ if l.found.by_descriptor.is_some() => self.by_descriptor(l),
             Open => self.issue_descriptor(l),
             MakeObject(Object::Pipe) => {
                 let mut command = self.issue(l, Op::IssuePair)?;
@@ -79,25 +73,19 @@ impl Compiler {
             DeviceControl => self.device_control(l),
             Lock => {
                 const NONBLOCKING: u64 = 4;
-                self.issue(
-                    l,
-                    if l.action.args[1] & NONBLOCKING == 0 {
-                        Op::Lock
-                    } else {
-                        Op::Issue
-                    },
-                )
+                self.issue(l, if l.action.args[1] & NONBLOCKING == 0 { Op::Lock } else { Op::Issue })
             }
             SyncAll if l.call.name == "sync" => Ok(bare(l.action, Op::SyncTarget)),
             Map => self.map(l),
             Unmap | Remap | MapAdvise | MapSync => self.on_mapping(l),
             List => self.issue(l, Op::List),
             MakeNode => self.make_node(l),
-            Read | Write | Seek | Truncate | Allocate | Copy | Splice | Advise | Sync | SyncAll
-            | GetMetadata | TestAccess | ReadLink | GetXattr | ListXattr | StatFs | ChangeMode
-            | ChangeOwner | ChangeTimes | SetXattr | RemoveXattr | MakeDirectory | MakeSymlink
-            | Link | Remove | Rename | ChangeDirectory | ChangeRoot | GetDirectory | ChangeMask
-            | Message | Poll | Watch | ChangeIdentity | Asynchronous => self.issue(l, Op::Issue),
+            Read | Write | Seek | Truncate | Allocate | Copy | Splice | Advise | Sync | SyncAll | GetMetadata
+            | TestAccess | ReadLink | GetXattr | ListXattr | StatFs | ChangeMode | ChangeOwner | ChangeTimes
+            | SetXattr | RemoveXattr | MakeDirectory | MakeSymlink | Link | Remove | Rename | ChangeDirectory
+            | ChangeRoot | GetDirectory | ChangeMask | Message | Poll | Watch | ChangeIdentity | Asynchronous => {
+                self.issue(l, Op::Issue)
+            }
         }
     }
 
@@ -110,18 +98,13 @@ impl Compiler {
             || l.action.result == EOPNOTSUPP
             || (l.action.result == EAGAIN && !lock);
         let on_stream = l.found.streams.iter().any(Option::is_some);
-        let lists_position = effect == Seek
-            && l.found.on_directory
-            && (l.action.args[1], l.action.args[2]) != (0, 0);
+        let lists_position = effect == Seek && l.found.on_directory && (l.action.args[1], l.action.args[2]) != (0, 0);
         machine
             || on_stream
             || lists_position
             || match l.found.nature {
                 Nature::Pseudo => true,
-                Nature::Device => matches!(
-                    effect,
-                    Open | GetMetadata | TestAccess | GetXattr | ListXattr | StatFs
-                ),
+                Nature::Device => matches!(effect, Open | GetMetadata | TestAccess | GetXattr | ListXattr | StatFs),
                 Nature::Stream => effect == Open,
                 Nature::Ordinary | Nature::SafeDevice | Nature::RandomDevice => false,
             }
@@ -130,12 +113,7 @@ impl Compiler {
     fn issue(&mut self, l: &Lowering<'_>, op: Op) -> Result<Command, CompileError> {
         let args = self.arguments(l)?;
         let expect = self.expectation(l)?;
-        Ok(Command {
-            args,
-            expect,
-            tolerance: self.tolerance(l),
-            ..bare(l.action, op)
-        })
+        Ok(Command { args, expect, tolerance: self.tolerance(l), ..bare(l.action, op) })
     }
 
     /// Gives slots to the descriptors that the action made.
@@ -149,24 +127,14 @@ impl Compiler {
     }
 
     fn issue_descriptor(&mut self, l: &Lowering<'_>) -> Result<Command, CompileError> {
-        let mut command = self.issue(
-            l,
-            if l.found.made.is_empty() {
-                Op::Issue
-            } else {
-                Op::IssueFd
-            },
-        )?;
+        let mut command = self.issue(l, if l.found.made.is_empty() { Op::Issue } else { Op::IssueFd })?;
         command.expect = Expect::Outcome;
         self.produce(l, &mut command);
         Ok(command)
     }
 
     fn simulate(&mut self, l: &Lowering<'_>) -> Result<Command, CompileError> {
-        let mut command = Command {
-            tolerance: self.tolerance(l),
-            ..bare(l.action, Op::Simulate)
-        };
+        let mut command = Command { tolerance: self.tolerance(l), ..bare(l.action, Op::Simulate) };
         self.produce(l, &mut command);
         Ok(command)
     }
@@ -175,18 +143,11 @@ impl Compiler {
         if l.action.result < 0 {
             return self.simulate(l);
         }
-        Ok(Command {
-            list: self.ended(l),
-            ..bare(l.action, Op::CloseMany)
-        })
+        Ok(Command { list: self.ended(l), ..bare(l.action, Op::CloseMany) })
     }
 
     fn ended(&self, l: &Lowering<'_>) -> Vec<u32> {
-        l.found
-            .ended
-            .iter()
-            .filter_map(|binding| self.slots.get(*binding))
-            .collect()
+        l.found.ended.iter().filter_map(|binding| self.slots.get(*binding)).collect()
     }
 
     fn duplicate_to(&mut self, l: &Lowering<'_>) -> Result<Command, CompileError> {
@@ -194,17 +155,9 @@ impl Compiler {
             // It failed, or source and target are the same number: nothing moves.
             return self.simulate(l);
         }
-        let mut command = Command {
-            args: self.arguments(l)?,
-            expect: Expect::Outcome,
-            ..bare(l.action, Op::DuplicateTo)
-        };
-        command.list = l
-            .found
-            .replaced
-            .and_then(|binding| self.slots.get(binding))
-            .into_iter()
-            .collect();
+        let mut command =
+            Command { args: self.arguments(l)?, expect: Expect::Outcome, ..bare(l.action, Op::DuplicateTo) };
+        command.list = l.found.replaced.and_then(|binding| self.slots.get(binding)).into_iter().collect();
         self.produce(l, &mut command);
         Ok(command)
     }
@@ -215,20 +168,14 @@ impl Compiler {
         };
         let (descriptors, directories) = self.world.shares(child);
         let shares = u32::from(descriptors) | u32::from(directories) << 1;
-        Command {
-            produces: [child, shares],
-            ..bare(l.action, Op::Spawn)
-        }
+        Command { produces: [child, shares], ..bare(l.action, Op::Spawn) }
     }
 
     fn execute(&self, l: &Lowering<'_>) -> Command {
         if l.action.result < 0 {
             return bare(l.action, Op::Simulate);
         }
-        Command {
-            list: self.ended(l),
-            ..bare(l.action, Op::Execute)
-        }
+        Command { list: self.ended(l), ..bare(l.action, Op::Execute) }
     }
 
     /// Of `unshare` what concerns descriptors and directories is done; namespaces are not entered.
@@ -238,11 +185,7 @@ impl Compiler {
         if l.call.name != "unshare" || l.action.result < 0 || flags == 0 {
             return Ok(bare(l.action, Op::Skip));
         }
-        Ok(Command {
-            args: vec![Arg::Value(flags)],
-            expect: Expect::Outcome,
-            ..bare(l.action, Op::Issue)
-        })
+        Ok(Command { args: vec![Arg::Value(flags)], expect: Expect::Outcome, ..bare(l.action, Op::Issue) })
     }
 
     fn control(&mut self, l: &Lowering<'_>) -> Result<Command, CompileError> {
@@ -251,8 +194,7 @@ impl Compiler {
             5 | 36 => {
                 let mut command = self.issue(l, Op::Issue)?;
                 let found = split(l.call, Side::Output, &l.action.output)[2];
-                if let (true, Some(found)) = (l.action.result >= 0, found.filter(|f| f.len() == 32))
-                {
+                if let (true, Some(found)) = (l.action.result >= 0, found.filter(|f| f.len() == 32)) {
                     command.expect = Expect::Flock(self.store.bytes(found)?);
                 }
                 Ok(command)
@@ -276,14 +218,8 @@ impl Compiler {
             }
             IoctlEffect::CloneRange => {
                 // The source's number stands inside the structure: the same is asked for in another way.
-                let range = split(l.call, Side::Input, &l.action.input)[2]
-                    .unwrap_or_default()
-                    .to_vec();
-                let word = |i: usize| {
-                    range
-                        .get(i * 8..i * 8 + 8)
-                        .map_or([0; 8], |b| std::array::from_fn(|k| b[k]))
-                };
+                let range = split(l.call, Side::Input, &l.action.input)[2].unwrap_or_default().to_vec();
+                let word = |i: usize| range.get(i * 8..i * 8 + 8).map_or([0; 8], |b| std::array::from_fn(|k| b[k]));
                 let length = u64::from_le_bytes(word(2));
                 let length = if length == 0 { i64::MAX as u64 } else { length };
                 let (from, to) = (self.store.bytes(&word(1))?, self.store.bytes(&word(3))?);
@@ -306,9 +242,7 @@ impl Compiler {
                 command.tolerance = Tolerance::Machine;
                 Ok(command)
             }
-            IoctlEffect::SetCloseOnExec | IoctlEffect::ClearCloseOnExec | IoctlEffect::Foreign => {
-                self.simulate(l)
-            }
+            IoctlEffect::SetCloseOnExec | IoctlEffect::ClearCloseOnExec | IoctlEffect::Foreign => self.simulate(l),
         }
     }
 
@@ -316,11 +250,7 @@ impl Compiler {
     /// to the other.
     fn copy(&mut self, l: &Lowering<'_>) -> Result<Command, CompileError> {
         const NONE: Arg = Arg::Value(u64::MAX);
-        let (source, target) = if l.call.name == "sendfile" {
-            (1, 0)
-        } else {
-            (0, 2)
-        };
+        let (source, target) = if l.call.name == "sendfile" { (1, 0) } else { (0, 2) };
         let input = split(l.call, Side::Input, &l.action.input);
         let offset = |fd: usize| match (l.call.name, fd) {
             ("sendfile", 1) => input[2],
@@ -328,9 +258,7 @@ impl Compiler {
             (_, fd) => input[fd + 1],
         };
         let at = |fd: usize| match offset(fd) {
-            Some(bytes) if bytes.len() == 8 => {
-                Arg::Value(u64::from_le_bytes(std::array::from_fn(|i| bytes[i])))
-            }
+            Some(bytes) if bytes.len() == 8 => Arg::Value(u64::from_le_bytes(std::array::from_fn(|i| bytes[i]))),
             _ => NONE,
         };
         let is_stream = |fd: usize| l.found.streams[fd].is_some();
@@ -339,11 +267,7 @@ impl Compiler {
             (false, false) => return self.issue(l, Op::Issue),
             (true, true) => return self.simulate(l),
             (false, true) => (Op::ReadAway, source, Arg::Value(0)),
-            (true, false) => (
-                Op::WriteFrom,
-                target,
-                self.content(l, moved)?.unwrap_or(Arg::Value(0)),
-            ),
+            (true, false) => (Op::WriteFrom, target, self.content(l, moved)?.unwrap_or(Arg::Value(0))),
         };
         if moved == 0 {
             return self.simulate(l);
@@ -386,6 +310,31 @@ impl Compiler {
         Ok(command)
     }
 
+    /// A path that named a descriptor of a nameless file: the descriptor itself is given, with an empty path.
+    fn by_descriptor(&mut self, l: &Lowering<'_>) -> Result<Command, CompileError> {
+        const FCHMODAT2: u32 = 452;
+        const SYMLINK_FOLLOW: u64 = 0x400;
+        const EMPTY_PATH: u64 = 0x1000;
+        let slot = l.found.by_descriptor.and_then(|binding| self.slots.get(binding));
+        let Some(fd) = slot.map(Arg::Fd) else { return self.simulate(l) };
+        let empty = Arg::Bytes(self.store.bytes(b"")?, 0);
+        let mut command = self.issue(l, Op::Issue)?;
+        match (l.call.name, l.call.paths().next().and_then(|p| p.dirfd), l.call.flags_arg(FlagSet::At)) {
+            ("chmod" | "fchmodat" | "fchmodat2", ..) => {
+                let mode = l.call.position(|k| matches!(k, ArgKind::Mode)).map_or(0, |i| l.action.args[i]);
+                command.number = FCHMODAT2;
+                command.args = vec![fd, empty, Arg::Value(mode), Arg::Value(EMPTY_PATH)];
+            }
+            (_, Some(dirfd), Some(flags)) => {
+                command.args[dirfd] = fd;
+                command.args[dirfd + 1] = empty;
+                command.args[flags] = Arg::Value((l.action.args[flags] & !SYMLINK_FOLLOW) | EMPTY_PATH);
+            }
+            _ => return self.simulate(l),
+        }
+        Ok(command)
+    }
+
     /// Devices are not made: a file takes the name, so that later calls find one.
     fn make_node(&mut self, l: &Lowering<'_>) -> Result<Command, CompileError> {
         const TYPE: u64 = 0o170000;
@@ -408,11 +357,7 @@ impl Compiler {
         let path = l.found.binds.clone().unwrap_or_default();
         Ok(Command {
             number: MKNOD,
-            args: vec![
-                Arg::Bytes(self.store.bytes(&path)?, path.len() as u64),
-                Arg::Value(SOCKET),
-                Arg::Value(0),
-            ],
+            args: vec![Arg::Bytes(self.store.bytes(&path)?, path.len() as u64), Arg::Value(SOCKET), Arg::Value(0)],
             expect: Expect::Outcome,
             ..bare(l.action, Op::Issue)
         })

@@ -15,9 +15,7 @@ use reprise_model::{Interpretation, StreamKind, World};
 use reprise_trace::{Action, ReadError, TraceReader};
 
 use crate::command::{Arg, Command, Expect, Op, StandIn, Tolerance};
-use crate::file::{
-    Contents, FdSource, InitialFd, PlanError, PlanWriter, ProcessPlan, ProcessStart, ThreadPlan,
-};
+use crate::file::{Contents, FdSource, InitialFd, PlanError, PlanWriter, ProcessPlan, ProcessStart, ThreadPlan};
 use crate::order::{Order, Ordering};
 use slots::Slots;
 use store::Store;
@@ -124,8 +122,7 @@ impl Compiler {
                 spawned: row.created_by.is_some(),
                 ..ThreadPlan::default()
             });
-            if row.created_by.is_none() && compiler.processes[row.process as usize].start.is_none()
-            {
+            if row.created_by.is_none() && compiler.processes[row.process as usize].start.is_none() {
                 let start = compiler.process_start(row.thread, &processes[row.process as usize]);
                 compiler.processes[row.process as usize].start = Some(start);
             }
@@ -142,11 +139,9 @@ impl Compiler {
             let source = match (shared, initial.stream) {
                 (Some(slot), _) => FdSource::Duplicate { slot },
                 (None, Some(kind)) => FdSource::StandIn(stand_in(kind)),
-                (None, None) => FdSource::File {
-                    path: initial.path.clone(),
-                    flags: initial.flags,
-                    offset: initial.offset,
-                },
+                (None, None) => {
+                    FdSource::File { path: initial.path.clone(), flags: initial.flags, offset: initial.offset }
+                }
             };
             descriptors.push(InitialFd { slot, source });
         }
@@ -174,10 +169,7 @@ impl Compiler {
             Some(call) => self.known(call, action)?,
             None => {
                 let waits = self.wait(action, &Interpretation::default());
-                Command {
-                    waits,
-                    ..bare(action, Op::Unsupported)
-                }
+                Command { waits, ..bare(action, Op::Unsupported) }
             }
         };
         command.encode(&mut self.streams[thread]);
@@ -192,8 +184,7 @@ impl Compiler {
 
     fn wait(&mut self, action: &Action, found: &Interpretation) -> Vec<crate::command::Wait> {
         let end = action.begin_ns.saturating_add(action.duration_ns);
-        self.ordering
-            .next(action.thread, action.begin_ns, end, &found.touches)
+        self.ordering.next(action.thread, action.begin_ns, end, &found.touches)
     }
 
     fn known(&mut self, call: &'static Call, action: &Action) -> Result<Command, CompileError> {
@@ -215,11 +206,7 @@ impl Compiler {
             *self.report.surprises.entry(surprise).or_default() += 1;
         }
         let waits = self.wait(action, &found);
-        let lowering = Lowering {
-            call,
-            action,
-            found,
-        };
+        let lowering = Lowering { call, action, found };
         let mut command = self.lower(&lowering)?;
         command.waits = waits;
         for &binding in &lowering.found.released {

@@ -14,23 +14,15 @@ pub(super) struct Slots {
 
 impl Slots {
     pub fn new(threads: usize) -> Slots {
-        Slots {
-            of: HashMap::new(),
-            free: vec![Vec::new(); threads],
-            next: 0,
-        }
+        Slots { of: HashMap::new(), free: vec![Vec::new(); threads], next: 0 }
     }
 
     /// A slot for a new binding.
     pub fn make(&mut self, thread: u32, binding: u32) -> u32 {
-        let slot = self
-            .free
-            .get_mut(thread as usize)
-            .and_then(Vec::pop)
-            .unwrap_or_else(|| {
-                self.next += 1;
-                self.next - 1
-            });
+        let slot = self.free.get_mut(thread as usize).and_then(Vec::pop).unwrap_or_else(|| {
+            self.next += 1;
+            self.next - 1
+        });
         self.of.insert(binding, slot);
         slot
     }
@@ -42,9 +34,7 @@ impl Slots {
 
     /// A binding ended, never having been shared.
     pub fn release(&mut self, thread: u32, binding: u32) {
-        if let (Some(slot), Some(free)) =
-            (self.of.remove(&binding), self.free.get_mut(thread as usize))
-        {
+        if let (Some(slot), Some(free)) = (self.of.remove(&binding), self.free.get_mut(thread as usize)) {
             free.push(slot);
         }
     }

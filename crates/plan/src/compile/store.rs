@@ -22,14 +22,7 @@ pub(super) struct Store {
 
 impl Store {
     pub fn new(writer: PlanWriter, blobs: BlobReader) -> Store {
-        Store {
-            writer,
-            blobs,
-            strings: HashMap::new(),
-            placed: HashMap::new(),
-            joined: HashMap::new(),
-            zeros: (0, 0),
-        }
+        Store { writer, blobs, strings: HashMap::new(), placed: HashMap::new(), joined: HashMap::new(), zeros: (0, 0) }
     }
 
     /// A string or structure, NUL behind it.

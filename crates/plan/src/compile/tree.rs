@@ -40,11 +40,7 @@ pub(super) fn initial_tree(world: &World, store: &mut Store) -> Result<Vec<Node>
                 };
                 let length = piece.length.min(name.size.saturating_sub(piece.offset));
                 if length > 0 {
-                    extents.push(Extent {
-                        offset: piece.offset,
-                        length,
-                        buffer: buffer + u64::from(at),
-                    });
+                    extents.push(Extent { offset: piece.offset, length, buffer: buffer + u64::from(at) });
                 }
             }
         }

@@ -6,7 +6,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 pub enum Failure {
     /// A command that no compiler makes.
-    #[error("the plan is damaged: thread {thread}, command {command}: {cause}; compile it again from its trace")]
+    #[error(
+        "the plan is damaged: thread {thread}, command {command}: {cause}; compile it again from its trace"
+    )]
     Damaged {
         /// Thread.
         thread: u32,
@@ -22,7 +24,9 @@ pub enum Failure {
         cause: String,
     },
     /// No room in the target.
-    #[error("the target is full: {call} (action {origin}) returned {error} where the trace succeeded; choose a target with more room, or free some, then replay again (the tree is restored)")]
+    #[error(
+        "the target is full: {call} (action {origin}) returned {error} where the trace succeeded; choose a target with more room, or free some, then replay again (the tree is restored)"
+    )]
     TargetFull {
         /// The call.
         call: String,
@@ -32,7 +36,9 @@ pub enum Failure {
         error: String,
     },
     /// The target cannot be written.
-    #[error("the target is read-only: {call} (action {origin}) returned EROFS; remount it (`mount -o remount,rw`) or choose another")]
+    #[error(
+        "the target is read-only: {call} (action {origin}) returned EROFS; remount it (`mount -o remount,rw`) or choose another"
+    )]
     TargetReadOnly {
         /// The call.
         call: String,
@@ -40,7 +46,9 @@ pub enum Failure {
         origin: u64,
     },
     /// The device fails.
-    #[error("the target's device fails: {call} (action {origin}) returned EIO where the trace succeeded; look at `dmesg`, and choose another target")]
+    #[error(
+        "the target's device fails: {call} (action {origin}) returned EIO where the trace succeeded; look at `dmesg`, and choose another target"
+    )]
     TargetDevice {
         /// The call.
         call: String,
@@ -48,7 +56,9 @@ pub enum Failure {
         origin: u64,
     },
     /// Threads that wait for each other.
-    #[error("stuck: thread {thread} waits for action {count} of thread {awaited}, which will never come; the plan is damaged or its ordering cyclic: compile it again")]
+    #[error(
+        "stuck: thread {thread} waits for action {count} of thread {awaited}, which will never come; the plan is damaged or its ordering cyclic: compile it again"
+    )]
     Stuck {
         /// A waiting thread.
         thread: u32,
@@ -58,7 +68,9 @@ pub enum Failure {
         count: u64,
     },
     /// A call does not come back.
-    #[error("stuck: thread {thread} has been in {call} for {seconds} s without any progress; look at the target's device (`dmesg`), or allow more time")]
+    #[error(
+        "stuck: thread {thread} has been in {call} for {seconds} s without any progress; look at the target's device (`dmesg`), or allow more time"
+    )]
     Stalled {
         /// The thread that has been in a call longest, as far as known.
         thread: u32,
@@ -68,7 +80,9 @@ pub enum Failure {
         seconds: u64,
     },
     /// The log of the replay cannot be written.
-    #[error("the replay's log cannot be written ({error}); make room where the result is written, or choose another place with -o")]
+    #[error(
+        "the replay's log cannot be written ({error}); make room where the result is written, or choose another place with -o"
+    )]
     Log {
         /// The error's name.
         error: String,
@@ -89,11 +103,17 @@ impl Failure {
     /// A refusal; `result` is an error number negated.
     pub(crate) fn system(doing: &str, result: i64) -> Failure {
         let next = match i32::try_from(-result) {
-            Ok(libc::EAGAIN | libc::ENOMEM) => "free memory, or raise the limit of processes (`ulimit -u`)",
+            Ok(libc::EAGAIN | libc::ENOMEM) => {
+                "free memory, or raise the limit of processes (`ulimit -u`)"
+            }
             Ok(libc::EMFILE | libc::ENFILE) => "raise the limit of open files (`ulimit -n`)",
             _ => "run with sudo, or on another machine",
         };
-        Failure::System { doing: doing.to_owned(), error: error_name(result), next: next.to_owned() }
+        Failure::System {
+            doing: doing.to_owned(),
+            error: error_name(result),
+            next: next.to_owned(),
+        }
     }
 }
 

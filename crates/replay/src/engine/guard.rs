@@ -31,8 +31,13 @@ pub(super) fn refusal(command: &Command, call: &Call) -> Option<&'static str> {
         Effect::DeviceControl => match (ioctl_effect(value(command, 1)), command.args.get(2)) {
             (IoctlEffect::Clone, Some(Arg::Fd(_))) => None,
             (IoctlEffect::CloneRange, _) if !command.list.is_empty() => None,
-            (IoctlEffect::SetCloseOnExec | IoctlEffect::ClearCloseOnExec | IoctlEffect::Inspect, _) => None,
-            (IoctlEffect::Clone | IoctlEffect::CloneRange, _) => Some("ioctl: the source of the clone is not known"),
+            (
+                IoctlEffect::SetCloseOnExec | IoctlEffect::ClearCloseOnExec | IoctlEffect::Inspect,
+                _,
+            ) => None,
+            (IoctlEffect::Clone | IoctlEffect::CloneRange, _) => {
+                Some("ioctl: the source of the clone is not known")
+            }
             (IoctlEffect::Foreign, _) => Some("ioctl: requests to devices are not replayed"),
         },
         _ => match call.replay {
@@ -69,17 +74,60 @@ pub(crate) fn allowed_calls() -> Vec<u32> {
     use libc::*;
     // What the engine does in its own way.
     let engine = [
-        SYS_mmap, SYS_munmap, SYS_mremap, SYS_mprotect, SYS_madvise, SYS_msync, SYS_mlock, SYS_munlock, SYS_mincore,
-        SYS_dup3, SYS_close_range, SYS_unshare, SYS_syncfs, SYS_socket, SYS_socketpair, SYS_eventfd2,
-        SYS_epoll_create1, SYS_inotify_init1, SYS_fstatfs, SYS_pipe2,
+        SYS_mmap,
+        SYS_munmap,
+        SYS_mremap,
+        SYS_mprotect,
+        SYS_madvise,
+        SYS_msync,
+        SYS_mlock,
+        SYS_munlock,
+        SYS_mincore,
+        SYS_dup3,
+        SYS_close_range,
+        SYS_unshare,
+        SYS_syncfs,
+        SYS_socket,
+        SYS_socketpair,
+        SYS_eventfd2,
+        SYS_epoll_create1,
+        SYS_inotify_init1,
+        SYS_fstatfs,
+        SYS_pipe2,
     ];
     // What threads, locks, memory and clocks of this process need.
     let own = [
-        SYS_write, SYS_futex, SYS_clone, SYS_clone3, SYS_exit, SYS_exit_group, SYS_rt_sigaction, SYS_rt_sigprocmask,
-        SYS_rt_sigreturn, SYS_sigaltstack, SYS_set_robust_list, SYS_rseq, SYS_sched_yield, SYS_nanosleep,
-        SYS_clock_nanosleep, SYS_clock_gettime, SYS_gettid, SYS_getpid, SYS_tgkill, SYS_brk, SYS_getrandom,
-        SYS_sched_getaffinity, SYS_getresuid, SYS_getresgid, SYS_restart_syscall, SYS_prlimit64,
+        SYS_write,
+        SYS_futex,
+        SYS_clone,
+        SYS_clone3,
+        SYS_exit,
+        SYS_exit_group,
+        SYS_rt_sigaction,
+        SYS_rt_sigprocmask,
+        SYS_rt_sigreturn,
+        SYS_sigaltstack,
+        SYS_set_robust_list,
+        SYS_rseq,
+        SYS_sched_yield,
+        SYS_nanosleep,
+        SYS_clock_nanosleep,
+        SYS_clock_gettime,
+        SYS_gettid,
+        SYS_getpid,
+        SYS_tgkill,
+        SYS_brk,
+        SYS_getrandom,
+        SYS_sched_getaffinity,
+        SYS_getresuid,
+        SYS_getresgid,
+        SYS_restart_syscall,
+        SYS_prlimit64,
     ];
-    let traced = reprise_calls::all().filter(|c| c.replay == Replay::Issue).map(|c| c.number);
-    traced.chain(engine.into_iter().chain(own).map(|n| n as u32)).collect()
+    let traced = reprise_calls::all()
+        .filter(|c| c.replay == Replay::Issue)
+        .map(|c| c.number);
+    traced
+        .chain(engine.into_iter().chain(own).map(|n| n as u32))
+        .collect()
 }

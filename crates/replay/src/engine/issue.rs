@@ -5,14 +5,17 @@
 //! decided in `arguments`, and a [`Checked`] set of arguments proves that it was.
 #![allow(unsafe_code)]
 
+mod process;
+
 use std::ffi::CStr;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 
 use super::arguments::Checked;
 use super::memory::Scratch;
-
-/// The signal that interrupts a thread blocked in a call.
-const INTERRUPT: i32 = libc::SIGUSR1;
+pub(super) use process::interrupt;
+pub(crate) use process::{
+    catch_signals, kill, nanoseconds, readable, ticks, worker_limits, worker_signals,
+};
 
 /// # Safety
 /// The arguments must be what the call expects: pointers valid for what the kernel reads and writes through them.
@@ -20,7 +23,11 @@ unsafe fn raw(number: i64, a: [u64; 6]) -> i64 {
     // SAFETY: passed on to the caller; errno is this thread's own.
     unsafe {
         let result = libc::syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
-        if result == -1 { -i64::from(*libc::__errno_location()) } else { result }
+        if result == -1 {
+            -i64::from(*libc::__errno_location())
+        } else {
+            result
+        }
     }
 }
 
@@ -112,7 +119,12 @@ pub(super) fn socket_pair() -> Result<[i32; 2], i64> {
 /// `setgroups` of this thread.
 pub(super) fn set_further_groups(groups: &[u32]) -> i64 {
     // SAFETY: the kernel only reads the slice, within its length.
-    unsafe { raw(libc::SYS_setgroups, [groups.len() as u64, groups.as_ptr() as u64, 0, 0, 0, 0]) }
+    unsafe {
+        raw(
+            libc::SYS_setgroups,
+            [groups.len() as u64, groups.as_ptr() as u64, 0, 0, 0, 0],
+        )
+    }
 }
 
 /// `getgroups` gives as many as fit, for comparison.
@@ -141,7 +153,12 @@ fn by_path(number: i64, before: Option<u64>, path: &CStr, flags: u64) -> i64 {
 /// `openat` from the working directory, without a mode: it must not create.
 pub(super) fn open(path: &CStr, flags: u64) -> i64 {
     let creates = (libc::O_CREAT | libc::O_TMPFILE & !libc::O_DIRECTORY) as u64;
-    by_path(libc::SYS_openat, Some(fd(libc::AT_FDCWD)), path, flags & !creates)
+    by_path(
+        libc::SYS_openat,
+        Some(fd(libc::AT_FDCWD)),
+        path,
+        flags & !creates,
+    )
 }
 
 /// `chdir`.
@@ -156,25 +173,58 @@ pub(super) fn change_root(path: &CStr) -> i64 {
 
 /// `write`, or `pwrite64` at `offset`.
 pub(super) fn write(number: i32, bytes: &[u8], offset: Option<u64>) -> i64 {
-    let call = if offset.is_some() { libc::SYS_pwrite64 } else { libc::SYS_write };
-    let args = [fd(number), bytes.as_ptr() as u64, bytes.len() as u64, offset.unwrap_or(0), 0, 0];
+    let call = if offset.is_some() {
+        libc::SYS_pwrite64
+    } else {
+        libc::SYS_write
+    };
+    let args = [
+        fd(number),
+        bytes.as_ptr() as u64,
+        bytes.len() as u64,
+        offset.unwrap_or(0),
+        0,
+        0,
+    ];
     // SAFETY: the kernel only reads the slice, within its length.
     unsafe { raw(call, args) }
 }
 
 /// `read`, or `pread64` at `offset`, of at most `length` bytes to the begin of the scratch memory.
 pub(super) fn read(number: i32, into: &mut Scratch, length: usize, offset: Option<u64>) -> i64 {
-    let call = if offset.is_some() { libc::SYS_pread64 } else { libc::SYS_read };
+    let call = if offset.is_some() {
+        libc::SYS_pread64
+    } else {
+        libc::SYS_read
+    };
     let length = length.min(into.capacity());
-    let args = [fd(number), into.address(0), length as u64, offset.unwrap_or(0), 0, 0];
+    let args = [
+        fd(number),
+        into.address(0),
+        length as u64,
+        offset.unwrap_or(0),
+        0,
+        0,
+    ];
     // SAFETY: the scratch memory has at least `length` bytes and is borrowed for the call.
     unsafe { raw(call, args) }
 }
 
 /// `getdents64` or `getdents`, as `call` says, to the begin of the scratch memory.
 pub(super) fn list(call: u32, number: i32, into: &mut Scratch) -> i64 {
-    let call = if call == libc::SYS_getdents as u32 { libc::SYS_getdents } else { libc::SYS_getdents64 };
-    let args = [fd(number), into.address(0), into.capacity().min(1 << 20) as u64, 0, 0, 0];
+    let call = if call == libc::SYS_getdents as u32 {
+        libc::SYS_getdents
+    } else {
+        libc::SYS_getdents64
+    };
+    let args = [
+        fd(number),
+        into.address(0),
+        into.capacity().min(1 << 20) as u64,
+        0,
+        0,
+        0,
+    ];
     // SAFETY: as in `read`.
     unsafe { raw(call, args) }
 }
@@ -184,7 +234,10 @@ pub(crate) fn file_system(number: i32) -> Option<(u64, u64)> {
     // SAFETY: plain data that the kernel fills within its size.
     unsafe {
         let mut about: libc::statfs64 = std::mem::zeroed();
-        let result = raw(libc::SYS_fstatfs, [fd(number), &raw mut about as u64, 0, 0, 0, 0]);
+        let result = raw(
+            libc::SYS_fstatfs,
+            [fd(number), &raw mut about as u64, 0, 0, 0, 0],
+        );
         (result == 0).then_some((about.f_type as u64, about.f_flags as u64))
     }
 }
@@ -200,104 +253,22 @@ pub(super) fn futex_wait(word: &AtomicU64, seen: u64, limit: Option<std::time::D
     let time = limit.as_ref().map_or(0, |l| l.as_ptr() as u64);
     let operation = (libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG) as u64;
     // SAFETY: a live word, and a `timespec` that outlives the call.
-    unsafe { raw(libc::SYS_futex, [low_half(word), operation, seen & 0xffff_ffff, time, 0, 0]) };
+    unsafe {
+        raw(
+            libc::SYS_futex,
+            [low_half(word), operation, seen & 0xffff_ffff, time, 0, 0],
+        )
+    };
 }
 
 /// Wakes all sleepers of a word.
 pub(super) fn futex_wake(word: &AtomicU64) {
     let operation = (libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG) as u64;
     // SAFETY: a live word; nothing is written.
-    unsafe { raw(libc::SYS_futex, [low_half(word), operation, i32::MAX as u64, 0, 0, 0]) };
-}
-
-/// The processor's time-stamp counter; only for a machine whose kernel keeps time with it.
-#[cfg(target_arch = "x86_64")]
-pub(crate) fn ticks() -> u64 {
-    // SAFETY: reads a counter that every x86-64 processor has.
-    unsafe { core::arch::x86_64::_rdtsc() }
-}
-
-/// No such counter is used on this machine.
-#[cfg(not(target_arch = "x86_64"))]
-pub(crate) fn ticks() -> u64 {
-    nanoseconds()
-}
-
-/// `CLOCK_MONOTONIC`.
-pub(crate) fn nanoseconds() -> u64 {
-    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the structure outlives the call, which cannot fail for this clock.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
-}
-
-extern "C" fn nothing(_: i32) {}
-
-static SIGNALS: AtomicU32 = AtomicU32::new(0);
-
-extern "C" fn count(_: i32) {
-    SIGNALS.fetch_add(1, Ordering::SeqCst);
-}
-
-fn handle(signal: i32, handler: usize) {
-    // SAFETY: the handlers only touch an atomic; `sigaction` is plain data. No SA_RESTART: calls are to be interrupted.
     unsafe {
-        let mut action: libc::sigaction = std::mem::zeroed();
-        action.sa_sigaction = handler;
-        libc::sigemptyset(&raw mut action.sa_mask);
-        libc::sigaction(signal, &raw const action, std::ptr::null_mut());
-    }
-}
-
-/// Signals of a worker: those of the terminal concern its parent, those a traced call may cause are ignored, and one
-/// interrupts blocked calls.
-pub(crate) fn worker_signals() {
-    use libc::{SIGHUP, SIGINT, SIGIO, SIGPIPE, SIGQUIT, SIGTERM, SIGTSTP, SIGXFSZ};
-    for signal in [SIGHUP, SIGINT, SIGIO, SIGPIPE, SIGQUIT, SIGTERM, SIGTSTP, SIGXFSZ] {
-        handle(signal, libc::SIG_IGN);
-    }
-    handle(INTERRUPT, nothing as extern "C" fn(i32) as usize);
-}
-
-/// From now on SIGINT and SIGTERM only count in what is returned.
-pub(crate) fn catch_signals() -> &'static AtomicU32 {
-    for signal in [libc::SIGINT, libc::SIGTERM] {
-        handle(signal, count as extern "C" fn(i32) as usize);
-    }
-    &SIGNALS
-}
-
-/// Interrupts a call of one thread of this process.
-pub(super) fn interrupt(thread: i32) {
-    // SAFETY: a signal with a handler of our own; plain numbers.
-    unsafe { raw(libc::SYS_tgkill, [std::process::id().into(), thread as u64, INTERRUPT as u64, 0, 0, 0]) };
-}
-
-/// Ends another process at once.
-pub(crate) fn kill(process: i32) {
-    // SAFETY: plain numbers; `process` is a child that was not waited for.
-    unsafe { libc::kill(process, libc::SIGKILL) };
-}
-
-/// Waits until `number` can be read or is at its end, at most `milliseconds`.
-pub(crate) fn readable(number: i32, milliseconds: i32) -> bool {
-    let mut wanted = libc::pollfd { fd: number, events: libc::POLLIN, revents: 0 };
-    // SAFETY: one structure that outlives the call.
-    unsafe { libc::poll(&raw mut wanted, 1, milliseconds) > 0 }
-}
-
-/// Sets limits of a worker: descriptors up to `wanted` as far as the hard limit permits, and no core file.
-/// The limit of descriptors in force.
-pub(crate) fn worker_limits(wanted: u64) -> u64 {
-    // SAFETY: plain data; the structures outlive the calls.
-    unsafe {
-        let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-        libc::setrlimit(libc::RLIMIT_CORE, &raw const none);
-        let mut limit = none;
-        libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit);
-        limit.rlim_cur = wanted.min(limit.rlim_max);
-        libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit);
-        libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit);
-        limit.rlim_cur
-    }
+        raw(
+            libc::SYS_futex,
+            [low_half(word), operation, i32::MAX as u64, 0, 0, 0],
+        )
+    };
 }

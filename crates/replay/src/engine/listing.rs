@@ -21,9 +21,15 @@ impl Sum {
         let names_at = if wide { 19 } else { 18 };
         while let Some(length) = bytes.get(16..18) {
             let length = usize::from(u16::from_le_bytes([length[0], length[1]]));
-            let Some((entry, rest)) = bytes.split_at_checked(length).filter(|_| length > names_at) else { return };
+            let Some((entry, rest)) = bytes.split_at_checked(length).filter(|_| length > names_at)
+            else {
+                return;
+            };
             bytes = rest;
-            let name = entry[names_at..].split(|b| *b == 0).next().unwrap_or_default();
+            let name = entry[names_at..]
+                .split(|b| *b == 0)
+                .next()
+                .unwrap_or_default();
             if name != b"." && name != b".." {
                 self.entries += 1;
                 self.hash = self.hash.wrapping_add(entry_hash(name));
@@ -40,19 +46,37 @@ impl Worker {
             _ => return Err(Stop::Damaged("its call lists no directory")),
         };
         let from = self.descriptor(command, 0)?;
-        let Some(prepared) = self.prepared(command)? else { return Ok(Self::refused(command)) };
+        let Some(prepared) = self.prepared(command)? else {
+            return Ok(Self::refused(command));
+        };
         let result = issue::call(command.number, &prepared.checked);
         let mut done = self.judged(command, result, Default::default())?;
-        let (Expect::Listing(number, offset), true) = (command.expect, result >= 0) else { return Ok(done) };
+        let (Expect::Listing(number, offset), true) = (command.expect, result >= 0) else {
+            return Ok(done);
+        };
         let at = offset as usize;
-        let words = self.engine.sections.bytes.get(at..at.saturating_add(Listing::BYTES as usize));
+        let words = self
+            .engine
+            .sections
+            .bytes
+            .get(at..at.saturating_add(Listing::BYTES as usize));
         let words = words.and_then(|w| <&[u8; 40]>::try_from(w).ok());
-        let wanted = Listing::from_bytes(words.ok_or(Stop::Damaged("what is expected lies outside its section"))?);
+        let wanted = Listing::from_bytes(
+            words.ok_or(Stop::Damaged("what is expected lies outside its section"))?,
+        );
 
-        let known = if wanted.begins == 1 { None } else { lock(&self.engine.listings).remove(&number) };
+        let known = if wanted.begins == 1 {
+            None
+        } else {
+            lock(&self.engine.listings).remove(&number)
+        };
         let mut sum = known.unwrap_or_default();
         let filled = prepared.filled.unwrap_or_default();
-        sum.add(self.scratch.bytes(filled.at, filled.length.min(result as usize)), wide);
+        sum.add(
+            self.scratch
+                .bytes(filled.at, filled.length.min(result as usize)),
+            wide,
+        );
         if wanted.ends != 1 {
             lock(&self.engine.listings).insert(number, sum);
             return Ok(done);
@@ -76,7 +100,10 @@ impl Worker {
     /// The trace's listing came to its end here; this one must too.
     fn drain(&mut self, call: u32, from: i32, wide: bool, sum: &mut Sum) -> Result<(), Stop> {
         if !self.scratch.reserve(32 << 10) {
-            return Err(Stop::Failed(Failure::system("get memory to list", -i64::from(libc::ENOMEM))));
+            return Err(Stop::Failed(Failure::system(
+                "get memory to list",
+                -i64::from(libc::ENOMEM),
+            )));
         }
         loop {
             let result = issue::list(call, from, &mut self.scratch);

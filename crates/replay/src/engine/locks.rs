@@ -21,12 +21,16 @@ fn taken(result: i64) -> bool {
 
 impl Worker {
     pub(super) fn wait_for_lock(&mut self, command: &Command) -> Result<Done, Stop> {
-        let Some(prepared) = self.prepared(command)? else { return Ok(Self::refused(command)) };
+        let Some(prepared) = self.prepared(command)? else {
+            return Ok(Self::refused(command));
+        };
         let begin = Instant::now();
         let mut pause = FIRST_PAUSE;
         let result = loop {
             let result = issue::call(command.number, &prepared.checked);
-            let again = taken(result) && command.result >= 0 && begin.elapsed() < self.engine.settings.lock_patience;
+            let again = taken(result)
+                && command.result >= 0
+                && begin.elapsed() < self.engine.settings.lock_patience;
             if !again {
                 break result;
             }
@@ -37,11 +41,20 @@ impl Worker {
             pause = (pause * 2).min(LONGEST_PAUSE);
         };
         // A wait that a signal or a deadlock ended in the trace: without waiting the lock is merely not there.
-        let ended = [libc::EINTR, libc::EDEADLK].map(|e| -i64::from(e)).contains(&command.result);
-        let result = if taken(result) && ended { command.result } else { result };
+        let ended = [libc::EINTR, libc::EDEADLK]
+            .map(|e| -i64::from(e))
+            .contains(&command.result);
+        let result = if taken(result) && ended {
+            command.result
+        } else {
+            result
+        };
         let mut done = self.judged(command, result, Default::default())?;
         if taken(result) && done.difference.class == Class::Diverged {
-            done.difference = Difference { code: Code::Lock, ..done.difference };
+            done.difference = Difference {
+                code: Code::Lock,
+                ..done.difference
+            };
         }
         Ok(done)
     }

@@ -33,8 +33,8 @@ use reprise_plan::{Contents, ProcessPlan, ThreadPlan};
 
 use counters::Counters;
 pub use failure::Failure;
-pub(crate) use failure::error_name;
 use failure::Stop;
+pub(crate) use failure::error_name;
 pub(crate) use guard::allowed_calls;
 pub(crate) use issue::catch_signals;
 use judge::Circumstances;
@@ -83,7 +83,10 @@ impl Slots {
     }
 
     fn set(&self, slot: u32, number: i32) -> Result<(), Stop> {
-        let place = self.0.get(slot as usize).ok_or(Stop::Damaged("there is no such descriptor slot"))?;
+        let place = self
+            .0
+            .get(slot as usize)
+            .ok_or(Stop::Damaged("there is no such descriptor slot"))?;
         place.store(number, Ordering::Release);
         Ok(())
     }
@@ -184,9 +187,13 @@ impl Engine {
         reserved: Reserved,
         settings: Settings,
     ) -> Result<Engine, Failure> {
-        let absurd = |cause: &str| Failure::Absurd { cause: cause.to_owned() };
+        let absurd = |cause: &str| Failure::Absurd {
+            cause: cause.to_owned(),
+        };
         if plan.slots > MOST_SLOTS || plan.mappings > MOST_SLOTS {
-            return Err(absurd("it asks for more descriptors or mappings than a machine has"));
+            return Err(absurd(
+                "it asks for more descriptors or mappings than a machine has",
+            ));
         }
         if plan.threads.len() > MOST_THREADS {
             return Err(absurd("it asks for more threads than a machine has"));
@@ -198,7 +205,9 @@ impl Engine {
             board,
             reserved,
             settings,
-            circumstances: Circumstances { owners: settings.owners },
+            circumstances: Circumstances {
+                owners: settings.owners,
+            },
             slots: Slots((0..plan.slots).map(|_| AtomicI32::new(-1)).collect()),
             counters: Counters::new(plan.threads.len()),
             mappings: (0..plan.mappings).map(|_| RwLock::new(None)).collect(),
@@ -223,7 +232,11 @@ impl Engine {
 
     /// The present instant, in the units of the log.
     fn ticks(&self) -> u64 {
-        if self.settings.tsc { issue::ticks() } else { issue::nanoseconds() }
+        if self.settings.tsc {
+            issue::ticks()
+        } else {
+            issue::nanoseconds()
+        }
     }
 }
 

@@ -11,7 +11,12 @@ use super::{Engine, issue, spawn};
 /// Threads that start with the replay, those of one process together.
 pub(super) fn roots(engine: &Engine) -> Vec<Vec<u32>> {
     let mut by_process: std::collections::BTreeMap<u32, Vec<u32>> = Default::default();
-    for (i, thread) in engine.threads.iter().enumerate().filter(|(_, t)| !t.spawned) {
+    for (i, thread) in engine
+        .threads
+        .iter()
+        .enumerate()
+        .filter(|(_, t)| !t.spawned)
+    {
         by_process.entry(thread.process).or_default().push(i as u32);
     }
     by_process.into_values().collect()
@@ -40,8 +45,14 @@ fn descriptors(worker: &Worker, start: &ProcessStart) -> Result<(), Stop> {
     let engine = worker.engine;
     for fd in &start.descriptors {
         let result = match &fd.source {
-            FdSource::File { path, flags, offset } => open(path, *flags, *offset),
-            FdSource::Duplicate { slot } => issue::fcntl_number(engine.slots.get(*slot)?, libc::F_DUPFD, 0),
+            FdSource::File {
+                path,
+                flags,
+                offset,
+            } => open(path, *flags, *offset),
+            FdSource::Duplicate { slot } => {
+                issue::fcntl_number(engine.slots.get(*slot)?, libc::F_DUPFD, 0)
+            }
             FdSource::StandIn(kind) => {
                 worker.stand_in(*kind, [fd.slot, u32::MAX])?;
                 continue;
@@ -51,7 +62,9 @@ fn descriptors(worker: &Worker, start: &ProcessStart) -> Result<(), Stop> {
             worker.keep(fd.slot, result)?;
         } else {
             let what = error_name(result);
-            engine.note(format!("a descriptor at the start could not be opened ({what}): /dev/null stands in"));
+            engine.note(format!(
+                "a descriptor at the start could not be opened ({what}): /dev/null stands in"
+            ));
             worker.stand_in(reprise_plan::command::StandIn::Null, [fd.slot, u32::MAX])?;
         }
     }
@@ -60,7 +73,9 @@ fn descriptors(worker: &Worker, start: &ProcessStart) -> Result<(), Stop> {
 
 /// Opens a file of the initial tree; never waits for the other end of a FIFO.
 fn open(path: &[u8], flags: u64, offset: u64) -> i64 {
-    let Ok(path) = CString::new(path) else { return -i64::from(libc::EINVAL) };
+    let Ok(path) = CString::new(path) else {
+        return -i64::from(libc::EINVAL);
+    };
     let making = (libc::O_CREAT | libc::O_EXCL | libc::O_TRUNC) as u64;
     let flags = flags & !making;
     let result = issue::open(&path, flags | (libc::O_NONBLOCK | libc::O_NOCTTY) as u64);
@@ -80,7 +95,10 @@ fn directories(worker: &Worker, start: &ProcessStart) {
             Err(_) => -i64::from(libc::EINVAL),
         };
         if result < 0 {
-            worker.engine.note(format!("{what} at the start could not be entered ({})", error_name(result)));
+            worker.engine.note(format!(
+                "{what} at the start could not be entered ({})",
+                error_name(result)
+            ));
         }
     };
     if !start.cwd.is_empty() {
@@ -117,7 +135,11 @@ fn identity(worker: &Worker, start: &ProcessStart) {
 
 /// Waits at the gate until every process is set up.
 pub(super) fn wait_at_gate(engine: &Engine) -> Result<(), Stop> {
-    if engine.counters.await_nonzero(&engine.gate) { Ok(()) } else { Err(Stop::Told) }
+    if engine.counters.await_nonzero(&engine.gate) {
+        Ok(())
+    } else {
+        Err(Stop::Told)
+    }
 }
 
 /// Starts the first thread of every process that no command starts.
@@ -128,7 +150,11 @@ pub(super) fn all(engine: &'static Engine) -> Result<(), Failure> {
         match spawn::start(engine, first, beginning) {
             Ok(()) | Err(Stop::Told) => {}
             Err(Stop::Failed(failure)) => return Err(failure),
-            Err(Stop::Damaged(cause)) => return Err(Failure::Absurd { cause: cause.to_owned() }),
+            Err(Stop::Damaged(cause)) => {
+                return Err(Failure::Absurd {
+                    cause: cause.to_owned(),
+                });
+            }
         }
         if engine.counters.stopping() {
             break;

@@ -26,8 +26,18 @@ pub(super) struct Done {
 
 impl Done {
     /// Not issued.
-    pub(super) fn not_issued(handling: Handling, command: &Command, difference: Difference) -> Done {
-        Done { handling, result: command.result, difference, filled: Range::default(), last: false }
+    pub(super) fn not_issued(
+        handling: Handling,
+        command: &Command,
+        difference: Difference,
+    ) -> Done {
+        Done {
+            handling,
+            result: command.result,
+            difference,
+            filled: Range::default(),
+            last: false,
+        }
     }
 }
 
@@ -47,7 +57,14 @@ impl Worker {
         let counter = engine.counters.get(me)?;
         let process = engine.threads.get(me as usize)?.process;
         let log = Writer::new(engine.reserved.log, me);
-        Some(Worker { engine, me, process, counter, scratch: Scratch::default(), log })
+        Some(Worker {
+            engine,
+            me,
+            process,
+            counter,
+            scratch: Scratch::default(),
+            log,
+        })
     }
 
     /// Performs all commands, and says why if they end early.
@@ -66,7 +83,11 @@ impl Worker {
             Stop::Told => {}
             Stop::Failed(failure) => self.engine.stop(Ended::Failed(failure)),
             Stop::Damaged(cause) => {
-                let damaged = Failure::Damaged { thread: self.me, command, cause: cause.to_owned() };
+                let damaged = Failure::Damaged {
+                    thread: self.me,
+                    command,
+                    cause: cause.to_owned(),
+                };
                 self.engine.stop(Ended::Failed(damaged));
             }
         }
@@ -74,7 +95,9 @@ impl Worker {
 
     fn flush(&mut self) {
         if let Err(result) = self.log.flush() {
-            self.engine.stop(Ended::Failed(Failure::Log { error: error_name(result) }));
+            self.engine.stop(Ended::Failed(Failure::Log {
+                error: error_name(result),
+            }));
         }
     }
 
@@ -86,8 +109,11 @@ impl Worker {
         let mut count = 0;
         for chunk in &plan.chunks {
             let end = chunk.first.saturating_add(chunk.words);
-            let range = usize::try_from(chunk.first).unwrap_or(usize::MAX)..usize::try_from(end).unwrap_or(usize::MAX);
-            let mut rest = words.get(range).ok_or(Stop::Damaged("its commands lie outside their section"))?;
+            let range = usize::try_from(chunk.first).unwrap_or(usize::MAX)
+                ..usize::try_from(end).unwrap_or(usize::MAX);
+            let mut rest = words
+                .get(range)
+                .ok_or(Stop::Damaged("its commands lie outside their section"))?;
             while !rest.is_empty() {
                 let used = command.decode_from(rest).filter(|used| *used > 0);
                 let used = used.ok_or(Stop::Damaged("it cannot be decoded"))?;
@@ -107,7 +133,11 @@ impl Worker {
         for wait in &command.waits {
             if !engine.counters.wait(self.counter, *wait) {
                 let exists = engine.counters.get(wait.thread).is_some();
-                return Err(if exists { Stop::Told } else { Stop::Damaged("it waits for a thread that does not exist") });
+                return Err(if exists {
+                    Stop::Told
+                } else {
+                    Stop::Damaged("it waits for a thread that does not exist")
+                });
             }
         }
         if engine.counters.stopping() {
@@ -118,7 +148,10 @@ impl Worker {
         let done = self.perform(command)?;
         let end = engine.ticks();
         // A call that was interrupted because all must end says nothing about the target.
-        if done.result == -i64::from(libc::EINTR) && command.result != done.result && engine.counters.stopping() {
+        if done.result == -i64::from(libc::EINTR)
+            && command.result != done.result
+            && engine.counters.stopping()
+        {
             return Err(Stop::Told);
         }
         if command.op == Op::Exit || done.last {
@@ -137,10 +170,18 @@ impl Worker {
         let differs = done.difference.class != Class::Same;
         let compared = self.engine.settings.verify != Verify::Off
             && match command.expect {
-                Expect::Content(..) | Expect::Digest(..) | Expect::Metadata(..) | Expect::Names(..) | Expect::Flock(_) => true,
+                Expect::Content(..)
+                | Expect::Digest(..)
+                | Expect::Metadata(..)
+                | Expect::Names(..)
+                | Expect::Flock(_) => true,
                 Expect::Nothing | Expect::Outcome | Expect::Value | Expect::Listing(..) => false,
             };
-        let output = if differs { self.scratch.bytes(done.filled.at, done.filled.length) } else { &[] };
+        let output = if differs {
+            self.scratch.bytes(done.filled.at, done.filled.length)
+        } else {
+            &[]
+        };
         let entry = crate::log::Entry {
             origin: command.origin,
             begin,
@@ -157,10 +198,13 @@ impl Worker {
             self.scratch.trim();
         }
         if full && let Err(result) = self.log.flush() {
-            return Err(Stop::Failed(Failure::Log { error: error_name(result) }));
+            return Err(Stop::Failed(Failure::Log {
+                error: error_name(result),
+            }));
         }
         self.environment(command, done)?;
-        if done.difference.class == Class::Diverged && self.engine.settings.verify == Verify::Abort {
+        if done.difference.class == Class::Diverged && self.engine.settings.verify == Verify::Abort
+        {
             self.engine.stop(Ended::FirstDivergence);
             return Err(Stop::Told);
         }
@@ -174,10 +218,16 @@ impl Worker {
         if !issued || tolerated {
             return Ok(());
         }
-        let call = reprise_calls::by_number(command.number).map_or("a call", |c| c.name).to_owned();
+        let call = reprise_calls::by_number(command.number)
+            .map_or("a call", |c| c.name)
+            .to_owned();
         let origin = command.origin;
         let failure = match i32::try_from(-done.result).unwrap_or(0) {
-            libc::ENOSPC | libc::EDQUOT => Failure::TargetFull { call, origin, error: error_name(done.result) },
+            libc::ENOSPC | libc::EDQUOT => Failure::TargetFull {
+                call,
+                origin,
+                error: error_name(done.result),
+            },
             libc::EIO => Failure::TargetDevice { call, origin },
             // The devices of the replayed world are read-only mounts of their own.
             libc::EROFS if self.read_only() => Failure::TargetReadOnly { call, origin },
@@ -188,6 +238,7 @@ impl Worker {
 
     fn read_only(&self) -> bool {
         let read_only = libc::ST_RDONLY;
-        super::issue::file_system(self.engine.reserved.root).is_some_and(|(_, flags)| flags & read_only != 0)
+        super::issue::file_system(self.engine.reserved.root)
+            .is_some_and(|(_, flags)| flags & read_only != 0)
     }
 }

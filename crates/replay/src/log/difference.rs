@@ -26,7 +26,9 @@ impl Handling {
 
     pub(super) fn from_byte(byte: u8) -> Option<Handling> {
         use Handling::*;
-        [Issued, Simulated, Skipped, Unsupported].get(usize::from(byte)).copied()
+        [Issued, Simulated, Skipped, Unsupported]
+            .get(usize::from(byte))
+            .copied()
     }
 }
 
@@ -88,14 +90,42 @@ pub enum Field {
 
 const CODES: [Code; 12] = {
     use Code::*;
-    [Nothing, Outcome, Value, Content, Digest, Metadata, Listing, Names, Flock, Lock, MappingRange, Refused]
+    [
+        Nothing,
+        Outcome,
+        Value,
+        Content,
+        Digest,
+        Metadata,
+        Listing,
+        Names,
+        Flock,
+        Lock,
+        MappingRange,
+        Refused,
+    ]
 };
 
 const FIELDS: [Field; 17] = {
     use Field::*;
     [
-        None, Kind, Mode, Owner, Group, Size, Links, DeviceNumber, Device, Inode, BlockSize, Blocks, AccessTime,
-        ModifyTime, ChangeTime, BirthTime, DeviceNode,
+        None,
+        Kind,
+        Mode,
+        Owner,
+        Group,
+        Size,
+        Links,
+        DeviceNumber,
+        Device,
+        Inode,
+        BlockSize,
+        Blocks,
+        AccessTime,
+        ModifyTime,
+        ChangeTime,
+        BirthTime,
+        DeviceNode,
     ]
 };
 
@@ -159,28 +189,53 @@ impl Difference {
 
     /// One that counts.
     pub const fn new(code: Code, found: u64, traced: u64) -> Difference {
-        Difference { class: Class::Diverged, code, found, traced, ..Difference::NONE }
+        Difference {
+            class: Class::Diverged,
+            code,
+            found,
+            traced,
+            ..Difference::NONE
+        }
     }
 
     /// One of an attribute, that counts.
     pub const fn field(field: Field, found: u64, traced: u64) -> Difference {
-        Difference { field, ..Difference::new(Code::Metadata, found, traced) }
+        Difference {
+            field,
+            ..Difference::new(Code::Metadata, found, traced)
+        }
     }
 
     /// No difference, but the reason for leaving a command out.
     pub const fn left_out(code: Code) -> Difference {
-        Difference { code, ..Difference::NONE }
+        Difference {
+            code,
+            ..Difference::NONE
+        }
     }
 
     pub(super) fn to_bytes(self) -> [u8; 4] {
-        [self.class as u8, self.code as u8, self.field as u8, self.tolerance]
+        [
+            self.class as u8,
+            self.code as u8,
+            self.field as u8,
+            self.tolerance,
+        ]
     }
 
     pub(super) fn from_bytes(bytes: [u8; 4]) -> Option<Difference> {
-        let class = [Class::Same, Class::Diverged, Class::Unavoidable].get(usize::from(bytes[0])).copied()?;
+        let class = [Class::Same, Class::Diverged, Class::Unavoidable]
+            .get(usize::from(bytes[0]))
+            .copied()?;
         let code = CODES.get(usize::from(bytes[1])).copied()?;
         let field = FIELDS.get(usize::from(bytes[2])).copied()?;
-        Some(Difference { class, code, field, tolerance: bytes[3], ..Difference::NONE })
+        Some(Difference {
+            class,
+            code,
+            field,
+            tolerance: bytes[3],
+            ..Difference::NONE
+        })
     }
 
     /// In words, with the values: `returned ENOENT, traced 3`.
@@ -189,13 +244,21 @@ impl Difference {
         match self.code {
             Code::Nothing => String::new(),
             Code::Outcome | Code::Value => {
-                format!("returned {}, traced {}", result_text(found as i64), result_text(traced as i64))
+                format!(
+                    "returned {}, traced {}",
+                    result_text(found as i64),
+                    result_text(traced as i64)
+                )
             }
             Code::Content => format!("content differs at byte {found} of {traced}"),
             Code::Digest => format!("content differs in the MiB at byte {found} of {traced}"),
             Code::Metadata => match self.field {
                 Field::Kind => format!("type {}, traced {}", kind_text(found), kind_text(traced)),
-                Field::Mode => format!("mode {:04o}, traced {:04o}", found & 0o7777, traced & 0o7777),
+                Field::Mode => format!(
+                    "mode {:04o}, traced {:04o}",
+                    found & 0o7777,
+                    traced & 0o7777
+                ),
                 Field::None => self.general(),
                 Field::DeviceNode => self.field.word().to_owned(),
                 field => format!("{} {found}, traced {traced}", field.word()),
@@ -205,7 +268,11 @@ impl Difference {
             Code::Names if found == traced => format!("other names ({found})"),
             Code::Names => format!("{found} names, traced {traced}"),
             Code::Flock => "finds another lock".to_owned(),
-            Code::Lock => format!("lock not available ({}), traced {}", result_text(found as i64), result_text(traced as i64)),
+            Code::Lock => format!(
+                "lock not available ({}), traced {}",
+                result_text(found as i64),
+                result_text(traced as i64)
+            ),
             Code::MappingRange => "outside of what is mapped".to_owned(),
             Code::Refused => "not issued by a replay".to_owned(),
         }
@@ -218,7 +285,11 @@ impl Difference {
             false => "success".to_owned(),
         };
         match self.code {
-            Code::Outcome => format!("{} instead of {}", success(self.found), success(self.traced)),
+            Code::Outcome => format!(
+                "{} instead of {}",
+                success(self.found),
+                success(self.traced)
+            ),
             Code::Value => "another result".to_owned(),
             Code::Content | Code::Digest => "content differs".to_owned(),
             Code::Metadata if self.field != Field::None => format!("{} differs", self.field.word()),
@@ -253,7 +324,11 @@ impl Difference {
 
 /// A result: a number, or the name of an error.
 fn result_text(result: i64) -> String {
-    if (-4095..0).contains(&result) { crate::engine::error_name(result) } else { result.to_string() }
+    if (-4095..0).contains(&result) {
+        crate::engine::error_name(result)
+    } else {
+        result.to_string()
+    }
 }
 
 fn kind_text(mode: u64) -> &'static str {

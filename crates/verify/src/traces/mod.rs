@@ -182,6 +182,7 @@ impl Comparer {
             _ => self.tally.counts.unsupported += 1,
         }
         let by_call = self
+            .tally
             .counts
             .not_issued
             .entry(handling.to_owned())
@@ -209,6 +210,7 @@ impl Comparer {
         }
         for own in &verdict.own {
             *self
+                .tally
                 .counts
                 .unavoidable
                 .entry((*own).to_owned())

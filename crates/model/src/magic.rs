@@ -1,0 +1,74 @@
+//! Names of descriptors: `/proc/self/fd/N` and its kin, which the C library uses where the kernel has no call of its own
+//! (`fchmodat`, `linkat` of a nameless file).
+//!
+//! A replay has no `/proc`: such a path is replaced by the present path of the file, if it has one.
+
+use crate::descriptors::Slot;
+use crate::interpretation::Interpretation;
+use crate::processes::Thread;
+use crate::resolve::Place;
+use crate::touch::Resource;
+use crate::world::World;
+
+/// What a path through a descriptor's name means.
+pub(crate) enum Named {
+    /// It does not go through one.
+    No,
+    /// The same place by an ordinary path.
+    Path(Vec<u8>),
+    /// The file itself has no name; it can only be reached through the descriptor.
+    File(Place),
+}
+
+impl World {
+    /// Whether a path goes through a descriptor's name, and where it leads. The name itself is meant if the last link is
+    /// not followed.
+    pub(crate) fn through_descriptor(
+        &self,
+        thread: Thread,
+        path: &[u8],
+        follow: bool,
+        out: &mut Interpretation,
+    ) -> Named {
+        let Some((slot, rest)) = self.named_descriptor(thread, path) else { return Named::No };
+        if rest.is_empty() && !follow {
+            return Named::No;
+        }
+        let description = &self.descriptors.descriptions[slot.description as usize];
+        let Some(node) = description.node.filter(|_| description.stream.is_none()) else { return Named::No };
+        out.change(Resource::Descriptor(slot.generation));
+        let by_name = || {
+            let entry = &self.names.entries[description.opened_as? as usize];
+            (entry.node == Some(node)).then(|| self.names.path_of(entry.directory, &entry.name))?
+        };
+        match self.directory_path(node).or_else(by_name) {
+            Some(mut real) => {
+                real.extend_from_slice(rest);
+                Named::Path(real)
+            }
+            None if rest.is_empty() => {
+                out.by_descriptor = Some(slot.binding);
+                Named::File(Place { node: Some(node), entry: None })
+            }
+            None => Named::No,
+        }
+    }
+
+    /// The descriptor that the path begins by naming, and what follows.
+    fn named_descriptor<'a>(&self, thread: Thread, path: &'a [u8]) -> Option<(Slot, &'a [u8])> {
+        let rest = if let Some(rest) = path.strip_prefix(b"/dev/fd/") {
+            rest
+        } else {
+            let path = path.strip_prefix(b"/proc/")?;
+            let end = path.iter().position(|b| *b == b'/')?;
+            let pid = self.processes.get(thread.process as usize)?.pid;
+            let own = matches!(&path[..end], b"self" | b"thread-self") || path[..end] == *pid.to_string().as_bytes();
+            path[end..].strip_prefix(b"/fd/").filter(|_| own)?
+        };
+        let digits = rest.iter().take_while(|b| b.is_ascii_digit()).count();
+        let fd: u64 = std::str::from_utf8(&rest[..digits]).ok()?.parse().ok()?;
+        let rest = &rest[digits..];
+        let whole = rest.is_empty() || rest.starts_with(b"/");
+        Some((self.descriptors.get(thread.table, fd).filter(|_| whole)?, rest))
+    }
+}

@@ -1,0 +1,124 @@
+//! Clocks, signals and limits of the process. Rules as in the parent module.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use super::raw;
+
+/// The signal that interrupts a thread blocked in a call.
+const INTERRUPT: i32 = libc::SIGUSR1;
+
+/// The processor's time-stamp counter; only for a machine whose kernel keeps time with it.
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn ticks() -> u64 {
+    // SAFETY: reads a counter that every x86-64 processor has.
+    unsafe { core::arch::x86_64::_rdtsc() }
+}
+
+/// No such counter is used on this machine.
+#[cfg(not(target_arch = "x86_64"))]
+pub(crate) fn ticks() -> u64 {
+    nanoseconds()
+}
+
+/// `CLOCK_MONOTONIC`.
+pub(crate) fn nanoseconds() -> u64 {
+    let mut now = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: the structure outlives the call, which cannot fail for this clock.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+extern "C" fn nothing(_: i32) {}
+
+static SIGNALS: AtomicU32 = AtomicU32::new(0);
+
+extern "C" fn count(_: i32) {
+    SIGNALS.fetch_add(1, Ordering::SeqCst);
+}
+
+fn handle(signal: i32, handler: usize) {
+    // SAFETY: the handlers only touch an atomic; `sigaction` is plain data. No SA_RESTART: calls are to be interrupted.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = handler;
+        libc::sigemptyset(&raw mut action.sa_mask);
+        libc::sigaction(signal, &raw const action, std::ptr::null_mut());
+    }
+}
+
+/// Signals of a worker: those of the terminal concern its parent, those a traced call may cause are ignored, and one
+/// interrupts blocked calls.
+pub(crate) fn worker_signals() {
+    use libc::{SIGHUP, SIGINT, SIGIO, SIGPIPE, SIGQUIT, SIGTERM, SIGTSTP, SIGXFSZ};
+    for signal in [
+        SIGHUP, SIGINT, SIGIO, SIGPIPE, SIGQUIT, SIGTERM, SIGTSTP, SIGXFSZ,
+    ] {
+        handle(signal, libc::SIG_IGN);
+    }
+    handle(INTERRUPT, nothing as extern "C" fn(i32) as usize);
+}
+
+/// From now on SIGINT and SIGTERM only count in what is returned.
+pub(crate) fn catch_signals() -> &'static AtomicU32 {
+    for signal in [libc::SIGINT, libc::SIGTERM] {
+        handle(signal, count as extern "C" fn(i32) as usize);
+    }
+    &SIGNALS
+}
+
+/// Interrupts a call of one thread of this process.
+pub(in crate::engine) fn interrupt(thread: i32) {
+    // SAFETY: a signal with a handler of our own; plain numbers.
+    unsafe {
+        raw(
+            libc::SYS_tgkill,
+            [
+                std::process::id().into(),
+                thread as u64,
+                INTERRUPT as u64,
+                0,
+                0,
+                0,
+            ],
+        )
+    };
+}
+
+/// Ends another process at once.
+pub(crate) fn kill(process: i32) {
+    // SAFETY: plain numbers; `process` is a child that was not waited for.
+    unsafe { libc::kill(process, libc::SIGKILL) };
+}
+
+/// Waits until `number` can be read or is at its end, at most `milliseconds`.
+pub(crate) fn readable(number: i32, milliseconds: i32) -> bool {
+    let mut wanted = libc::pollfd {
+        fd: number,
+        events: libc::POLLIN,
+        revents: 0,
+    };
+    // SAFETY: one structure that outlives the call.
+    unsafe { libc::poll(&raw mut wanted, 1, milliseconds) > 0 }
+}
+
+/// Sets limits of a worker: descriptors up to `wanted` as far as the hard limit permits, and no core file.
+/// The limit of descriptors in force.
+pub(crate) fn worker_limits(wanted: u64) -> u64 {
+    // SAFETY: plain data; the structures outlive the calls.
+    unsafe {
+        let none = libc::rlimit {
+            rlim_cur: 0,
+            rlim_max: 0,
+        };
+        libc::setrlimit(libc::RLIMIT_CORE, &raw const none);
+        let mut limit = none;
+        libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit);
+        limit.rlim_cur = wanted.min(limit.rlim_max);
+        libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit);
+        libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit);
+        limit.rlim_cur
+    }
+}
