@@ -3,7 +3,7 @@
 use reprise_calls::{ArgKind, FlagSet, Object};
 use reprise_trace::payload::{Side, split};
 
-use super::{O_CLOEXEC, O_CREAT, O_TMPFILE, O_TRUNC, Step, open_flags};
+use super::{O_CLOEXEC, O_CREAT, O_PATH, O_TMPFILE, O_TRUNC, Step, open_flags};
 use crate::descriptors::{Description, StreamKind};
 use crate::interpretation::NewDescriptor;
 use crate::node::{Attributes, FileKind, Nature, NodeId};
@@ -49,7 +49,10 @@ impl World {
             self.names.truncate(node, 0);
         }
         let stream = match s.out.nature {
-            Nature::Pseudo | Nature::Device => Some(StreamKind::Null),
+            Nature::Pseudo => Some(StreamKind::Null),
+            // No traffic goes through such a descriptor: the name is all it is about.
+            Nature::Device | Nature::Stream if flags & O_PATH != 0 => None,
+            Nature::Device => Some(StreamKind::Null),
             Nature::Stream => Some(StreamKind::Pipe),
             Nature::Ordinary | Nature::SafeDevice | Nature::RandomDevice => None,
         };

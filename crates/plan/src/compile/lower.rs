@@ -105,7 +105,7 @@ impl Compiler {
             || match l.found.nature {
                 Nature::Pseudo => true,
                 Nature::Device => matches!(effect, Open | GetMetadata | TestAccess | GetXattr | ListXattr | StatFs),
-                Nature::Stream => effect == Open,
+                Nature::Stream => effect == Open && l.found.made.first().is_none_or(|made| made.stream.is_some()),
                 Nature::Ordinary | Nature::SafeDevice | Nature::RandomDevice => false,
             }
     }
