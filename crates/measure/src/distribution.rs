@@ -130,8 +130,10 @@ impl Samples {
 const QUANTILES: [f64; 4] = [0.5, 0.9, 0.99, 0.999];
 
 fn record(histogram: &mut Histogram<u64>, ns: u64) {
-    histogram.auto(true);
-    histogram.saturating_record(ns);
+    // It grows to fit; beyond what it can hold the greatest it can counts.
+    if histogram.record(ns).is_err() {
+        histogram.saturating_record(ns);
+    }
 }
 
 #[cfg(test)]

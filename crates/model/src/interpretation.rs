@@ -3,6 +3,7 @@
 use crate::descriptors::{Binding, StreamKind};
 use crate::mapping::MappingId;
 use crate::node::Nature;
+use crate::processes::Identity;
 use crate::touch::{Resource, Touch};
 
 /// A descriptor that an action made.
@@ -56,6 +57,8 @@ pub struct Interpretation {
     pub spawned: Option<u32>,
     /// An exit that ended its process.
     pub last_of_process: bool,
+    /// Users and groups of the thread after a change.
+    pub identity: Option<(Identity, Identity)>,
     /// The mapping made by `mmap`.
     pub mapping: Option<MappingId>,
     /// The range of an existing mapping that the action works on.

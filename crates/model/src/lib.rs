@@ -26,5 +26,6 @@ pub use initial::{InitialName, unmet_links};
 pub use interpretation::{Interpretation, MappedRange, NewDescriptor};
 pub use listing::entry_names;
 pub use node::{Attributes, FileKind, Nature, NodeId};
+pub use processes::Identity;
 pub use touch::{Resource, Touch};
 pub use world::{FinalName, InitialDescriptor, World};

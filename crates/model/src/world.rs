@@ -12,7 +12,7 @@ use crate::initial::{Initial, InitialFile, components};
 use crate::listing::ListingState;
 use crate::mapping::Space;
 use crate::node::{Attributes, FileKind, Names, Nature, NodeId};
-use crate::processes::{Directories, ProcessState, Thread};
+use crate::processes::{Directories, Identity, ProcessState, Thread};
 
 /// A name of the final tree.
 #[derive(Debug, Clone)]
@@ -149,8 +149,8 @@ impl World {
             table,
             directories: (self.directories.len() - 1) as u32,
             space: (self.spaces.len() - 1) as u32,
-            uid: process.uids.get(3).copied().unwrap_or(0),
-            gid: process.gids.get(3).copied().unwrap_or(0),
+            users: Identity::from_list(&process.uids),
+            groups: Identity::from_list(&process.gids),
             alive: true,
         });
         self.processes[process.process as usize].threads += 1;

@@ -51,12 +51,15 @@ pub enum Op {
     List,
     /// `sync`: only the target's file system is synced.
     SyncTarget,
+    /// The thread's users and groups change. Arguments 0 to 2: real, effective and file-system user afterwards. Call 119
+    /// (`setresgid`): arguments 3 to 5 are the groups; call 116 (`setgroups`): argument 3 is the list, 32 bits each.
+    ChangeIdentity,
 }
 
 impl Op {
     fn from_word(word: u8) -> Option<Op> {
         use Op::*;
-        const ALL: [Op; 19] = [
+        const ALL: [Op; 20] = [
             Issue,
             IssueFd,
             IssuePair,
@@ -76,6 +79,7 @@ impl Op {
             Lock,
             List,
             SyncTarget,
+            ChangeIdentity,
         ];
         ALL.get(usize::from(word)).copied()
     }

@@ -14,9 +14,7 @@ use std::io;
 use std::path::Path;
 
 use reprise_calls::{Effect, Replay};
-use reprise_trace::{
-    Action, Kind, Loss, Manifest, ReadError, TraceReader, TraceWriter, WriteError, WriterOptions,
-};
+use reprise_trace::{Action, Kind, Loss, Manifest, ReadError, TraceReader, TraceWriter, WriteError, WriterOptions};
 
 use crate::log::{Class, Code, Handling, Record};
 use crate::run::{End, ReplayResult};
@@ -35,9 +33,7 @@ pub enum EmitError {
     #[error("cannot read the replay's log: {0}; replay again")]
     Log(#[from] io::Error),
     /// The result belongs to another trace.
-    #[error(
-        "the replay is of the trace {replayed}, not of {given}; give the trace that was replayed"
-    )]
+    #[error("the replay is of the trace {replayed}, not of {given}; give the trace that was replayed")]
     OtherTrace {
         /// Identity of what was replayed.
         replayed: String,
@@ -59,20 +55,11 @@ pub fn emit(
 ) -> Result<Manifest, EmitError> {
     let about = original.manifest();
     if about.id != result.trace {
-        return Err(EmitError::OtherTrace {
-            replayed: result.trace.clone(),
-            given: about.id.clone(),
-        });
+        return Err(EmitError::OtherTrace { replayed: result.trace.clone(), given: about.id.clone() });
     }
     let id = host::random_identity()?;
-    let mut manifest = Manifest::new(
-        Kind::Replay,
-        about.data,
-        about.command.clone(),
-        id,
-        result.started_ns,
-        host::host(),
-    );
+    let mut manifest =
+        Manifest::new(Kind::Replay, about.data, about.command.clone(), id, result.started_ns, host::host());
     manifest.origin = Some(about.id.clone());
     let end = match &result.end {
         End::Complete => "complete".to_owned(),
@@ -87,9 +74,7 @@ pub fn emit(
         ("confinement", result.confinement.clone()),
         ("end", end),
     ];
-    manifest
-        .facts
-        .extend(own.map(|(name, value)| (name.to_owned(), value)));
+    manifest.facts.extend(own.map(|(name, value)| (name.to_owned(), value)));
     manifest.facts.extend(facts.clone());
     let mut writer = TraceWriter::create(out, manifest, WriterOptions::default())?;
     for process in original.processes()? {
@@ -108,11 +93,7 @@ pub fn emit(
     Ok(writer.close(about.end)?)
 }
 
-fn actions(
-    result: &ReplayResult,
-    original: &TraceReader,
-    writer: &mut TraceWriter,
-) -> Result<(), EmitError> {
+fn actions(result: &ReplayResult, original: &TraceReader, writer: &mut TraceWriter) -> Result<(), EmitError> {
     let mut rows = original.actions();
     // Rows that were read but whose replay completes later.
     let mut ahead: HashMap<u64, Action> = HashMap::new();
@@ -133,9 +114,7 @@ fn actions(
             }
         };
         let Some(row) = row else {
-            writer
-                .ledger()
-                .note("actions of the plan that the trace does not have, or has once only");
+            writer.ledger().note("actions of the plan that the trace does not have, or has once only");
             continue;
         };
         let action = contents.action(&record, row, seq, writer)?;
@@ -151,47 +130,25 @@ fn account(record: &Record, action: &Action, writer: &mut TraceWriter) {
     let seq = Some(action.seq);
     let call = &action.call;
     let difference = &record.difference;
-    let reason = || match (
-        difference.code,
-        reprise_calls::by_number(record.number).map(|c| (c.replay, c.effect)),
-    ) {
+    let reason = || match (difference.code, reprise_calls::by_number(record.number).map(|c| (c.replay, c.effect))) {
         (Code::MappingRange | Code::Refused, _) => difference.text(),
         (_, Some((Replay::Skip(reason) | Replay::Unsupported(reason), _))) => reason.to_owned(),
-        (
-            _,
-            Some((
-                _,
-                Effect::Map | Effect::Unmap | Effect::Remap | Effect::MapAdvise | Effect::MapSync,
-            )),
-        ) => "concerns no file's mapping".to_owned(),
+        (_, Some((_, Effect::Map | Effect::Unmap | Effect::Remap | Effect::MapAdvise | Effect::MapSync))) => {
+            "concerns no file's mapping".to_owned()
+        }
         (_, Some(_)) => "left out by the plan".to_owned(),
         (_, None) => "unknown call".to_owned(),
     };
     match record.handling {
         Handling::Issued | Handling::Simulated => {}
-        Handling::Skipped => {
-            writer
-                .ledger()
-                .count(Loss::Skipped, format!("{call}: {}", reason()), 0, seq)
-        }
-        Handling::Unsupported => {
-            writer
-                .ledger()
-                .count(Loss::Unsupported, format!("{call}: {}", reason()), 0, seq)
-        }
+        Handling::Skipped => writer.ledger().count(Loss::Skipped, format!("{call}: {}", reason()), 0, seq),
+        Handling::Unsupported => writer.ledger().count(Loss::Unsupported, format!("{call}: {}", reason()), 0, seq),
     }
     match difference.class {
         Class::Same => {}
         Class::Diverged => {
-            writer.ledger().count(
-                Loss::Diverged,
-                format!("{call}: {}", difference.general()),
-                0,
-                seq,
-            );
+            writer.ledger().count(Loss::Diverged, format!("{call}: {}", difference.general()), 0, seq);
         }
-        Class::Unavoidable => writer
-            .ledger()
-            .note(format!("unavoidable: {}", difference.excuse())),
+        Class::Unavoidable => writer.ledger().note(format!("unavoidable: {}", difference.excuse())),
     }
 }

@@ -6,6 +6,7 @@
 mod difference;
 mod merge;
 mod reader;
+mod wording;
 mod writer;
 
 pub use difference::{Class, Code, Difference, Field, Handling};

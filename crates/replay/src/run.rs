@@ -100,56 +100,31 @@ pub fn replay(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<ReplayResult, ReplayError> {
     let target = target::open(dir, &plan.contents.trace)?;
-    let sections =
-        Sections::map(plan).map_err(|source| ReplayError::system("map the plan", source))?;
+    let sections = Sections::map(plan).map_err(|source| ReplayError::system("map the plan", source))?;
     let sections = Arc::new(sections);
     let preparation = prepare(&target, plan, &sections, progress)?;
     let file_system = file_system(dir);
     drop(target);
-    let log_error = |source| ReplayError::Log {
-        directory: options.log_directory.clone(),
-        source,
-    };
-    let log = tempfile::Builder::new()
-        .append(true)
-        .tempfile_in(&options.log_directory)
-        .map_err(log_error)?
-        .into_file();
-    let board =
-        Arc::new(Shared::<Board>::new().map_err(|e| ReplayError::system("share memory", e))?);
+    let log_error = |source| ReplayError::Log { directory: options.log_directory.clone(), source };
+    let log = tempfile::Builder::new().append(true).tempfile_in(&options.log_directory).map_err(log_error)?.into_file();
+    let board = Arc::new(Shared::<Board>::new().map_err(|e| ReplayError::system("share memory", e))?);
     let (mut from, to) = std::io::pipe().map_err(|e| ReplayError::system("make a pipe", e))?;
-    let started_ns = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map_or(0, |d| d.as_nanos() as u64);
+    let started_ns = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos() as u64);
     let child = sys::fork().map_err(|e| ReplayError::system("fork a worker", e))?;
     let Some(child) = child else {
-        let work = worker::Work {
-            plan: &plan.contents,
-            sections: &sections,
-            board: &board,
-            dir,
-            options,
-            log: &log,
-            to,
-        };
+        let work =
+            worker::Work { plan: &plan.contents, sections: &sections, board: &board, dir, options, log: &log, to };
         worker::work(work)
     };
     drop(to);
     let total = plan.contents.commands;
     let (text, killed) = watch(&mut from, child, &board, options, |done| {
-        progress(Progress {
-            phase: Phase::Replaying,
-            done: done.min(total),
-            total,
-        });
+        progress(Progress { phase: Phase::Replaying, done: done.min(total), total });
     });
     let status = sys::wait(child).map_err(|e| ReplayError::system("wait for the worker", e))?;
 
     let (mut confinement, mut ended) = (None, None);
-    for message in text
-        .split(|b| *b == b'\n')
-        .filter_map(|line| serde_json::from_slice(line).ok())
-    {
+    for message in text.split(|b| *b == b'\n').filter_map(|line| serde_json::from_slice(line).ok()) {
         match message {
             Message::Confined(report) => confinement = Some(report),
             Message::Refused(text) => return Err(ReplayError::Confine { text }),
@@ -209,25 +184,16 @@ fn prepare(
     // The materializer reports often; whoever draws wants it now and then.
     let mut last = None;
     let mut now_and_then = |done, total| {
-        let due =
-            last.is_none_or(|at: Instant| at.elapsed() >= Duration::from_millis(TICK_MS as u64));
+        let due = last.is_none_or(|at: Instant| at.elapsed() >= Duration::from_millis(TICK_MS as u64));
         if due || done == total {
             last = Some(Instant::now());
-            progress(Progress {
-                phase: Phase::Preparing,
-                done,
-                total,
-            });
+            progress(Progress { phase: Phase::Preparing, done, total });
         }
     };
     let tree = &plan.contents.tree;
     Ok(match target.state() {
-        State::Empty => {
-            Preparation::Built(target.build(tree, &sections.buffers, &mut now_and_then)?)
-        }
-        State::Ours(_) => {
-            Preparation::Restored(target.restore(tree, &sections.buffers, &mut now_and_then)?)
-        }
+        State::Empty => Preparation::Built(target.build(tree, &sections.buffers, &mut now_and_then)?),
+        State::Ours(_) => Preparation::Restored(target.restore(tree, &sections.buffers, &mut now_and_then)?),
     })
 }
 
@@ -267,10 +233,7 @@ fn watch(
 
 /// The name of the target's file system.
 fn file_system(dir: &Path) -> String {
-    let kind = File::open(dir)
-        .ok()
-        .and_then(|d| issue::file_system(d.as_raw_fd()))
-        .map(|(kind, _)| kind);
+    let kind = File::open(dir).ok().and_then(|d| issue::file_system(d.as_raw_fd())).map(|(kind, _)| kind);
     match kind {
         Some(0xef53) => "ext4".into(),
         Some(0x5846_5342) => "xfs".into(),

@@ -55,11 +55,7 @@ unsafe fn call(number: c_long, args: [usize; 6]) -> io::Result<usize> {
     let [a, b, c, d, e, f] = args;
     // SAFETY: passed on to the caller.
     let result = unsafe { libc::syscall(number, a, b, c, d, e, f) };
-    if result < 0 {
-        Err(io::Error::last_os_error())
-    } else {
-        Ok(result as usize)
-    }
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result as usize) }
 }
 
 /// # Safety
@@ -74,25 +70,12 @@ fn raw(fd: BorrowedFd<'_>) -> usize {
 }
 
 /// `openat2` with `O_CLOEXEC`. `resolve` are `RESOLVE_*` bits.
-pub fn openat2(
-    dir: BorrowedFd<'_>,
-    path: &[u8],
-    flags: c_int,
-    mode: u32,
-    resolve: u64,
-) -> io::Result<OwnedFd> {
+pub fn openat2(dir: BorrowedFd<'_>, path: &[u8], flags: c_int, mode: u32, resolve: u64) -> io::Result<OwnedFd> {
     let path = text(path)?;
     let how = [(flags | libc::O_CLOEXEC) as u64, u64::from(mode), resolve];
     // SAFETY: `how` has the layout of `struct open_how` (three u64), both pointers outlive the call.
     unsafe {
-        let args = [
-            raw(dir),
-            path.as_ptr() as usize,
-            how.as_ptr() as usize,
-            size_of_val(&how),
-            0,
-            0,
-        ];
+        let args = [raw(dir), path.as_ptr() as usize, how.as_ptr() as usize, size_of_val(&how), 0, 0];
         call_fd(libc::SYS_openat2, args)
     }
 }
@@ -132,14 +115,7 @@ pub fn symlink(target: &[u8], dir: BorrowedFd<'_>, name: &[u8]) -> io::Result<()
     let (target, name) = (text(target)?, text(name)?);
     // SAFETY: both are C strings that outlive the call.
     unsafe {
-        let args = [
-            target.as_ptr() as usize,
-            raw(dir),
-            name.as_ptr() as usize,
-            0,
-            0,
-            0,
-        ];
+        let args = [target.as_ptr() as usize, raw(dir), name.as_ptr() as usize, 0, 0, 0];
         call(libc::SYS_symlinkat, args).map(drop)
     }
 }
@@ -153,14 +129,7 @@ fn two_names(
     let (old, new) = (text(from.1)?, text(to.1)?);
     // SAFETY: both are C strings that outlive the call.
     unsafe {
-        let args = [
-            raw(from.0),
-            old.as_ptr() as usize,
-            raw(to.0),
-            new.as_ptr() as usize,
-            flags as usize,
-            0,
-        ];
+        let args = [raw(from.0), old.as_ptr() as usize, raw(to.0), new.as_ptr() as usize, flags as usize, 0];
         call(number, args).map(drop)
     }
 }
@@ -172,12 +141,7 @@ pub fn link(from: (BorrowedFd<'_>, &[u8]), to: (BorrowedFd<'_>, &[u8])) -> io::R
 
 /// `renameat2` that replaces nothing (`RENAME_NOREPLACE`).
 pub fn rename(from: (BorrowedFd<'_>, &[u8]), to: (BorrowedFd<'_>, &[u8])) -> io::Result<()> {
-    two_names(
-        libc::SYS_renameat2,
-        from,
-        to,
-        libc::RENAME_NOREPLACE as c_int,
-    )
+    two_names(libc::SYS_renameat2, from, to, libc::RENAME_NOREPLACE as c_int)
 }
 
 /// `statx` without following a symbolic link or an automount; the empty name means `dir` itself.
@@ -188,22 +152,11 @@ pub fn stat(dir: BorrowedFd<'_>, name: &[u8]) -> io::Result<Stat> {
         let mut s: libc::statx = std::mem::zeroed();
         let flags = libc::AT_SYMLINK_NOFOLLOW | libc::AT_NO_AUTOMOUNT | libc::AT_EMPTY_PATH;
         let mask = libc::STATX_BASIC_STATS | libc::STATX_MNT_ID;
-        let args = [
-            raw(dir),
-            name.as_ptr() as usize,
-            flags as usize,
-            mask as usize,
-            &raw mut s as usize,
-            0,
-        ];
+        let args = [raw(dir), name.as_ptr() as usize, flags as usize, mask as usize, &raw mut s as usize, 0];
         call(libc::SYS_statx, args)?;
         s
     };
-    let ns = |t: libc::statx_timestamp| {
-        t.tv_sec
-            .saturating_mul(1_000_000_000)
-            .saturating_add(i64::from(t.tv_nsec))
-    };
+    let ns = |t: libc::statx_timestamp| t.tv_sec.saturating_mul(1_000_000_000).saturating_add(i64::from(t.tv_nsec));
     Ok(Stat {
         mode: u32::from(s.stx_mode),
         uid: s.stx_uid,
@@ -225,22 +178,10 @@ pub fn set_times(dir: BorrowedFd<'_>, name: &[u8], atime_ns: i64, mtime_ns: i64)
     let name = text(name)?;
     let split = |ns: i64| [ns.div_euclid(1_000_000_000), ns.rem_euclid(1_000_000_000)];
     let times = [split(atime_ns), split(mtime_ns)];
-    let flags = libc::AT_SYMLINK_NOFOLLOW
-        | if name.is_empty() {
-            libc::AT_EMPTY_PATH
-        } else {
-            0
-        };
+    let flags = libc::AT_SYMLINK_NOFOLLOW | if name.is_empty() { libc::AT_EMPTY_PATH } else { 0 };
     // SAFETY: `times` has the layout of two 64-bit `timespec`, the name is a C string; both outlive the call.
     unsafe {
-        let args = [
-            raw(dir),
-            name.as_ptr() as usize,
-            times.as_ptr() as usize,
-            flags as usize,
-            0,
-            0,
-        ];
+        let args = [raw(dir), name.as_ptr() as usize, times.as_ptr() as usize, flags as usize, 0, 0];
         call(libc::SYS_utimensat, args).map(drop)
     }
 }

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use reprise_plan::command::{Arg, Command, Expect, Op};
 use reprise_replay::emit::{EmitError, emit};
 use reprise_trace::{
-    Action, DataPolicy, Host, Keep, Kind, Loss, Manifest, Process, ThreadRow, TraceReader,
-    TraceWriter, WriterOptions, payload,
+    Action, DataPolicy, Host, Keep, Kind, Loss, Manifest, Process, ThreadRow, TraceReader, TraceWriter, WriterOptions,
+    payload,
 };
 
 mod scratch;
@@ -53,55 +53,23 @@ fn equal_content_is_referred_to_and_other_is_kept() {
     stat[32..36].copy_from_slice(&own.1.to_le_bytes());
     s.open(t, "/f", libc::O_RDWR | libc::O_CREAT, 0); // 0
     s.write(t, 0, b"contents"); // 1
-    s.add(
-        t,
-        issue("lseek", &[Arg::Fd(0), Arg::Value(0), Arg::Value(0)], 0),
-    ); // 2
+    s.add(t, issue("lseek", &[Arg::Fd(0), Arg::Value(0), Arg::Value(0)], 0)); // 2
     s.read(t, 0, b"cont"); // 3
     s.read(t, 0, b"ENTS"); // 4: differs
     let at = s.bytes(&stat);
-    s.add(
-        t,
-        Command {
-            expect: Expect::Metadata(at, 144),
-            ..issue("fstat", &[Arg::Fd(0), Arg::Out(144)], 0)
-        },
-    ); // 5
+    s.add(t, Command { expect: Expect::Metadata(at, 144), ..issue("fstat", &[Arg::Fd(0), Arg::Out(144)], 0) }); // 5
     s.add(t, op("mount", Op::Skip, &[], 0, [NONE, NONE])); // 6
     s.add(t, op("connect", Op::Simulate, &[], -111, [NONE, NONE])); // 7
     s.exit(t); // 8
     let result = run(&s.finish(), &scratch.dir("target"), &options()).unwrap();
-    assert_eq!(
-        (
-            result.counts.diverged,
-            result.counts.unavoidable,
-            result.counts.actions
-        ),
-        (1, 1, 9)
-    );
+    assert_eq!((result.counts.diverged, result.counts.unavoidable, result.counts.actions), (1, 1, 9));
 
     let host = Host::default();
-    let manifest = Manifest::new(
-        Kind::Record,
-        DataPolicy::Full,
-        vec!["prog".into()],
-        "abc".into(),
-        5,
-        host,
-    );
+    let manifest = Manifest::new(Kind::Record, DataPolicy::Full, vec!["prog".into()], "abc".into(), 5, host);
     let original = scratch.path().join("original");
     let mut w = TraceWriter::create(&original, manifest, WriterOptions::default()).unwrap();
-    w.process(Process {
-        process: 0,
-        pid: 7,
-        ..Process::default()
-    })
-    .unwrap();
-    w.thread(ThreadRow {
-        thread: 0,
-        ..ThreadRow::default()
-    })
-    .unwrap();
+    w.process(Process { process: 0, pid: 7, ..Process::default() }).unwrap();
+    w.thread(ThreadRow { thread: 0, ..ThreadRow::default() }).unwrap();
     let data = |w: &mut TraceWriter, mut row: Action, bytes: &[u8]| {
         row.data = w.blob(bytes, Keep::ByPolicy).unwrap();
         row.data_bytes = bytes.len() as u64;
@@ -127,17 +95,8 @@ fn equal_content_is_referred_to_and_other_is_kept() {
     let replayed = TraceReader::open(&out).unwrap();
     replayed.check_all().unwrap();
     let manifest = replayed.manifest();
-    assert_eq!(
-        (manifest.kind, manifest.origin.as_deref(), manifest.complete),
-        (Kind::Replay, Some("abc"), true)
-    );
-    assert_eq!(
-        (
-            manifest.facts["order"].as_str(),
-            manifest.facts["run"].as_str()
-        ),
-        ("test", "1")
-    );
+    assert_eq!((manifest.kind, manifest.origin.as_deref(), manifest.complete), (Kind::Replay, Some("abc"), true));
+    assert_eq!((manifest.facts["order"].as_str(), manifest.facts["run"].as_str()), ("test", "1"));
     let rows: Vec<Action> = replayed.actions().map(Result::unwrap).collect();
     assert_eq!(rows.len(), 9);
     for (n, row) in rows.iter().enumerate() {
@@ -147,47 +106,24 @@ fn equal_content_is_referred_to_and_other_is_kept() {
     let hash = |n: usize| replayed.blobs().get(rows[n].data[0]).unwrap().blake3;
     assert_eq!(hash(1), *blake3::hash(b"contents").as_bytes());
     assert_eq!(hash(3), *blake3::hash(b"cont").as_bytes());
-    assert_eq!(
-        replayed.blobs().content(&rows[4].data).unwrap().as_deref(),
-        Some(&b"ents"[..])
-    );
-    assert_eq!(
-        rows[4].difference.as_deref(),
-        Some("content differs at byte 0 of 4")
-    );
+    assert_eq!(replayed.blobs().content(&rows[4].data).unwrap().as_deref(), Some(&b"ents"[..]));
+    assert_eq!(rows[4].difference.as_deref(), Some("content differs at byte 0 of 4"));
     let call = reprise_calls::by_name("fstat").unwrap();
     let found = payload::split(call, payload::Side::Output, &rows[5].output)[1].unwrap();
-    assert_eq!(
-        (found.len(), &found[16..28], &found[48..56]),
-        (144, &stat[16..28], &stat[48..56])
-    );
+    assert_eq!((found.len(), &found[16..28], &found[48..56]), (144, &stat[16..28], &stat[48..56]));
     assert_ne!(found[8..16], stat[8..16]);
     assert!(
-        rows[5]
-            .difference
-            .as_deref()
-            .unwrap()
-            .starts_with("unavoidable: device, inode"),
+        rows[5].difference.as_deref().unwrap().starts_with("unavoidable: device, inode"),
         "{:?}",
         rows[5].difference
     );
     assert_eq!(rows[6].handling.as_deref(), Some("skipped"));
-    assert_eq!(
-        (rows[7].handling.as_deref(), rows[7].errno.as_deref()),
-        (Some("simulated"), Some("ECONNREFUSED"))
-    );
+    assert_eq!((rows[7].handling.as_deref(), rows[7].errno.as_deref()), (Some("simulated"), Some("ECONNREFUSED")));
     assert_eq!(replayed.threads().unwrap().len(), 1);
     let ledger = replayed.ledger();
     assert!(ledger.losses[&Loss::Diverged].contains_key("read: content differs"));
     assert!(ledger.losses[&Loss::Skipped].contains_key("mount: a replay mounts nothing"));
-    assert!(
-        ledger
-            .notes
-            .keys()
-            .any(|k| k.starts_with("unavoidable: device")),
-        "{:?}",
-        ledger.notes
-    );
+    assert!(ledger.notes.keys().any(|k| k.starts_with("unavoidable: device")), "{:?}", ledger.notes);
 
     let mut other = result;
     other.trace = "xyz".into();

@@ -24,12 +24,7 @@ impl Small {
     fn new(scratch: &Scratch) -> Option<Small> {
         let at = scratch.dir("small");
         let mount = ["-t", "tmpfs", "-o", "size=8m,mode=700", "none"];
-        let mounted = is_root()
-            && Run::new("mount")
-                .args(mount)
-                .arg(&at)
-                .status()
-                .is_ok_and(|s| s.success());
+        let mounted = is_root() && Run::new("mount").args(mount).arg(&at).status().is_ok_and(|s| s.success());
         mounted.then_some(Small(at))
     }
 }
@@ -41,27 +36,8 @@ impl Drop for Small {
 }
 
 fn number() -> impl Strategy<Value = u64> {
-    let edges = vec![
-        0,
-        1,
-        2,
-        3,
-        5,
-        8,
-        32,
-        100,
-        144,
-        256,
-        1000,
-        1024,
-        1030,
-        4096,
-        65536,
-        1 << 20,
-        1 << 31,
-        1 << 40,
-        u64::MAX,
-    ];
+    let edges =
+        vec![0, 1, 2, 3, 5, 8, 32, 100, 144, 256, 1000, 1024, 1030, 4096, 65536, 1 << 20, 1 << 31, 1 << 40, u64::MAX];
     prop_oneof![8 => proptest::sample::select(edges), 1 => any::<u64>(), 2 => (0u64..16).prop_map(|n| (-(n as i64)) as u64)]
 }
 
@@ -84,10 +60,7 @@ fn arg() -> impl Strategy<Value = Arg> {
 
 /// Numbers of calls with rows; a file in memory could use up the machine's.
 fn call() -> impl Strategy<Value = u32> {
-    let all: Vec<u32> = reprise_calls::all()
-        .filter(|c| c.name != "memfd_create")
-        .map(|c| c.number)
-        .collect();
+    let all: Vec<u32> = reprise_calls::all().filter(|c| c.name != "memfd_create").map(|c| c.number).collect();
     prop_oneof![30 => proptest::sample::select(all), 1 => 0u32..512]
 }
 
@@ -132,8 +105,7 @@ fn expect() -> impl Strategy<Value = Expect> {
         Just(Expect::Value),
         (0u64..4096, number()).prop_map(|(a, b)| Expect::Content(a, b)),
         (0u64..96, number()).prop_map(|(a, b)| Expect::Digest(a, b)),
-        (0u64..300, proptest::sample::select(vec![144u64, 256, 7]))
-            .prop_map(|(a, b)| Expect::Metadata(a, b)),
+        (0u64..300, proptest::sample::select(vec![144u64, 256, 7])).prop_map(|(a, b)| Expect::Metadata(a, b)),
         (0u64..3, 0u64..300).prop_map(|(a, b)| Expect::Listing(a, b)),
         (0u64..96, 0u64..96).prop_map(|(a, b)| Expect::Names(a, b)),
         number().prop_map(Expect::Flock),
@@ -150,37 +122,26 @@ fn command() -> impl Strategy<Value = Command> {
         StandIn::Epoll,
         StandIn::Watch,
     ]);
-    let first = (
-        call(),
-        op(),
-        stand_in,
-        proptest::collection::vec(arg(), 0..=6),
-        expect(),
-    );
+    let first = (call(), op(), stand_in, proptest::collection::vec(arg(), 0..=6), expect());
     let second = (
         prop_oneof![3 => 0i64..100, 1 => -40i64..0, 1 => any::<i64>()],
         [slots(), slots()],
         proptest::collection::vec(slots(), 0..4),
         proptest::collection::vec((0u32..3, 0u64..6), 0..2),
     );
-    (first, second).prop_map(
-        |((number, op, stand_in, args, expect), (result, produces, list, waits))| Command {
-            origin: 0,
-            number,
-            op,
-            stand_in,
-            tolerance: Tolerance::None,
-            result,
-            produces,
-            args,
-            expect,
-            list,
-            waits: waits
-                .into_iter()
-                .map(|(thread, count)| Wait { thread, count })
-                .collect(),
-        },
-    )
+    (first, second).prop_map(|((number, op, stand_in, args, expect), (result, produces, list, waits))| Command {
+        origin: 0,
+        number,
+        op,
+        stand_in,
+        tolerance: Tolerance::None,
+        result,
+        produces,
+        args,
+        expect,
+        list,
+        waits: waits.into_iter().map(|(thread, count)| Wait { thread, count }).collect(),
+    })
 }
 
 /// An argument of the kind that is wanted, mostly.
@@ -188,18 +149,14 @@ fn fitting(kind: ArgKind) -> BoxedStrategy<Arg> {
     let text = proptest::sample::select(vec![0u64, 8, 16]).prop_map(|at| Arg::Bytes(at, 2));
     let fits = match kind {
         ArgKind::Fd(_) | ArgKind::Dirfd => {
-            prop_oneof![9 => (0u32..8).prop_map(Arg::Fd), 1 => number().prop_map(Arg::Value)]
-                .boxed()
+            prop_oneof![9 => (0u32..8).prop_map(Arg::Fd), 1 => number().prop_map(Arg::Value)].boxed()
         }
         ArgKind::Path(_) | ArgKind::Text => text.boxed(),
-        ArgKind::InData(_) => (0u64..4096, 0u64..4096)
-            .prop_map(|(a, b)| Arg::Content(a, b))
-            .boxed(),
-        ArgKind::In(_) | ArgKind::InOut(_) => prop_oneof![
-            (64u64..96, 0u64..64).prop_map(|(a, b)| Arg::InOut(a, b)),
-            number().prop_map(Arg::Value)
-        ]
-        .boxed(),
+        ArgKind::InData(_) => (0u64..4096, 0u64..4096).prop_map(|(a, b)| Arg::Content(a, b)).boxed(),
+        ArgKind::In(_) | ArgKind::InOut(_) => {
+            prop_oneof![(64u64..96, 0u64..64).prop_map(|(a, b)| Arg::InOut(a, b)), number().prop_map(Arg::Value)]
+                .boxed()
+        }
         ArgKind::OutData(_) | ArgKind::Out(_) => number().prop_map(Arg::Out).boxed(),
         ArgKind::InVector(_) => (0u64..4096).prop_map(|b| Arg::ContentVector(48, b)).boxed(),
         ArgKind::OutVector(_) => Just(Arg::OutVector(48)).boxed(),
@@ -212,24 +169,16 @@ fn fitting(kind: ArgKind) -> BoxedStrategy<Arg> {
 /// A command that is well-formed, mostly, and absurd in its numbers.
 fn fitting_command() -> impl Strategy<Value = Command> {
     let issued = |c: &&Call| c.replay == Replay::Issue && c.name != "memfd_create";
-    let mapped = [
-        "munmap", "mprotect", "madvise", "msync", "mlock", "munlock", "mincore", "mremap",
-    ];
+    let mapped = ["munmap", "mprotect", "madvise", "msync", "mlock", "munlock", "mincore", "mremap"];
     let on_mapping = move |c: &&Call| mapped.contains(&c.name);
     let calls: Vec<&Call> = reprise_calls::all().filter(issued).collect();
-    let others: Vec<&Call> = reprise_calls::all()
-        .filter(on_mapping)
-        .chain(reprise_calls::by_name("mmap"))
-        .collect();
-    let call =
-        prop_oneof![4 => proptest::sample::select(calls), 1 => proptest::sample::select(others)];
+    let others: Vec<&Call> = reprise_calls::all().filter(on_mapping).chain(reprise_calls::by_name("mmap")).collect();
+    let call = prop_oneof![4 => proptest::sample::select(calls), 1 => proptest::sample::select(others)];
     (call, command()).prop_flat_map(|(call, base)| {
         let mapped = call.position(|k| matches!(k, ArgKind::Address)) == Some(0);
         let args: Vec<BoxedStrategy<Arg>> = call.args.iter().map(|a| fitting(a.kind)).collect();
         (args, 0u32..4, number(), 0u32..8).prop_map(move |(mut args, mapping, delta, slot)| {
-            let pair = call
-                .position(|k| k == ArgKind::Out(Struct::FdPair))
-                .is_some();
+            let pair = call.position(|k| k == ArgKind::Out(Struct::FdPair)).is_some();
             let op = match call.effect {
                 Effect::Map => Op::Map,
                 _ if mapped => Op::OnMapping,
@@ -243,28 +192,13 @@ fn fitting_command() -> impl Strategy<Value = Command> {
             if op == Op::OnMapping || op == Op::Map && slot % 2 == 0 {
                 args[0] = Arg::Mapped(mapping, delta);
             }
-            let first = if op == Op::Map {
-                if slot % 2 == 0 { u32::MAX } else { mapping }
-            } else {
-                slot
-            };
+            let first = if op == Op::Map { if slot % 2 == 0 { u32::MAX } else { mapping } } else { slot };
             let waits = base.waits.iter().filter(|w| w.count < 2).copied().collect();
             let expect = match base.expect {
-                Expect::Metadata(..)
-                | Expect::Content(..)
-                | Expect::Digest(..)
-                | Expect::Flock(_) => Expect::Value,
+                Expect::Metadata(..) | Expect::Content(..) | Expect::Digest(..) | Expect::Flock(_) => Expect::Value,
                 other => other,
             };
-            Command {
-                number: call.number,
-                op,
-                args,
-                produces: [first, slot],
-                waits,
-                expect,
-                ..base.clone()
-            }
+            Command { number: call.number, op, args, produces: [first, slot], waits, expect, ..base.clone() }
         })
     })
 }
@@ -282,12 +216,7 @@ fn script(dir: &Path) -> Script {
     s.bytes(&[0; 7]);
     s.bytes(&[0; 7]);
     s.bytes(&[0; 7]);
-    s.bytes(
-        &[2u64, 4, 8]
-            .iter()
-            .flat_map(|w| w.to_le_bytes())
-            .collect::<Vec<_>>(),
-    );
+    s.bytes(&[2u64, 4, 8].iter().flat_map(|w| w.to_le_bytes()).collect::<Vec<_>>());
     s.bytes(&[0; 400]);
     s.content(&[7; 8192]);
     let p = s.process(vec![]);
@@ -306,19 +235,13 @@ fn script(dir: &Path) -> Script {
 
 fn survives(plan: &Plan, target: &Path) -> Result<(), TestCaseError> {
     let begin = Instant::now();
-    let limits = Options {
-        patience: Duration::from_millis(700),
-        lock_patience: Duration::from_millis(30),
-        ..options()
-    };
+    let limits =
+        Options { patience: Duration::from_millis(700), lock_patience: Duration::from_millis(30), ..options() };
     // The small target may be full from the case before, and a hostile plan may have made its root what it likes.
     let outcome = run(plan, target, &limits);
     if std::env::var_os("HOSTILE_SHOW").is_some() {
         match &outcome {
-            Ok(result) => println!(
-                "{} of {}: {:?}",
-                result.counts.actions, result.planned, result.end
-            ),
+            Ok(result) => println!("{} of {}: {:?}", result.counts.actions, result.planned, result.end),
             Err(error) => println!("{error}"),
         }
     }
@@ -338,19 +261,11 @@ fn survives(plan: &Plan, target: &Path) -> Result<(), TestCaseError> {
 }
 
 fn cases() -> u32 {
-    std::env::var("PROPTEST_CASES")
-        .ok()
-        .and_then(|n| n.parse().ok())
-        .unwrap_or(150)
+    std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(60)
 }
 
 fn runner() -> TestRunner {
-    TestRunner::new(Config {
-        cases: cases(),
-        max_shrink_iters: 200,
-        failure_persistence: None,
-        ..Config::default()
-    })
+    TestRunner::new(Config { cases: cases(), max_shrink_iters: 200, failure_persistence: None, ..Config::default() })
 }
 
 #[test]
@@ -377,8 +292,7 @@ fn any_words() {
     let Some(small) = Small::new(&scratch) else {
         return eprintln!("skipped: this user cannot mount a small file system");
     };
-    let changes =
-        proptest::collection::vec((0u32..3, any::<prop::sample::Index>(), number()), 1..8);
+    let changes = proptest::collection::vec((0u32..3, any::<prop::sample::Index>(), number()), 1..8);
     let commands = proptest::collection::vec((0u32..3, fitting_command()), 1..40);
     let outcome = runner().run(&(commands, changes), |(commands, changes)| {
         let mut s = script(scratch.path());

@@ -22,27 +22,12 @@ fn plan(scratch: &Scratch, read: bool) -> reprise_plan::Plan {
         if read {
             let args = [Arg::Fd(0), Arg::Out(1024), Arg::Value(1024), Arg::Value(0)];
             let expect = reprise_plan::command::Expect::Content(at, 1024);
-            s.add(
-                t,
-                reprise_plan::command::Command {
-                    expect,
-                    ..issue("pread64", &args, 1024)
-                },
-            );
+            s.add(t, reprise_plan::command::Command { expect, ..issue("pread64", &args, 1024) });
         } else {
             s.add(t, issue("umask", &[Arg::Value(0o022)], 0o022));
         }
     }
-    s.add(
-        t,
-        op(
-            "exit_group",
-            reprise_plan::command::Op::Exit,
-            &[Arg::Value(0)],
-            0,
-            [1, NONE],
-        ),
-    );
+    s.add(t, op("exit_group", reprise_plan::command::Op::Exit, &[Arg::Value(0)], 0, [1, NONE]));
     s.finish()
 }
 
@@ -70,11 +55,8 @@ fn simple_commands_beside_bare_calls() {
                     reprise_replay::sys::user();
                 }
             }
-            let bare =
-                begin.elapsed().as_nanos() as f64 / COUNT as f64 / if read { 1.0 } else { 2.0 };
-            println!(
-                "{name}: {each:.0} ns per command, bare call {bare:.0} ns; the whole replay {whole:.2?}"
-            );
+            let bare = begin.elapsed().as_nanos() as f64 / COUNT as f64 / if read { 1.0 } else { 2.0 };
+            println!("{name}: {each:.0} ns per command, bare call {bare:.0} ns; the whole replay {whole:.2?}");
         }
     }
 }

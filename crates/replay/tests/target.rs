@@ -15,11 +15,7 @@ use scratch::{Scratch, is_root};
 const T: i64 = 1_500_000_000_000_000_123;
 
 fn node(path: &str, kind: NodeKind, mode: u32) -> Node {
-    let (uid, gid) = if is_root() {
-        (1234, 4321)
-    } else {
-        reprise_replay::sys::user()
-    };
+    let (uid, gid) = if is_root() { (1234, 4321) } else { reprise_replay::sys::user() };
     Node {
         path: path.as_bytes().to_vec(),
         kind,
@@ -38,19 +34,8 @@ fn node(path: &str, kind: NodeKind, mode: u32) -> Node {
 }
 
 fn file(path: &str, mode: u32, size: u64, extents: &[(u64, u64, u64)]) -> Node {
-    let extents = extents
-        .iter()
-        .map(|&(offset, length, buffer)| Extent {
-            offset,
-            length,
-            buffer,
-        })
-        .collect();
-    Node {
-        size,
-        extents,
-        ..node(path, NodeKind::File, mode)
-    }
+    let extents = extents.iter().map(|&(offset, length, buffer)| Extent { offset, length, buffer }).collect();
+    Node { size, extents, ..node(path, NodeKind::File, mode) }
 }
 
 fn sample() -> (Vec<Node>, Vec<u8>) {
@@ -60,58 +45,31 @@ fn sample() -> (Vec<Node>, Vec<u8>) {
         node("/locked", NodeKind::Directory, 0o500),
         file("/locked/secret", 0o000, 10, &[(0, 10, 3)]),
         node("/dev", NodeKind::Directory, 0o755),
-        Node {
-            rdev: libc::makedev(1, 3),
-            ..node("/dev/null", NodeKind::CharDevice, 0o600)
-        },
-        Node {
-            rdev: libc::makedev(8, 0),
-            ..node("/dev/sda", NodeKind::BlockDevice, 0o600)
-        },
+        Node { rdev: libc::makedev(1, 3), ..node("/dev/null", NodeKind::CharDevice, 0o600) },
+        Node { rdev: libc::makedev(8, 0), ..node("/dev/sda", NodeKind::BlockDevice, 0o600) },
         node("/a", NodeKind::Directory, 0o1777),
         node("/a/b", NodeKind::Directory, 0o755),
-        file(
-            "/a/b/set-id",
-            0o4755,
-            5000,
-            &[(0, 100, 0), (4000, 500, 50_000)],
-        ),
-        Node {
-            target: b"/etc/passwd".to_vec(),
-            ..node("/a/absolute", NodeKind::Symlink, 0o777)
-        },
+        file("/a/b/set-id", 0o4755, 5000, &[(0, 100, 0), (4000, 500, 50_000)]),
+        Node { target: b"/etc/passwd".to_vec(), ..node("/a/absolute", NodeKind::Symlink, 0o777) },
         node("/a/pipe", NodeKind::Fifo, 0o640),
         node("/a/socket", NodeKind::Socket, 0o750),
         file("/a/one", 0o644, 70_000, &[(0, 70_000, 1)]),
     ];
     let first = nodes.len() as u32 - 1;
-    nodes.push(Node {
-        link_of: Some(first),
-        ..node("/a/b/two", NodeKind::File, 0)
-    });
+    nodes.push(Node { link_of: Some(first), ..node("/a/b/two", NodeKind::File, 0) });
     nodes.push(node("/odd\n \u{e9}name", NodeKind::Directory, 0o700));
-    nodes[8]
-        .xattrs
-        .push((b"user.note".to_vec(), b"kept".to_vec()));
+    nodes[8].xattrs.push((b"user.note".to_vec(), b"kept".to_vec()));
     nodes[7].xattrs.push((b"user.dir".to_vec(), b"".to_vec()));
     for n in 0..40 {
-        nodes.push(file(
-            &format!("/a/b/f{n}"),
-            0o644,
-            2000,
-            &[(0, 2000, n * 2000)],
-        ));
+        nodes.push(file(&format!("/a/b/f{n}"), 0o644, 2000, &[(0, 2000, n * 2000)]));
     }
     (nodes, buffers)
 }
 
 /// Everything `find` can tell but change times, the content, and user attributes, by name.
 fn observe(dir: &Path) -> BTreeMap<String, String> {
-    let output = Command::new("find")
-        .arg(dir)
-        .args(["-printf", "%P\\t%y %m %U %G %s %n %A@ %T@ %l\\0"])
-        .output()
-        .unwrap();
+    let output =
+        Command::new("find").arg(dir).args(["-printf", "%P\\t%y %m %U %G %s %n %A@ %T@ %l\\0"]).output().unwrap();
     let mut seen: BTreeMap<String, String> = String::from_utf8_lossy(&output.stdout)
         .split('\0')
         .filter_map(|line| line.split_once('\t'))
@@ -131,9 +89,7 @@ fn observe(dir: &Path) -> BTreeMap<String, String> {
     for name in names {
         let path = dir.join(&name);
         if seen[&name].starts_with('f') {
-            let content = fs::read(&path)
-                .map(|bytes| format!("{:x}", checksum(&bytes)))
-                .unwrap_or_default();
+            let content = fs::read(&path).map(|bytes| format!("{:x}", checksum(&bytes))).unwrap_or_default();
             seen.get_mut(&name).unwrap().push_str(&content);
         }
         if seen[&name].starts_with(['f', 'd'])
@@ -149,9 +105,7 @@ fn observe(dir: &Path) -> BTreeMap<String, String> {
 }
 
 fn checksum(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(17, |sum: u64, byte| {
-        sum.wrapping_mul(31).wrapping_add(u64::from(*byte))
-    })
+    bytes.iter().fold(17, |sum: u64, byte| sum.wrapping_mul(31).wrapping_add(u64::from(*byte)))
 }
 
 fn quiet() -> impl FnMut(u64, u64) {
@@ -161,18 +115,10 @@ fn quiet() -> impl FnMut(u64, u64) {
 /// Access times are compared as the nodes say, before anything is read.
 fn assert_access_times(dir: &Path, nodes: &[Node]) {
     use std::os::unix::fs::MetadataExt;
-    for node in nodes
-        .iter()
-        .filter(|n| n.link_of.is_none() && n.kind != NodeKind::Directory)
-    {
+    for node in nodes.iter().filter(|n| n.link_of.is_none() && n.kind != NodeKind::Directory) {
         let path = dir.join(std::str::from_utf8(&node.path[1..]).unwrap());
         let about = fs::symlink_metadata(&path).unwrap();
-        assert_eq!(
-            about.atime() * 1_000_000_000 + about.atime_nsec(),
-            node.atime_ns,
-            "{}",
-            path.display()
-        );
+        assert_eq!(about.atime() * 1_000_000_000 + about.atime_nsec(), node.atime_ns, "{}", path.display());
     }
 }
 
@@ -184,35 +130,19 @@ fn builds_and_restores_after_vandalism() {
     let opened = target::open(&dir, "trace-1").unwrap();
     assert_eq!(opened.state(), &State::Empty);
     let report = opened.build(&nodes, &buffers, &mut quiet()).unwrap();
-    assert_eq!(
-        (
-            report.files,
-            report.links,
-            report.placeholders,
-            report.privileged
-        ),
-        (43, 1, 1, 1)
-    );
+    assert_eq!((report.files, report.links, report.placeholders, report.privileged), (43, 1, 1, 1));
     assert_eq!(report.skipped.get(&Skip::Device), Some(&1));
-    assert!(matches!(
-        opened.build(&nodes, &buffers, &mut quiet()),
-        Err(TargetError::AlreadyBuilt { .. })
-    ));
+    assert!(matches!(opened.build(&nodes, &buffers, &mut quiet()), Err(TargetError::AlreadyBuilt { .. })));
     assert_access_times(&dir, &nodes);
     let fresh = observe(&dir);
     assert_eq!(fresh.len(), nodes.len());
     let content = fs::read(dir.join("a/b/set-id")).unwrap();
-    assert_eq!(
-        (content[99], content[100], content[4000]),
-        (buffers[99], 0, buffers[50_000])
-    );
+    assert_eq!((content[99], content[100], content[4000]), (buffers[99], 0, buffers[50_000]));
 
     let mut seed = 42u64;
     for round in 0..12 {
         for _ in 0..8 {
-            seed = seed
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1_442_695_040_888_963_407);
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             vandalize(&dir, scratch.path(), (seed >> 33) as u32);
         }
         let again = target::open(&dir, "trace-1").unwrap();
@@ -221,24 +151,12 @@ fn builds_and_restores_after_vandalism() {
         assert_access_times(&dir, &nodes);
         assert_eq!(observe(&dir), fresh, "round {round}");
     }
-    assert_eq!(
-        fs::read(scratch.path().join("outside")).unwrap_or_else(|_| b"precious".to_vec()),
-        b"precious"
-    );
+    assert_eq!(fs::read(scratch.path().join("outside")).unwrap_or_else(|_| b"precious".to_vec()), b"precious");
 
-    let last = target::open(&dir, "trace-1")
-        .unwrap()
-        .restore(&nodes, &buffers, &mut quiet())
-        .unwrap();
-    assert_eq!(
-        (last.rewritten, last.created, last.removed, last.bytes),
-        (0, 0, 0, 0)
-    );
+    let last = target::open(&dir, "trace-1").unwrap().restore(&nodes, &buffers, &mut quiet()).unwrap();
+    assert_eq!((last.rewritten, last.created, last.removed, last.bytes), (0, 0, 0, 0));
     assert_eq!(last.kept, nodes.len() as u64 - 1);
-    assert!(matches!(
-        target::open(&dir, "other"),
-        Err(TargetError::OtherTrace { .. })
-    ));
+    assert!(matches!(target::open(&dir, "other"), Err(TargetError::OtherTrace { .. })));
 }
 
 fn vandalize(dir: &Path, outside: &Path, dice: u32) {
@@ -250,44 +168,28 @@ fn vandalize(dir: &Path, outside: &Path, dice: u32) {
     let _ = match dice % 20 {
         0 => fs::remove_file(&some),
         1 => fs::write(&some, "short"),
-        2 => fs::OpenOptions::new()
-            .write(true)
-            .open(&some)
-            .and_then(|f| {
-                // The same size and modification time, but other content.
-                f.write_all_at(b"x", 7)?;
-                f.set_modified(std::time::UNIX_EPOCH + std::time::Duration::from_nanos(T as u64))
-            }),
+        2 => fs::OpenOptions::new().write(true).open(&some).and_then(|f| {
+            // The same size and modification time, but other content.
+            f.write_all_at(b"x", 7)?;
+            f.set_modified(std::time::UNIX_EPOCH + std::time::Duration::from_nanos(T as u64))
+        }),
         3 => fs::remove_dir_all(dir.join("a/b")),
         4 => fs::rename(&some, &other),
         5 => fs::remove_file(&some).and_then(|()| symlink("/etc/passwd", &some)),
         6 => fs::remove_file(&some).and_then(|()| fs::create_dir_all(some.join("x/y"))),
         7 => fs::remove_file(&some).and_then(|()| fs::hard_link(&precious, &some)),
         8 => fs::create_dir_all(dir.join("new/".to_owned() + &"d/".repeat(100))),
-        9 => fs::rename(dir.join("a"), dir.join("dev2"))
-            .and_then(|()| symlink(outside, dir.join("a"))),
+        9 => fs::rename(dir.join("a"), dir.join("dev2")).and_then(|()| symlink(outside, dir.join("a"))),
         10 => fs::remove_file(dir.join("a/b/two")),
         11 => fs::set_permissions(dir.join("a/b"), PermissionsExt::from_mode(0o0)),
         12 => fs::set_permissions(&some, PermissionsExt::from_mode(0o4777)),
         13 => fs::remove_file(&some).and_then(|()| fs::hard_link(dir.join("a/one"), &some)),
         14 => fs::read(&some).map(drop),
         15 => symlink("/etc", dir.join("link")),
-        16 => Command::new("setfattr")
-            .args(["-n", "user.evil", "-v", "1"])
-            .arg(&other)
-            .output()
-            .map(drop),
-        17 => Command::new("setfacl")
-            .args(["-d", "-m", "u:7:rwx"])
-            .arg(dir.join("a/b"))
-            .output()
-            .map(drop),
-        18 => fs::rename(dir.join("locked"), dir.join("a/x"))
-            .and_then(|()| fs::create_dir(dir.join("locked"))),
-        _ => fs::File::options()
-            .write(true)
-            .open(dir.join("a/one"))
-            .and_then(|f| f.write_all_at(b"zz", 69_999)),
+        16 => Command::new("setfattr").args(["-n", "user.evil", "-v", "1"]).arg(&other).output().map(drop),
+        17 => Command::new("setfacl").args(["-d", "-m", "u:7:rwx"]).arg(dir.join("a/b")).output().map(drop),
+        18 => fs::rename(dir.join("locked"), dir.join("a/x")).and_then(|()| fs::create_dir(dir.join("locked"))),
+        _ => fs::File::options().write(true).open(dir.join("a/one")).and_then(|f| f.write_all_at(b"zz", 69_999)),
     };
 }
 
@@ -309,10 +211,7 @@ fn swapped_directories_are_noticed() {
     }
     opened.restore(&nodes, &buffers, &mut quiet()).unwrap();
     assert_eq!(
-        (
-            fs::read(dir.join("x/f")).unwrap(),
-            fs::read(dir.join("y/f")).unwrap()
-        ),
+        (fs::read(dir.join("x/f")).unwrap(), fs::read(dir.join("y/f")).unwrap()),
         (b"first".into(), b"other".into())
     );
 }
@@ -335,10 +234,7 @@ fn an_interrupted_build_is_restorable() {
     assert!(matches!(again.state(), State::Ours(marker) if marker.built_ns.is_none()));
     again.restore(&nodes, &buffers, &mut quiet()).unwrap();
     let other = scratch.dir("u");
-    target::open(&other, "t")
-        .unwrap()
-        .build(&nodes, &buffers, &mut quiet())
-        .unwrap();
+    target::open(&other, "t").unwrap().build(&nodes, &buffers, &mut quiet()).unwrap();
     assert_eq!(observe(&dir), observe(&other));
 }
 
@@ -350,14 +246,7 @@ fn deep_rubbish_is_removed() {
     opened.build(&[], b"", &mut quiet()).unwrap();
     // Deeper than PATH_MAX: made from within.
     let script = "for i in $(seq 1500); do mkdir dddd; cd dddd; done 2>/dev/null; touch end";
-    assert!(
-        Command::new("sh")
-            .args(["-c", script])
-            .current_dir(&dir)
-            .status()
-            .unwrap()
-            .success()
-    );
+    assert!(Command::new("sh").args(["-c", script]).current_dir(&dir).status().unwrap().success());
     assert_eq!(opened.restore(&[], b"", &mut quiet()).unwrap().removed, 1);
     assert_eq!(fs::read_dir(&dir).unwrap().count(), 0);
 }
@@ -367,34 +256,18 @@ fn unsuitable_directories_are_refused() {
     let scratch = Scratch::new("unsuitable");
     let missing = scratch.path().join("no/such");
     let error = target::open(&missing, "t").unwrap_err();
-    assert!(
-        error
-            .to_string()
-            .contains(&format!("mkdir -p {}", missing.display())),
-        "{error}"
-    );
+    assert!(error.to_string().contains(&format!("mkdir -p {}", missing.display())), "{error}");
     fs::write(scratch.path().join("file"), "").unwrap();
-    assert!(matches!(
-        target::open(&scratch.path().join("file"), "t"),
-        Err(TargetError::NotADirectory { .. })
-    ));
-    assert!(matches!(
-        target::open(scratch.path(), "t"),
-        Err(TargetError::NotEmpty { .. })
-    ));
+    assert!(matches!(target::open(&scratch.path().join("file"), "t"), Err(TargetError::NotADirectory { .. })));
+    assert!(matches!(target::open(scratch.path(), "t"), Err(TargetError::NotEmpty { .. })));
     let fallback = scratch.dir("fallback");
     fs::write(fallback.join(".reprise-tree"), "{\"version\":9").unwrap();
-    assert!(matches!(
-        target::open(&fallback, "t"),
-        Err(TargetError::BadMarker { .. })
-    ));
+    assert!(matches!(target::open(&fallback, "t"), Err(TargetError::BadMarker { .. })));
     let lost = scratch.dir("lost");
     fs::create_dir(lost.join("lost+found")).unwrap();
     assert_eq!(target::open(&lost, "t").unwrap().state(), &State::Empty);
     assert!(matches!(
-        target::open(&lost, "t")
-            .unwrap()
-            .restore(&[], b"", &mut quiet()),
+        target::open(&lost, "t").unwrap().restore(&[], b"", &mut quiet()),
         Err(TargetError::NotOurs { .. })
     ));
 }
@@ -403,14 +276,8 @@ fn unsuitable_directories_are_refused() {
 fn hostile_lists_are_refused_and_touch_nothing() {
     let dir = |path| node(path, NodeKind::Directory, 0o755);
     let plain = |path| file(path, 0o644, 0, &[]);
-    let link = |path, first| Node {
-        link_of: Some(first),
-        ..plain(path)
-    };
-    let pointer = |path: &str, to: &str| Node {
-        target: to.into(),
-        ..node(path, NodeKind::Symlink, 0o777)
-    };
+    let link = |path, first| Node { link_of: Some(first), ..plain(path) };
+    let pointer = |path: &str, to: &str| Node { target: to.into(), ..node(path, NodeKind::Symlink, 0o777) };
     use NodeFault::*;
     let cases: Vec<(Vec<Node>, NodeFault)> = vec![
         (vec![plain("relative")], NotAbsolute),
@@ -434,17 +301,7 @@ fn hostile_lists_are_refused_and_touch_nothing() {
         (vec![link("/l", 1), plain("/f")], BadLink),
         (vec![dir("/d"), link("/l", 0)], BadLink),
         (vec![plain("/f"), link("/l", 0), link("/m", 1)], BadLink),
-        (
-            vec![
-                plain("/f"),
-                Node {
-                    link_of: Some(0),
-                    ..dir("/d")
-                },
-                plain("/d/x"),
-            ],
-            NoParent,
-        ),
+        (vec![plain("/f"), Node { link_of: Some(0), ..dir("/d") }, plain("/d/x")], NoParent),
         (vec![pointer("/l", "")], BadLinkText),
         (vec![pointer("/l", "a\0b")], BadLinkText),
         (vec![file("/f", 0, u64::MAX, &[])], TooLarge),
@@ -453,13 +310,7 @@ fn hostile_lists_are_refused_and_touch_nothing() {
         (vec![file("/f", 0, 10, &[(0, 5, u64::MAX - 2)])], BadExtent),
         (vec![file("/f", 0, 10, &[(u64::MAX - 2, 5, 0)])], BadExtent),
         (vec![file("/f", 0, 10, &[(4, 2, 0), (0, 2, 0)])], BadExtent),
-        (
-            vec![Node {
-                xattrs: vec![(b"user.\0".to_vec(), vec![])],
-                ..plain("/f")
-            }],
-            BadAttribute,
-        ),
+        (vec![Node { xattrs: vec![(b"user.\0".to_vec(), vec![])], ..plain("/f") }], BadAttribute),
     ];
     let scratch = Scratch::new("hostile");
     let target_dir = scratch.dir("t");
@@ -488,10 +339,7 @@ impl Drop for Mounted {
 }
 
 fn run(program: &str, args: &[&str]) -> bool {
-    Command::new(program)
-        .args(args)
-        .output()
-        .is_ok_and(|output| output.status.success())
+    Command::new(program).args(args).output().is_ok_and(|output| output.status.success())
 }
 
 #[test]
@@ -500,19 +348,15 @@ fn full_and_read_only_and_mounted_over() {
     let (image, dir) = (scratch.path().join("image"), scratch.dir("m"));
     fs::File::create(&image).unwrap().set_len(8 << 20).unwrap();
     let (image, at) = (image.to_str().unwrap(), dir.to_str().unwrap());
-    if !is_root() || !run("mkfs.ext4", &["-q", image]) || !run("mount", &["-o", "loop", image, at])
-    {
+    if !is_root() || !run("mkfs.ext4", &["-q", image]) || !run("mount", &["-o", "loop", image, at]) {
         eprintln!("SKIP: a loop device with ext4 cannot be mounted here");
         return;
     }
     let mounted = Mounted(dir.clone());
     let opened = target::open(&dir, "t").unwrap();
     let buffers = vec![7u8; 1 << 20];
-    let big = |count: u64| {
-        (0..count)
-            .map(|n| file(&format!("/{n}"), 0o600, 1 << 20, &[(0, 1 << 20, 0)]))
-            .collect::<Vec<_>>()
-    };
+    let big =
+        |count: u64| (0..count).map(|n| file(&format!("/{n}"), 0o600, 1 << 20, &[(0, 1 << 20, 0)])).collect::<Vec<_>>();
     let full = opened.build(&big(20), &buffers, &mut quiet()).unwrap_err();
     assert!(matches!(full, TargetError::NoSpace { .. }), "{full}");
     assert!(full.to_string().contains("larger target"), "{full}");
@@ -521,26 +365,17 @@ fn full_and_read_only_and_mounted_over() {
     assert!(dir.join("lost+found").is_dir());
 
     fs::create_dir(dir.join("extra")).unwrap();
-    assert!(run(
-        "mount",
-        &["-t", "tmpfs", "none", dir.join("extra").to_str().unwrap()]
-    ));
+    assert!(run("mount", &["-t", "tmpfs", "none", dir.join("extra").to_str().unwrap()]));
     let inner = Mounted(dir.join("extra"));
     fs::write(dir.join("extra/precious"), "").unwrap();
     let crossed = opened.restore(&big(3), &buffers, &mut quiet()).unwrap_err();
-    assert!(
-        matches!(crossed, TargetError::MountInside { .. }),
-        "{crossed}"
-    );
+    assert!(matches!(crossed, TargetError::MountInside { .. }), "{crossed}");
     assert!(dir.join("extra/precious").exists());
     drop(inner);
 
     drop(opened);
     assert!(run("mount", &["-o", "remount,ro", at]));
-    assert!(matches!(
-        target::open(&dir, "t"),
-        Err(TargetError::ReadOnly { .. })
-    ));
+    assert!(matches!(target::open(&dir, "t"), Err(TargetError::ReadOnly { .. })));
     drop(mounted);
 }
 
@@ -558,16 +393,7 @@ fn thousands_of_small_files_per_second() {
     opened.build(&nodes, &[1; 1000], &mut quiet()).unwrap();
     let built = start.elapsed();
     let start = std::time::Instant::now();
-    assert_eq!(
-        opened
-            .restore(&nodes, &[1; 1000], &mut quiet())
-            .unwrap()
-            .kept,
-        nodes.len() as u64
-    );
-    eprintln!(
-        "5,000 files of 1,000 bytes: built in {built:?}, nothing to restore in {:?}",
-        start.elapsed()
-    );
+    assert_eq!(opened.restore(&nodes, &[1; 1000], &mut quiet()).unwrap().kept, nodes.len() as u64);
+    eprintln!("5,000 files of 1,000 bytes: built in {built:?}, nothing to restore in {:?}", start.elapsed());
     assert!(built.as_secs() < 30, "{built:?}");
 }

@@ -12,9 +12,7 @@ pub enum VerifyError {
     #[error(transparent)]
     Trace(#[from] ReadError),
     /// The second trace is a recording.
-    #[error(
-        "{path}: not the trace of a replay; `reprise replay TRACE --target DIR -o RESULT` makes one"
-    )]
+    #[error("{path}: not the trace of a replay; `reprise replay TRACE --target DIR -o RESULT` makes one")]
     NotAReplay {
         /// The trace.
         path: PathBuf,

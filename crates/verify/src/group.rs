@@ -47,17 +47,11 @@ pub(crate) struct Counted<E> {
 
 impl<K: Hash + Eq + Ord, E> Gathered<K, E> {
     pub fn new() -> Self {
-        Gathered {
-            groups: HashMap::new(),
-        }
+        Gathered { groups: HashMap::new() }
     }
 
     pub fn add(&mut self, severity: u8, key: K, example: impl FnOnce() -> E) {
-        let group = self.groups.entry(key).or_insert(Counted {
-            severity,
-            count: 0,
-            first: Vec::new(),
-        });
+        let group = self.groups.entry(key).or_insert(Counted { severity, count: 0, first: Vec::new() });
         group.count += 1;
         if group.first.len() < MOST_EXAMPLES {
             group.first.push(example());
@@ -68,11 +62,7 @@ impl<K: Hash + Eq + Ord, E> Gathered<K, E> {
     pub fn worst_first(self) -> Vec<(K, Counted<E>)> {
         let mut all: Vec<_> = self.groups.into_iter().collect();
         all.sort_by(|(a, x), (b, y)| {
-            (x.severity, std::cmp::Reverse(x.count), a).cmp(&(
-                y.severity,
-                std::cmp::Reverse(y.count),
-                b,
-            ))
+            (x.severity, std::cmp::Reverse(x.count), a).cmp(&(y.severity, std::cmp::Reverse(y.count), b))
         });
         all
     }

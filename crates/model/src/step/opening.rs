@@ -125,8 +125,8 @@ impl World {
             s.out.look(Resource::Directories(s.thread.directories));
         }
         let parent = &self.names.node(directory).attributes;
-        let gid = if parent.mode & 0o2000 != 0 { parent.gid } else { s.thread.gid };
-        Attributes { mode: mode & 0o7777 & !directories.umask, uid: s.thread.uid, gid, ..Attributes::default() }
+        let gid = if parent.mode & 0o2000 != 0 { parent.gid } else { s.thread.groups.files };
+        Attributes { mode: mode & 0o7777 & !directories.umask, uid: s.thread.users.files, gid, ..Attributes::default() }
     }
 
     /// Notes that something is made or removed under a name.
@@ -163,8 +163,12 @@ impl World {
         };
         for fd in numbers {
             let node = (object == Object::Memory).then(|| {
-                let attributes =
-                    Attributes { mode: 0o777, uid: s.thread.uid, gid: s.thread.gid, ..Attributes::default() };
+                let attributes = Attributes {
+                    mode: 0o777,
+                    uid: s.thread.users.files,
+                    gid: s.thread.groups.files,
+                    ..Attributes::default()
+                };
                 self.names.add_node(FileKind::Regular, attributes)
             });
             let description = self.descriptors.describe(Description {

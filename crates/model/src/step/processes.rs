@@ -1,7 +1,5 @@
 //! Threads and processes: start, exec, exit, wait, identity.
 
-use reprise_calls::ArgKind;
-
 use super::Step;
 use crate::mapping::Space;
 use crate::processes::Thread;
@@ -123,20 +121,15 @@ impl World {
         if !s.succeeded() {
             return;
         }
-        let first = s.call.position(|k| matches!(k, ArgKind::Owner)).unwrap_or(0);
-        // The file-system identity follows the effective one.
-        let effective = match s.call.name {
-            "setreuid" | "setregid" | "setresuid" | "setresgid" => s.arg(1),
-            _ => s.arg(first),
-        } as u32;
-        let group = matches!(s.call.name, "setgid" | "setregid" | "setresgid" | "setfsgid");
-        let user = matches!(s.call.name, "setuid" | "setreuid" | "setresuid" | "setfsuid");
-        if let (Some(thread), true) = (self.thread_mut(s.action.thread), effective != u32::MAX) {
-            if user {
-                thread.uid = effective;
-            } else if group {
-                thread.gid = effective;
-            }
+        let args = [0, 1, 2].map(|i| s.arg(i) as u32);
+        let privileged = s.thread.users.effective == 0;
+        let (name, users, groups) = (s.call.name, s.thread.users, s.thread.groups);
+        let Some(thread) = self.thread_mut(s.action.thread) else { return };
+        match name {
+            "setuid" | "setreuid" | "setresuid" | "setfsuid" => thread.users = users.changed(name, args, privileged),
+            "setgid" | "setregid" | "setresgid" | "setfsgid" => thread.groups = groups.changed(name, args, privileged),
+            _ => {}
         }
+        s.out.identity = Some((thread.users, thread.groups));
     }
 }

@@ -79,11 +79,12 @@ impl Compiler {
             Map => self.map(l),
             Unmap | Remap | MapAdvise | MapSync => self.on_mapping(l),
             List => self.issue(l, Op::List),
+            ChangeIdentity => self.change_identity(l),
             MakeNode => self.make_node(l),
             Read | Write | Seek | Truncate | Allocate | Copy | Splice | Advise | Sync | SyncAll | GetMetadata
             | TestAccess | ReadLink | GetXattr | ListXattr | StatFs | ChangeMode | ChangeOwner | ChangeTimes
             | SetXattr | RemoveXattr | MakeDirectory | MakeSymlink | Link | Remove | Rename | ChangeDirectory
-            | ChangeRoot | GetDirectory | ChangeMask | Message | Poll | Watch | ChangeIdentity | Asynchronous => {
+            | ChangeRoot | GetDirectory | ChangeMask | Message | Poll | Watch | Asynchronous => {
                 self.issue(l, Op::Issue)
             }
         }
@@ -178,6 +179,28 @@ impl Compiler {
         Command { list: self.ended(l), ..bare(l.action, Op::Execute) }
     }
 
+    /// Users and groups are given as they are afterwards; a change that failed changes nothing.
+    fn change_identity(&mut self, l: &Lowering<'_>) -> Result<Command, CompileError> {
+        const SETRESUID: u32 = 117;
+        const SETRESGID: u32 = 119;
+        const SETGROUPS: u32 = 116;
+        let Some((users, groups)) = l.found.identity else { return self.simulate(l) };
+        let mut args: Vec<Arg> = [users.real, users.effective, users.files].map(|id| Arg::Value(id.into())).into();
+        let number = match l.call.name {
+            "setgroups" => {
+                let list = split(l.call, Side::Input, &l.action.input)[1].unwrap_or_default();
+                args.push(Arg::Bytes(self.store.bytes(list)?, list.len() as u64));
+                SETGROUPS
+            }
+            "setgid" | "setregid" | "setresgid" | "setfsgid" => {
+                args.extend([groups.real, groups.effective, groups.saved].map(|id| Arg::Value(id.into())));
+                SETRESGID
+            }
+            _ => SETRESUID,
+        };
+        Ok(Command { number, args, expect: Expect::Outcome, ..bare(l.action, Op::ChangeIdentity) })
+    }
+
     /// Of `unshare` what concerns descriptors and directories is done; namespaces are not entered.
     fn unshare(&mut self, l: &Lowering<'_>) -> Result<Command, CompileError> {
         const FS_AND_FILES: u64 = 0x600;
@@ -208,7 +231,6 @@ impl Compiler {
     }
 
     fn device_control(&mut self, l: &Lowering<'_>) -> Result<Command, CompileError> {
-        const COPY_FILE_RANGE: u32 = 326;
         match ioctl_effect(l.action.args[1]) {
             IoctlEffect::Clone | IoctlEffect::CloneRange if l.action.result < 0 => self.simulate(l),
             IoctlEffect::Clone => {
@@ -217,25 +239,10 @@ impl Compiler {
                 Ok(command)
             }
             IoctlEffect::CloneRange => {
-                // The source's number stands inside the structure: the same is asked for in another way.
-                let range = split(l.call, Side::Input, &l.action.input)[2].unwrap_or_default().to_vec();
-                let word = |i: usize| range.get(i * 8..i * 8 + 8).map_or([0; 8], |b| std::array::from_fn(|k| b[k]));
-                let length = u64::from_le_bytes(word(2));
-                let length = if length == 0 { i64::MAX as u64 } else { length };
-                let (from, to) = (self.store.bytes(&word(1))?, self.store.bytes(&word(3))?);
-                Ok(Command {
-                    number: COPY_FILE_RANGE,
-                    args: vec![
-                        self.descriptor(l, 2),
-                        Arg::InOut(from, 8),
-                        self.descriptor(l, 0),
-                        Arg::InOut(to, 8),
-                        Arg::Value(length),
-                        Arg::Value(0),
-                    ],
-                    expect: Expect::Outcome,
-                    ..bare(l.action, Op::Issue)
-                })
+                // The source's number stands inside the structure: the engine puts the real one there.
+                let mut command = self.issue(l, Op::Issue)?;
+                command.list = l.found.arguments[2].and_then(|binding| self.slots.get(binding)).into_iter().collect();
+                Ok(command)
             }
             IoctlEffect::Inspect => {
                 let mut command = self.issue(l, Op::Issue)?;

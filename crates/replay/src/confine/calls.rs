@@ -44,12 +44,8 @@ fn program(allowed: &[u32]) -> Result<Vec<sock_filter>, ConfineError> {
     }
     let load = |offset| statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, offset);
     let answer = |action| statement(libc::BPF_RET | libc::BPF_K, action);
-    let skip_if = |test, k, yes, no| sock_filter {
-        code: (libc::BPF_JMP | libc::BPF_K | test) as u16,
-        jt: yes,
-        jf: no,
-        k,
-    };
+    let skip_if =
+        |test, k, yes, no| sock_filter { code: (libc::BPF_JMP | libc::BPF_K | test) as u16, jt: yes, jf: no, k };
     let mut program = vec![
         load(4), // seccomp_data.arch
         skip_if(libc::BPF_JEQ, AUDIT_ARCH_X86_64, 1, 0),
@@ -59,20 +55,12 @@ fn program(allowed: &[u32]) -> Result<Vec<sock_filter>, ConfineError> {
         answer(libc::SECCOMP_RET_KILL_PROCESS),
     ];
     for call in calls {
-        program.extend([
-            skip_if(libc::BPF_JEQ, call, 0, 1),
-            answer(libc::SECCOMP_RET_ALLOW),
-        ]);
+        program.extend([skip_if(libc::BPF_JEQ, call, 0, 1), answer(libc::SECCOMP_RET_ALLOW)]);
     }
     program.push(answer(libc::SECCOMP_RET_ERRNO | libc::EPERM as u32));
     Ok(program)
 }
 
 fn statement(code: u32, k: u32) -> sock_filter {
-    sock_filter {
-        code: code as u16,
-        jt: 0,
-        jf: 0,
-        k,
-    }
+    sock_filter { code: code as u16, jt: 0, jf: 0, k }
 }

@@ -13,18 +13,8 @@ pub(super) struct Device {
 /// Major number of all of them.
 pub(super) const MEMORY_MAJOR: u32 = 1;
 
-const fn device(
-    name: &'static str,
-    minor: u32,
-    source: &'static str,
-    minor_of_source: u32,
-) -> Device {
-    Device {
-        name,
-        minor,
-        source,
-        minor_of_source,
-    }
+const fn device(name: &'static str, minor: u32, source: &'static str, minor_of_source: u32) -> Device {
+    Device { name, minor, source, minor_of_source }
 }
 
 /// `/dev/random` is served by `/dev/urandom`: the same bytes, but it never waits for entropy.
@@ -38,7 +28,5 @@ pub(super) const SAFE: [Device; 5] = [
 
 /// The name in `/dev` of the safe character device with number `rdev` (as `makedev` packs it), if it is one.
 pub fn safe_device(rdev: u64) -> Option<&'static str> {
-    SAFE.iter()
-        .find(|d| libc::makedev(MEMORY_MAJOR, d.minor) == rdev)
-        .map(|d| d.name)
+    SAFE.iter().find(|d| libc::makedev(MEMORY_MAJOR, d.minor) == rdev).map(|d| d.name)
 }

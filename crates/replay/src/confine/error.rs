@@ -76,11 +76,7 @@ pub enum ConfineError {
 }
 
 impl ConfineError {
-    pub(super) fn system(
-        action: &'static str,
-        place: impl Into<PathBuf>,
-        source: io::Error,
-    ) -> Self {
+    pub(super) fn system(action: &'static str, place: impl Into<PathBuf>, source: io::Error) -> Self {
         let next = match source.raw_os_error() {
             Some(libc::ENOSYS) => "Linux 5.12 or later is needed",
             Some(libc::EPERM | libc::EACCES) => "run `reprise doctor`, or run with sudo",
@@ -90,11 +86,6 @@ impl ConfineError {
             Some(libc::ENOSPC) => "raise the limits in /proc/sys/user/ (`sysctl user`)",
             _ => "nothing was changed outside this process; try again",
         };
-        ConfineError::System {
-            action,
-            place: place.into(),
-            next,
-            source,
-        }
+        ConfineError::System { action, place: place.into(), next, source }
     }
 }

@@ -27,11 +27,9 @@ pub(super) fn restrict() -> Result<Option<u32>, ConfineError> {
         return Ok(None);
     };
     let failed = |action| move |e| ConfineError::system(action, "/", e);
-    let ruleset = sys::landlock_ruleset(rights, network, scopes)
-        .map_err(failed("create a Landlock ruleset"))?;
+    let ruleset = sys::landlock_ruleset(rights, network, scopes).map_err(failed("create a Landlock ruleset"))?;
     let root = std::fs::File::open("/").map_err(failed("open the new root"))?;
-    sys::landlock_allow(ruleset.as_fd(), root.as_fd(), rights)
-        .map_err(failed("add a Landlock rule"))?;
+    sys::landlock_allow(ruleset.as_fd(), root.as_fd(), rights).map_err(failed("add a Landlock rule"))?;
     sys::landlock_restrict(ruleset.as_fd()).map_err(failed("enforce Landlock"))?;
     Ok(Some(abi))
 }

@@ -42,11 +42,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Options {
-            process_namespace: true,
-            other_namespaces: true,
-            landlock: true,
-        }
+        Options { process_namespace: true, other_namespaces: true, landlock: true }
     }
 }
 
@@ -92,11 +88,7 @@ impl Confinement {
 impl fmt::Display for Confinement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "confined to {}: ", self.target.display())?;
-        let privilege = if self.user_namespace {
-            "by a user namespace"
-        } else {
-            "by root"
-        };
+        let privilege = if self.user_namespace { "by a user namespace" } else { "by root" };
         write!(f, "the target is the only file system ({privilege})")?;
         let own = [
             (self.process_namespace, "processes"),
@@ -104,13 +96,7 @@ impl fmt::Display for Confinement {
             (self.network_namespace, "network"),
             (self.host_name_namespace, "host name"),
         ];
-        let list = |wanted: bool| {
-            own.iter()
-                .filter(|o| o.0 == wanted)
-                .map(|o| o.1)
-                .collect::<Vec<_>>()
-                .join(", ")
-        };
+        let list = |wanted: bool| own.iter().filter(|o| o.0 == wanted).map(|o| o.1).collect::<Vec<_>>().join(", ");
         if own.iter().any(|o| o.0) {
             write!(f, "; separate {}", list(true))?;
         }
@@ -121,15 +107,7 @@ impl fmt::Display for Confinement {
             Some(abi) => write!(f, "; Landlock on (ABI {abi})")?,
             None => write!(f, "; Landlock off")?,
         }
-        write!(
-            f,
-            "; system calls {}",
-            if self.seccomp {
-                "limited to a list"
-            } else {
-                "not limited"
-            }
-        )?;
+        write!(f, "; system calls {}", if self.seccomp { "limited to a list" } else { "not limited" })?;
         write!(f, "; {} capabilities", self.capabilities.count_ones())?;
         match self.devices.is_empty() {
             true => write!(f, "; no devices"),
@@ -156,11 +134,7 @@ pub fn enter(target: &Path, options: Options) -> Result<Confinement, ConfineErro
     // Opened again: the first one belongs to the mounts of the host.
     let devices = root::replace(target, root::open_target(target)?)?;
     sys::no_new_privileges().map_err(|e| ConfineError::system("set no_new_privs", "/", e))?;
-    let landlock_abi = if options.landlock {
-        landlock::restrict()?
-    } else {
-        None
-    };
+    let landlock_abi = if options.landlock { landlock::restrict()? } else { None };
     privileges::reduce(kept)?;
     Ok(Confinement {
         target: target.to_path_buf(),
@@ -184,11 +158,7 @@ pub fn enter(target: &Path, options: Options) -> Result<Confinement, ConfineErro
 /// # Errors
 /// When the kernel refuses (`close_range`, Linux 5.9).
 pub fn close_descriptors_except(keep: &[i32]) -> Result<(), ConfineError> {
-    let mut keep: Vec<u32> = keep
-        .iter()
-        .filter_map(|fd| u32::try_from(*fd).ok())
-        .filter(|fd| *fd > 2)
-        .collect();
+    let mut keep: Vec<u32> = keep.iter().filter_map(|fd| u32::try_from(*fd).ok()).filter(|fd| *fd > 2).collect();
     keep.sort_unstable();
     let mut first = 3u32;
     for fd in keep {
@@ -198,6 +168,5 @@ pub fn close_descriptors_except(keep: &[i32]) -> Result<(), ConfineError> {
         }
         first = first.max(fd.saturating_add(1));
     }
-    sys::close_range(first, u32::MAX)
-        .map_err(|e| ConfineError::system("close descriptors", "/proc/self/fd", e))
+    sys::close_range(first, u32::MAX).map_err(|e| ConfineError::system("close descriptors", "/proc/self/fd", e))
 }

@@ -20,9 +20,7 @@ impl fmt::Display for Capability {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Capability::Privileged => "mount namespace (privileged)",
-            Capability::UserNamespace => {
-                "user and mount namespace (ordinary user: recorded owners are not restored)"
-            }
+            Capability::UserNamespace => "user and mount namespace (ordinary user: recorded owners are not restored)",
         })
     }
 }
@@ -37,12 +35,9 @@ pub fn probe() -> Result<Capability, ConfineError> {
         sys::exit(match mount_namespace() {
             Ok(false) => 200,
             Ok(true) => 201,
-            Err(
-                ConfineError::NotPermitted { source, .. } | ConfineError::System { source, .. },
-            ) => source
-                .raw_os_error()
-                .filter(|e| *e < 200)
-                .unwrap_or(libc::EPERM),
+            Err(ConfineError::NotPermitted { source, .. } | ConfineError::System { source, .. }) => {
+                source.raw_os_error().filter(|e| *e < 200).unwrap_or(libc::EPERM)
+            }
             Err(_) => libc::EPERM,
         })
     };
@@ -50,11 +45,7 @@ pub fn probe() -> Result<Capability, ConfineError> {
     match libc::WEXITSTATUS(status) {
         200 if libc::WIFEXITED(status) => Ok(Capability::Privileged),
         201 if libc::WIFEXITED(status) => Ok(Capability::UserNamespace),
-        errno => Err(not_permitted(io::Error::from_raw_os_error(if errno == 0 {
-            libc::EPERM
-        } else {
-            errno
-        }))),
+        errno => Err(not_permitted(io::Error::from_raw_os_error(if errno == 0 { libc::EPERM } else { errno }))),
     }
 }
 
@@ -77,13 +68,7 @@ pub(super) fn enter(options: Options) -> Result<Own, ConfineError> {
     if process {
         become_first_process()?;
     }
-    Ok(Own {
-        user,
-        process,
-        ipc,
-        network,
-        host_name,
-    })
+    Ok(Own { user, process, ipc, network, host_name })
 }
 
 /// Enters a mount namespace whose mounts are private; whether a user namespace was needed for it.
@@ -125,8 +110,7 @@ fn user_namespace() -> Result<(), ConfineError> {
 /// Forks into the new process namespace and returns in the child; the parent ends as the child ends.
 fn become_first_process() -> Result<(), ConfineError> {
     match sys::fork().map_err(|e| ConfineError::system("fork", "the new process namespace", e))? {
-        None => sys::die_with_parent()
-            .map_err(|e| ConfineError::system("tie to the parent", "the worker", e)),
+        None => sys::die_with_parent().map_err(|e| ConfineError::system("tie to the parent", "the worker", e)),
         Some(child) => {
             // The worker's pipes must end when the worker does; this process never uses a descriptor again.
             let _ = sys::close_range(3, u32::MAX);
@@ -140,11 +124,7 @@ fn become_first_process() -> Result<(), ConfineError> {
 }
 
 fn not_permitted(source: io::Error) -> ConfineError {
-    let setting = |file: &str| {
-        fs::read_to_string(file)
-            .map(|text| text.trim().to_owned())
-            .unwrap_or_default()
-    };
+    let setting = |file: &str| fs::read_to_string(file).map(|text| text.trim().to_owned()).unwrap_or_default();
     let next = if setting("/proc/sys/kernel/unprivileged_userns_clone") == "0" {
         "run with sudo, or allow it with `sudo sysctl kernel.unprivileged_userns_clone=1`"
     } else if setting("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") == "1" {
@@ -154,8 +134,5 @@ fn not_permitted(source: io::Error) -> ConfineError {
     } else {
         "run with sudo; in a container, start it with the capability SYS_ADMIN (`--cap-add SYS_ADMIN`)"
     };
-    ConfineError::NotPermitted {
-        next: next.to_owned(),
-        source,
-    }
+    ConfineError::NotPermitted { next: next.to_owned(), source }
 }

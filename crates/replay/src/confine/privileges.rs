@@ -31,8 +31,7 @@ pub const KEPT: u64 = 1 << 0 // CHOWN
 
 /// The part of [`KEPT`] this process has now, before a user namespace gives it all of them.
 pub(super) fn keepable() -> Result<u64, ConfineError> {
-    let held = sys::capabilities()
-        .map_err(|e| ConfineError::system("read capabilities", "this process", e))?;
+    let held = sys::capabilities().map_err(|e| ConfineError::system("read capabilities", "this process", e))?;
     Ok(held & KEPT)
 }
 

@@ -17,10 +17,7 @@ pub(super) struct Contents {
 
 impl Contents {
     pub(super) fn new(original: &TraceReader) -> Contents {
-        Contents {
-            blobs: original.blobs(),
-            known: HashMap::new(),
-        }
+        Contents { blobs: original.blobs(), known: HashMap::new() }
     }
 
     fn refer(&mut self, blobs: &[u32], writer: &mut TraceWriter) -> Result<Vec<u32>, EmitError> {
@@ -56,19 +53,11 @@ impl Contents {
         };
         let moved = Moved::of(call, record, &row);
         let (data, data_bytes, truncated_bytes) = match moved {
-            Moved::AsTraced => (
-                self.refer(&row.data, writer)?,
-                row.data_bytes,
-                row.truncated_bytes,
-            ),
+            Moved::AsTraced => (self.refer(&row.data, writer)?, row.data_bytes, row.truncated_bytes),
             Moved::Otherwise => {
                 let bytes = u64::try_from(record.result).unwrap_or(0);
                 let data = writer.blob(&record.output, Keep::ByPolicy)?;
-                let kept = if data.is_empty() {
-                    0
-                } else {
-                    record.output.len() as u64
-                };
+                let kept = if data.is_empty() { 0 } else { record.output.len() as u64 };
                 (data, bytes, bytes.saturating_sub(kept))
             }
             Moved::Unknown => {
@@ -120,9 +109,7 @@ impl Moved {
         match record.handling {
             Handling::Simulated => Moved::AsTraced,
             Handling::Skipped | Handling::Unsupported => Moved::Nothing,
-            Handling::Issued if !fills && !takes && row.data.is_empty() && row.data_bytes == 0 => {
-                Moved::Nothing
-            }
+            Handling::Issued if !fills && !takes && row.data.is_empty() && row.data_bytes == 0 => Moved::Nothing,
             Handling::Issued if !fills => match record.result == row.result {
                 true => Moved::AsTraced,
                 false => Moved::Unknown,
@@ -147,21 +134,14 @@ fn output(call: Option<&Call>, record: &Record, row: &Action) -> Vec<u8> {
         Handling::Issued => payload::split(call, Side::Output, &row.output),
     };
     if record.output.is_empty() {
-        return if record.compared && record.result == row.result {
-            row.output.clone()
-        } else {
-            Vec::new()
-        };
+        return if record.compared && record.result == row.result { row.output.clone() } else { Vec::new() };
     }
     let mut out = Vec::new();
     let mut own = Some(&record.output[..]);
     for (arg, traced) in call.args.iter().zip(traced) {
         if payload::contributes(arg.kind, Side::Output) {
             // What was filled may have been given more room than the structure needs.
-            let own = own.take().map(|own| {
-                own.get(..traced.map_or(own.len(), <[u8]>::len))
-                    .unwrap_or(own)
-            });
+            let own = own.take().map(|own| own.get(..traced.map_or(own.len(), <[u8]>::len)).unwrap_or(own));
             payload::append(&mut out, own.or(traced));
         }
     }

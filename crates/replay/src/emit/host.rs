@@ -14,12 +14,8 @@ pub(super) fn random_identity() -> io::Result<String> {
 
 /// This machine.
 pub(super) fn host() -> Host {
-    let fact = |name: &str| {
-        fs::read_to_string(format!("/proc/sys/kernel/{name}"))
-            .unwrap_or_default()
-            .trim()
-            .to_owned()
-    };
+    let fact =
+        |name: &str| fs::read_to_string(format!("/proc/sys/kernel/{name}")).unwrap_or_default().trim().to_owned();
     Host {
         kernel: fact("osrelease"),
         name: fact("hostname"),

@@ -87,12 +87,9 @@ pub(super) fn prepare(
     for (i, place) in places.iter_mut().enumerate().take(call.args.len()) {
         let kind = call.args[i].kind;
         let value = given(i);
-        let plain =
-            matches!(kind, ArgKind::InOut(Struct::ByCommand)) && by_command() == FcntlArg::Value;
+        let plain = matches!(kind, ArgKind::InOut(Struct::ByCommand)) && by_command() == FcntlArg::Value;
         *place = match kind {
-            ArgKind::Fd(Access::Use | Access::Create | Access::Destroy) | ArgKind::Dirfd => {
-                descriptor(slots, value)?
-            }
+            ArgKind::Fd(Access::Use | Access::Create | Access::Destroy) | ArgKind::Dirfd => descriptor(slots, value)?,
             _ if plain => match value {
                 Arg::Value(v) => Place::Word(v),
                 value => descriptor(slots, value)?,
@@ -129,13 +126,9 @@ pub(super) fn prepare(
             ArgKind::InData(j) => input(&mut layout, value, number(j).min(LONGEST as u64))?,
             ArgKind::In(s) => input(&mut layout, value, size(s))?,
             ArgKind::OutData(j) => output(&mut layout, value, number(j), &mut filled)?,
-            ArgKind::Out(s) | ArgKind::InOut(s) => {
-                output(&mut layout, value, size(s), &mut filled)?
-            }
+            ArgKind::Out(s) | ArgKind::InOut(s) => output(&mut layout, value, size(s), &mut filled)?,
             ArgKind::InVector(j) => match value {
-                Arg::ContentVector(offset, begin) => {
-                    layout.vector(offset, number(j), Some(begin))?.0
-                }
+                Arg::ContentVector(offset, begin) => layout.vector(offset, number(j), Some(begin))?.0,
                 Arg::Value(v) => pointer(v),
                 _ => return Err(MISMATCH),
             },
@@ -150,18 +143,11 @@ pub(super) fn prepare(
             },
         };
     }
-    let mut checked = Checked {
-        words: finish(layout, places, scratch)?,
-    };
+    let mut checked = Checked { words: finish(layout, places, scratch)? };
     if let (true, Some(range)) = (guard::names_descriptor(call, number(1)), filled) {
-        let source = command
-            .list
-            .first()
-            .ok_or(Stop::Damaged("a cloned range has no source"))?;
+        let source = command.list.first().ok_or(Stop::Damaged("a cloned range has no source"))?;
         let source = i64::from(slots.get(*source)?);
-        scratch
-            .bytes_mut(range.at, 8)
-            .copy_from_slice(&source.to_le_bytes());
+        scratch.bytes_mut(range.at, 8).copy_from_slice(&source.to_le_bytes());
     }
     guard::soften(checked.words_mut(), command, call);
     Ok(Prepared { checked, filled })
@@ -183,10 +169,13 @@ fn descriptor(slots: &Slots, value: Arg) -> Result<Place, Stop> {
 
 fn input<'a>(layout: &mut Layout<'a>, value: Arg, need: u64) -> Result<Place, Stop> {
     let (section, offset, length): (&'a [u8], u64, u64) = match value {
-        Arg::Content(offset, length) => (&layout.sections.buffers, offset, length),
-        Arg::Bytes(offset, length) | Arg::InOut(offset, length) => {
-            (&layout.sections.bytes, offset, length)
+        // Of a write that was cut short the content after the cut is not always known.
+        Arg::Content(offset, length) => {
+            let buffers: &'a [u8] = &layout.sections.buffers;
+            let known = (buffers.len() as u64).checked_sub(offset);
+            (buffers, offset, known.map_or(length, |known| known.min(length)))
         }
+        Arg::Bytes(offset, length) | Arg::InOut(offset, length) => (&layout.sections.bytes, offset, length),
         Arg::Value(v) => return Ok(pointer(v)),
         _ => return Err(MISMATCH),
     };
@@ -194,12 +183,7 @@ fn input<'a>(layout: &mut Layout<'a>, value: Arg, need: u64) -> Result<Place, St
     layout.input(source, need)
 }
 
-fn output<'a>(
-    layout: &mut Layout<'a>,
-    value: Arg,
-    need: u64,
-    filled: &mut Option<Range>,
-) -> Result<Place, Stop> {
+fn output<'a>(layout: &mut Layout<'a>, value: Arg, need: u64, filled: &mut Option<Range>) -> Result<Place, Stop> {
     let place = match value {
         Arg::Out(length) => Place::Scratch(layout.take(need.max(length))?),
         Arg::InOut(offset, length) | Arg::Bytes(offset, length) => {

@@ -22,10 +22,7 @@ impl Worker {
         let from = self.descriptor(command, 0)?;
         let wanted = command.result.max(0);
         if !self.scratch.reserve(PIECE) {
-            return Err(Stop::Failed(Failure::system(
-                "get memory to read into",
-                -i64::from(libc::ENOMEM),
-            )));
+            return Err(Stop::Failed(Failure::system("get memory to read into", -i64::from(libc::ENOMEM))));
         }
         let (mut moved, offset) = (0, offset(command));
         let result = loop {
@@ -44,11 +41,7 @@ impl Worker {
             }
         };
         // A traced failure is nothing that reading could repeat.
-        let result = if command.result < 0 {
-            command.result
-        } else {
-            result
-        };
+        let result = if command.result < 0 { command.result } else { result };
         self.judged(command, result, Default::default())
     }
 
@@ -57,16 +50,12 @@ impl Worker {
         let buffers = &self.engine.sections.buffers;
         let content = match command.args.get(1) {
             Some(Arg::Content(begin, length)) => {
-                let end = begin
-                    .checked_add(*length)
-                    .filter(|end| *end <= buffers.len() as u64);
+                let end = begin.checked_add(*length).filter(|end| *end <= buffers.len() as u64);
                 let end = end.ok_or(Stop::Damaged("an argument lies outside its section"))?;
                 &buffers[*begin as usize..end as usize]
             }
             _ => {
-                return Err(Stop::Damaged(
-                    "an argument is not of the kind that its call takes",
-                ));
+                return Err(Stop::Damaged("an argument is not of the kind that its call takes"));
             }
         };
         let offset = offset(command);

@@ -108,17 +108,12 @@ impl Counters {
         let Some(awaited) = self.get(wait.thread) else {
             return false;
         };
-        awaited.completed() >= wait.count
-            || self.spin(awaited, wait.count)
-            || self.sleep(me, awaited, wait)
+        awaited.completed() >= wait.count || self.spin(awaited, wait.count) || self.sleep(me, awaited, wait)
     }
 
     fn spin(&self, awaited: &Counter, count: u64) -> bool {
         // Spinning helps only if the thread awaited can run meanwhile.
-        let active = self
-            .live
-            .load(Ordering::Relaxed)
-            .saturating_sub(self.sleeping.load(Ordering::Relaxed).into());
+        let active = self.live.load(Ordering::Relaxed).saturating_sub(self.sleeping.load(Ordering::Relaxed).into());
         if active > self.processors {
             return false;
         }
@@ -166,10 +161,7 @@ impl Counters {
         let before = self.total();
         let mut found = None;
         let mut seen = 0;
-        for (thread, counter) in self
-            .iter()
-            .filter(|(_, c)| c.tid.load(Ordering::SeqCst) != 0)
-        {
+        for (thread, counter) in self.iter().filter(|(_, c)| c.tid.load(Ordering::SeqCst) != 0) {
             let word = counter.waiting.load(Ordering::SeqCst);
             let wait = Wait::from_word(word);
             let awaited = self.get(wait.thread)?;
@@ -180,8 +172,7 @@ impl Counters {
             found = found.or(Some((thread, wait)));
         }
         // Counts only grow. If none has, every wait that was unmet when looked at is unmet still: nobody can run.
-        let same =
-            seen == live && self.live.load(Ordering::SeqCst) == live && self.total() == before;
+        let same = seen == live && self.live.load(Ordering::SeqCst) == live && self.total() == before;
         found.filter(|_| same)
     }
 

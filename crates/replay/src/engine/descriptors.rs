@@ -29,9 +29,7 @@ impl Worker {
         match command.args.get(i) {
             Some(Arg::Fd(slot)) => self.engine.slots.get(*slot),
             Some(Arg::Value(v)) => Ok((*v as i32).min(-1)),
-            _ => Err(Stop::Damaged(
-                "an argument is not of the kind that its call takes",
-            )),
+            _ => Err(Stop::Damaged("an argument is not of the kind that its call takes")),
         }
     }
 
@@ -45,10 +43,7 @@ impl Worker {
         for slot in &command.list {
             issue::close(self.engine.slots.get(*slot)?);
         }
-        Ok(Done {
-            result: command.result,
-            ..Done::not_issued(Handling::Issued, command, Difference::NONE)
-        })
+        Ok(Done { result: command.result, ..Done::not_issued(Handling::Issued, command, Difference::NONE) })
     }
 
     pub(super) fn duplicate_to(&mut self, command: &Command) -> Result<Done, Stop> {
@@ -62,11 +57,7 @@ impl Worker {
             None => -1,
         };
         let result = if to < 0 {
-            let duplicate = if close_on_exec != 0 {
-                libc::F_DUPFD_CLOEXEC
-            } else {
-                libc::F_DUPFD
-            };
+            let duplicate = if close_on_exec != 0 { libc::F_DUPFD_CLOEXEC } else { libc::F_DUPFD };
             issue::fcntl_number(from, duplicate, 0)
         } else if from == to && i64::from(command.number) == libc::SYS_dup2 {
             // Only asks whether the descriptor is open.
@@ -86,11 +77,7 @@ impl Worker {
         if command.result >= 0 {
             self.stand_in(command.stand_in, command.produces)?;
         }
-        Ok(Done::not_issued(
-            Handling::Simulated,
-            command,
-            Difference::NONE,
-        ))
+        Ok(Done::not_issued(Handling::Simulated, command, Difference::NONE))
     }
 
     /// Makes stand-ins for the slots that are given.
@@ -98,37 +85,22 @@ impl Worker {
         if slots == [NOWHERE; 2] {
             return Ok(());
         }
-        let failed =
-            |result| Stop::Failed(Failure::system("make a stand-in for a descriptor", result));
+        let failed = |result| Stop::Failed(Failure::system("make a stand-in for a descriptor", result));
         let two = |pair: Result<[i32; 2], i64>| -> Result<(), Stop> {
             let pair = pair.map_err(failed)?;
-            slots
-                .into_iter()
-                .zip(pair)
-                .try_for_each(|(slot, fd)| self.keep(slot, fd.into()))
+            slots.into_iter().zip(pair).try_for_each(|(slot, fd)| self.keep(slot, fd.into()))
         };
         let one = |make: &dyn Fn() -> i64| -> Result<(), Stop> {
-            slots
-                .into_iter()
-                .filter(|slot| *slot != NOWHERE)
-                .try_for_each(|slot| {
-                    let result = make();
-                    if result < 0 {
-                        Err(failed(result))
-                    } else {
-                        self.keep(slot, result)
-                    }
-                })
+            slots.into_iter().filter(|slot| *slot != NOWHERE).try_for_each(|slot| {
+                let result = make();
+                if result < 0 { Err(failed(result)) } else { self.keep(slot, result) }
+            })
         };
         match kind {
-            StandIn::Null => {
-                one(&|| issue::fcntl_number(self.engine.reserved.null, libc::F_DUPFD_CLOEXEC, 0))
-            }
+            StandIn::Null => one(&|| issue::fcntl_number(self.engine.reserved.null, libc::F_DUPFD_CLOEXEC, 0)),
             StandIn::Pipe => two(issue::pipe(libc::O_CLOEXEC)),
             StandIn::Socket if slots[1] != NOWHERE => two(issue::socket_pair()),
-            StandIn::Socket => {
-                one(&|| issue::socket(libc::AF_UNIX, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0))
-            }
+            StandIn::Socket => one(&|| issue::socket(libc::AF_UNIX, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0)),
             StandIn::Event => one(&|| issue::event(0, libc::EFD_CLOEXEC)),
             StandIn::Epoll => one(&|| issue::epoll(libc::EPOLL_CLOEXEC)),
             StandIn::Watch => one(&|| issue::watch(libc::IN_CLOEXEC)),

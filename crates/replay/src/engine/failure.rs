@@ -6,9 +6,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 pub enum Failure {
     /// A command that no compiler makes.
-    #[error(
-        "the plan is damaged: thread {thread}, command {command}: {cause}; compile it again from its trace"
-    )]
+    #[error("the plan is damaged: thread {thread}, command {command}: {cause}; compile it again from its trace")]
     Damaged {
         /// Thread.
         thread: u32,
@@ -103,17 +101,11 @@ impl Failure {
     /// A refusal; `result` is an error number negated.
     pub(crate) fn system(doing: &str, result: i64) -> Failure {
         let next = match i32::try_from(-result) {
-            Ok(libc::EAGAIN | libc::ENOMEM) => {
-                "free memory, or raise the limit of processes (`ulimit -u`)"
-            }
+            Ok(libc::EAGAIN | libc::ENOMEM) => "free memory, or raise the limit of processes (`ulimit -u`)",
             Ok(libc::EMFILE | libc::ENFILE) => "raise the limit of open files (`ulimit -n`)",
             _ => "run with sudo, or on another machine",
         };
-        Failure::System {
-            doing: doing.to_owned(),
-            error: error_name(result),
-            next: next.to_owned(),
-        }
+        Failure::System { doing: doing.to_owned(), error: error_name(result), next: next.to_owned() }
     }
 }
 

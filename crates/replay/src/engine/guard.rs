@@ -31,13 +31,8 @@ pub(super) fn refusal(command: &Command, call: &Call) -> Option<&'static str> {
         Effect::DeviceControl => match (ioctl_effect(value(command, 1)), command.args.get(2)) {
             (IoctlEffect::Clone, Some(Arg::Fd(_))) => None,
             (IoctlEffect::CloneRange, _) if !command.list.is_empty() => None,
-            (
-                IoctlEffect::SetCloseOnExec | IoctlEffect::ClearCloseOnExec | IoctlEffect::Inspect,
-                _,
-            ) => None,
-            (IoctlEffect::Clone | IoctlEffect::CloneRange, _) => {
-                Some("ioctl: the source of the clone is not known")
-            }
+            (IoctlEffect::SetCloseOnExec | IoctlEffect::ClearCloseOnExec | IoctlEffect::Inspect, _) => None,
+            (IoctlEffect::Clone | IoctlEffect::CloneRange, _) => Some("ioctl: the source of the clone is not known"),
             (IoctlEffect::Foreign, _) => Some("ioctl: requests to devices are not replayed"),
         },
         _ => match call.replay {
@@ -124,10 +119,6 @@ pub(crate) fn allowed_calls() -> Vec<u32> {
         SYS_restart_syscall,
         SYS_prlimit64,
     ];
-    let traced = reprise_calls::all()
-        .filter(|c| c.replay == Replay::Issue)
-        .map(|c| c.number);
-    traced
-        .chain(engine.into_iter().chain(own).map(|n| n as u32))
-        .collect()
+    let traced = reprise_calls::all().filter(|c| c.replay == Replay::Issue).map(|c| c.number);
+    traced.chain(engine.into_iter().chain(own).map(|n| n as u32)).collect()
 }

@@ -8,14 +8,13 @@
 mod process;
 
 use std::ffi::CStr;
+use std::os::fd::{FromRawFd, OwnedFd};
 use std::sync::atomic::AtomicU64;
 
 use super::arguments::Checked;
 use super::memory::Scratch;
 pub(super) use process::interrupt;
-pub(crate) use process::{
-    catch_signals, kill, nanoseconds, readable, ticks, worker_limits, worker_signals,
-};
+pub(crate) use process::{catch_signals, kill, nanoseconds, readable, ticks, worker_limits, worker_signals};
 
 /// # Safety
 /// The arguments must be what the call expects: pointers valid for what the kernel reads and writes through them.
@@ -23,11 +22,7 @@ unsafe fn raw(number: i64, a: [u64; 6]) -> i64 {
     // SAFETY: passed on to the caller; errno is this thread's own.
     unsafe {
         let result = libc::syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
-        if result == -1 {
-            -i64::from(*libc::__errno_location())
-        } else {
-            result
-        }
+        if result == -1 { -i64::from(*libc::__errno_location()) } else { result }
     }
 }
 
@@ -119,12 +114,7 @@ pub(super) fn socket_pair() -> Result<[i32; 2], i64> {
 /// `setgroups` of this thread.
 pub(super) fn set_further_groups(groups: &[u32]) -> i64 {
     // SAFETY: the kernel only reads the slice, within its length.
-    unsafe {
-        raw(
-            libc::SYS_setgroups,
-            [groups.len() as u64, groups.as_ptr() as u64, 0, 0, 0, 0],
-        )
-    }
+    unsafe { raw(libc::SYS_setgroups, [groups.len() as u64, groups.as_ptr() as u64, 0, 0, 0, 0]) }
 }
 
 /// `getgroups` gives as many as fit, for comparison.
@@ -153,12 +143,7 @@ fn by_path(number: i64, before: Option<u64>, path: &CStr, flags: u64) -> i64 {
 /// `openat` from the working directory, without a mode: it must not create.
 pub(super) fn open(path: &CStr, flags: u64) -> i64 {
     let creates = (libc::O_CREAT | libc::O_TMPFILE & !libc::O_DIRECTORY) as u64;
-    by_path(
-        libc::SYS_openat,
-        Some(fd(libc::AT_FDCWD)),
-        path,
-        flags & !creates,
-    )
+    by_path(libc::SYS_openat, Some(fd(libc::AT_FDCWD)), path, flags & !creates)
 }
 
 /// `chdir`.
@@ -173,60 +158,40 @@ pub(super) fn change_root(path: &CStr) -> i64 {
 
 /// `write`, or `pwrite64` at `offset`.
 pub(super) fn write(number: i32, bytes: &[u8], offset: Option<u64>) -> i64 {
-    let call = if offset.is_some() {
-        libc::SYS_pwrite64
-    } else {
-        libc::SYS_write
-    };
-    let args = [
-        fd(number),
-        bytes.as_ptr() as u64,
-        bytes.len() as u64,
-        offset.unwrap_or(0),
-        0,
-        0,
-    ];
+    let call = if offset.is_some() { libc::SYS_pwrite64 } else { libc::SYS_write };
+    let args = [fd(number), bytes.as_ptr() as u64, bytes.len() as u64, offset.unwrap_or(0), 0, 0];
     // SAFETY: the kernel only reads the slice, within its length.
     unsafe { raw(call, args) }
 }
 
 /// `read`, or `pread64` at `offset`, of at most `length` bytes to the begin of the scratch memory.
 pub(super) fn read(number: i32, into: &mut Scratch, length: usize, offset: Option<u64>) -> i64 {
-    let call = if offset.is_some() {
-        libc::SYS_pread64
-    } else {
-        libc::SYS_read
-    };
+    let call = if offset.is_some() { libc::SYS_pread64 } else { libc::SYS_read };
     let length = length.min(into.capacity());
-    let args = [
-        fd(number),
-        into.address(0),
-        length as u64,
-        offset.unwrap_or(0),
-        0,
-        0,
-    ];
+    let args = [fd(number), into.address(0), length as u64, offset.unwrap_or(0), 0, 0];
     // SAFETY: the scratch memory has at least `length` bytes and is borrowed for the call.
     unsafe { raw(call, args) }
 }
 
 /// `getdents64` or `getdents`, as `call` says, to the begin of the scratch memory.
 pub(super) fn list(call: u32, number: i32, into: &mut Scratch) -> i64 {
-    let call = if call == libc::SYS_getdents as u32 {
-        libc::SYS_getdents
-    } else {
-        libc::SYS_getdents64
-    };
-    let args = [
-        fd(number),
-        into.address(0),
-        into.capacity().min(1 << 20) as u64,
-        0,
-        0,
-        0,
-    ];
+    let call = if call == libc::SYS_getdents as u32 { libc::SYS_getdents } else { libc::SYS_getdents64 };
+    let args = [fd(number), into.address(0), into.capacity().min(1 << 20) as u64, 0, 0, 0];
     // SAFETY: as in `read`.
     unsafe { raw(call, args) }
+}
+
+/// `memfd_create`: an empty file in memory.
+pub(crate) fn memory_file() -> std::io::Result<OwnedFd> {
+    let name = c"reprise-null".as_ptr() as u64;
+    let flags = libc::MFD_CLOEXEC.into();
+    // SAFETY: a static C string; a descriptor just returned has no other owner.
+    unsafe {
+        match raw(libc::SYS_memfd_create, [name, flags, 0, 0, 0, 0]) {
+            number @ 0.. => Ok(OwnedFd::from_raw_fd(number as i32)),
+            error => Err(std::io::Error::from_raw_os_error(-error as i32)),
+        }
+    }
 }
 
 /// `fstatfs`: type and mount flags (`ST_RDONLY` …).
@@ -234,10 +199,7 @@ pub(crate) fn file_system(number: i32) -> Option<(u64, u64)> {
     // SAFETY: plain data that the kernel fills within its size.
     unsafe {
         let mut about: libc::statfs64 = std::mem::zeroed();
-        let result = raw(
-            libc::SYS_fstatfs,
-            [fd(number), &raw mut about as u64, 0, 0, 0, 0],
-        );
+        let result = raw(libc::SYS_fstatfs, [fd(number), &raw mut about as u64, 0, 0, 0, 0]);
         (result == 0).then_some((about.f_type as u64, about.f_flags as u64))
     }
 }
@@ -253,22 +215,12 @@ pub(super) fn futex_wait(word: &AtomicU64, seen: u64, limit: Option<std::time::D
     let time = limit.as_ref().map_or(0, |l| l.as_ptr() as u64);
     let operation = (libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG) as u64;
     // SAFETY: a live word, and a `timespec` that outlives the call.
-    unsafe {
-        raw(
-            libc::SYS_futex,
-            [low_half(word), operation, seen & 0xffff_ffff, time, 0, 0],
-        )
-    };
+    unsafe { raw(libc::SYS_futex, [low_half(word), operation, seen & 0xffff_ffff, time, 0, 0]) };
 }
 
 /// Wakes all sleepers of a word.
 pub(super) fn futex_wake(word: &AtomicU64) {
     let operation = (libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG) as u64;
     // SAFETY: a live word; nothing is written.
-    unsafe {
-        raw(
-            libc::SYS_futex,
-            [low_half(word), operation, i32::MAX as u64, 0, 0, 0],
-        )
-    };
+    unsafe { raw(libc::SYS_futex, [low_half(word), operation, i32::MAX as u64, 0, 0, 0]) };
 }

@@ -47,8 +47,7 @@ pub(super) fn judge(
         },
         Expect::Metadata(offset, length) => {
             let expected = part(&sections.bytes, offset, length)?;
-            metadata(about, expected, filled)
-                .ok_or(Stop::Damaged("metadata of an unknown layout"))?
+            metadata(about, expected, filled).ok_or(Stop::Damaged("metadata of an unknown layout"))?
         }
         Expect::Names(offset, length) => names(part(&sections.bytes, offset, length)?, filled),
         Expect::Flock(offset) => {
@@ -56,11 +55,7 @@ pub(super) fn judge(
             let same = expected.get(..24) == filled.get(..24)
                 // Where nothing stands in the way only the type is filled in.
                 || expected[..2] == (libc::F_UNLCK as u16).to_le_bytes() && filled.get(..2) == expected.get(..2);
-            if same {
-                value(result, traced)
-            } else {
-                Difference::new(Code::Flock, 0, 0)
-            }
+            if same { value(result, traced) } else { Difference::new(Code::Flock, 0, 0) }
         }
     };
     if found.class == Class::Diverged && command.tolerance != Tolerance::None {
@@ -71,67 +66,44 @@ pub(super) fn judge(
 }
 
 fn part(section: &[u8], offset: u64, length: u64) -> Result<&[u8], Stop> {
-    let end = offset
-        .checked_add(length)
-        .filter(|end| *end <= section.len() as u64);
+    let end = offset.checked_add(length).filter(|end| *end <= section.len() as u64);
     let end = end.ok_or(Stop::Damaged("what is expected lies outside its section"))?;
     Ok(&section[offset as usize..end as usize])
 }
 
 fn value(result: i64, traced: i64) -> Difference {
-    if result == traced {
-        Difference::NONE
-    } else {
-        Difference::new(Code::Value, result as u64, traced as u64)
-    }
+    if result == traced { Difference::NONE } else { Difference::new(Code::Value, result as u64, traced as u64) }
 }
 
 fn content(expected: &[u8], filled: &[u8]) -> Difference {
-    // What was not filled (a size was asked for with a null pointer) is not compared.
+    // Where only a size was asked for (with a null pointer) there is nothing to compare.
+    if filled.is_empty() {
+        return Difference::NONE;
+    }
     let filled = filled.get(..expected.len()).unwrap_or(filled);
     if expected == filled {
         return Difference::NONE;
     }
-    let same = expected
-        .iter()
-        .zip(filled)
-        .take_while(|(a, b)| a == b)
-        .count();
+    let same = expected.iter().zip(filled).take_while(|(a, b)| a == b).count();
     Difference::new(Code::Content, same as u64, expected.len() as u64)
 }
 
-fn digest(
-    sections: &Sections,
-    offset: u64,
-    length: u64,
-    filled: &[u8],
-) -> Result<Difference, Stop> {
+fn digest(sections: &Sections, offset: u64, length: u64, filled: &[u8]) -> Result<Difference, Stop> {
     let pieces = length.div_ceil(PIECE as u64);
-    let size = pieces
-        .checked_mul(32)
-        .ok_or(Stop::Damaged("a digest is longer than memory"))?;
+    let size = pieces.checked_mul(32).ok_or(Stop::Damaged("a digest is longer than memory"))?;
     let hashes = part(&sections.bytes, offset, size)?;
     let filled = &filled[..filled.len().min(length as usize)];
     if filled.len() as u64 != length {
         return Ok(Difference::new(Code::Digest, filled.len() as u64, length));
     }
     let differs = |(piece, hash): (&[u8], &[u8])| blake3::hash(piece).as_bytes()[..] != *hash;
-    let first = filled
-        .chunks(PIECE)
-        .zip(hashes.chunks(32))
-        .position(differs);
-    Ok(first.map_or(Difference::NONE, |i| {
-        Difference::new(Code::Digest, (i * PIECE) as u64, length)
-    }))
+    let first = filled.chunks(PIECE).zip(hashes.chunks(32)).position(differs);
+    Ok(first.map_or(Difference::NONE, |i| Difference::new(Code::Digest, (i * PIECE) as u64, length)))
 }
 
 fn names(expected: &[u8], filled: &[u8]) -> Difference {
     let set = |bytes: &[u8]| {
-        let mut names: Vec<Vec<u8>> = bytes
-            .split(|b| *b == 0)
-            .filter(|n| !n.is_empty())
-            .map(<[u8]>::to_vec)
-            .collect();
+        let mut names: Vec<Vec<u8>> = bytes.split(|b| *b == 0).filter(|n| !n.is_empty()).map(<[u8]>::to_vec).collect();
         names.sort_unstable();
         names
     };
@@ -163,18 +135,8 @@ fn attributes(bytes: &[u8]) -> Option<Attributes> {
     let b = bytes;
     let (mode, own, [uid, gid, size, nlink, rdev]) = match bytes.len() {
         144 => {
-            let time = |at| {
-                Some(
-                    d(b, at)
-                        .wrapping_mul(1_000_000_000)
-                        .wrapping_add(d(b, at + 8)),
-                )
-            };
-            let times = [
-                (Field::AccessTime, time(72)),
-                (Field::ModifyTime, time(88)),
-                (Field::ChangeTime, time(104)),
-            ];
+            let time = |at| Some(d(b, at).wrapping_mul(1_000_000_000).wrapping_add(d(b, at + 8)));
+            let times = [(Field::AccessTime, time(72)), (Field::ModifyTime, time(88)), (Field::ChangeTime, time(104))];
             let own = [
                 (Field::Device, Some(d(b, 0))),
                 (Field::Inode, Some(d(b, 8))),
@@ -187,11 +149,7 @@ fn attributes(bytes: &[u8]) -> Option<Attributes> {
         256 => {
             let mask = w(b, 0);
             let if_asked = |bit: u64, value: u64| (mask & bit != 0).then_some(value);
-            let time = |at| {
-                d(b, at)
-                    .wrapping_mul(1_000_000_000)
-                    .wrapping_add(w(b, at + 8))
-            };
+            let time = |at| d(b, at).wrapping_mul(1_000_000_000).wrapping_add(w(b, at + 8));
             let own = vec![
                 (Field::Device, Some(w(b, 136) << 32 | w(b, 140))),
                 (Field::Inode, if_asked(0x100, d(b, 32))),
@@ -224,20 +182,12 @@ fn attributes(bytes: &[u8]) -> Option<Attributes> {
     let kind = mode.map_or(0, |m| m as u32 & libc::S_IFMT);
     let mut compared = vec![(Field::Owner, uid), (Field::Group, gid)];
     match kind {
-        libc::S_IFREG | libc::S_IFLNK => {
-            compared.extend([(Field::Size, size), (Field::Links, nlink)])
-        }
-        libc::S_IFCHR | libc::S_IFBLK => {
-            compared.extend([(Field::DeviceNumber, rdev), (Field::Links, nlink)])
-        }
+        libc::S_IFREG | libc::S_IFLNK => compared.extend([(Field::Size, size), (Field::Links, nlink)]),
+        libc::S_IFCHR | libc::S_IFBLK => compared.extend([(Field::DeviceNumber, rdev), (Field::Links, nlink)]),
         libc::S_IFDIR => {}
         _ => compared.push((Field::Links, nlink)),
     }
-    Some(Attributes {
-        mode,
-        compared,
-        own,
-    })
+    Some(Attributes { mode, compared, own })
 }
 
 fn metadata(about: Circumstances, expected: &[u8], filled: &[u8]) -> Option<Difference> {
@@ -254,17 +204,10 @@ fn metadata(about: Circumstances, expected: &[u8], filled: &[u8]) -> Option<Diff
         && a != b
     {
         let kinds = (a as u32 & libc::S_IFMT, b as u32 & libc::S_IFMT);
-        let field = if kinds.0 == kinds.1 {
-            Field::Mode
-        } else {
-            Field::Kind
-        };
+        let field = if kinds.0 == kinds.1 { Field::Mode } else { Field::Kind };
         // Device nodes are never created; what stands in for them has attributes of its own.
         if field == Field::Kind && matches!(kinds.1, libc::S_IFCHR | libc::S_IFBLK) {
-            return Some(Difference {
-                class: Class::Unavoidable,
-                ..Difference::field(Field::DeviceNode, a, b)
-            });
+            return Some(Difference { class: Class::Unavoidable, ..Difference::field(Field::DeviceNode, a, b) });
         }
         result = Difference::field(field, a, b);
     }
@@ -282,11 +225,7 @@ fn metadata(about: Circumstances, expected: &[u8], filled: &[u8]) -> Option<Diff
         }
     }
     if result.class == Class::Same && unavoidable != 0 {
-        result = Difference {
-            class: Class::Unavoidable,
-            code: Code::Metadata,
-            ..Difference::NONE
-        };
+        result = Difference { class: Class::Unavoidable, code: Code::Metadata, ..Difference::NONE };
     }
     result.unavoidable = unavoidable;
     Some(result)

@@ -21,15 +21,11 @@ impl Sum {
         let names_at = if wide { 19 } else { 18 };
         while let Some(length) = bytes.get(16..18) {
             let length = usize::from(u16::from_le_bytes([length[0], length[1]]));
-            let Some((entry, rest)) = bytes.split_at_checked(length).filter(|_| length > names_at)
-            else {
+            let Some((entry, rest)) = bytes.split_at_checked(length).filter(|_| length > names_at) else {
                 return;
             };
             bytes = rest;
-            let name = entry[names_at..]
-                .split(|b| *b == 0)
-                .next()
-                .unwrap_or_default();
+            let name = entry[names_at..].split(|b| *b == 0).next().unwrap_or_default();
             if name != b"." && name != b".." {
                 self.entries += 1;
                 self.hash = self.hash.wrapping_add(entry_hash(name));
@@ -55,28 +51,14 @@ impl Worker {
             return Ok(done);
         };
         let at = offset as usize;
-        let words = self
-            .engine
-            .sections
-            .bytes
-            .get(at..at.saturating_add(Listing::BYTES as usize));
+        let words = self.engine.sections.bytes.get(at..at.saturating_add(Listing::BYTES as usize));
         let words = words.and_then(|w| <&[u8; 40]>::try_from(w).ok());
-        let wanted = Listing::from_bytes(
-            words.ok_or(Stop::Damaged("what is expected lies outside its section"))?,
-        );
+        let wanted = Listing::from_bytes(words.ok_or(Stop::Damaged("what is expected lies outside its section"))?);
 
-        let known = if wanted.begins == 1 {
-            None
-        } else {
-            lock(&self.engine.listings).remove(&number)
-        };
+        let known = if wanted.begins == 1 { None } else { lock(&self.engine.listings).remove(&number) };
         let mut sum = known.unwrap_or_default();
         let filled = prepared.filled.unwrap_or_default();
-        sum.add(
-            self.scratch
-                .bytes(filled.at, filled.length.min(result as usize)),
-            wide,
-        );
+        sum.add(self.scratch.bytes(filled.at, filled.length.min(result as usize)), wide);
         if wanted.ends != 1 {
             lock(&self.engine.listings).insert(number, sum);
             return Ok(done);
@@ -85,8 +67,8 @@ impl Worker {
             self.drain(command.number, from, wide, &mut sum)?;
         }
         done.result = command.result;
-        let same = sum.entries == wanted.entries
-            && sum.hash == u128::from(wanted.sum_low) | u128::from(wanted.sum_high) << 64;
+        let same =
+            sum.entries == wanted.entries && sum.hash == u128::from(wanted.sum_low) | u128::from(wanted.sum_high) << 64;
         if !same && self.engine.settings.verify != Verify::Off {
             done.difference = Difference::new(Code::Listing, sum.entries, wanted.entries);
             if command.tolerance != Tolerance::None {
@@ -100,10 +82,7 @@ impl Worker {
     /// The trace's listing came to its end here; this one must too.
     fn drain(&mut self, call: u32, from: i32, wide: bool, sum: &mut Sum) -> Result<(), Stop> {
         if !self.scratch.reserve(32 << 10) {
-            return Err(Stop::Failed(Failure::system(
-                "get memory to list",
-                -i64::from(libc::ENOMEM),
-            )));
+            return Err(Stop::Failed(Failure::system("get memory to list", -i64::from(libc::ENOMEM))));
         }
         loop {
             let result = issue::list(call, from, &mut self.scratch);

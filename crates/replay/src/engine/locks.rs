@@ -28,9 +28,7 @@ impl Worker {
         let mut pause = FIRST_PAUSE;
         let result = loop {
             let result = issue::call(command.number, &prepared.checked);
-            let again = taken(result)
-                && command.result >= 0
-                && begin.elapsed() < self.engine.settings.lock_patience;
+            let again = taken(result) && command.result >= 0 && begin.elapsed() < self.engine.settings.lock_patience;
             if !again {
                 break result;
             }
@@ -41,20 +39,11 @@ impl Worker {
             pause = (pause * 2).min(LONGEST_PAUSE);
         };
         // A wait that a signal or a deadlock ended in the trace: without waiting the lock is merely not there.
-        let ended = [libc::EINTR, libc::EDEADLK]
-            .map(|e| -i64::from(e))
-            .contains(&command.result);
-        let result = if taken(result) && ended {
-            command.result
-        } else {
-            result
-        };
+        let ended = [libc::EINTR, libc::EDEADLK].map(|e| -i64::from(e)).contains(&command.result);
+        let result = if taken(result) && ended { command.result } else { result };
         let mut done = self.judged(command, result, Default::default())?;
         if taken(result) && done.difference.class == Class::Diverged {
-            done.difference = Difference {
-                code: Code::Lock,
-                ..done.difference
-            };
+            done.difference = Difference { code: Code::Lock, ..done.difference };
         }
         Ok(done)
     }

@@ -21,27 +21,18 @@ fn value(command: &Command, i: usize) -> Result<u64, Stop> {
     match command.args.get(i) {
         Some(Arg::Value(v)) => Ok(*v),
         None => Ok(0),
-        Some(_) => Err(Stop::Damaged(
-            "an argument is not of the kind that its call takes",
-        )),
+        Some(_) => Err(Stop::Damaged("an argument is not of the kind that its call takes")),
     }
 }
 
 fn outside(command: &Command) -> Done {
-    Done::not_issued(
-        Handling::Skipped,
-        command,
-        Difference::left_out(Code::MappingRange),
-    )
+    Done::not_issued(Handling::Skipped, command, Difference::left_out(Code::MappingRange))
 }
 
 impl Worker {
     fn mapping(&self, slot: u32) -> Result<&'static RwLock<Option<Held>>, Stop> {
         let engine = self.engine;
-        engine
-            .mappings
-            .get(slot as usize)
-            .ok_or(Stop::Damaged("there is no such mapping slot"))
+        engine.mappings.get(slot as usize).ok_or(Stop::Damaged("there is no such mapping slot"))
     }
 
     pub(super) fn map(&mut self, command: &Command) -> Result<Done, Stop> {
@@ -53,13 +44,8 @@ impl Worker {
         let slot = command.produces[0];
         if slot == u32::MAX {
             if let Some(Arg::Mapped(slot, delta)) = command.args.first().copied() {
-                let held = self
-                    .mapping(slot)?
-                    .write()
-                    .unwrap_or_else(PoisonError::into_inner);
-                let result = held
-                    .as_ref()
-                    .and_then(|h| h.region.replace(delta, length, prot, flags, fd, offset));
+                let held = self.mapping(slot)?.write().unwrap_or_else(PoisonError::into_inner);
+                let result = held.as_ref().and_then(|h| h.region.replace(delta, length, prot, flags, fd, offset));
                 return match result {
                     Some(result) => self.judged_number(command, result),
                     None => Ok(outside(command)),
@@ -72,19 +58,10 @@ impl Worker {
         let place = self.mapping(slot)?;
         let result = match Region::new(length, prot, flags, fd, offset) {
             Ok(region) => {
-                let held = Held {
-                    region,
-                    process: self.process,
-                };
-                let old = place
-                    .write()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .replace(held);
+                let held = Held { region, process: self.process };
+                let old = place.write().unwrap_or_else(PoisonError::into_inner).replace(held);
                 drop(old);
-                lock(&self.engine.mapped)
-                    .entry(self.process)
-                    .or_default()
-                    .push(slot);
+                lock(&self.engine.mapped).entry(self.process).or_default().push(slot);
                 0
             }
             Err(error) => error,
@@ -113,22 +90,18 @@ impl Worker {
             libc::SYS_mremap => {
                 let mut held = place.write().unwrap_or_else(PoisonError::into_inner);
                 match held.as_mut() {
-                    Some(h) if h.region.is_whole(delta, length) => {
-                        Some(h.region.resize(value(command, 2)?))
-                    }
+                    Some(h) if h.region.is_whole(delta, length) => Some(h.region.resize(value(command, 2)?)),
                     _ => None,
                 }
             }
             libc::SYS_mincore => {
                 let held = place.read().unwrap_or_else(PoisonError::into_inner);
-                held.as_ref()
-                    .and_then(|h| h.region.residency(delta, length, &mut self.scratch))
+                held.as_ref().and_then(|h| h.region.residency(delta, length, &mut self.scratch))
             }
             call => {
                 let third = value(command, 2)?;
                 let held = place.read().unwrap_or_else(PoisonError::into_inner);
-                held.as_ref()
-                    .and_then(|h| h.region.advise(call as u32, delta, length, third))
+                held.as_ref().and_then(|h| h.region.advise(call as u32, delta, length, third))
             }
         };
         match result {
@@ -139,9 +112,7 @@ impl Worker {
 
     /// Ends all mappings that this process has made.
     pub(super) fn unmap_all(&self) {
-        let slots = lock(&self.engine.mapped)
-            .remove(&self.process)
-            .unwrap_or_default();
+        let slots = lock(&self.engine.mapped).remove(&self.process).unwrap_or_default();
         for slot in slots {
             let Ok(place) = self.mapping(slot) else {
                 continue;

@@ -18,30 +18,10 @@ pub(super) const PAGE: usize = 4096;
 /// Longest transfer of one call in Linux.
 pub(super) const LONGEST: usize = 0x7fff_f000;
 
-fn map(
-    address: usize,
-    length: usize,
-    protection: i32,
-    flags: i32,
-    fd: i32,
-    offset: u64,
-) -> io::Result<usize> {
+fn map(address: usize, length: usize, protection: i32, flags: i32, fd: i32, offset: u64) -> io::Result<usize> {
     // SAFETY: without MAP_FIXED the kernel takes unused addresses; with it `Region` passes only its own.
-    let at = unsafe {
-        libc::mmap(
-            address as *mut _,
-            length,
-            protection,
-            flags,
-            fd,
-            offset as libc::off_t,
-        )
-    };
-    if at == libc::MAP_FAILED {
-        Err(io::Error::last_os_error())
-    } else {
-        Ok(at as usize)
-    }
+    let at = unsafe { libc::mmap(address as *mut _, length, protection, flags, fd, offset as libc::off_t) };
+    if at == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(at as usize) }
 }
 
 /// A section of the plan, mapped read-only.
@@ -54,22 +34,11 @@ pub(crate) struct Section {
 impl Section {
     /// Maps `length` bytes of the file from `offset`, a multiple of the page size, on.
     pub(crate) fn map(file: &File, offset: u64, length: u64) -> io::Result<Section> {
-        let length =
-            usize::try_from(length).map_err(|_| io::Error::from_raw_os_error(libc::EFBIG))?;
+        let length = usize::try_from(length).map_err(|_| io::Error::from_raw_os_error(libc::EFBIG))?;
         if length == 0 {
-            return Ok(Section {
-                address: PAGE,
-                length: 0,
-            });
+            return Ok(Section { address: PAGE, length: 0 });
         }
-        let address = map(
-            0,
-            length,
-            libc::PROT_READ,
-            libc::MAP_PRIVATE,
-            file.as_raw_fd(),
-            offset,
-        )?;
+        let address = map(0, length, libc::PROT_READ, libc::MAP_PRIVATE, file.as_raw_fd(), offset)?;
         Ok(Section { address, length })
     }
 
@@ -119,10 +88,7 @@ impl Scratch {
         let Ok(address) = map(0, wanted, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0) else {
             return false;
         };
-        *self = Scratch {
-            address,
-            length: wanted,
-        };
+        *self = Scratch { address, length: wanted };
         true
     }
 
@@ -145,9 +111,7 @@ impl Scratch {
 
     /// What is in it; a range outside is empty.
     pub(super) fn bytes(&self, at: usize, length: usize) -> &[u8] {
-        self.all()
-            .get(at..at.saturating_add(length))
-            .unwrap_or_default()
+        self.all().get(at..at.saturating_add(length)).unwrap_or_default()
     }
 
     fn all(&self) -> &[u8] {
@@ -166,8 +130,7 @@ impl Scratch {
         }
         // SAFETY: as in `all`, borrowed mutably.
         let all = unsafe { std::slice::from_raw_parts_mut(self.address as *mut u8, self.length) };
-        all.get_mut(at..at.saturating_add(length))
-            .unwrap_or_default()
+        all.get_mut(at..at.saturating_add(length)).unwrap_or_default()
     }
 }
 

@@ -13,6 +13,7 @@ mod counters;
 mod descriptors;
 mod failure;
 mod guard;
+mod identity;
 pub(crate) mod issue;
 mod judge;
 mod listing;
@@ -25,7 +26,7 @@ mod start;
 mod supervise;
 mod thread;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
@@ -83,10 +84,7 @@ impl Slots {
     }
 
     fn set(&self, slot: u32, number: i32) -> Result<(), Stop> {
-        let place = self
-            .0
-            .get(slot as usize)
-            .ok_or(Stop::Damaged("there is no such descriptor slot"))?;
+        let place = self.0.get(slot as usize).ok_or(Stop::Damaged("there is no such descriptor slot"))?;
         place.store(number, Ordering::Release);
         Ok(())
     }
@@ -166,6 +164,8 @@ pub(crate) struct Engine {
     mappings: Vec<RwLock<Option<mappings::Held>>>,
     /// Mapping slots that each process has filled.
     mapped: Mutex<HashMap<u32, Vec<u32>>>,
+    /// Processes that share a descriptor table with another one.
+    joined: Mutex<HashSet<u32>>,
     listings: Mutex<HashMap<u64, listing::Sum>>,
     /// 1 when the root threads may begin: a futex.
     gate: AtomicU64,
@@ -187,13 +187,9 @@ impl Engine {
         reserved: Reserved,
         settings: Settings,
     ) -> Result<Engine, Failure> {
-        let absurd = |cause: &str| Failure::Absurd {
-            cause: cause.to_owned(),
-        };
+        let absurd = |cause: &str| Failure::Absurd { cause: cause.to_owned() };
         if plan.slots > MOST_SLOTS || plan.mappings > MOST_SLOTS {
-            return Err(absurd(
-                "it asks for more descriptors or mappings than a machine has",
-            ));
+            return Err(absurd("it asks for more descriptors or mappings than a machine has"));
         }
         if plan.threads.len() > MOST_THREADS {
             return Err(absurd("it asks for more threads than a machine has"));
@@ -205,13 +201,12 @@ impl Engine {
             board,
             reserved,
             settings,
-            circumstances: Circumstances {
-                owners: settings.owners,
-            },
+            circumstances: Circumstances { owners: settings.owners },
             slots: Slots((0..plan.slots).map(|_| AtomicI32::new(-1)).collect()),
             counters: Counters::new(plan.threads.len()),
             mappings: (0..plan.mappings).map(|_| RwLock::new(None)).collect(),
             mapped: Mutex::default(),
+            joined: Mutex::default(),
             listings: Mutex::default(),
             gate: AtomicU64::new(0),
             ended: Mutex::new(None),
@@ -232,11 +227,7 @@ impl Engine {
 
     /// The present instant, in the units of the log.
     fn ticks(&self) -> u64 {
-        if self.settings.tsc {
-            issue::ticks()
-        } else {
-            issue::nanoseconds()
-        }
+        if self.settings.tsc { issue::ticks() } else { issue::nanoseconds() }
     }
 }
 

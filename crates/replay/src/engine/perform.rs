@@ -18,22 +18,15 @@ impl Worker {
             Op::IssueFd => self.issue_fd(command),
             Op::IssuePair => self.issue_pair(command),
             Op::Simulate => self.simulate(command),
-            Op::Skip => Ok(Done::not_issued(
-                Handling::Skipped,
-                command,
-                Difference::NONE,
-            )),
-            Op::Unsupported => Ok(Done::not_issued(
-                Handling::Unsupported,
-                command,
-                Difference::NONE,
-            )),
+            Op::Skip => Ok(Done::not_issued(Handling::Skipped, command, Difference::NONE)),
+            Op::Unsupported => Ok(Done::not_issued(Handling::Unsupported, command, Difference::NONE)),
             Op::Close => self.close(command),
             Op::CloseMany => self.close_many(command),
             Op::DuplicateTo => self.duplicate_to(command),
             Op::Spawn => self.spawn(command),
             Op::Execute => {
                 self.unmap_all();
+                self.leave_shared_table()?;
                 self.close_many(command)
             }
             Op::Exit => self.exit(command),
@@ -43,6 +36,7 @@ impl Worker {
             Op::WriteFrom => self.write_from(command),
             Op::Lock => self.wait_for_lock(command),
             Op::List => self.list(command),
+            Op::ChangeIdentity => self.change_identity(command),
             Op::SyncTarget => {
                 let result = issue::sync_file_system(self.engine.reserved.root);
                 self.judged(command, result, Range::default())
@@ -52,8 +46,7 @@ impl Worker {
 
     /// The row of the command's call.
     pub(super) fn call(command: &Command) -> Result<&'static Call, Stop> {
-        reprise_calls::by_number(command.number)
-            .ok_or(Stop::Damaged("there is no call of this number"))
+        reprise_calls::by_number(command.number).ok_or(Stop::Damaged("there is no call of this number"))
     }
 
     /// Prepares the arguments; `None` if a replay does not issue such a call.
@@ -66,23 +59,12 @@ impl Worker {
                 _ => Err(Stop::Damaged("its call is one that no replay issues")),
             };
         }
-        prepare(
-            &self.engine.sections,
-            &self.engine.slots,
-            &mut self.scratch,
-            command,
-            call,
-        )
-        .map(Some)
+        prepare(&self.engine.sections, &self.engine.slots, &mut self.scratch, command, call).map(Some)
     }
 
     /// A command that a replay does not issue.
     pub(super) fn refused(command: &Command) -> Done {
-        Done::not_issued(
-            Handling::Skipped,
-            command,
-            Difference::left_out(Code::Refused),
-        )
+        Done::not_issued(Handling::Skipped, command, Difference::left_out(Code::Refused))
     }
 
     fn issue(&mut self, command: &Command) -> Result<Done, Stop> {
@@ -105,29 +87,15 @@ impl Worker {
             call.returns == Returns::Count && call.position(data).is_some()
         });
         match counted {
-            true => Range {
-                length: range.length.min(result as usize),
-                ..range
-            },
+            true => Range { length: range.length.min(result as usize), ..range },
             false => range,
         }
     }
 
     /// Compares and wraps up.
-    pub(super) fn judged(
-        &mut self,
-        command: &Command,
-        result: i64,
-        filled: Range,
-    ) -> Result<Done, Stop> {
+    pub(super) fn judged(&mut self, command: &Command, result: i64, filled: Range) -> Result<Done, Stop> {
         let difference = self.compare(command, result, filled)?;
-        Ok(Done {
-            handling: Handling::Issued,
-            result,
-            difference,
-            filled,
-            last: false,
-        })
+        Ok(Done { handling: Handling::Issued, result, difference, filled, last: false })
     }
 
     fn compare(&self, command: &Command, result: i64, filled: Range) -> Result<Difference, Stop> {
@@ -135,13 +103,7 @@ impl Worker {
             return Ok(Difference::NONE);
         }
         let memory = self.scratch.bytes(filled.at, filled.length);
-        judge(
-            &self.engine.sections,
-            self.engine.circumstances,
-            command,
-            result,
-            memory,
-        )
+        judge(&self.engine.sections, self.engine.circumstances, command, result, memory)
     }
 
     /// As [`Worker::judged`], for a call whose success gives a number of this replay's own (a descriptor, an address):
@@ -186,17 +148,8 @@ impl Worker {
         let result = issue::call(command.number, &prepared.checked);
         let range = prepared.filled.unwrap_or_default();
         let bytes = self.scratch.bytes(range.at, range.length);
-        let number = |at: usize| {
-            bytes
-                .get(at..at + 4)
-                .and_then(|b| b.try_into().ok())
-                .map_or(-1, i32::from_le_bytes)
-        };
-        let both = if result == 0 {
-            [number(0), number(4)]
-        } else {
-            [-1, -1]
-        };
+        let number = |at: usize| bytes.get(at..at + 4).and_then(|b| b.try_into().ok()).map_or(-1, i32::from_le_bytes);
+        let both = if result == 0 { [number(0), number(4)] } else { [-1, -1] };
         for (slot, fd) in command.produces.into_iter().zip(both) {
             self.keep(slot, if result == 0 { i64::from(fd) } else { result })?;
         }

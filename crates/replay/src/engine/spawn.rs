@@ -6,7 +6,7 @@ use reprise_plan::command::Command;
 
 use super::failure::{Failure, Stop};
 use super::thread::{Done, Worker};
-use super::{Engine, issue};
+use super::{Engine, issue, lock};
 use crate::log::{Difference, Handling};
 
 /// Replay threads call the kernel and little else.
@@ -17,23 +17,14 @@ pub(super) type Beginning = Box<dyn FnOnce(&mut Worker) -> Result<(), Stop> + Se
 
 /// Starts the replay thread `thread` from the calling thread, whose tables and users it inherits, and waits until
 /// `beginning` is done there.
-pub(super) fn start(
-    engine: &'static Engine,
-    thread: u32,
-    beginning: Beginning,
-) -> Result<(), Stop> {
-    let counter = engine
-        .counters
-        .get(thread)
-        .ok_or(Stop::Damaged("it starts a thread that does not exist"))?;
+pub(super) fn start(engine: &'static Engine, thread: u32, beginning: Beginning) -> Result<(), Stop> {
+    let counter = engine.counters.get(thread).ok_or(Stop::Damaged("it starts a thread that does not exist"))?;
     if counter.started.swap(1, Ordering::SeqCst) != 0 {
         return Err(Stop::Damaged("it starts a thread that was started before"));
     }
     engine.counters.live.fetch_add(1, Ordering::SeqCst);
     let body = move || {
-        counter
-            .tid
-            .store(issue::thread_id() as u32, Ordering::SeqCst);
+        counter.tid.store(issue::thread_id() as u32, Ordering::SeqCst);
         if let Some(mut worker) = Worker::new(engine, thread) {
             let begun = beginning(&mut worker);
             counter.ready.store(1, Ordering::SeqCst);
@@ -48,60 +39,51 @@ pub(super) fn start(
         issue::futex_wake(&engine.counters.live);
     };
     // Detached: the count of living threads is what is waited for.
-    if let Err(error) = std::thread::Builder::new()
-        .stack_size(STACK_BYTES)
-        .spawn(body)
-    {
+    if let Err(error) = std::thread::Builder::new().stack_size(STACK_BYTES).spawn(body) {
         engine.counters.live.fetch_sub(1, Ordering::SeqCst);
         let number = error.raw_os_error().unwrap_or(libc::EAGAIN);
-        return Err(Stop::Failed(Failure::system(
-            "start a thread",
-            -i64::from(number),
-        )));
+        return Err(Stop::Failed(Failure::system("start a thread", -i64::from(number))));
     }
-    if engine.counters.await_nonzero(&counter.ready) {
-        Ok(())
-    } else {
-        Err(Stop::Told)
-    }
+    if engine.counters.await_nonzero(&counter.ready) { Ok(()) } else { Err(Stop::Told) }
 }
 
 impl Worker {
     pub(super) fn spawn(&mut self, command: &Command) -> Result<Done, Stop> {
         let [thread, shares] = command.produces;
         if thread != u32::MAX && command.result >= 0 {
-            let spawned = self
-                .engine
-                .threads
-                .get(thread as usize)
-                .is_some_and(|t| t.spawned);
-            if !spawned {
-                return Err(Stop::Damaged(
-                    "it starts a thread that starts with the replay, or does not exist",
-                ));
-            }
+            let plan = self.engine.threads.get(thread as usize);
+            let plan = plan
+                .filter(|t| t.spawned)
+                .ok_or(Stop::Damaged("it starts a thread that starts with the replay, or does not exist"))?;
             let (descriptors, directories) = (shares & 1 != 0, shares & 2 != 0);
-            start(
-                self.engine,
-                thread,
-                Box::new(move |_| unshare(descriptors, directories)),
-            )?;
+            if descriptors && plan.process != self.process {
+                lock(&self.engine.joined).extend([plan.process, self.process]);
+            }
+            start(self.engine, thread, Box::new(move |_| unshare(descriptors, directories)))?;
         }
-        Ok(Done {
-            result: command.result,
-            ..Done::not_issued(Handling::Issued, command, Difference::NONE)
-        })
+        Ok(Done { result: command.result, ..Done::not_issued(Handling::Issued, command, Difference::NONE) })
     }
 
     pub(super) fn exit(&mut self, command: &Command) -> Result<Done, Stop> {
         if command.produces[0] != u32::MAX && command.produces[0] & 1 != 0 {
             self.unmap_all();
+            self.leave_shared_table()?;
             // All but the engine's own. They would end with the thread, but others must not see it ended before.
             let last = u32::try_from(self.engine.reserved.first - 1).unwrap_or(0);
             issue::close_range(0, last);
         }
         let done = Done::not_issued(Handling::Issued, command, Difference::NONE);
         Ok(Done { last: true, ..done })
+    }
+}
+
+impl Worker {
+    /// A process that ends or runs another program does not end the descriptors of one it shares its table with.
+    pub(super) fn leave_shared_table(&self) -> Result<(), Stop> {
+        if lock(&self.engine.joined).contains(&self.process) {
+            unshare(false, true)?;
+        }
+        Ok(())
     }
 }
 
@@ -112,9 +94,6 @@ pub(super) fn unshare(descriptors: bool, directories: bool) -> Result<(), Stop> 
     let result = if flags == 0 { 0 } else { issue::unshare(flags) };
     match result {
         0.. => Ok(()),
-        _ => Err(Stop::Failed(Failure::system(
-            "give a process tables of its own",
-            result,
-        ))),
+        _ => Err(Stop::Failed(Failure::system("give a process tables of its own", result))),
     }
 }

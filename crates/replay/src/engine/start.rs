@@ -11,12 +11,7 @@ use super::{Engine, issue, spawn};
 /// Threads that start with the replay, those of one process together.
 pub(super) fn roots(engine: &Engine) -> Vec<Vec<u32>> {
     let mut by_process: std::collections::BTreeMap<u32, Vec<u32>> = Default::default();
-    for (i, thread) in engine
-        .threads
-        .iter()
-        .enumerate()
-        .filter(|(_, t)| !t.spawned)
-    {
+    for (i, thread) in engine.threads.iter().enumerate().filter(|(_, t)| !t.spawned) {
         by_process.entry(thread.process).or_default().push(i as u32);
     }
     by_process.into_values().collect()
@@ -45,14 +40,8 @@ fn descriptors(worker: &Worker, start: &ProcessStart) -> Result<(), Stop> {
     let engine = worker.engine;
     for fd in &start.descriptors {
         let result = match &fd.source {
-            FdSource::File {
-                path,
-                flags,
-                offset,
-            } => open(path, *flags, *offset),
-            FdSource::Duplicate { slot } => {
-                issue::fcntl_number(engine.slots.get(*slot)?, libc::F_DUPFD, 0)
-            }
+            FdSource::File { path, flags, offset } => open(path, *flags, *offset),
+            FdSource::Duplicate { slot } => issue::fcntl_number(engine.slots.get(*slot)?, libc::F_DUPFD, 0),
             FdSource::StandIn(kind) => {
                 worker.stand_in(*kind, [fd.slot, u32::MAX])?;
                 continue;
@@ -62,9 +51,7 @@ fn descriptors(worker: &Worker, start: &ProcessStart) -> Result<(), Stop> {
             worker.keep(fd.slot, result)?;
         } else {
             let what = error_name(result);
-            engine.note(format!(
-                "a descriptor at the start could not be opened ({what}): /dev/null stands in"
-            ));
+            engine.note(format!("a descriptor at the start could not be opened ({what}): /dev/null stands in"));
             worker.stand_in(reprise_plan::command::StandIn::Null, [fd.slot, u32::MAX])?;
         }
     }
@@ -95,10 +82,7 @@ fn directories(worker: &Worker, start: &ProcessStart) {
             Err(_) => -i64::from(libc::EINVAL),
         };
         if result < 0 {
-            worker.engine.note(format!(
-                "{what} at the start could not be entered ({})",
-                error_name(result)
-            ));
+            worker.engine.note(format!("{what} at the start could not be entered ({})", error_name(result)));
         }
     };
     if !start.cwd.is_empty() {
@@ -135,11 +119,7 @@ fn identity(worker: &Worker, start: &ProcessStart) {
 
 /// Waits at the gate until every process is set up.
 pub(super) fn wait_at_gate(engine: &Engine) -> Result<(), Stop> {
-    if engine.counters.await_nonzero(&engine.gate) {
-        Ok(())
-    } else {
-        Err(Stop::Told)
-    }
+    if engine.counters.await_nonzero(&engine.gate) { Ok(()) } else { Err(Stop::Told) }
 }
 
 /// Starts the first thread of every process that no command starts.
@@ -151,9 +131,7 @@ pub(super) fn all(engine: &'static Engine) -> Result<(), Failure> {
             Ok(()) | Err(Stop::Told) => {}
             Err(Stop::Failed(failure)) => return Err(failure),
             Err(Stop::Damaged(cause)) => {
-                return Err(Failure::Absurd {
-                    cause: cause.to_owned(),
-                });
+                return Err(Failure::Absurd { cause: cause.to_owned() });
             }
         }
         if engine.counters.stopping() {

@@ -22,33 +22,20 @@ impl Engine {
         issue::futex_wake(&self.gate);
         self.watch();
         self.last_instant();
-        self.board
-            .done
-            .store(self.counters.total(), Ordering::Relaxed);
+        self.board.done.store(self.counters.total(), Ordering::Relaxed);
         let ended = lock(&self.ended).clone().unwrap_or(Ended::Complete);
-        let notes = lock(&self.notes)
-            .iter()
-            .map(|(text, count)| (text.clone(), *count))
-            .collect();
+        let notes = lock(&self.notes).iter().map(|(text, count)| (text.clone(), *count)).collect();
         (ended, notes)
     }
 
     fn first_instant(&self) {
-        let Board {
-            first_ticks,
-            first_ns,
-            ..
-        } = &**self.board;
+        let Board { first_ticks, first_ns, .. } = &**self.board;
         first_ticks.store(self.ticks(), Ordering::Relaxed);
         first_ns.store(issue::nanoseconds(), Ordering::Relaxed);
     }
 
     fn last_instant(&self) {
-        let Board {
-            last_ticks,
-            last_ns,
-            ..
-        } = &**self.board;
+        let Board { last_ticks, last_ns, .. } = &**self.board;
         last_ticks.store(self.ticks(), Ordering::Relaxed);
         last_ns.store(issue::nanoseconds(), Ordering::Relaxed);
     }
@@ -82,11 +69,7 @@ impl Engine {
                 (progress, since) = (total, Instant::now());
             }
             if let Some((thread, wait)) = self.counters.deadlock() {
-                let stuck = Failure::Stuck {
-                    thread,
-                    awaited: wait.thread,
-                    count: wait.count,
-                };
+                let stuck = Failure::Stuck { thread, awaited: wait.thread, count: wait.count };
                 self.stop(Ended::Failed(stuck));
             } else if since.elapsed() > self.settings.patience {
                 self.stop(Ended::Failed(self.stalled(since.elapsed())));
@@ -105,20 +88,11 @@ impl Engine {
 
     fn stalled(&self, passed: Duration) -> Failure {
         let in_call = |c: &super::counters::Counter| {
-            c.tid.load(Ordering::SeqCst) != 0
-                && c.waiting.load(Ordering::SeqCst) == super::counters::NOT_WAITING
+            c.tid.load(Ordering::SeqCst) != 0 && c.waiting.load(Ordering::SeqCst) == super::counters::NOT_WAITING
         };
         let found = self.counters.iter().find(|(_, counter)| in_call(counter));
-        let (thread, number) = found.map_or((0, u32::MAX), |(thread, c)| {
-            (thread, c.call.load(Ordering::Relaxed))
-        });
-        let call = reprise_calls::by_number(number)
-            .map_or("a call", |c| c.name)
-            .to_owned();
-        Failure::Stalled {
-            thread,
-            call,
-            seconds: passed.as_secs(),
-        }
+        let (thread, number) = found.map_or((0, u32::MAX), |(thread, c)| (thread, c.call.load(Ordering::Relaxed)));
+        let call = reprise_calls::by_number(number).map_or("a call", |c| c.name).to_owned();
+        Failure::Stalled { thread, call, seconds: passed.as_secs() }
     }
 }

@@ -26,18 +26,8 @@ pub(super) struct Done {
 
 impl Done {
     /// Not issued.
-    pub(super) fn not_issued(
-        handling: Handling,
-        command: &Command,
-        difference: Difference,
-    ) -> Done {
-        Done {
-            handling,
-            result: command.result,
-            difference,
-            filled: Range::default(),
-            last: false,
-        }
+    pub(super) fn not_issued(handling: Handling, command: &Command, difference: Difference) -> Done {
+        Done { handling, result: command.result, difference, filled: Range::default(), last: false }
     }
 }
 
@@ -57,14 +47,7 @@ impl Worker {
         let counter = engine.counters.get(me)?;
         let process = engine.threads.get(me as usize)?.process;
         let log = Writer::new(engine.reserved.log, me);
-        Some(Worker {
-            engine,
-            me,
-            process,
-            counter,
-            scratch: Scratch::default(),
-            log,
-        })
+        Some(Worker { engine, me, process, counter, scratch: Scratch::default(), log })
     }
 
     /// Performs all commands, and says why if they end early.
@@ -83,11 +66,7 @@ impl Worker {
             Stop::Told => {}
             Stop::Failed(failure) => self.engine.stop(Ended::Failed(failure)),
             Stop::Damaged(cause) => {
-                let damaged = Failure::Damaged {
-                    thread: self.me,
-                    command,
-                    cause: cause.to_owned(),
-                };
+                let damaged = Failure::Damaged { thread: self.me, command, cause: cause.to_owned() };
                 self.engine.stop(Ended::Failed(damaged));
             }
         }
@@ -95,9 +74,7 @@ impl Worker {
 
     fn flush(&mut self) {
         if let Err(result) = self.log.flush() {
-            self.engine.stop(Ended::Failed(Failure::Log {
-                error: error_name(result),
-            }));
+            self.engine.stop(Ended::Failed(Failure::Log { error: error_name(result) }));
         }
     }
 
@@ -109,11 +86,8 @@ impl Worker {
         let mut count = 0;
         for chunk in &plan.chunks {
             let end = chunk.first.saturating_add(chunk.words);
-            let range = usize::try_from(chunk.first).unwrap_or(usize::MAX)
-                ..usize::try_from(end).unwrap_or(usize::MAX);
-            let mut rest = words
-                .get(range)
-                .ok_or(Stop::Damaged("its commands lie outside their section"))?;
+            let range = usize::try_from(chunk.first).unwrap_or(usize::MAX)..usize::try_from(end).unwrap_or(usize::MAX);
+            let mut rest = words.get(range).ok_or(Stop::Damaged("its commands lie outside their section"))?;
             while !rest.is_empty() {
                 let used = command.decode_from(rest).filter(|used| *used > 0);
                 let used = used.ok_or(Stop::Damaged("it cannot be decoded"))?;
@@ -148,10 +122,7 @@ impl Worker {
         let done = self.perform(command)?;
         let end = engine.ticks();
         // A call that was interrupted because all must end says nothing about the target.
-        if done.result == -i64::from(libc::EINTR)
-            && command.result != done.result
-            && engine.counters.stopping()
-        {
+        if done.result == -i64::from(libc::EINTR) && command.result != done.result && engine.counters.stopping() {
             return Err(Stop::Told);
         }
         if command.op == Op::Exit || done.last {
@@ -177,11 +148,7 @@ impl Worker {
                 | Expect::Flock(_) => true,
                 Expect::Nothing | Expect::Outcome | Expect::Value | Expect::Listing(..) => false,
             };
-        let output = if differs {
-            self.scratch.bytes(done.filled.at, done.filled.length)
-        } else {
-            &[]
-        };
+        let output = if differs { self.scratch.bytes(done.filled.at, done.filled.length) } else { &[] };
         let entry = crate::log::Entry {
             origin: command.origin,
             begin,
@@ -198,13 +165,10 @@ impl Worker {
             self.scratch.trim();
         }
         if full && let Err(result) = self.log.flush() {
-            return Err(Stop::Failed(Failure::Log {
-                error: error_name(result),
-            }));
+            return Err(Stop::Failed(Failure::Log { error: error_name(result) }));
         }
         self.environment(command, done)?;
-        if done.difference.class == Class::Diverged && self.engine.settings.verify == Verify::Abort
-        {
+        if done.difference.class == Class::Diverged && self.engine.settings.verify == Verify::Abort {
             self.engine.stop(Ended::FirstDivergence);
             return Err(Stop::Told);
         }
@@ -218,16 +182,10 @@ impl Worker {
         if !issued || tolerated {
             return Ok(());
         }
-        let call = reprise_calls::by_number(command.number)
-            .map_or("a call", |c| c.name)
-            .to_owned();
+        let call = reprise_calls::by_number(command.number).map_or("a call", |c| c.name).to_owned();
         let origin = command.origin;
         let failure = match i32::try_from(-done.result).unwrap_or(0) {
-            libc::ENOSPC | libc::EDQUOT => Failure::TargetFull {
-                call,
-                origin,
-                error: error_name(done.result),
-            },
+            libc::ENOSPC | libc::EDQUOT => Failure::TargetFull { call, origin, error: error_name(done.result) },
             libc::EIO => Failure::TargetDevice { call, origin },
             // The devices of the replayed world are read-only mounts of their own.
             libc::EROFS if self.read_only() => Failure::TargetReadOnly { call, origin },
@@ -238,7 +196,6 @@ impl Worker {
 
     fn read_only(&self) -> bool {
         let read_only = libc::ST_RDONLY;
-        super::issue::file_system(self.engine.reserved.root)
-            .is_some_and(|(_, flags)| flags & read_only != 0)
+        super::issue::file_system(self.engine.reserved.root).is_some_and(|(_, flags)| flags & read_only != 0)
     }
 }

@@ -25,21 +25,11 @@ impl Merged {
     pub(super) fn new(log: ReplayLog) -> Merged {
         let mut threads: HashMap<u32, Cursor> = HashMap::new();
         for batch in log.batches() {
-            threads
-                .entry(batch.thread)
-                .or_default()
-                .batches
-                .push_back(*batch);
+            threads.entry(batch.thread).or_default().batches.push_back(*batch);
         }
-        let first = |(thread, cursor): (&u32, &Cursor)| {
-            Some(Reverse((log.key(cursor.batches.front()?), *thread)))
-        };
+        let first = |(thread, cursor): (&u32, &Cursor)| Some(Reverse((log.key(cursor.batches.front()?), *thread)));
         let queue = threads.iter().filter_map(first).collect();
-        Merged {
-            log,
-            queue,
-            threads,
-        }
+        Merged { log, queue, threads }
     }
 
     fn step(&mut self, thread: u32) -> io::Result<Option<Record>> {

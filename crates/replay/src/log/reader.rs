@@ -53,8 +53,7 @@ impl Clock {
         let span = self.last_ns.saturating_sub(self.first_ns);
         match run {
             0 => passed,
-            run => u64::try_from(u128::from(passed) * u128::from(span) / u128::from(run))
-                .unwrap_or(u64::MAX),
+            run => u64::try_from(u128::from(passed) * u128::from(span) / u128::from(run)).unwrap_or(u64::MAX),
         }
     }
 }
@@ -92,19 +91,10 @@ impl ReplayLog {
                 break;
             };
             let thread = (word(&head, 0) >> 32) as u32;
-            batches.push(Batch {
-                thread,
-                offset: begin,
-                length,
-                first_end: word(&head, 16),
-            });
+            batches.push(Batch { thread, offset: begin, length, first_end: word(&head, 16) });
             offset = end;
         }
-        Ok(ReplayLog {
-            file: Arc::new(file),
-            clock,
-            batches: Arc::new(batches),
-        })
+        Ok(ReplayLog { file: Arc::new(file), clock, batches: Arc::new(batches) })
     }
 
     /// All records, batch by batch: those of one thread in order, those of different threads in none.
@@ -130,17 +120,12 @@ impl ReplayLog {
         let mut rest = &bytes[..];
         let mut out = Vec::with_capacity(bytes.len() / RECORD_BYTES);
         while let Some((head, tail)) = rest.split_first_chunk::<RECORD_BYTES>() {
-            let damaged =
-                || io::Error::new(io::ErrorKind::InvalidData, "the replay's log is damaged");
+            let damaged = || io::Error::new(io::ErrorKind::InvalidData, "the replay's log is damaged");
             let length = (word(head, 56) >> 32) as usize;
-            let output = tail
-                .get(..length)
-                .filter(|o| o.len() <= KEPT_OUTPUT)
-                .ok_or_else(damaged)?;
+            let output = tail.get(..length).filter(|o| o.len() <= KEPT_OUTPUT).ok_or_else(damaged)?;
             rest = tail.get(length.next_multiple_of(8)..).unwrap_or_default();
             let handling = Handling::from_byte(head[50]).ok_or_else(damaged)?;
-            let difference = Difference::from_bytes([head[52], head[53], head[54], head[55]])
-                .ok_or_else(damaged)?;
+            let difference = Difference::from_bytes([head[52], head[53], head[54], head[55]]).ok_or_else(damaged)?;
             let unavoidable = word(head, 56) as u32;
             out.push(Record {
                 origin: word(head, 0),
@@ -151,12 +136,7 @@ impl ReplayLog {
                 result: word(head, 24) as i64,
                 handling,
                 compared: head[51] != 0,
-                difference: Difference {
-                    unavoidable,
-                    found: word(head, 32),
-                    traced: word(head, 40),
-                    ..difference
-                },
+                difference: Difference { unavoidable, found: word(head, 32), traced: word(head, 40), ..difference },
                 output: output.to_vec(),
             });
         }
@@ -169,8 +149,5 @@ impl ReplayLog {
 }
 
 fn word(bytes: &[u8], at: usize) -> u64 {
-    bytes
-        .get(at..at + 8)
-        .and_then(|b| b.try_into().ok())
-        .map_or(0, u64::from_le_bytes)
+    bytes.get(at..at + 8).and_then(|b| b.try_into().ok()).map_or(0, u64::from_le_bytes)
 }

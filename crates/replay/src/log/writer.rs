@@ -37,13 +37,7 @@ impl Writer {
     pub(crate) fn new(fd: i32, thread: u32) -> Writer {
         let mut buffer = Vec::with_capacity(FULL / 8);
         buffer.resize(HEAD_BYTES, 0);
-        Writer {
-            fd,
-            thread,
-            first_end: 0,
-            count: 0,
-            buffer,
-        }
+        Writer { fd, thread, first_end: 0, count: 0, buffer }
     }
 
     /// Adds a record; true if the batch should be written.
@@ -55,16 +49,8 @@ impl Writer {
         let output = &entry.output[..entry.output.len().min(KEPT_OUTPUT)];
         let d = entry.difference;
         let mut record = [0u8; RECORD_BYTES];
-        for (i, word) in [
-            entry.origin,
-            entry.begin,
-            entry.end,
-            entry.result as u64,
-            d.found,
-            d.traced,
-        ]
-        .into_iter()
-        .enumerate()
+        for (i, word) in
+            [entry.origin, entry.begin, entry.end, entry.result as u64, d.found, d.traced].into_iter().enumerate()
         {
             record[i * 8..i * 8 + 8].copy_from_slice(&word.to_le_bytes());
         }

@@ -38,9 +38,7 @@ pub enum ReplayError {
     #[error(transparent)]
     Engine(#[from] Failure),
     /// The worker ended without a word.
-    #[error(
-        "the worker {how}; replay again (the tree is restored), and report it if it happens twice"
-    )]
+    #[error("the worker {how}; replay again (the tree is restored), and report it if it happens twice")]
     Worker {
         /// How it ended.
         how: String,
@@ -59,10 +57,7 @@ impl ReplayError {
                 libc::SIGKILL => "was killed (SIGKILL; is memory short? see `dmesg`)".to_owned(),
                 signal => format!("died by signal {signal}"),
             },
-            false => format!(
-                "ended unexpectedly (exit code {})",
-                libc::WEXITSTATUS(status)
-            ),
+            false => format!("ended unexpectedly (exit code {})", libc::WEXITSTATUS(status)),
         };
         ReplayError::Worker { how }
     }

@@ -137,17 +137,11 @@ impl ReplayResult {
         self.threads = threads.len() as u64;
         let describe = |Earliest(record): Earliest| Divergence {
             origin: record.origin,
-            call: reprise_calls::by_number(record.number)
-                .map_or("?", |c| c.name)
-                .to_owned(),
+            call: reprise_calls::by_number(record.number).map_or("?", |c| c.name).to_owned(),
             thread: record.thread,
             text: record.difference.text(),
         };
-        self.divergences = earliest
-            .into_sorted_vec()
-            .into_iter()
-            .map(describe)
-            .collect();
+        self.divergences = earliest.into_sorted_vec().into_iter().map(describe).collect();
         Ok(())
     }
 }

@@ -1,7 +1,8 @@
 //! The worker process: confined, then the engine; it never returns.
 
 use std::fs::{File, OpenOptions};
-use std::os::fd::{AsRawFd, IntoRawFd};
+use std::os::fd::{AsFd, AsRawFd, IntoRawFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -11,9 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::Options;
 use crate::confine::{self, Confinement};
 use crate::engine::memory::Shared;
-use crate::engine::{
-    Board, Ended, Engine, Failure, Reserved, Sections, Settings, allowed_calls, issue,
-};
+use crate::engine::{Board, Ended, Engine, Failure, Reserved, Sections, Settings, allowed_calls, issue};
 use crate::sys;
 
 /// Room for descriptors of a replay, at least; bash and others ask for numbers up to 255.
@@ -54,9 +53,9 @@ pub(super) fn work(work: Work<'_>) -> ! {
     let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| run(&work)));
     let message = match outcome {
         Ok(Ok(message) | Err(message)) => message,
-        Err(_) => Message::Failed(Failure::Absurd {
-            cause: "the engine cannot handle it (a defect of Reprise)".into(),
-        }),
+        Err(_) => {
+            Message::Failed(Failure::Absurd { cause: "the engine cannot handle it (a defect of Reprise)".into() })
+        }
     };
     say(to, &message);
     sys::exit(0)
@@ -67,10 +66,7 @@ fn say(to: i32, message: &Message) {
     text.push(b'\n');
     // Parts of a long text may go one by one; if nobody listens there is nobody to tell.
     let mut rest = &text[..];
-    while let Some(n) = usize::try_from(crate::engine::append(to, rest))
-        .ok()
-        .filter(|n| *n > 0)
-    {
+    while let Some(n) = usize::try_from(crate::engine::append(to, rest)).ok().filter(|n| *n > 0) {
         rest = rest.get(n..).unwrap_or_default();
         if rest.is_empty() {
             return;
@@ -79,52 +75,28 @@ fn say(to: i32, message: &Message) {
 }
 
 fn run(work: &Work<'_>) -> Result<Message, Message> {
-    let Work {
-        plan,
-        sections,
-        board,
-        dir,
-        options,
-        log,
-        to,
-    } = work;
+    let Work { plan, sections, board, dir, options, log, to } = work;
     let refused = |e: confine::ConfineError| Message::Refused(e.to_string());
     let system = |doing: &'static str| {
         move |e: std::io::Error| {
-            Message::Failed(Failure::system(
-                doing,
-                -i64::from(e.raw_os_error().unwrap_or(libc::EIO)),
-            ))
+            Message::Failed(Failure::system(doing, -i64::from(e.raw_os_error().unwrap_or(libc::EIO))))
         }
     };
     // What the confinement itself does must be over when this fails silently: the parent may be gone already.
     let _ = sys::die_with_parent();
-    let null = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .open("/dev/null")
-        .map_err(system("open /dev/null"))?;
-    let tsc =
-        std::fs::read_to_string("/sys/devices/system/clocksource/clocksource0/current_clocksource")
-            .is_ok_and(|name| name.trim() == "tsc");
-    let slots = u64::from(plan.slots)
-        .saturating_add(64)
-        .next_power_of_two()
-        .clamp(FEWEST_DESCRIPTORS, 1 << 20);
+    let tsc = std::fs::read_to_string("/sys/devices/system/clocksource/clocksource0/current_clocksource")
+        .is_ok_and(|name| name.trim() == "tsc");
+    let slots = u64::from(plan.slots).saturating_add(64).next_power_of_two().clamp(FEWEST_DESCRIPTORS, 1 << 20);
     let limit = issue::worker_limits(slots + OWN_DESCRIPTORS);
-    confine::close_descriptors_except(&[log.as_raw_fd(), to.as_raw_fd(), null.as_raw_fd()])
-        .map_err(refused)?;
+    confine::close_descriptors_except(&[log.as_raw_fd(), to.as_raw_fd()]).map_err(refused)?;
     let mut confinement = confine::enter(dir, options.confinement).map_err(refused)?;
     let reserved =
-        reserve(limit, log.as_raw_fd(), null.into_raw_fd()).map_err(system("keep descriptors"))?;
-    confinement
-        .restrict_calls(&allowed_calls())
-        .map_err(refused)?;
+        reserve(limit, log.as_raw_fd(), null(&confinement).map_err(system("stand in for /dev/null"))?.into_raw_fd())
+            .map_err(system("keep descriptors"))?;
+    confinement.restrict_calls(&allowed_calls()).map_err(refused)?;
     say(to.as_raw_fd(), &Message::Confined(confinement.to_string()));
 
-    let has = |confinement: &Confinement, capability: u64| {
-        confinement.capabilities & (1 << capability) != 0
-    };
+    let has = |confinement: &Confinement, capability: u64| confinement.capabilities & (1 << capability) != 0;
     let settings = Settings {
         verify: options.verify,
         owners: !confinement.user_namespace && has(&confinement, 0),
@@ -133,18 +105,25 @@ fn run(work: &Work<'_>) -> Result<Message, Message> {
         patience: options.patience,
         lock_patience: options.lock_patience,
     };
-    let engine = Engine::new(
-        plan,
-        Arc::clone(sections),
-        Arc::clone(board),
-        reserved,
-        settings,
-    )
-    .map_err(Message::Failed)?;
+    let engine =
+        Engine::new(plan, Arc::clone(sections), Arc::clone(board), reserved, settings).map_err(Message::Failed)?;
     // Its threads are detached; it lives as long as this process, which ends here.
     let engine: &'static Engine = Box::leak(Box::new(engine));
     let (ended, notes) = engine.run();
     Ok(Message::Ended(ended, notes))
+}
+
+/// The confined `/dev/null`, whose attributes cannot be changed; without one a file in memory. The machine's own must
+/// not be used: through its descriptor a trace could change its mode and owner.
+fn null(confinement: &Confinement) -> std::io::Result<OwnedFd> {
+    if confinement.devices.contains(&"null") {
+        let opened = OpenOptions::new().read(true).write(true).custom_flags(libc::O_NOFOLLOW).open("/dev/null")?;
+        let about = sys::stat(opened.as_fd(), b"")?;
+        if about.kind() == libc::S_IFCHR && confine::safe_device(about.rdev) == Some("null") {
+            return Ok(opened.into());
+        }
+    }
+    issue::memory_file()
 }
 
 /// Puts the engine's descriptors at the end of the table.
@@ -155,16 +134,9 @@ fn reserve(limit: u64, log: i32, null: i32) -> std::io::Result<Reserved> {
         issue::close(fd);
         match i32::try_from(moved) {
             Ok(number) if number >= 0 => Ok(number),
-            _ => Err(std::io::Error::from_raw_os_error(
-                moved.unsigned_abs() as i32
-            )),
+            _ => Err(std::io::Error::from_raw_os_error(moved.unsigned_abs() as i32)),
         }
     };
     let root = File::open("/")?.into_raw_fd();
-    Ok(Reserved {
-        first,
-        log: move_up(log)?,
-        null: move_up(null)?,
-        root: move_up(root)?,
-    })
+    Ok(Reserved { first, log: move_up(log)?, null: move_up(null)?, root: move_up(root)? })
 }

@@ -16,11 +16,7 @@ pub fn set_xattr(fd: BorrowedFd<'_>, name: &[u8], value: &[u8]) -> io::Result<()
     // SAFETY: C strings and a slice with its length, all outlive the call.
     unsafe {
         let (path, name) = (path.as_ptr() as usize, name.as_ptr() as usize);
-        call(
-            libc::SYS_setxattr,
-            [path, name, value.as_ptr() as usize, value.len(), 0, 0],
-        )
-        .map(drop)
+        call(libc::SYS_setxattr, [path, name, value.as_ptr() as usize, value.len(), 0, 0]).map(drop)
     }
 }
 
@@ -28,13 +24,7 @@ pub fn set_xattr(fd: BorrowedFd<'_>, name: &[u8], value: &[u8]) -> io::Result<()
 pub fn remove_xattr(fd: BorrowedFd<'_>, name: &[u8]) -> io::Result<()> {
     let (path, name) = (text(name_of(fd).as_bytes())?, text(name)?);
     // SAFETY: C strings that outlive the call.
-    unsafe {
-        call(
-            libc::SYS_removexattr,
-            [path.as_ptr() as usize, name.as_ptr() as usize, 0, 0, 0, 0],
-        )
-        .map(drop)
-    }
+    unsafe { call(libc::SYS_removexattr, [path.as_ptr() as usize, name.as_ptr() as usize, 0, 0, 0, 0]).map(drop) }
 }
 
 /// `getxattr` (with a name) or `listxattr` (without: names each ended by a NUL) of the file of `fd`. At most 64 KiB,
@@ -47,21 +37,10 @@ pub fn xattr(fd: BorrowedFd<'_>, name: Option<&[u8]>) -> io::Result<Vec<u8>> {
     // SAFETY: C strings and a writable buffer with its length, all outlive the call.
     let length = unsafe {
         match &name {
-            Some(name) => call(
-                libc::SYS_getxattr,
-                [
-                    path.as_ptr() as usize,
-                    name.as_ptr() as usize,
-                    room.0,
-                    room.1,
-                    0,
-                    0,
-                ],
-            ),
-            None => call(
-                libc::SYS_listxattr,
-                [path.as_ptr() as usize, room.0, room.1, 0, 0, 0],
-            ),
+            Some(name) => {
+                call(libc::SYS_getxattr, [path.as_ptr() as usize, name.as_ptr() as usize, room.0, room.1, 0, 0])
+            }
+            None => call(libc::SYS_listxattr, [path.as_ptr() as usize, room.0, room.1, 0, 0, 0]),
         }?
     };
     value.truncate(length);

@@ -27,16 +27,9 @@ pub fn make_mounts_private() -> io::Result<()> {
 /// `open_tree(OPEN_TREE_CLONE)`: a detached copy of the one mount at `path` (empty: `dir` itself), without submounts.
 pub fn clone_mount(dir: BorrowedFd<'_>, path: &[u8]) -> io::Result<OwnedFd> {
     let path = text(path)?;
-    let flags = libc::OPEN_TREE_CLONE as usize
-        | libc::OPEN_TREE_CLOEXEC as usize
-        | libc::AT_EMPTY_PATH as usize;
+    let flags = libc::OPEN_TREE_CLONE as usize | libc::OPEN_TREE_CLOEXEC as usize | libc::AT_EMPTY_PATH as usize;
     // SAFETY: a C string that outlives the call.
-    unsafe {
-        call_fd(
-            libc::SYS_open_tree,
-            [raw(dir), path.as_ptr() as usize, flags, 0, 0, 0],
-        )
-    }
+    unsafe { call_fd(libc::SYS_open_tree, [raw(dir), path.as_ptr() as usize, flags, 0, 0, 0]) }
 }
 
 /// `mount_setattr` on the one mount of `mount`: sets [`mount_attr`] bits and private propagation.
@@ -45,14 +38,7 @@ pub fn set_mount_attributes(mount: BorrowedFd<'_>, attributes: u64) -> io::Resul
     let empty = c"".as_ptr() as usize;
     // SAFETY: `change` has the layout of `struct mount_attr` (four u64); both pointers outlive the call.
     unsafe {
-        let args = [
-            raw(mount),
-            empty,
-            libc::AT_EMPTY_PATH as usize,
-            change.as_ptr() as usize,
-            size_of_val(&change),
-            0,
-        ];
+        let args = [raw(mount), empty, libc::AT_EMPTY_PATH as usize, change.as_ptr() as usize, size_of_val(&change), 0];
         call(libc::SYS_mount_setattr, args).map(drop)
     }
 }
@@ -62,13 +48,7 @@ pub fn attach_mount(mount: BorrowedFd<'_>, onto: BorrowedFd<'_>) -> io::Result<(
     const EMPTY_PATHS: usize = 0x4 | 0x40; // MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH
     let empty = c"".as_ptr() as usize;
     // SAFETY: static C strings.
-    unsafe {
-        call(
-            libc::SYS_move_mount,
-            [raw(mount), empty, raw(onto), empty, EMPTY_PATHS, 0],
-        )
-        .map(drop)
-    }
+    unsafe { call(libc::SYS_move_mount, [raw(mount), empty, raw(onto), empty, EMPTY_PATHS, 0]).map(drop) }
 }
 
 /// `pivot_root(".", ".")`: the working directory becomes the root, the old root is stacked on top of it.
@@ -82,13 +62,7 @@ pub fn pivot_root_here() -> io::Result<()> {
 pub fn detach_mount_here() -> io::Result<()> {
     let flags = libc::MNT_DETACH as usize;
     // SAFETY: a static C string.
-    unsafe {
-        call(
-            libc::SYS_umount2,
-            [c".".as_ptr() as usize, flags, 0, 0, 0, 0],
-        )
-        .map(drop)
-    }
+    unsafe { call(libc::SYS_umount2, [c".".as_ptr() as usize, flags, 0, 0, 0, 0]).map(drop) }
 }
 
 /// `fork`: the child's process id in the parent, `None` in the child. A child of a process with several threads must
@@ -127,10 +101,7 @@ pub fn exit(code: i32) -> ! {
 pub fn die_by(signal: i32) -> ! {
     // SAFETY: no pointers to our memory; the default action needs no handler.
     unsafe {
-        let no_core = libc::rlimit {
-            rlim_cur: 0,
-            rlim_max: 0,
-        };
+        let no_core = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
         libc::setrlimit(libc::RLIMIT_CORE, &raw const no_core);
         libc::signal(signal, libc::SIG_DFL);
         libc::raise(signal);
@@ -142,13 +113,7 @@ pub fn die_by(signal: i32) -> ! {
 /// here must never use it again (it would be `EBADF`, or another file of the same number).
 pub fn close_range(first: u32, last: u32) -> io::Result<()> {
     // SAFETY: plain numbers.
-    unsafe {
-        call(
-            libc::SYS_close_range,
-            [first as usize, last as usize, 0, 0, 0, 0],
-        )
-        .map(drop)
-    }
+    unsafe { call(libc::SYS_close_range, [first as usize, last as usize, 0, 0, 0, 0]).map(drop) }
 }
 
 /// Effective user and group.
@@ -167,57 +132,27 @@ pub fn landlock_abi() -> io::Result<u32> {
 /// that older kernels accept the shorter structure.
 pub fn landlock_ruleset(rights: u64, network: u64, scopes: u64) -> io::Result<OwnedFd> {
     let attributes = [rights, network, scopes];
-    let used = attributes
-        .iter()
-        .rposition(|word| *word != 0)
-        .map_or(1, |last| last + 1);
+    let used = attributes.iter().rposition(|word| *word != 0).map_or(1, |last| last + 1);
     // SAFETY: the layout of `struct landlock_ruleset_attr`, of which every prefix of whole words is valid.
-    unsafe {
-        call_fd(
-            libc::SYS_landlock_create_ruleset,
-            [attributes.as_ptr() as usize, used * 8, 0, 0, 0, 0],
-        )
-    }
+    unsafe { call_fd(libc::SYS_landlock_create_ruleset, [attributes.as_ptr() as usize, used * 8, 0, 0, 0, 0]) }
 }
 
 /// `landlock_add_rule(LANDLOCK_RULE_PATH_BENEATH)`: allows `rights` beneath the directory `beneath`.
-pub fn landlock_allow(
-    ruleset: BorrowedFd<'_>,
-    beneath: BorrowedFd<'_>,
-    rights: u64,
-) -> io::Result<()> {
+pub fn landlock_allow(ruleset: BorrowedFd<'_>, beneath: BorrowedFd<'_>, rights: u64) -> io::Result<()> {
     #[repr(C, packed)]
     struct PathBeneath(u64, i32);
     let rule = PathBeneath(rights, raw(beneath) as i32);
     // SAFETY: the layout of `struct landlock_path_beneath_attr`, which outlives the call; 1 is the type of rule.
-    unsafe {
-        call(
-            libc::SYS_landlock_add_rule,
-            [raw(ruleset), 1, &raw const rule as usize, 0, 0, 0],
-        )
-        .map(drop)
-    }
+    unsafe { call(libc::SYS_landlock_add_rule, [raw(ruleset), 1, &raw const rule as usize, 0, 0, 0]).map(drop) }
 }
 
 /// Installs a seccomp filter on all threads. `Ok(Some(tid))`: thread `tid` has a filter of its own, nothing installed.
 pub fn seccomp_filter_all_threads(program: &[libc::sock_filter]) -> io::Result<Option<u32>> {
-    let length =
-        u16::try_from(program.len()).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))?;
-    let program = libc::sock_fprog {
-        len: length,
-        filter: program.as_ptr().cast_mut(),
-    };
-    let (operation, flags) = (
-        libc::SECCOMP_SET_MODE_FILTER as usize,
-        libc::SECCOMP_FILTER_FLAG_TSYNC as usize,
-    );
+    let length = u16::try_from(program.len()).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))?;
+    let program = libc::sock_fprog { len: length, filter: program.as_ptr().cast_mut() };
+    let (operation, flags) = (libc::SECCOMP_SET_MODE_FILTER as usize, libc::SECCOMP_FILTER_FLAG_TSYNC as usize);
     // SAFETY: the kernel only reads the program, which with its header outlives the call.
-    let thread = unsafe {
-        call(
-            libc::SYS_seccomp,
-            [operation, flags, &raw const program as usize, 0, 0, 0],
-        )?
-    };
+    let thread = unsafe { call(libc::SYS_seccomp, [operation, flags, &raw const program as usize, 0, 0, 0])? };
     Ok((thread != 0).then_some(thread as u32))
 }
 
@@ -228,19 +163,7 @@ pub fn capabilities() -> io::Result<u64> {
     let header = [CAPABILITY_VERSION_3, 0];
     let mut sets = [0u32; 6]; // effective, permitted, inheritable; low word, then high word
     // SAFETY: the layouts of `cap_user_header_t` and two `cap_user_data_t`; both outlive the call.
-    unsafe {
-        call(
-            libc::SYS_capget,
-            [
-                header.as_ptr() as usize,
-                sets.as_mut_ptr() as usize,
-                0,
-                0,
-                0,
-                0,
-            ],
-        )?
-    };
+    unsafe { call(libc::SYS_capget, [header.as_ptr() as usize, sets.as_mut_ptr() as usize, 0, 0, 0, 0])? };
     Ok(u64::from(sets[1]) | u64::from(sets[4]) << 32)
 }
 
@@ -250,11 +173,5 @@ pub fn set_capabilities(kept: u64) -> io::Result<()> {
     let (low, high) = (kept as u32, (kept >> 32) as u32);
     let sets = [low, low, 0, high, high, 0];
     // SAFETY: as in `capabilities`; the kernel only reads the sets.
-    unsafe {
-        call(
-            libc::SYS_capset,
-            [header.as_ptr() as usize, sets.as_ptr() as usize, 0, 0, 0, 0],
-        )
-        .map(drop)
-    }
+    unsafe { call(libc::SYS_capset, [header.as_ptr() as usize, sets.as_ptr() as usize, 0, 0, 0, 0]).map(drop) }
 }

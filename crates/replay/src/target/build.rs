@@ -17,27 +17,14 @@ impl Target {
     /// # Errors
     /// [`TargetError::Node`] before anything is touched when the list is not sound; [`TargetError::AlreadyBuilt`] or
     /// [`TargetError::NotEmpty`]; failures of the file system, after which [`Target::restore`] can finish the work.
-    pub fn build(
-        &self,
-        nodes: &[Node],
-        buffers: &[u8],
-        progress: Progress<'_>,
-    ) -> Result<BuildReport, TargetError> {
+    pub fn build(&self, nodes: &[Node], buffers: &[u8], progress: Progress<'_>) -> Result<BuildReport, TargetError> {
         let list = check::check(nodes, buffers)?;
         if Store::find(self.root(), &self.dir)?.is_some() {
-            return Err(TargetError::AlreadyBuilt {
-                dir: self.dir.clone(),
-            });
+            return Err(TargetError::AlreadyBuilt { dir: self.dir.clone() });
         }
-        if let Some(name) = walk::entries(self.root(), &self.dir)?
-            .iter()
-            .find(|name| *name != walk::LOST_AND_FOUND)
-        {
+        if let Some(name) = walk::entries(self.root(), &self.dir)?.iter().find(|name| *name != walk::LOST_AND_FOUND) {
             let entry = String::from_utf8_lossy(name).into_owned();
-            return Err(TargetError::NotEmpty {
-                dir: self.dir.clone(),
-                entry,
-            });
+            return Err(TargetError::NotEmpty { dir: self.dir.clone(), entry });
         }
         self.open_up()?;
         let mut marker = self.marker(&list);
@@ -63,8 +50,7 @@ impl Target {
 
     /// Makes the root writable for an owner who is not root; [`Maker::finish`] gives it its recorded mode.
     pub(super) fn open_up(&self) -> Result<(), TargetError> {
-        let about =
-            sys::stat(self.root(), b"").map_err(|e| TargetError::io("examine", &self.dir, e))?;
+        let about = sys::stat(self.root(), b"").map_err(|e| TargetError::io("examine", &self.dir, e))?;
         remove::open_up(self.root(), &about).map_err(|e| TargetError::io("open", &self.dir, e))
     }
 
@@ -80,12 +66,7 @@ impl Target {
         }
     }
 
-    pub(super) fn complete(
-        &self,
-        store: Store,
-        marker: &mut Marker,
-        list: &Checked<'_>,
-    ) -> Result<(), TargetError> {
+    pub(super) fn complete(&self, store: Store, marker: &mut Marker, list: &Checked<'_>) -> Result<(), TargetError> {
         marker.directories = self.directories_digest(list).unwrap_or(0);
         store.complete(self.root(), &self.dir, marker)
     }
@@ -96,10 +77,7 @@ impl Target {
         let mut directories = Directories::new(self.root());
         for node in check::directories(list.nodes) {
             let (parent, name) = check::split(&node.path);
-            let about = directories
-                .get(parent)
-                .and_then(|dir| sys::stat(dir, name))
-                .ok()?;
+            let about = directories.get(parent).and_then(|dir| sys::stat(dir, name)).ok()?;
             digest.number(about.ino);
         }
         Some(digest.0.max(1))

@@ -23,10 +23,7 @@ pub(super) struct Checked<'a> {
 /// Path of the directory that holds `path`, and the last component. The parent of `/a` is `/`.
 pub(super) fn split(path: &[u8]) -> (&[u8], &[u8]) {
     let slash = path.iter().rposition(|byte| *byte == b'/').unwrap_or(0);
-    (
-        &path[..slash.max(1).min(path.len())],
-        path.get(slash + 1..).unwrap_or_default(),
-    )
+    (&path[..slash.max(1).min(path.len())], path.get(slash + 1..).unwrap_or_default())
 }
 
 /// What is created for a node: devices become regular files.
@@ -40,15 +37,12 @@ pub(super) fn made_as(node: &Node) -> NodeKind {
 /// Whether `confine` will cover this node by a safe device: it is one, under its usual name.
 pub(super) fn is_placeholder(node: &Node) -> bool {
     let name = node.path.strip_prefix(b"/dev/".as_slice());
-    node.kind == NodeKind::CharDevice
-        && safe_device(node.rdev).is_some_and(|device| name == Some(device.as_bytes()))
+    node.kind == NodeKind::CharDevice && safe_device(node.rdev).is_some_and(|device| name == Some(device.as_bytes()))
 }
 
 /// The directories but the root, parents first. A node with `link_of` is a link whatever its kind says.
 pub(super) fn directories(nodes: &[Node]) -> impl DoubleEndedIterator<Item = &Node> {
-    nodes.iter().filter(|node| {
-        node.kind == NodeKind::Directory && node.link_of.is_none() && node.path != b"/"
-    })
+    nodes.iter().filter(|node| node.kind == NodeKind::Directory && node.link_of.is_none() && node.path != b"/")
 }
 
 /// Checks everything that can be known without a file system.
@@ -57,11 +51,12 @@ pub(super) fn check<'a>(nodes: &'a [Node], buffers: &'a [u8]) -> Result<Checked<
     let mut names = vec![1u32; nodes.len()];
     let mut digest = Digest::default();
     for (index, node) in nodes.iter().enumerate() {
-        let outcome = path_fault(&node.path)
-            .and_then(|()| place_fault(node, nodes, &by_path))
-            .and_then(|()| match node.link_of {
-                Some(first) => link_fault(first as usize, &nodes[..index]),
-                None => content_fault(node, buffers.len() as u64),
+        let outcome =
+            path_fault(&node.path).and_then(|()| place_fault(node, nodes, &by_path)).and_then(|()| {
+                match node.link_of {
+                    Some(first) => link_fault(first as usize, &nodes[..index]),
+                    None => content_fault(node, buffers.len() as u64),
+                }
             });
         outcome.map_err(|fault| {
             let path = String::from_utf8_lossy(&node.path[..node.path.len().min(200)]).into_owned();
@@ -74,13 +69,7 @@ pub(super) fn check<'a>(nodes: &'a [Node], buffers: &'a [u8]) -> Result<Checked<
         by_path.insert(node.path.as_slice(), index);
         digest.node(node);
     }
-    Ok(Checked {
-        nodes,
-        buffers,
-        by_path,
-        names,
-        digest: digest.0,
-    })
+    Ok(Checked { nodes, buffers, by_path, names, digest: digest.0 })
 }
 
 fn ensure(good: bool, fault: NodeFault) -> Result<(), NodeFault> {
@@ -94,25 +83,15 @@ fn path_fault(path: &[u8]) -> Result<(), NodeFault> {
         return Ok(());
     }
     for component in path[1..].split(|byte| *byte == b'/') {
-        let bad = component.is_empty()
-            || component == b"."
-            || component == b".."
-            || component.contains(&0);
+        let bad = component.is_empty() || component == b"." || component == b".." || component.contains(&0);
         ensure(!bad, NodeFault::BadComponent)?;
         ensure(component.len() <= 255, NodeFault::TooLong)?;
     }
     Ok(())
 }
 
-fn place_fault(
-    node: &Node,
-    nodes: &[Node],
-    earlier: &HashMap<&[u8], usize>,
-) -> Result<(), NodeFault> {
-    ensure(
-        !earlier.contains_key(node.path.as_slice()),
-        NodeFault::Duplicate,
-    )?;
+fn place_fault(node: &Node, nodes: &[Node], earlier: &HashMap<&[u8], usize>) -> Result<(), NodeFault> {
+    ensure(!earlier.contains_key(node.path.as_slice()), NodeFault::Duplicate)?;
     let directory = node.kind == NodeKind::Directory && node.link_of.is_none();
     if node.path == b"/" {
         return ensure(directory, NodeFault::RootKind);
@@ -120,37 +99,24 @@ fn place_fault(
     let (parent, name) = split(&node.path);
     if parent == b"/" {
         ensure(name != MARKER_FILE, NodeFault::Reserved)?;
-        return ensure(
-            name != walk::LOST_AND_FOUND || directory,
-            NodeFault::RootKind,
-        );
+        return ensure(name != walk::LOST_AND_FOUND || directory, NodeFault::RootKind);
     }
     let parent = earlier.get(parent).map(|index| &nodes[*index]);
-    ensure(
-        parent.is_some_and(|p| p.kind == NodeKind::Directory && p.link_of.is_none()),
-        NodeFault::NoParent,
-    )
+    ensure(parent.is_some_and(|p| p.kind == NodeKind::Directory && p.link_of.is_none()), NodeFault::NoParent)
 }
 
 fn link_fault(first: usize, earlier: &[Node]) -> Result<(), NodeFault> {
     let first = earlier.get(first);
-    ensure(
-        first.is_some_and(|f| f.link_of.is_none() && f.kind != NodeKind::Directory),
-        NodeFault::BadLink,
-    )
+    ensure(first.is_some_and(|f| f.link_of.is_none() && f.kind != NodeKind::Directory), NodeFault::BadLink)
 }
 
 fn content_fault(node: &Node, buffers: u64) -> Result<(), NodeFault> {
     if node.kind == NodeKind::Symlink {
         let text = &node.target;
-        ensure(
-            !text.is_empty() && text.len() <= 4095 && !text.contains(&0),
-            NodeFault::BadLinkText,
-        )?;
+        ensure(!text.is_empty() && text.len() <= 4095 && !text.contains(&0), NodeFault::BadLinkText)?;
     }
     for (name, value) in &node.xattrs {
-        let good =
-            !name.is_empty() && name.len() <= 255 && !name.contains(&0) && value.len() <= 65536;
+        let good = !name.is_empty() && name.len() <= 255 && !name.contains(&0) && value.len() <= 65536;
         ensure(good, NodeFault::BadAttribute)?;
     }
     if node.kind != NodeKind::File {
@@ -159,18 +125,9 @@ fn content_fault(node: &Node, buffers: u64) -> Result<(), NodeFault> {
     ensure(node.size <= i64::MAX as u64, NodeFault::TooLarge)?;
     let mut written = 0;
     for extent in &node.extents {
-        let end = extent
-            .offset
-            .checked_add(extent.length)
-            .filter(|end| *end <= node.size);
-        let end_of_buffer = extent
-            .buffer
-            .checked_add(extent.length)
-            .filter(|end| *end <= buffers);
-        ensure(
-            extent.offset >= written && end_of_buffer.is_some(),
-            NodeFault::BadExtent,
-        )?;
+        let end = extent.offset.checked_add(extent.length).filter(|end| *end <= node.size);
+        let end_of_buffer = extent.buffer.checked_add(extent.length).filter(|end| *end <= buffers);
+        ensure(extent.offset >= written && end_of_buffer.is_some(), NodeFault::BadExtent)?;
         written = end.ok_or(NodeFault::BadExtent)?;
     }
     Ok(())
@@ -194,32 +151,16 @@ impl Digest {
     }
 
     pub fn number(&mut self, number: u64) {
-        self.0 = (self.0 ^ number)
-            .wrapping_mul(0x100_0000_01b3)
-            .rotate_left(29);
+        self.0 = (self.0 ^ number).wrapping_mul(0x100_0000_01b3).rotate_left(29);
     }
 
     fn node(&mut self, node: &Node) {
         self.bytes(&node.path);
         self.bytes(&node.target);
         let link = node.link_of.map_or(u64::MAX, u64::from);
-        let (mode, uid, gid) = (
-            u64::from(node.mode),
-            u64::from(node.uid),
-            u64::from(node.gid),
-        );
+        let (mode, uid, gid) = (u64::from(node.mode), u64::from(node.uid), u64::from(node.gid));
         let times = [node.atime_ns as u64, node.mtime_ns as u64];
-        for number in [
-            node.kind as u64,
-            mode,
-            uid,
-            gid,
-            node.size,
-            node.rdev,
-            times[0],
-            times[1],
-            link,
-        ] {
+        for number in [node.kind as u64, mode, uid, gid, node.size, node.rdev, times[0], times[1], link] {
             self.number(number);
         }
         for (name, value) in &node.xattrs {

@@ -31,9 +31,7 @@ pub enum NodeFault {
     TooLarge,
     #[error("its link text is empty, too long, or has a NUL byte")]
     BadLinkText,
-    #[error(
-        "an extended attribute has an empty or too long name, a NUL byte in it, or more than 64 KiB"
-    )]
+    #[error("an extended attribute has an empty or too long name, a NUL byte in it, or more than 64 KiB")]
     BadAttribute,
 }
 
@@ -77,11 +75,7 @@ pub enum TargetError {
         "node {index} of the initial tree (`{path}`) is refused: {fault}; the plan is damaged or hostile, make it again"
     )]
     #[allow(missing_docs)]
-    Node {
-        index: usize,
-        path: String,
-        fault: NodeFault,
-    },
+    Node { index: usize, path: String, fault: NodeFault },
     /// Something is mounted inside.
     #[error("another file system is mounted at {}; unmount it (`umount {}`): a restore does not cross mounts", place.display(), place.display())]
     #[allow(missing_docs)]
@@ -109,12 +103,7 @@ pub enum TargetError {
     /// Any other failure of a system call.
     #[error("cannot {action} {}: {source}; {next}", place.display())]
     #[allow(missing_docs)]
-    Io {
-        action: &'static str,
-        place: PathBuf,
-        next: &'static str,
-        source: io::Error,
-    },
+    Io { action: &'static str, place: PathBuf, next: &'static str, source: io::Error },
 }
 
 impl TargetError {
@@ -122,16 +111,10 @@ impl TargetError {
         let place = place.to_path_buf();
         let next = match source.raw_os_error() {
             Some(libc::ENOSPC) => {
-                return TargetError::NoSpace {
-                    place,
-                    what: "disk full, ENOSPC",
-                };
+                return TargetError::NoSpace { place, what: "disk full, ENOSPC" };
             }
             Some(libc::EDQUOT) => {
-                return TargetError::NoSpace {
-                    place,
-                    what: "quota, EDQUOT",
-                };
+                return TargetError::NoSpace { place, what: "quota, EDQUOT" };
             }
             Some(libc::EROFS) => return TargetError::ReadOnly { place },
             Some(libc::EIO) => return TargetError::Device { place },
@@ -140,9 +123,7 @@ impl TargetError {
             Some(libc::EFBIG | libc::EINVAL | libc::EOVERFLOW) => {
                 "the file system cannot hold it: choose another target"
             }
-            Some(libc::EPERM | libc::EACCES) => {
-                "run with sudo, or check `lsattr` for immutable files (`chattr -i`)"
-            }
+            Some(libc::EPERM | libc::EACCES) => "run with sudo, or check `lsattr` for immutable files (`chattr -i`)",
             Some(libc::EMFILE | libc::ENFILE) => "raise the limit of open files (`ulimit -n`)",
             Some(libc::ENAMETOOLONG) => "the file system limits names more: choose another target",
             Some(libc::ELOOP | libc::ENOTDIR | libc::ENOENT) => {
@@ -150,11 +131,6 @@ impl TargetError {
             }
             _ => "choose another target",
         };
-        TargetError::Io {
-            action,
-            place,
-            next,
-            source,
-        }
+        TargetError::Io { action, place, next, source }
     }
 }

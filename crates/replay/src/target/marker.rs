@@ -52,21 +52,11 @@ impl Store {
     }
 
     /// Reads the marker and says where it was.
-    pub fn locate(
-        root: BorrowedFd<'_>,
-        dir: &Path,
-    ) -> Result<Option<(Store, Marker)>, TargetError> {
+    pub fn locate(root: BorrowedFd<'_>, dir: &Path) -> Result<Option<(Store, Marker)>, TargetError> {
         for store in [Store::Attribute, Store::File] {
-            if let Some(text) = store
-                .read(root)
-                .map_err(|e| TargetError::io("read the marker of", dir, e))?
-            {
-                let bad = |reason| TargetError::BadMarker {
-                    dir: dir.to_path_buf(),
-                    reason,
-                };
-                let marker: Marker =
-                    serde_json::from_slice(&text).map_err(|e| bad(e.to_string()))?;
+            if let Some(text) = store.read(root).map_err(|e| TargetError::io("read the marker of", dir, e))? {
+                let bad = |reason| TargetError::BadMarker { dir: dir.to_path_buf(), reason };
+                let marker: Marker = serde_json::from_slice(&text).map_err(|e| bad(e.to_string()))?;
                 if marker.version != 1 {
                     return Err(bad(format!("version {}", marker.version)));
                 }
@@ -80,38 +70,21 @@ impl Store {
     pub fn create(root: BorrowedFd<'_>, dir: &Path, marker: &Marker) -> Result<Store, TargetError> {
         match Store::Attribute.write(root, marker) {
             Ok(()) => return Ok(Store::Attribute),
-            Err(e)
-                if matches!(
-                    e.raw_os_error(),
-                    Some(libc::ENOTSUP | libc::EPERM | libc::ENOSPC | libc::ENOENT)
-                ) => {}
+            Err(e) if matches!(e.raw_os_error(), Some(libc::ENOTSUP | libc::EPERM | libc::ENOSPC | libc::ENOENT)) => {}
             Err(e) => return Err(TargetError::io("mark", dir, e)),
         }
-        Store::File
-            .write(root, marker)
-            .map_err(|e| TargetError::io("mark", dir, e))?;
+        Store::File.write(root, marker).map_err(|e| TargetError::io("mark", dir, e))?;
         Ok(Store::File)
     }
 
     /// Replaces the marker.
-    pub fn update(
-        self,
-        root: BorrowedFd<'_>,
-        dir: &Path,
-        marker: &Marker,
-    ) -> Result<(), TargetError> {
-        self.write(root, marker)
-            .map_err(|e| TargetError::io("mark", dir, e))
+    pub fn update(self, root: BorrowedFd<'_>, dir: &Path, marker: &Marker) -> Result<(), TargetError> {
+        self.write(root, marker).map_err(|e| TargetError::io("mark", dir, e))
     }
 
     /// Marks the tree complete, and returns when every later change is sure to have a later change time: the clock of
     /// the file system is read from the marker's own carrier until it has moved on, whatever its granularity.
-    pub fn complete(
-        self,
-        root: BorrowedFd<'_>,
-        dir: &Path,
-        marker: &mut Marker,
-    ) -> Result<(), TargetError> {
+    pub fn complete(self, root: BorrowedFd<'_>, dir: &Path, marker: &mut Marker) -> Result<(), TargetError> {
         let failed = |e| TargetError::io("mark", dir, e);
         marker.built_ns = None;
         marker.writes = marker.writes.wrapping_add(1);
@@ -129,9 +102,7 @@ impl Store {
         }
         marker.built_ns = None;
         self.write(root, marker).map_err(failed)?;
-        Err(TargetError::NoClock {
-            dir: dir.to_path_buf(),
-        })
+        Err(TargetError::NoClock { dir: dir.to_path_buf() })
     }
 
     fn changed_ns(self, root: BorrowedFd<'_>) -> io::Result<i64> {
@@ -152,14 +123,7 @@ impl Store {
         };
         match read {
             Ok(text) => Ok(Some(text)),
-            Err(e)
-                if matches!(
-                    e.raw_os_error(),
-                    Some(libc::ENODATA | libc::ENOTSUP | libc::ENOENT)
-                ) =>
-            {
-                Ok(None)
-            }
+            Err(e) if matches!(e.raw_os_error(), Some(libc::ENODATA | libc::ENOTSUP | libc::ENOENT)) => Ok(None),
             Err(e) => Err(e),
         }
     }
@@ -183,13 +147,7 @@ impl Store {
 fn open(root: BorrowedFd<'_>, flags: i32) -> io::Result<File> {
     let resolve = libc::RESOLVE_BENEATH | libc::RESOLVE_NO_SYMLINKS | libc::RESOLVE_NO_XDEV;
     let mode = if flags & libc::O_CREAT != 0 { 0o600 } else { 0 };
-    let file = File::from(sys::openat2(
-        root.as_fd(),
-        MARKER_FILE,
-        flags | libc::O_NOFOLLOW,
-        mode,
-        resolve,
-    )?);
+    let file = File::from(sys::openat2(root.as_fd(), MARKER_FILE, flags | libc::O_NOFOLLOW, mode, resolve)?);
     // A hostile tree could have put a link to a foreign file there.
     let about = sys::stat(file.as_fd(), b"")?;
     if about.kind() != libc::S_IFREG || about.nlink != 1 {

@@ -65,16 +65,9 @@ pub fn open(dir: &Path, trace_id: &str) -> Result<Target, TargetError> {
     if !about.is_dir() {
         return Err(TargetError::NotADirectory { dir: dir_buf() });
     }
-    let root: OwnedFd = fs::File::open(dir)
-        .map_err(|e| TargetError::io("open", dir, e))?
-        .into();
+    let root: OwnedFd = fs::File::open(dir).map_err(|e| TargetError::io("open", dir, e))?.into();
     let about = sys::stat(root.as_fd(), b"").map_err(|e| TargetError::io("examine", dir, e))?;
-    match sys::access(
-        root.as_fd(),
-        b".",
-        libc::W_OK | libc::X_OK,
-        libc::AT_EACCESS,
-    ) {
+    match sys::access(root.as_fd(), b".", libc::W_OK | libc::X_OK, libc::AT_EACCESS) {
         // The recorded mode of the root may forbid writing; its owner can change that, and `restore` does.
         Err(e) if e.raw_os_error() == Some(libc::EACCES) && about.uid == sys::user().0 => {}
         Err(e) if e.raw_os_error() == Some(libc::EACCES) => {
@@ -85,32 +78,17 @@ pub fn open(dir: &Path, trace_id: &str) -> Result<Target, TargetError> {
     let state = match Store::find(root.as_fd(), dir)? {
         Some(marker) if marker.trace_id == trace_id => State::Ours(marker),
         Some(marker) => {
-            return Err(TargetError::OtherTrace {
-                dir: dir_buf(),
-                found: marker.trace_id,
-            });
+            return Err(TargetError::OtherTrace { dir: dir_buf(), found: marker.trace_id });
         }
-        None => match walk::entries(root.as_fd(), dir)?
-            .into_iter()
-            .find(|name| name != walk::LOST_AND_FOUND)
-        {
+        None => match walk::entries(root.as_fd(), dir)?.into_iter().find(|name| name != walk::LOST_AND_FOUND) {
             None => State::Empty,
             Some(name) => {
                 let entry = String::from_utf8_lossy(&name).into_owned();
-                return Err(TargetError::NotEmpty {
-                    dir: dir_buf(),
-                    entry,
-                });
+                return Err(TargetError::NotEmpty { dir: dir_buf(), entry });
             }
         },
     };
-    Ok(Target {
-        dir: dir_buf(),
-        trace_id: trace_id.to_owned(),
-        root,
-        about,
-        state,
-    })
+    Ok(Target { dir: dir_buf(), trace_id: trace_id.to_owned(), root, about, state })
 }
 
 impl Target {
@@ -130,10 +108,7 @@ impl Target {
 
     /// Where the node with this absolute path lies, for messages.
     fn place(&self, path: &[u8]) -> PathBuf {
-        let relative = path
-            .iter()
-            .position(|byte| *byte != b'/')
-            .map_or(&[][..], |start| &path[start..]);
+        let relative = path.iter().position(|byte| *byte != b'/').map_or(&[][..], |start| &path[start..]);
         self.dir.join(std::ffi::OsStr::from_bytes(relative))
     }
 }

@@ -35,37 +35,12 @@ pub(super) struct Maker<'a> {
 }
 
 impl<'a> Maker<'a> {
-    pub fn new(
-        target: &'a Target,
-        list: &'a Checked<'a>,
-        exact: bool,
-        progress: Progress<'a>,
-    ) -> Self {
-        let content = |node: &Node| {
-            node.extents
-                .iter()
-                .fold(NODE_COST, |sum, e| sum.saturating_add(e.length))
-        };
-        let total = list
-            .nodes
-            .iter()
-            .fold(0u64, |sum, node| sum.saturating_add(content(node)));
-        let (directories, first_names) = (
-            Directories::new(target.root()),
-            Directories::new(target.root()),
-        );
+    pub fn new(target: &'a Target, list: &'a Checked<'a>, exact: bool, progress: Progress<'a>) -> Self {
+        let content = |node: &Node| node.extents.iter().fold(NODE_COST, |sum, e| sum.saturating_add(e.length));
+        let total = list.nodes.iter().fold(0u64, |sum, node| sum.saturating_add(content(node)));
+        let (directories, first_names) = (Directories::new(target.root()), Directories::new(target.root()));
         let report = BuildReport::default();
-        Maker {
-            target,
-            list,
-            directories,
-            first_names,
-            report,
-            exact,
-            progress,
-            done: 0,
-            total,
-        }
+        Maker { target, list, directories, first_names, report, exact, progress, done: 0, total }
     }
 
     /// Counts a node that is finished.
@@ -75,11 +50,7 @@ impl<'a> Maker<'a> {
 
     /// Counts the content of a node that did not have to be written.
     pub fn spare(&mut self, node: &Node) {
-        self.work(
-            node.extents
-                .iter()
-                .fold(0, |sum, e| sum.saturating_add(e.length)),
-        );
+        self.work(node.extents.iter().fold(0, |sum, e| sum.saturating_add(e.length)));
     }
 
     fn work(&mut self, bytes: u64) {
@@ -87,11 +58,7 @@ impl<'a> Maker<'a> {
         (self.progress)(self.done, self.total);
     }
 
-    fn failed(
-        &self,
-        action: &'static str,
-        node: &Node,
-    ) -> impl Fn(io::Error) -> TargetError + use<> {
+    fn failed(&self, action: &'static str, node: &Node) -> impl Fn(io::Error) -> TargetError + use<> {
         let place = self.target.place(&node.path);
         move |e| TargetError::io(action, &place, e)
     }
@@ -103,10 +70,7 @@ impl<'a> Maker<'a> {
     /// Creates a node, not the root, where nothing is. A directory stays open to its owner until [`Maker::finish`].
     pub fn create(&mut self, node: &Node) -> Result<(), TargetError> {
         let (parent, name) = check::split(&node.path);
-        if let Some(first) = node
-            .link_of
-            .and_then(|first| self.list.nodes.get(first as usize))
-        {
+        if let Some(first) = node.link_of.and_then(|first| self.list.nodes.get(first as usize)) {
             return self.link(first, node);
         }
         let failed = self.failed("create", node);
@@ -114,9 +78,7 @@ impl<'a> Maker<'a> {
         match check::made_as(node) {
             NodeKind::Directory => {
                 match sys::mkdir(dir, name, 0o700) {
-                    Err(e)
-                        if e.raw_os_error() == Some(libc::EEXIST)
-                            && node.path == b"/lost+found" => {}
+                    Err(e) if e.raw_os_error() == Some(libc::EEXIST) && node.path == b"/lost+found" => {}
                     outcome => outcome.map_err(&failed)?,
                 }
                 self.report.directories += 1;
@@ -124,8 +86,7 @@ impl<'a> Maker<'a> {
             }
             NodeKind::File | NodeKind::CharDevice | NodeKind::BlockDevice => {
                 let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL | libc::O_NOFOLLOW;
-                let file = sys::openat2(dir, name, flags, 0o600, libc::RESOLVE_BENEATH)
-                    .map_err(&failed)?;
+                let file = sys::openat2(dir, name, flags, 0o600, libc::RESOLVE_BENEATH).map_err(&failed)?;
                 return self.file(file.into(), node);
             }
             NodeKind::Symlink => {
@@ -148,8 +109,7 @@ impl<'a> Maker<'a> {
 
     fn link(&mut self, first: &Node, node: &Node) -> Result<(), TargetError> {
         let failed = self.failed("link", node);
-        let ((old_parent, old_name), (parent, name)) =
-            (check::split(&first.path), check::split(&node.path));
+        let ((old_parent, old_name), (parent, name)) = (check::split(&first.path), check::split(&node.path));
         let old = self.first_names.get(old_parent).map_err(&failed)?;
         let new = self.directories.get(parent).map_err(&failed)?;
         sys::link((old, old_name), (new, name)).map_err(&failed)?;
@@ -174,10 +134,7 @@ impl<'a> Maker<'a> {
         for extent in &node.extents {
             // In range: `check` saw to it; an empty slice would only write nothing.
             let start = extent.buffer as usize;
-            let bytes = list
-                .buffers
-                .get(start..start.saturating_add(extent.length as usize))
-                .unwrap_or_default();
+            let bytes = list.buffers.get(start..start.saturating_add(extent.length as usize)).unwrap_or_default();
             let mut offset = extent.offset;
             for piece in bytes.chunks(PIECE) {
                 file.write_all_at(piece, offset).map_err(&failed)?;
@@ -187,10 +144,7 @@ impl<'a> Maker<'a> {
             }
         }
         self.report.files += 1;
-        let capable = node
-            .xattrs
-            .iter()
-            .any(|(name, _)| name == b"security.capability");
+        let capable = node.xattrs.iter().any(|(name, _)| name == b"security.capability");
         self.report.privileged += u64::from(capable || node.mode & 0o6000 != 0);
         self.attributes(file.as_fd(), node, node.mode)
     }
@@ -211,12 +165,7 @@ impl<'a> Maker<'a> {
 
     /// Owner first (changing it clears set-id bits and capabilities), then extended attributes (an owner without write
     /// permission could not set them), mode, and times last.
-    fn attributes(
-        &mut self,
-        fd: BorrowedFd<'_>,
-        node: &Node,
-        mode: u32,
-    ) -> Result<(), TargetError> {
+    fn attributes(&mut self, fd: BorrowedFd<'_>, node: &Node, mode: u32) -> Result<(), TargetError> {
         let failed = self.failed("set the attributes of", node);
         match sys::chown(fd, b"", node.uid, node.gid, NOFOLLOW) {
             Err(e) if is_refusal(&e) => self.skip(Skip::Owner),
@@ -225,11 +174,7 @@ impl<'a> Maker<'a> {
         if self.exact {
             remove_foreign(fd, node).map_err(&failed)?;
         }
-        for (name, value) in node
-            .xattrs
-            .iter()
-            .filter(|(name, _)| name != marker::ATTRIBUTE)
-        {
+        for (name, value) in node.xattrs.iter().filter(|(name, _)| name != marker::ATTRIBUTE) {
             match sys::set_xattr(fd, name, value) {
                 Err(e) if is_refusal(&e) || is_unsupported(&e) => self.skip(Skip::Attribute),
                 outcome => outcome.map_err(&failed)?,

@@ -20,21 +20,11 @@ pub(super) struct Remover<'a> {
 impl<'a> Remover<'a> {
     /// `mount`: of the root, see [`Stat::mount`].
     pub fn new(root: BorrowedFd<'a>, mount: u64) -> Self {
-        Remover {
-            root,
-            mount,
-            moved: Vec::new(),
-            next: 0,
-        }
+        Remover { root, mount, moved: Vec::new(), next: 0 }
     }
 
     /// Removes `name` from `dir` with all beneath it. `place` is for messages.
-    pub fn remove(
-        &mut self,
-        dir: BorrowedFd<'_>,
-        name: &[u8],
-        place: &Path,
-    ) -> Result<(), TargetError> {
+    pub fn remove(&mut self, dir: BorrowedFd<'_>, name: &[u8], place: &Path) -> Result<(), TargetError> {
         self.remove_to(dir, name, place, 0)?;
         while let Some(name) = self.moved.pop() {
             self.remove_to(self.root, &name, place, 0)?;
@@ -42,19 +32,11 @@ impl<'a> Remover<'a> {
         Ok(())
     }
 
-    fn remove_to(
-        &mut self,
-        dir: BorrowedFd<'_>,
-        name: &[u8],
-        place: &Path,
-        depth: u32,
-    ) -> Result<(), TargetError> {
+    fn remove_to(&mut self, dir: BorrowedFd<'_>, name: &[u8], place: &Path, depth: u32) -> Result<(), TargetError> {
         let failed = |e| TargetError::io("remove", place, e);
         let about = sys::stat(dir, name).map_err(failed)?;
         if about.mount != self.mount {
-            return Err(TargetError::MountInside {
-                place: place.to_path_buf(),
-            });
+            return Err(TargetError::MountInside { place: place.to_path_buf() });
         }
         if about.kind() != libc::S_IFDIR {
             return sys::unlink(dir, name, 0).map_err(failed);

@@ -69,9 +69,7 @@ fn list(f: &mut fmt::Formatter<'_>, counts: &[(u64, &str)], skipped: &Skipped) -
     for (n, (count, what)) in counts.iter().enumerate() {
         write!(f, "{}{count} {what}", if n > 0 { ", " } else { "" })?;
     }
-    skipped
-        .iter()
-        .try_for_each(|(reason, count)| write!(f, "; skipped {count}: {reason}"))
+    skipped.iter().try_for_each(|(reason, count)| write!(f, "; skipped {count}: {reason}"))
 }
 
 impl fmt::Display for BuildReport {
@@ -86,11 +84,7 @@ impl fmt::Display for BuildReport {
         ];
         list(f, &counts, &self.skipped)?;
         if self.privileged > 0 {
-            write!(
-                f,
-                "; {} set-id or capability files: keep the target private",
-                self.privileged
-            )?;
+            write!(f, "; {} set-id or capability files: keep the target private", self.privileged)?;
         }
         Ok(())
     }

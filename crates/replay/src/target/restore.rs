@@ -31,11 +31,8 @@ impl Target {
         progress: Progress<'_>,
     ) -> Result<RestoreReport, TargetError> {
         let list = check::check(nodes, buffers)?;
-        let found = Store::locate(self.root(), &self.dir)?
-            .filter(|(_, marker)| marker.trace_id == self.trace_id);
-        let (store, old) = found.ok_or_else(|| TargetError::NotOurs {
-            dir: self.dir.clone(),
-        })?;
+        let found = Store::locate(self.root(), &self.dir)?.filter(|(_, marker)| marker.trace_id == self.trace_id);
+        let (store, old) = found.ok_or_else(|| TargetError::NotOurs { dir: self.dir.clone() })?;
         self.open_up()?;
         let built_ns = old.built_ns.filter(|_| old.tree == list.digest);
         let moved = self.directories_digest(&list) != Some(old.directories);
@@ -53,17 +50,9 @@ impl Target {
             remover: Remover::new(self.root(), self.about.mount),
             report: RestoreReport::default(),
         };
-        let marker_file: &[u8] = if matches!(store, Store::File) {
-            MARKER_FILE
-        } else {
-            b""
-        };
+        let marker_file: &[u8] = if matches!(store, Store::File) { MARKER_FILE } else { b"" };
         work.remove_extras(b"/", marker_file)?;
-        for (index, node) in nodes
-            .iter()
-            .enumerate()
-            .filter(|(_, node)| node.path != b"/")
-        {
+        for (index, node) in nodes.iter().enumerate().filter(|(_, node)| node.path != b"/") {
             work.node(index, node)?;
             work.maker.advance();
         }
@@ -74,9 +63,7 @@ impl Target {
         if let Some(root) = list.by_path.get(b"/".as_slice()) {
             work.maker.finish(&nodes[*root])?;
         }
-        let Restore {
-            maker, mut report, ..
-        } = work;
+        let Restore { maker, mut report, .. } = work;
         report.bytes = maker.report.bytes;
         report.skipped = maker.report.skipped;
         Ok(report)
@@ -102,11 +89,7 @@ struct Restore<'a> {
 }
 
 impl<'a> Restore<'a> {
-    fn failed(
-        &self,
-        action: &'static str,
-        path: &[u8],
-    ) -> impl Fn(io::Error) -> TargetError + use<> {
+    fn failed(&self, action: &'static str, path: &[u8]) -> impl Fn(io::Error) -> TargetError + use<> {
         let place = self.target.place(path);
         move |e| TargetError::io(action, &place, e)
     }
@@ -116,9 +99,9 @@ impl<'a> Restore<'a> {
         let (parent, name) = check::split(path);
         let dir = self.maker.directories.get(parent).map_err(&failed)?;
         match sys::stat(dir, name) {
-            Ok(about) if about.mount != self.target.about.mount => Err(TargetError::MountInside {
-                place: self.target.place(path),
-            }),
+            Ok(about) if about.mount != self.target.about.mount => {
+                Err(TargetError::MountInside { place: self.target.place(path) })
+            }
             Ok(about) => Ok(Some(about)),
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(e) => Err(failed(e)),
@@ -163,10 +146,7 @@ impl<'a> Restore<'a> {
 
     /// The type bits a node should have.
     fn kind(&self, node: &Node) -> u32 {
-        let node = node
-            .link_of
-            .and_then(|first| self.list.nodes.get(first as usize))
-            .unwrap_or(node);
+        let node = node.link_of.and_then(|first| self.list.nodes.get(first as usize)).unwrap_or(node);
         match check::made_as(node) {
             NodeKind::Directory => libc::S_IFDIR,
             NodeKind::Symlink => libc::S_IFLNK,
@@ -186,8 +166,7 @@ impl<'a> Restore<'a> {
             NodeKind::CharDevice | NodeKind::BlockDevice => Some(0),
             _ => None,
         };
-        self.built_ns
-            .is_some_and(|built_ns| about.ctime_ns <= built_ns)
+        self.built_ns.is_some_and(|built_ns| about.ctime_ns <= built_ns)
             && size.is_none_or(|size| about.size == size)
             && is_same_time(about.mtime_ns, node.mtime_ns)
             && about.nlink == self.list.names[index]
@@ -198,9 +177,7 @@ impl<'a> Restore<'a> {
     fn directory(&mut self, node: &'a Node, about: &Stat) -> Result<(), TargetError> {
         let failed = self.failed("open", &node.path);
         let (parent, name) = check::split(&node.path);
-        let changed = self
-            .built_ns
-            .is_none_or(|built_ns| about.ctime_ns > built_ns);
+        let changed = self.built_ns.is_none_or(|built_ns| about.ctime_ns > built_ns);
         match changed {
             true => self.report.rewritten += 1,
             false => self.report.kept += 1,
@@ -221,11 +198,7 @@ impl<'a> Restore<'a> {
         let failed = self.failed("list", path);
         let place = self.target.place(path);
         let dir = self.maker.directories.get(path).map_err(&failed)?;
-        let mut full = if path == b"/" {
-            Vec::new()
-        } else {
-            path.to_vec()
-        };
+        let mut full = if path == b"/" { Vec::new() } else { path.to_vec() };
         full.push(b'/');
         let stem = full.len();
         for name in walk::entries(dir, &place)? {
@@ -261,8 +234,7 @@ impl<'a> Restore<'a> {
     fn directory_attributes(&mut self, node: &Node) -> Result<(), TargetError> {
         let about = self.find(&node.path)?;
         let intact = about.is_some_and(|about| {
-            self.built_ns
-                .is_some_and(|built_ns| about.ctime_ns <= built_ns)
+            self.built_ns.is_some_and(|built_ns| about.ctime_ns <= built_ns)
                 && (about.atime_ns, about.mtime_ns) == (node.atime_ns, node.mtime_ns)
         });
         if !intact {
@@ -274,7 +246,5 @@ impl<'a> Restore<'a> {
 
 /// Whether a file system with times in nanoseconds, or else in whole 100 ns or seconds, keeps `wanted` as `found`.
 fn is_same_time(found: i64, wanted: i64) -> bool {
-    [1, 100, 1_000_000_000]
-        .iter()
-        .any(|unit| found == wanted.saturating_sub(wanted.rem_euclid(*unit)))
+    [1, 100, 1_000_000_000].iter().any(|unit| found == wanted.saturating_sub(wanted.rem_euclid(*unit)))
 }

@@ -10,8 +10,7 @@ pub struct Scratch(PathBuf);
 impl Scratch {
     /// `name` must be unique among the tests of one program.
     pub fn new(name: &str) -> Scratch {
-        let path =
-            std::env::temp_dir().join(format!("reprise-replay-{}-{name}", std::process::id()));
+        let path = std::env::temp_dir().join(format!("reprise-replay-{}-{name}", std::process::id()));
         fs::create_dir_all(&path).expect("a scratch directory");
         Scratch(path)
     }
@@ -31,10 +30,7 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        let _ = Command::new("chmod")
-            .args(["-R", "u+rwX"])
-            .arg(&self.0)
-            .output();
+        let _ = Command::new("chmod").args(["-R", "u+rwX"]).arg(&self.0).output();
         let _ = Command::new("rm").arg("-rf").arg(&self.0).status();
     }
 }

@@ -35,31 +35,15 @@ pub fn issue(name: &str, args: &[Arg], result: i64) -> Command {
 
 /// A command of another kind.
 pub fn op(name: &str, op: Op, args: &[Arg], result: i64, produces: [u32; 2]) -> Command {
-    Command {
-        op,
-        produces,
-        expect: Expect::Outcome,
-        ..issue(name, args, result)
-    }
+    Command { op, produces, expect: Expect::Outcome, ..issue(name, args, result) }
 }
 
 impl Script {
     pub fn new(dir: &Path) -> Script {
         let path = dir.join("test.plan");
-        let contents = Contents {
-            trace: "0123".into(),
-            order: "test".into(),
-            slots: 64,
-            mappings: 16,
-            ..Contents::default()
-        };
-        Script {
-            writer: PlanWriter::create(&path).unwrap(),
-            path,
-            contents,
-            words: Vec::new(),
-            origin: 0,
-        }
+        let contents =
+            Contents { trace: "0123".into(), order: "test".into(), slots: 64, mappings: 16, ..Contents::default() };
+        Script { writer: PlanWriter::create(&path).unwrap(), path, contents, words: Vec::new(), origin: 0 }
     }
 
     pub fn process(&mut self, descriptors: Vec<InitialFd>) -> u32 {
@@ -70,9 +54,7 @@ impl Script {
             descriptors,
             ..ProcessStart::default()
         };
-        self.contents
-            .processes
-            .push(ProcessPlan { start: Some(start) });
+        self.contents.processes.push(ProcessPlan { start: Some(start) });
         self.contents.processes.len() as u32 - 1
     }
 
@@ -82,20 +64,13 @@ impl Script {
     }
 
     pub fn thread(&mut self, process: u32, spawned: bool) -> u32 {
-        self.contents.threads.push(ThreadPlan {
-            process,
-            spawned,
-            ..ThreadPlan::default()
-        });
+        self.contents.threads.push(ThreadPlan { process, spawned, ..ThreadPlan::default() });
         self.words.push(Vec::new());
         self.words.len() as u32 - 1
     }
 
     pub fn text(&mut self, text: &str) -> Arg {
-        Arg::Bytes(
-            self.writer.bytes(text.as_bytes()).unwrap(),
-            text.len() as u64,
-        )
+        Arg::Bytes(self.writer.bytes(text.as_bytes()).unwrap(), text.len() as u64)
     }
 
     pub fn bytes(&mut self, bytes: &[u8]) -> u64 {
@@ -115,10 +90,7 @@ impl Script {
     }
 
     pub fn add_after(&mut self, thread: u32, waits: &[(u32, u64)], command: Command) {
-        let waits = waits
-            .iter()
-            .map(|&(thread, count)| Wait { thread, count })
-            .collect();
+        let waits = waits.iter().map(|&(thread, count)| Wait { thread, count }).collect();
         self.add(thread, Command { waits, ..command });
     }
 
@@ -133,12 +105,7 @@ impl Script {
     /// `openat(AT_FDCWD, path, flags, 0644)` into a slot.
     pub fn open(&mut self, thread: u32, path: &str, flags: i32, slot: u32) {
         let path = self.text(path);
-        let args = [
-            Arg::Value(-100i64 as u64),
-            path,
-            Arg::Value(flags as u64),
-            Arg::Value(0o644),
-        ];
+        let args = [Arg::Value(-100i64 as u64), path, Arg::Value(flags as u64), Arg::Value(0o644)];
         self.add(thread, op("openat", Op::IssueFd, &args, 3, [slot, NONE]));
     }
 
@@ -151,20 +118,11 @@ impl Script {
     pub fn read(&mut self, thread: u32, slot: u32, bytes: &[u8]) {
         let (at, length) = self.content(bytes);
         let args = [Arg::Fd(slot), Arg::Out(length), Arg::Value(length)];
-        self.add(
-            thread,
-            Command {
-                expect: Expect::Content(at, length),
-                ..issue("read", &args, length as i64)
-            },
-        );
+        self.add(thread, Command { expect: Expect::Content(at, length), ..issue("read", &args, length as i64) });
     }
 
     pub fn exit(&mut self, thread: u32) {
-        self.add(
-            thread,
-            op("exit_group", Op::Exit, &[Arg::Value(0)], 0, [1, NONE]),
-        );
+        self.add(thread, op("exit_group", Op::Exit, &[Arg::Value(0)], 0, [1, NONE]));
     }
 
     pub fn finish(mut self) -> Plan {
@@ -197,11 +155,7 @@ pub fn node(path: &str, kind: NodeKind, mode: u32) -> Node {
 }
 
 pub fn options() -> Options {
-    Options {
-        patience: Duration::from_secs(20),
-        lock_patience: Duration::from_millis(300),
-        ..Options::default()
-    }
+    Options { patience: Duration::from_secs(20), lock_patience: Duration::from_millis(300), ..Options::default() }
 }
 
 pub fn run(plan: &Plan, dir: &Path, options: &Options) -> Result<ReplayResult, ReplayError> {
@@ -211,11 +165,7 @@ pub fn run(plan: &Plan, dir: &Path, options: &Options) -> Result<ReplayResult, R
 /// Replays; all must go as traced.
 pub fn run_same(plan: &Plan, dir: &Path) -> ReplayResult {
     let result = run(plan, dir, &options()).unwrap();
-    assert!(
-        matches!(result.end, reprise_replay::run::End::Complete),
-        "{:?}",
-        result.end
-    );
+    assert!(matches!(result.end, reprise_replay::run::End::Complete), "{:?}", result.end);
     assert_eq!(result.divergences, []);
     assert_eq!(result.counts.actions, plan.contents.commands);
     result

@@ -64,6 +64,11 @@ impl Context {
         self.manner == Manner::Check
     }
 
+    /// Whether only links are followed.
+    pub fn probes(&self) -> bool {
+        self.manner == Manner::Follow
+    }
+
     /// Runs a check, unless the case is being recorded.
     pub fn check(&self, check: impl FnOnce()) {
         if self.checks() {
@@ -213,10 +218,11 @@ fn store(content: &Content) -> (u64, Vec<Guarded>) {
 /// The descriptors of this process, as `/proc` lists them.
 pub fn descriptors() -> BTreeSet<i64> {
     let names = std::fs::read_dir("/proc/self/fd").expect("/proc/self/fd");
-    names
-        .filter_map(|n| n.ok()?.file_name().to_str()?.parse().ok())
-        .filter(|fd| std::fs::symlink_metadata(format!("/proc/self/fd/{fd}")).is_ok())
-        .collect()
+    let numbers = names.filter_map(|n| n.ok()?.file_name().to_str()?.parse().ok());
+    let mut numbers: BTreeSet<i64> = numbers.collect();
+    // Without the one that listed them.
+    numbers.retain(|fd| std::fs::symlink_metadata(format!("/proc/self/fd/{fd}")).is_ok());
+    numbers
 }
 
 impl Done {

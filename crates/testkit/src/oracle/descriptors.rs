@@ -120,7 +120,7 @@ fn fcntl(c: &Context) {
     c.fd_has(new, O_CLOEXEC, O_CLOEXEC);
     control(c, file, F_SETFD, inout_word(FD_CLOEXEC as u64)).ok();
     c.fd_has(file, O_CLOEXEC, O_CLOEXEC);
-    assert_eq!(control(c, file, F_GETFD, inout_word(0)).ok(), FD_CLOEXEC.into());
+    assert_eq!(control(c, file, F_GETFD, inout_word(0)).ok(), i64::from(FD_CLOEXEC));
     control(c, file, F_SETFL, inout_word(O_APPEND as u64)).ok();
     c.fd_has(file, O_APPEND | O_RDWR, O_APPEND | O_ACCMODE);
     let got = control(c, file, F_GETFL, inout_word(0)).ok();
@@ -135,7 +135,7 @@ fn fcntl(c: &Context) {
     let memory = raw::must(SYS_memfd_create, &[fixture::c_string("m"), MFD_ALLOW_SEALING.into()]);
     control(c, memory, F_ADD_SEALS, inout_word(F_SEAL_GROW as u64)).ok();
     assert_eq!(raw::sys(SYS_ftruncate, &[memory as u64, 9]), -i64::from(EPERM));
-    assert_eq!(control(c, memory, F_GET_SEALS, inout_word(0)).ok(), F_SEAL_GROW.into());
+    assert_eq!(control(c, memory, F_GET_SEALS, inout_word(0)).ok(), i64::from(F_SEAL_GROW));
     control(c, file, 9999, inout_word(0)).fails(EINVAL);
 }
 
@@ -176,7 +176,7 @@ fn owners_and_hints(c: &Context, file: i64) {
     const GETOWN_EX: i32 = 16;
     const BY_PROCESS: u32 = 1;
     control(c, file, SETOWN_EX, inout(&words(&[BY_PROCESS, me]))).ok();
-    assert_eq!(control(c, file, F_GETOWN, inout_word(0)).ok(), me.into());
+    assert_eq!(control(c, file, F_GETOWN, inout_word(0)).ok(), i64::from(me));
     let got = control(c, file, GETOWN_EX, inout(&[0; 8]));
     got.ok();
     assert_eq!(got.bytes("arg"), words(&[BY_PROCESS, me]));
@@ -196,7 +196,7 @@ fn leases(c: &Context) {
         let text = std::fs::read_to_string(format!("/proc/self/fdinfo/{lone}")).expect("fdinfo");
         assert!(text.contains("LEASE"), "{text}");
     });
-    assert_eq!(control(c, lone, F_GETLEASE, inout_word(0)).ok(), F_RDLCK.into());
+    assert_eq!(control(c, lone, F_GETLEASE, inout_word(0)).ok(), i64::from(F_RDLCK));
     control(c, lone, F_SETLEASE, inout_word(F_UNLCK as u64)).ok();
 }
 

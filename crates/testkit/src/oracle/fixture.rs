@@ -141,7 +141,7 @@ impl Context {
     pub fn fd_has(&self, fd: i64, bits: i32, mask: i32) {
         self.check(|| {
             let flags = i64::from_str_radix(&fd_info(fd, "flags"), 8).expect("octal");
-            assert_eq!(flags & i64::from(mask), bits.into(), "flags of {fd}: {flags:o}");
+            assert_eq!(flags & i64::from(mask), i64::from(bits), "flags of {fd}: {flags:o}");
         });
     }
 

@@ -92,7 +92,7 @@ fn newfstatat(c: &Context) {
     let dir = fixture::open("dir", O_PATH);
     let call = |name: &str, bits: i32| {
         c.call(&[
-            ("dirfd", dirfd(dir)),
+            ("dirfd", at_dir(dir)),
             ("path", path(name)),
             ("statbuf", output(144)),
             ("flags", flags(bits.into())),
@@ -108,7 +108,7 @@ fn statx(c: &Context) {
     let dir = fixture::open("dir", O_PATH);
     let call = |name: &str, bits: i32| {
         c.call(&[
-            ("dirfd", dirfd(dir)),
+            ("dirfd", at_dir(dir)),
             ("path", path(name)),
             ("flags", flags(bits.into())),
             ("mask", num(STATX_BASIC_STATS.into())),
@@ -119,7 +119,7 @@ fn statx(c: &Context) {
     let is = |done: Done, name: &str| {
         done.ok();
         let mask = done.number("statxbuf", 0, 4);
-        assert_eq!(mask & u64::from(STATX_BASIC_STATS), STATX_BASIC_STATS.into());
+        assert_eq!(mask & u64::from(STATX_BASIC_STATS), u64::from(STATX_BASIC_STATS));
         c.check(|| {
             let of = fs::symlink_metadata(name).expect(name);
             let number = |at, n| done.number("statxbuf", at, n);
@@ -177,7 +177,7 @@ fn faccessat(c: &Context) {
     let dir = fixture::open("dir", O_PATH);
     let call = |name: &str, bits: i32| {
         c.call(&[
-            ("dirfd", dirfd(dir)),
+            ("dirfd", at_dir(dir)),
             ("path", path(name)),
             ("mode", flags(bits.into())),
         ])
@@ -195,7 +195,7 @@ fn faccessat2(c: &Context) {
     let dir = fixture::open("dir", O_PATH);
     let call = |name: &str, bits: i32, at: i32| {
         c.call(&[
-            ("dirfd", dirfd(dir)),
+            ("dirfd", at_dir(dir)),
             ("path", path(name)),
             ("mode", flags(bits.into())),
             ("flags", flags(at.into())),
@@ -231,7 +231,7 @@ fn fchmod(c: &Context) {
 fn fchmodat(c: &Context) {
     let dir = fixture::open("dir", O_PATH);
     let call = |name: &str, bits: u32| {
-        c.call(&[("dirfd", dirfd(dir)), ("path", path(name)), ("mode", mode(bits))])
+        c.call(&[("dirfd", at_dir(dir)), ("path", path(name)), ("mode", mode(bits))])
     };
     call("inside", 0o600).ok();
     c.has_mode("dir/inside", S_IFREG | 0o600);
@@ -243,7 +243,7 @@ fn fchmodat2(c: &Context) {
     let dir = fixture::open("dir", O_PATH);
     let call = |name: &str, bits: u32, at: i32| {
         c.call(&[
-            ("dirfd", dirfd(dir)),
+            ("dirfd", at_dir(dir)),
             ("path", path(name)),
             ("mode", mode(bits)),
             ("flags", flags(at.into())),
@@ -287,7 +287,7 @@ fn futimesat(c: &Context) {
     let dir = fixture::open("dir", O_PATH);
     let times = input(&longs(&[1_000, 7, 2_000, 8]));
     let done = c.call(&[
-        ("dirfd", dirfd(dir)),
+        ("dirfd", at_dir(dir)),
         ("path", path("inside")),
         ("times", times),
     ]);
@@ -296,10 +296,10 @@ fn futimesat(c: &Context) {
 }
 
 fn utimensat(c: &Context) {
-    let dir = fixture::open("dir", O_PATH);
+    let dir = fixture::open("dir", O_DIRECTORY);
     let call = |name: Value, times: [u64; 4], bits: i32| {
         c.call(&[
-            ("dirfd", dirfd(dir)),
+            ("dirfd", at_dir(dir)),
             ("path", name),
             ("times", input(&longs(&times))),
             ("flags", flags(bits.into())),

@@ -62,9 +62,9 @@ fn renameat(c: &Context) {
     let was = identity("dir/inside");
     let (dir, empty) = (fixture::open("dir", O_PATH), fixture::open("empty", O_PATH));
     let done = c.call(&[
-        ("olddirfd", dirfd(dir)),
+        ("olddirfd", at_dir(dir)),
         ("old", path("inside")),
-        ("newdirfd", dirfd(empty)),
+        ("newdirfd", at_dir(empty)),
         ("new", path("outside")),
     ]);
     done.ok();
@@ -77,9 +77,9 @@ fn renameat2(c: &Context) {
     let (inside, file) = (identity("dir/inside"), identity("file"));
     let call = |bits: u32| {
         c.call(&[
-            ("olddirfd", dirfd(dir)),
+            ("olddirfd", at_dir(dir)),
             ("old", path("inside")),
-            ("newdirfd", dirfd(here)),
+            ("newdirfd", at_dir(here)),
             ("new", path("file")),
             ("flags", flags(bits.into())),
         ])
@@ -115,9 +115,9 @@ fn linkat(c: &Context) {
     let (dir, empty) = (fixture::open("dir", O_PATH), fixture::open("empty", O_PATH));
     let call = |a: i64, old: &str, b: i64, new: &str, bits: i32| {
         c.call(&[
-            ("olddirfd", dirfd(a)),
+            ("olddirfd", at_dir(a)),
             ("old", path(old)),
-            ("newdirfd", dirfd(b)),
+            ("newdirfd", at_dir(b)),
             ("new", path(new)),
             ("flags", flags(bits.into())),
         ])
@@ -148,7 +148,7 @@ fn symlinkat(c: &Context) {
     let dir = fixture::open("dir", O_PATH);
     let done = c.call(&[
         ("target", text("inside")),
-        ("dirfd", dirfd(dir)),
+        ("dirfd", at_dir(dir)),
         ("path", path("new")),
     ]);
     done.ok();
@@ -171,7 +171,7 @@ fn unlinkat(c: &Context) {
     let dir = fixture::open("dir", O_PATH);
     let call = |at: i64, name: &str, bits: i32| {
         c.call(&[
-            ("dirfd", dirfd(at)),
+            ("dirfd", at_dir(at)),
             ("path", path(name)),
             ("flags", flags(bits.into())),
         ])
@@ -203,7 +203,7 @@ fn mkdir(c: &Context) {
 fn mkdirat(c: &Context) {
     let dir = fixture::open("dir", O_PATH);
     let done = c.call(&[
-        ("dirfd", dirfd(dir)),
+        ("dirfd", at_dir(dir)),
         ("path", path("new")),
         ("mode", mode(0o700)),
     ]);
@@ -234,7 +234,7 @@ fn mknodat(c: &Context) {
     let dir = fixture::open("dir", O_PATH);
     let call = |name: &str, bits: u32, dev: Value| {
         c.call(&[
-            ("dirfd", dirfd(dir)),
+            ("dirfd", at_dir(dir)),
             ("path", path(name)),
             ("mode", mode(bits)),
             ("dev", dev),
@@ -266,7 +266,7 @@ fn readlinkat(c: &Context) {
     std::os::unix::fs::symlink("inside", "dir/l").expect("a link");
     let dir = fixture::open("dir", O_PATH);
     let call = |name: &str| {
-        c.call(&[("dirfd", dirfd(dir)), ("path", path(name)), ("buf", room(64))])
+        c.call(&[("dirfd", at_dir(dir)), ("path", path(name)), ("buf", room(64))])
     };
     let done = call("l");
     assert_eq!(done.ok(), 6);

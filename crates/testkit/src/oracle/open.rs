@@ -51,7 +51,7 @@ fn openat(c: &Context) {
     let dir = fixture::open("dir", O_DIRECTORY);
     let open = |at: i64, name: &str, bits: i32, bits_mode: u32| {
         c.call(&[
-            ("dirfd", dirfd(at)),
+            ("dirfd", at_dir(at)),
             ("path", path(name)),
             ("flags", flags(bits.into())),
             ("mode", mode(bits_mode)),
@@ -74,7 +74,7 @@ fn openat2(c: &Context) {
     let dir = fixture::open("dir", O_DIRECTORY);
     let open = |name: &str, bits: i32, bits_mode: u64, resolve: u64| {
         c.call(&[
-            ("dirfd", dirfd(dir)),
+            ("dirfd", at_dir(dir)),
             ("path", path(name)),
             ("how", input(&longs(&[bits as u64, bits_mode, resolve]))),
         ])
@@ -150,7 +150,7 @@ fn open_by_handle_at(c: &Context) {
 fn name_to_handle_at(c: &Context) {
     let dir = fixture::open("dir", O_DIRECTORY);
     let done = c.call(&[
-        ("dirfd", dirfd(dir)),
+        ("dirfd", at_dir(dir)),
         ("path", path("inside")),
         ("handle", memory(&handle())),
         ("mount_id", memory(&[0; 4])),

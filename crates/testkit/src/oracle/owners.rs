@@ -88,7 +88,7 @@ fn fchownat(c: &Context) {
     let (user, group) = ids();
     let call = |name: &str, bits: i32| {
         c.call(&[
-            ("dirfd", dirfd(dir)),
+            ("dirfd", at_dir(dir)),
             ("path", path(name)),
             ("owner", owner(user)),
             ("group", owner(group)),
@@ -174,18 +174,18 @@ fn setresgid(c: &Context) {
 fn setfsuid(c: &Context) {
     let (user, _) = ids();
     let was = was(SYS_getuid);
-    assert_eq!(c.call(&[("uid", owner(user))]).ok(), was.into());
+    assert_eq!(c.call(&[("uid", owner(user))]).ok(), i64::from(was));
     identity_is(c, "Uid", [was, was, was, user]);
     if is_root() {
         fs::write("dir/nobody", "").expect_err("root's directory is not this user's");
     }
-    assert_eq!(c.call(&[("uid", owner(KEEP))]).ok(), user.into());
+    assert_eq!(c.call(&[("uid", owner(KEEP))]).ok(), i64::from(user));
 }
 
 fn setfsgid(c: &Context) {
     let (_, group) = ids();
     let was = was(SYS_getgid);
-    assert_eq!(c.call(&[("gid", owner(group))]).ok(), was.into());
+    assert_eq!(c.call(&[("gid", owner(group))]).ok(), i64::from(was));
     identity_is(c, "Gid", [was, was, was, group]);
     fs::write("new", "").expect("new");
     c.check(|| assert_eq!(fs::metadata("new").expect("new").gid(), group));

@@ -143,7 +143,7 @@ pub fn end_fd(fd: i64) -> Value {
 }
 
 /// A directory's descriptor.
-pub fn dirfd(fd: i64) -> Value {
+pub fn at_dir(fd: i64) -> Value {
     word(Is::Dirfd, fd as u64)
 }
 

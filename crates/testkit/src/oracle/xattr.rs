@@ -183,7 +183,7 @@ fn setxattrat(c: &Context) {
     let dir = fixture::open("dir", O_PATH);
     let call = |value: &[u8], bits: i32| {
         c.call(&[
-            ("dirfd", dirfd(dir)),
+            ("dirfd", at_dir(dir)),
             ("path", path("inside")),
             ("at_flags", flags(0)),
             ("name", text("user.new")),
@@ -201,7 +201,7 @@ fn getxattrat(c: &Context) {
     let dir = fixture::open("dir", O_PATH);
     let value = Guarded::new(&[0; 64]);
     let done = c.call(&[
-        ("dirfd", dirfd(dir)),
+        ("dirfd", at_dir(dir)),
         ("path", path("../link")),
         ("at_flags", flags(0)),
         ("name", text("user.k")),
@@ -217,7 +217,7 @@ fn listxattrat(c: &Context) {
     let dir = fixture::open("dir", O_PATH);
     let call = |bits: i32| {
         c.call(&[
-            ("dirfd", dirfd(dir)),
+            ("dirfd", at_dir(dir)),
             ("path", path("../link")),
             ("at_flags", flags(bits.into())),
             ("list", room(1000)),
@@ -232,7 +232,7 @@ fn removexattrat(c: &Context) {
     let dir = fixture::open("dir", O_PATH);
     let call = || {
         c.call(&[
-            ("dirfd", dirfd(dir)),
+            ("dirfd", at_dir(dir)),
             ("path", path("../link")),
             ("at_flags", flags(0)),
             ("name", text("user.k")),

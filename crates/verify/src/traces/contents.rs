@@ -13,11 +13,7 @@ pub(super) struct Contents {
 }
 
 /// Compares what a call returned, by hash.
-pub(super) fn content(
-    wanted: &Action,
-    found: &Action,
-    contents: &mut Contents,
-) -> Result<Verdict, ReadError> {
+pub(super) fn content(wanted: &Action, found: &Action, contents: &mut Contents) -> Result<Verdict, ReadError> {
     if wanted.data_bytes == 0 && wanted.data.is_empty() {
         return Ok(Verdict::default());
     }
@@ -33,10 +29,7 @@ pub(super) fn content(
     if same_hashes(wanted, found, contents)? {
         return Ok(Verdict::default());
     }
-    let (a, b) = (
-        contents.result.content(&found.data)?,
-        contents.original.content(&wanted.data)?,
-    );
+    let (a, b) = (contents.result.content(&found.data)?, contents.original.content(&wanted.data)?);
     let text = match (a, b) {
         (Some(a), Some(b)) if a == b => return Ok(Verdict::default()),
         (Some(a), Some(b)) => {
@@ -48,11 +41,7 @@ pub(super) fn content(
     Ok(Verdict::differs(Kind::Content, "other content", text))
 }
 
-fn same_hashes(
-    wanted: &Action,
-    found: &Action,
-    contents: &mut Contents,
-) -> Result<bool, ReadError> {
+fn same_hashes(wanted: &Action, found: &Action, contents: &mut Contents) -> Result<bool, ReadError> {
     if wanted.data.len() != found.data.len() {
         return Ok(false);
     }
@@ -66,11 +55,7 @@ fn same_hashes(
 }
 
 /// What a call of the replay returned, if its trace has it, or has its hash and it is the original's.
-pub(super) fn returned(
-    wanted: &Action,
-    found: &Action,
-    contents: &mut Contents,
-) -> Result<Option<Vec<u8>>, ReadError> {
+pub(super) fn returned(wanted: &Action, found: &Action, contents: &mut Contents) -> Result<Option<Vec<u8>>, ReadError> {
     if found.data.is_empty() {
         return Ok(None);
     }
@@ -82,15 +67,8 @@ pub(super) fn returned(
 }
 
 /// Compares sets of names of extended attributes.
-pub(super) fn names(
-    wanted: &Action,
-    found: &Action,
-    contents: &mut Contents,
-) -> Result<Verdict, ReadError> {
-    let buffer = contents
-        .original
-        .content(&wanted.data)?
-        .filter(|b| !b.is_empty());
+pub(super) fn names(wanted: &Action, found: &Action, contents: &mut Contents) -> Result<Verdict, ReadError> {
+    let buffer = contents.original.content(&wanted.data)?.filter(|b| !b.is_empty());
     let Some(wanted_names) = buffer else {
         return Ok(Verdict::default());
     };
@@ -98,17 +76,11 @@ pub(super) fn names(
         Some(names) => names,
         None if found.result == 0 => Vec::new(),
         None => {
-            return Ok(Verdict::uncompared(
-                "names of attributes are not in the replay's trace",
-            ));
+            return Ok(Verdict::uncompared("names of attributes are not in the replay's trace"));
         }
     };
     let set = |bytes: &[u8]| -> BTreeSet<Vec<u8>> {
-        bytes
-            .split(|b| *b == 0)
-            .filter(|n| !n.is_empty())
-            .map(<[u8]>::to_vec)
-            .collect()
+        bytes.split(|b| *b == 0).filter(|n| !n.is_empty()).map(<[u8]>::to_vec).collect()
     };
     let (found, wanted) = (set(&found_names), set(&wanted_names));
     let mut differing = found.symmetric_difference(&wanted).peekable();
@@ -116,15 +88,8 @@ pub(super) fn names(
         return Ok(Verdict::default());
     }
     if differing.all(|name| crate::tree::is_of_the_system(name)) {
-        return Ok(Verdict {
-            own: vec!["attributes of the system"],
-            ..Verdict::default()
-        });
+        return Ok(Verdict { own: vec!["attributes of the system"], ..Verdict::default() });
     }
     let text = format!("{} names, traced {}", found.len(), wanted.len());
-    Ok(Verdict::differs(
-        Kind::Names,
-        "other names of attributes",
-        text,
-    ))
+    Ok(Verdict::differs(Kind::Names, "other names of attributes", text))
 }

@@ -42,11 +42,7 @@ impl Follower {
             }
         }
         unmet.retain(|_, left| *left > 0);
-        Ok(Follower {
-            world: World::begin(trace, false)?,
-            blobs: trace.blobs(),
-            unmet,
-        })
+        Ok(Follower { world: World::begin(trace, false)?, blobs: trace.blobs(), unmet })
     }
 
     /// Follows an action. Actions must come in order.
@@ -87,12 +83,7 @@ impl Follower {
 
 impl Context {
     /// Why no replay can avoid this difference, if so.
-    pub fn excuse(
-        &self,
-        call: &Call,
-        action: &Action,
-        difference: &Difference,
-    ) -> Option<&'static str> {
+    pub fn excuse(&self, call: &Call, action: &Action, difference: &Difference) -> Option<&'static str> {
         const SEEK_DATA: u64 = 3;
         const S_IFMT: u64 = libc::S_IFMT as u64;
         match self.nature {
@@ -111,9 +102,7 @@ impl Context {
                 Some("where data and holes are")
             }
             (Effect::Seek, Kind::Value) if self.on_directory => Some("position in a directory"),
-            (Effect::Read | Effect::Copy | Effect::Splice, Kind::Content | Kind::Value)
-                if self.mapped =>
-            {
+            (Effect::Read | Effect::Copy | Effect::Splice, Kind::Content | Kind::Value) if self.mapped => {
                 Some("written through a mapping")
             }
             (Effect::DeviceControl, _) => match ioctl_effect(action.args[1]) {
@@ -124,15 +113,11 @@ impl Context {
                 | IoctlEffect::ClearCloseOnExec => None,
             },
             (Effect::MakeNode, Kind::Outcome) => {
-                let mode = call
-                    .position(|k| matches!(k, ArgKind::Mode))
-                    .map_or(0, |i| action.args[i]);
+                let mode = call.position(|k| matches!(k, ArgKind::Mode)).map_or(0, |i| action.args[i]);
                 matches!((mode & S_IFMT) as u32, libc::S_IFCHR | libc::S_IFBLK)
                     .then_some("device nodes are not made by a replay")
             }
-            (Effect::GetMetadata, Kind::Links) if self.unmet_links => {
-                Some("links that the program did not meet")
-            }
+            (Effect::GetMetadata, Kind::Links) if self.unmet_links => Some("links that the program did not meet"),
             _ => None,
         }
     }

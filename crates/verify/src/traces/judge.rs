@@ -51,23 +51,12 @@ pub(super) struct Verdict {
 
 impl Verdict {
     pub fn differs(kind: Kind, cause: impl Into<String>, text: impl Into<String>) -> Verdict {
-        let difference = Difference {
-            kind,
-            cause: cause.into(),
-            text: text.into(),
-            device: false,
-        };
-        Verdict {
-            difference: Some(difference),
-            ..Verdict::default()
-        }
+        let difference = Difference { kind, cause: cause.into(), text: text.into(), device: false };
+        Verdict { difference: Some(difference), ..Verdict::default() }
     }
 
     pub fn uncompared(why: &'static str) -> Verdict {
-        Verdict {
-            uncompared: Some(why),
-            ..Verdict::default()
-        }
+        Verdict { uncompared: Some(why), ..Verdict::default() }
     }
 }
 
@@ -86,22 +75,10 @@ pub(super) fn outcome(found: i64, wanted: i64) -> Option<Verdict> {
         return None;
     }
     let word = |r: i64| {
-        if r >= 0 {
-            "success".to_owned()
-        } else {
-            result_text(r)
-        }
+        if r >= 0 { "success".to_owned() } else { result_text(r) }
     };
-    let text = format!(
-        "returned {}, traced {}",
-        result_text(found),
-        result_text(wanted)
-    );
-    Some(Verdict::differs(
-        Kind::Outcome,
-        format!("{} instead of {}", word(found), word(wanted)),
-        text,
-    ))
+    let text = format!("returned {}, traced {}", result_text(found), result_text(wanted));
+    Some(Verdict::differs(Kind::Outcome, format!("{} instead of {}", word(found), word(wanted)), text))
 }
 
 /// Compares an action that was issued. Listings are compared as far as their outcome goes: see `Listings`.
@@ -124,9 +101,7 @@ pub(super) fn judge(
         Check::Nothing | Check::Outcome | Check::Listing => Verdict::default(),
         Check::Value => value(call, wanted, found),
         Check::Content => match value(call, wanted, found) {
-            Verdict {
-                difference: None, ..
-            } => content(wanted, found, contents)?,
+            Verdict { difference: None, .. } => content(wanted, found, contents)?,
             differs => differs,
         },
         Check::Metadata => metadata(call, wanted, found),
@@ -157,11 +132,7 @@ fn value(call: &Call, wanted: &Action, found: &Action) -> Verdict {
         Returns::Offset => "another position",
         _ => "another result",
     };
-    Verdict::differs(
-        Kind::Value,
-        cause,
-        format!("returned {}, traced {}", found.result, wanted.result),
-    )
+    Verdict::differs(Kind::Value, cause, format!("returned {}, traced {}", found.result, wanted.result))
 }
 
 fn lock(call: &Call, wanted: &Action, found: &Action) -> Verdict {
@@ -175,31 +146,16 @@ fn lock(call: &Call, wanted: &Action, found: &Action) -> Verdict {
     };
     // Type, whence, start and length; where nothing is in the way only the type is filled in.
     if a.get(..2) == b.get(..2) && (a.starts_with(&UNLOCKED) || a.get(..24) == b.get(..24)) {
-        let holder = if a.get(24..28) == b.get(24..28) {
-            vec![]
-        } else {
-            vec!["process numbers"]
-        };
-        return Verdict {
-            own: holder,
-            ..Verdict::default()
-        };
+        let holder = if a.get(24..28) == b.get(24..28) { vec![] } else { vec!["process numbers"] };
+        return Verdict { own: holder, ..Verdict::default() };
     }
-    Verdict::differs(
-        Kind::Lock,
-        "another lock in the way",
-        "another lock in the way",
-    )
+    Verdict::differs(Kind::Lock, "another lock in the way", "another lock in the way")
 }
 
 fn metadata(call: &Call, wanted: &Action, found: &Action) -> Verdict {
     let structure = |a: &Action| {
         let output = split(call, Side::Output, &a.output);
-        output
-            .iter()
-            .flatten()
-            .next()
-            .and_then(|bytes| Attributes::decode(bytes))
+        output.iter().flatten().next().and_then(|bytes| Attributes::decode(bytes))
     };
     let Some(wanted) = structure(wanted) else {
         return Verdict::default();
@@ -210,10 +166,7 @@ fn metadata(call: &Call, wanted: &Action, found: &Action) -> Verdict {
     let differences = Attributes::differences(&found, &wanted);
     let own = Attributes::own_differences(&found, &wanted);
     let Some(&(field, _, traced)) = differences.first() else {
-        return Verdict {
-            own,
-            ..Verdict::default()
-        };
+        return Verdict { own, ..Verdict::default() };
     };
     let text = differences
         .iter()
@@ -226,17 +179,8 @@ fn metadata(call: &Call, wanted: &Action, found: &Action) -> Verdict {
         Field::Owner | Field::Group => Kind::Owner,
     };
     let device = field == Field::Kind && matches!(traced as u32, libc::S_IFCHR | libc::S_IFBLK);
-    let difference = Difference {
-        kind,
-        cause: format!("another {}", field.word()),
-        text,
-        device,
-    };
-    Verdict {
-        difference: Some(difference),
-        own,
-        uncompared: None,
-    }
+    let difference = Difference { kind, cause: format!("another {}", field.word()), text, device };
+    Verdict { difference: Some(difference), own, uncompared: None }
 }
 
 /// Device and inode that a call of the `stat` family saw.

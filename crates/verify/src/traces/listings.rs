@@ -41,9 +41,7 @@ impl Listings {
         }
         let mut gathered = self.open.remove(number).unwrap_or_default();
         match returned(wanted, found, contents)? {
-            Some(buffer) => gathered
-                .names
-                .extend(entry_names(&buffer, call.name == "getdents")),
+            Some(buffer) => gathered.names.extend(entry_names(&buffer, call.name == "getdents")),
             None if found.result == 0 => {}
             None => gathered.unknown = true,
         }
@@ -56,18 +54,12 @@ impl Listings {
             return Ok(Verdict::default());
         }
         if gathered.unknown || (found.result > 0 && gathered.names.is_subset(&wanted)) {
-            return Ok(Verdict::uncompared(
-                "names listed are not all in the replay's trace",
-            ));
+            return Ok(Verdict::uncompared("names listed are not all in the replay's trace"));
         }
         let extra = gathered.names.difference(&wanted).next();
         let lacking = wanted.difference(&gathered.names).next();
         let quote = |name: &Vec<u8>| format!("{:?}", Name(name.clone()).to_text());
-        let mut text = format!(
-            "lists {} names, traced {}",
-            gathered.names.len(),
-            wanted.len()
-        );
+        let mut text = format!("lists {} names, traced {}", gathered.names.len(), wanted.len());
         if let Some(name) = lacking {
             text += &format!("; {} is missing", quote(name));
         }

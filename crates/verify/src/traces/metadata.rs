@@ -30,9 +30,7 @@ impl Field {
         match self {
             Field::Kind => kind_word(value as u32).to_owned(),
             Field::Mode => format!("{value:04o}"),
-            Field::Size | Field::Links | Field::DeviceNumber | Field::Owner | Field::Group => {
-                value.to_string()
-            }
+            Field::Size | Field::Links | Field::DeviceNumber | Field::Owner | Field::Group => value.to_string(),
         }
     }
 }
@@ -76,11 +74,7 @@ fn number<const N: usize>(bytes: &[u8], at: usize) -> u64 {
 }
 
 fn time(seconds: u64, nanoseconds: u64) -> Option<u64> {
-    Some(
-        seconds
-            .wrapping_mul(1_000_000_000)
-            .wrapping_add(nanoseconds),
-    )
+    Some(seconds.wrapping_mul(1_000_000_000).wrapping_add(nanoseconds))
 }
 
 impl Attributes {
@@ -171,10 +165,8 @@ impl Attributes {
     pub fn own_differences(found: &Attributes, wanted: &Attributes) -> Vec<&'static str> {
         let mut out: Vec<&'static str> = Vec::new();
         let both = found.own.iter().zip(&wanted.own);
-        let mut differing: Vec<_> = both
-            .filter(|((_, a), (_, b))| a.is_some() && b.is_some() && a != b)
-            .map(|((word, _), _)| *word)
-            .collect();
+        let mut differing: Vec<_> =
+            both.filter(|((_, a), (_, b))| a.is_some() && b.is_some() && a != b).map(|((word, _), _)| *word).collect();
         if wanted.kind == Some(u64::from(libc::S_IFDIR)) {
             let differ = |a: Option<u64>, b: Option<u64>| a.is_some() && b.is_some() && a != b;
             if differ(found.size, wanted.size) || differ(found.links, wanted.links) {

@@ -33,9 +33,7 @@ pub(crate) use metadata::kind_word;
 pub fn compare(original: &TraceReader, result: &TraceReader) -> Result<Comparison, VerifyError> {
     let (about, other) = (original.manifest(), result.manifest());
     if other.kind != TraceKind::Replay {
-        return Err(VerifyError::NotAReplay {
-            path: result.path().to_owned(),
-        });
+        return Err(VerifyError::NotAReplay { path: result.path().to_owned() });
     }
     if other.origin.as_deref() != Some(&about.id) {
         return Err(VerifyError::OtherOrigin {
@@ -51,10 +49,7 @@ pub fn compare(original: &TraceReader, result: &TraceReader) -> Result<Compariso
         next: 0,
         total: original.count::<Action>(),
         exhausted: false,
-        contents: Contents {
-            original: original.blobs(),
-            result: result.blobs(),
-        },
+        contents: Contents { original: original.blobs(), result: result.blobs() },
         listings: Listings::default(),
         tally: Tally::new(Comparison {
             original: about.id.clone(),
@@ -92,8 +87,7 @@ struct Comparer {
 impl Comparer {
     fn row(&mut self, found: &Action) -> Result<(), ReadError> {
         let Some(origin) = found.origin else {
-            self.tally
-                .extra(found, 0, "a row that is the replay of no action");
+            self.tally.extra(found, 0, "a row that is the replay of no action");
             return Ok(());
         };
         // Numbers have no gaps: what lies behind the last is not worth reading on for.
@@ -104,11 +98,7 @@ impl Comparer {
             Some(waiting) => self.pair(&waiting, found),
             None => {
                 let known = origin < self.next.min(self.total);
-                let cause = if known {
-                    "replayed twice"
-                } else {
-                    "an action that the trace does not have"
-                };
+                let cause = if known { "replayed twice" } else { "an action that the trace does not have" };
                 self.tally.extra(found, origin, cause);
                 Ok(())
             }
@@ -127,29 +117,15 @@ impl Comparer {
         };
         self.tally.counts.actions += 1;
         self.next = action.seq + 1;
-        self.pending.insert(
-            action.seq,
-            Waiting {
-                call,
-                action,
-                context,
-            },
-        );
+        self.pending.insert(action.seq, Waiting { call, action, context });
         Ok(())
     }
 
     fn pair(&mut self, waiting: &Waiting, found: &Action) -> Result<(), ReadError> {
-        let Waiting {
-            call,
-            action: wanted,
-            context,
-        } = waiting;
+        let Waiting { call, action: wanted, context } = waiting;
         if found.call != wanted.call {
             let text = format!("{} was done instead", found.call);
-            self.tally.diverged(
-                waiting,
-                Verdict::differs(Kind::Outcome, "another call", text),
-            );
+            self.tally.diverged(waiting, Verdict::differs(Kind::Outcome, "another call", text));
             return Ok(());
         }
         let handling = found.handling.as_deref().unwrap_or("issued");
@@ -158,20 +134,14 @@ impl Comparer {
             "simulated" | "skipped" | "unsupported" => {}
             other => {
                 let text = format!("handled as {other:?}, which this program does not know");
-                self.tally.diverged(
-                    waiting,
-                    Verdict::differs(Kind::Extra, "handled in an unknown way", text),
-                );
+                self.tally.diverged(waiting, Verdict::differs(Kind::Extra, "handled in an unknown way", text));
                 return Ok(());
             }
         }
         // What stands for a call must not be seen to go differently.
         if handling == "simulated"
             && let (Some(verdict), Some(call)) = (judge::outcome(found.result, wanted.result), call)
-            && verdict
-                .difference
-                .as_ref()
-                .is_none_or(|d| context.excuse(call, wanted, d).is_none())
+            && verdict.difference.as_ref().is_none_or(|d| context.excuse(call, wanted, d).is_none())
         {
             self.tally.diverged(waiting, verdict);
             return Ok(());
@@ -181,22 +151,13 @@ impl Comparer {
             "skipped" => self.tally.counts.skipped += 1,
             _ => self.tally.counts.unsupported += 1,
         }
-        let by_call = self
-            .tally
-            .counts
-            .not_issued
-            .entry(handling.to_owned())
-            .or_default();
+        let by_call = self.tally.counts.not_issued.entry(handling.to_owned()).or_default();
         *by_call.entry(wanted.call.clone()).or_default() += 1;
         Ok(())
     }
 
     fn issued(&mut self, waiting: &Waiting, found: &Action) -> Result<(), ReadError> {
-        let Waiting {
-            call,
-            action: wanted,
-            context,
-        } = waiting;
+        let Waiting { call, action: wanted, context } = waiting;
         let Some(call) = *call else {
             self.tally.counts.same += 1;
             return Ok(());
@@ -204,34 +165,20 @@ impl Comparer {
         let mut verdict = judge::judge(call, wanted, found, &mut self.contents)?;
         let listed = wanted.result >= 0 && found.result >= 0 && call.effect == Effect::List;
         if listed {
-            verdict = self
-                .listings
-                .add(call, context, wanted, found, &mut self.contents)?;
+            verdict = self.listings.add(call, context, wanted, found, &mut self.contents)?;
         }
         for own in &verdict.own {
-            *self
-                .tally
-                .counts
-                .unavoidable
-                .entry((*own).to_owned())
-                .or_default() += 1;
+            *self.tally.counts.unavoidable.entry((*own).to_owned()).or_default() += 1;
         }
         if let Some(why) = verdict.uncompared {
-            *self
-                .tally
-                .counts
-                .uncompared
-                .entry(why.to_owned())
-                .or_default() += 1;
+            *self.tally.counts.uncompared.entry(why.to_owned()).or_default() += 1;
         }
         let noted = found.difference.as_deref();
         let noted_excuse = noted.and_then(|text| text.strip_prefix("unavoidable: "));
         let excuse = match (&verdict.difference, noted) {
             (Some(d), _) => match context.excuse(call, wanted, d) {
                 // Whether owners could be set only the replay knows.
-                None if d.kind == Kind::Owner && noted_excuse.is_some() => {
-                    Some("owner could not be set")
-                }
+                None if d.kind == Kind::Owner && noted_excuse.is_some() => Some("owner could not be set"),
                 excuse => excuse,
             },
             (None, None) => {
@@ -249,11 +196,7 @@ impl Comparer {
                 }
             },
             (None, Some(text)) => {
-                verdict = Verdict::differs(
-                    Kind::Noted,
-                    "the replay noted what its trace does not show",
-                    text,
-                );
+                verdict = Verdict::differs(Kind::Noted, "the replay noted what its trace does not show", text);
                 None
             }
         };

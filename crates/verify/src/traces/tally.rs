@@ -15,10 +15,7 @@ pub(super) struct Tally {
 
 impl Tally {
     pub fn new(counts: Comparison) -> Tally {
-        Tally {
-            counts,
-            groups: Gathered::new(),
-        }
+        Tally { counts, groups: Gathered::new() }
     }
 
     pub fn excused(&mut self, cause: &str) {
@@ -30,27 +27,22 @@ impl Tally {
         let Some(d) = verdict.difference else { return };
         self.counts.diverged += 1;
         let action = &waiting.action;
-        self.groups
-            .add(d.kind as u8, (d.cause, action.call.clone()), || Example {
-                origin: action.seq,
-                thread: action.thread,
-                path: waiting.context.path.clone(),
-                text: d.text,
-            });
+        self.groups.add(d.kind as u8, (d.cause, action.call.clone()), || Example {
+            origin: action.seq,
+            thread: action.thread,
+            path: waiting.context.path.clone(),
+            text: d.text,
+        });
     }
 
     pub fn extra(&mut self, found: &Action, origin: u64, cause: &str) {
         self.counts.extra += 1;
-        self.groups.add(
-            Kind::Extra as u8,
-            (cause.to_owned(), found.call.clone()),
-            || Example {
-                origin,
-                thread: found.thread,
-                path: passed_path(found),
-                text: format!("row {} of the replay's trace", found.seq),
-            },
-        );
+        self.groups.add(Kind::Extra as u8, (cause.to_owned(), found.call.clone()), || Example {
+            origin,
+            thread: found.thread,
+            path: passed_path(found),
+            text: format!("row {} of the replay's trace", found.seq),
+        });
     }
 
     pub fn missing(&mut self, action: &Action, path: String) {
@@ -67,23 +59,13 @@ impl Tally {
     /// The result, with its groups.
     pub fn finish(mut self) -> Comparison {
         let groups = self.groups.worst_first().into_iter();
-        self.counts.groups = groups
-            .map(|((cause, call), g)| Group {
-                cause,
-                call,
-                count: g.count,
-                first: g.first,
-            })
-            .collect();
+        self.counts.groups =
+            groups.map(|((cause, call), g)| Group { cause, call, count: g.count, first: g.first }).collect();
         self.counts
     }
 }
 
 /// The path of an action as it was passed, for actions that the model does not follow.
 pub(super) fn passed_path(action: &Action) -> String {
-    action
-        .path
-        .as_ref()
-        .map(|p| p.to_text())
-        .unwrap_or_default()
+    action.path.as_ref().map(|p| p.to_text()).unwrap_or_default()
 }

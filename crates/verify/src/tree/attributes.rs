@@ -7,9 +7,7 @@ const MARK: &[u8] = b"user.reprise.tree";
 
 /// Whether an attribute belongs to the system and comes and goes without the program.
 pub(crate) fn is_of_the_system(name: &[u8]) -> bool {
-    [b"security.".as_slice(), b"system.", b"trusted."]
-        .iter()
-        .any(|p| name.starts_with(p))
+    [b"security.".as_slice(), b"system.", b"trusted."].iter().any(|p| name.starts_with(p))
 }
 
 /// Differences: a cause and the values.
@@ -26,21 +24,13 @@ pub(super) fn compare(
         match found.get(&name[..]) {
             None => out.push(("an attribute is missing", text(name))),
             Some(other) if *other != &value[..] => {
-                let lengths = format!(
-                    "{} ({} bytes, traced {})",
-                    text(name),
-                    other.len(),
-                    value.len()
-                );
+                let lengths = format!("{} ({} bytes, traced {})", text(name), other.len(), value.len());
                 out.push(("another value of an attribute", lengths));
             }
             Some(_) => {}
         }
     }
-    for name in found
-        .keys()
-        .filter(|n| counts(n) && !wanted.contains_key(**n))
-    {
+    for name in found.keys().filter(|n| counts(n) && !wanted.contains_key(**n)) {
         out.push(("an attribute that should not be there", text(name)));
     }
     out

@@ -96,19 +96,10 @@ impl Comparer<'_> {
         }
     }
 
-    fn blob(
-        &mut self,
-        offset: u64,
-        length: u64,
-        blob: u32,
-        at: u32,
-    ) -> Result<Option<u64>, Failure> {
+    fn blob(&mut self, offset: u64, length: u64, blob: u32, at: u32) -> Result<Option<u64>, Failure> {
         let payload = self.blobs.get(blob)?;
         let begin = at as usize;
-        let wanted = payload
-            .content
-            .as_ref()
-            .and_then(|c| c.get(begin..begin + length as usize));
+        let wanted = payload.content.as_ref().and_then(|c| c.get(begin..begin + length as usize));
         let whole = at == 0 && length == u64::from(payload.length);
         if wanted.is_none() && !whole {
             self.bytes.unrecorded += length;
@@ -124,13 +115,7 @@ impl Comparer<'_> {
         if same {
             return Ok(None);
         }
-        let equal = |wanted: &[u8]| {
-            found[..filled]
-                .iter()
-                .zip(wanted)
-                .take_while(|(a, b)| a == b)
-                .count()
-        };
+        let equal = |wanted: &[u8]| found[..filled].iter().zip(wanted).take_while(|(a, b)| a == b).count();
         Ok(Some(offset + wanted.map_or(0, equal) as u64))
     }
 

@@ -40,16 +40,11 @@ pub(super) fn follow(trace: &TraceReader) -> Result<Expected, ReadError> {
             }
             Effect::SetXattr if action.result >= 0 => {
                 let kept = action.data_bytes == 0 || !action.data.is_empty();
-                match blobs
-                    .content(&action.data)?
-                    .filter(|_| kept && action.truncated_bytes == 0)
-                {
+                match blobs.content(&action.data)?.filter(|_| kept && action.truncated_bytes == 0) {
                     Some(value) => world.attribute_set(call, &action, value),
                     None => {
                         let input = split(call, Side::Input, &action.input);
-                        let name = call
-                            .position(|k| matches!(k, ArgKind::Text))
-                            .and_then(|i| input[i]);
+                        let name = call.position(|k| matches!(k, ArgKind::Text)).and_then(|i| input[i]);
                         unknown_attributes.extend(name.map(<[u8]>::to_vec));
                     }
                 }
@@ -61,9 +56,5 @@ pub(super) fn follow(trace: &TraceReader) -> Result<Expected, ReadError> {
         }
     }
     world.finish();
-    Ok(Expected {
-        world,
-        surprises,
-        unknown_attributes,
-    })
+    Ok(Expected { world, surprises, unknown_attributes })
 }

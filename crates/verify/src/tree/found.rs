@@ -15,19 +15,11 @@ pub(super) type Xattrs = Vec<(Vec<u8>, Vec<u8>)>;
 /// Where the name with this absolute path of the replayed world lies.
 pub(super) fn place(dir: &Path, path: &[u8]) -> PathBuf {
     let relative = path.strip_prefix(b"/").unwrap_or(path);
-    if relative.is_empty() {
-        dir.to_owned()
-    } else {
-        dir.join(OsStr::from_bytes(relative))
-    }
+    if relative.is_empty() { dir.to_owned() } else { dir.join(OsStr::from_bytes(relative)) }
 }
 
 fn failed(path: &Path, action: &'static str, source: io::Error) -> VerifyError {
-    VerifyError::Io {
-        path: path.to_owned(),
-        action,
-        source,
-    }
+    VerifyError::Io { path: path.to_owned(), action, source }
 }
 
 /// The attributes of the name itself; `None` if there is none.
@@ -42,9 +34,7 @@ pub(super) fn look(place: &Path) -> Result<Option<Metadata>, VerifyError> {
 /// The names in a directory, sorted.
 pub(super) fn list(place: &Path) -> Result<Vec<Vec<u8>>, VerifyError> {
     let entries = fs::read_dir(place).map_err(|e| failed(place, "list", e))?;
-    let names: io::Result<Vec<Vec<u8>>> = entries
-        .map(|entry| Ok(entry?.file_name().into_vec()))
-        .collect();
+    let names: io::Result<Vec<Vec<u8>>> = entries.map(|entry| Ok(entry?.file_name().into_vec())).collect();
     let mut names = names.map_err(|e| failed(place, "list", e))?;
     names.sort_unstable();
     Ok(names)
@@ -59,11 +49,7 @@ pub(super) fn target(place: &Path) -> Result<Vec<u8>, VerifyError> {
 /// Opens a regular file; `None` if this user may not read it.
 pub(super) fn open(place: &Path) -> Result<Option<File>, VerifyError> {
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY;
-    match OpenOptions::new()
-        .read(true)
-        .custom_flags(flags)
-        .open(place)
-    {
+    match OpenOptions::new().read(true).custom_flags(flags).open(place) {
         Ok(file) => Ok(Some(file)),
         Err(e) if e.kind() == io::ErrorKind::PermissionDenied => Ok(None),
         Err(e) => Err(failed(place, "open", e)),
@@ -91,23 +77,18 @@ pub(super) fn xattrs(place: &Path) -> Result<Xattrs, VerifyError> {
     Ok(out)
 }
 
-/// Asks for the size, then for the bytes; again if they grew meanwhile.
-fn sized(
-    mut ask: impl FnMut(&mut [u8]) -> rustix::io::Result<usize>,
-) -> rustix::io::Result<Vec<u8>> {
-    loop {
-        let size = ask(&mut [])?;
-        let mut buffer = vec![0; size];
-        if size == 0 {
-            return Ok(buffer);
+/// Asks with room for most, then with room for all that the kernel allows.
+fn sized(mut ask: impl FnMut(&mut [u8]) -> rustix::io::Result<usize>) -> rustix::io::Result<Vec<u8>> {
+    const MOST: usize = 1 << 10;
+    const ALL: usize = 64 << 10;
+    let mut buffer = vec![0; MOST];
+    let filled = match ask(&mut buffer) {
+        Err(rustix::io::Errno::RANGE) => {
+            buffer.resize(ALL, 0);
+            ask(&mut buffer)?
         }
-        match ask(&mut buffer) {
-            Ok(filled) => {
-                buffer.truncate(filled);
-                return Ok(buffer);
-            }
-            Err(rustix::io::Errno::RANGE) => {}
-            Err(e) => return Err(e),
-        }
-    }
+        filled => filled?,
+    };
+    buffer.truncate(filled);
+    Ok(buffer)
 }

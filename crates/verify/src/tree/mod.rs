@@ -102,10 +102,7 @@ struct Notes {
 impl Notes {
     fn differs(&mut self, kind: Kind, path: &[u8], cause: &str, text: impl Into<String>) {
         self.differs = true;
-        let example = || TreeExample {
-            path: Name(path.to_vec()).to_text(),
-            text: text.into(),
-        };
+        let example = || TreeExample { path: Name(path.to_vec()).to_text(), text: text.into() };
         self.groups.add(kind as u8, cause.to_owned(), example);
     }
 
@@ -121,9 +118,7 @@ impl Notes {
 /// The trace or the tree cannot be read. A difference is never an error.
 pub fn compare_tree(trace: &TraceReader, dir: &Path) -> Result<TreeComparison, VerifyError> {
     if !std::fs::metadata(dir).is_ok_and(|about| about.is_dir()) {
-        return Err(VerifyError::NoDirectory {
-            path: dir.to_owned(),
-        });
+        return Err(VerifyError::NoDirectory { path: dir.to_owned() });
     }
     let expected = expected::follow(trace)?;
     let names = expected.world.tree();
@@ -132,21 +127,13 @@ pub fn compare_tree(trace: &TraceReader, dir: &Path) -> Result<TreeComparison, V
         expected: &expected,
         blobs: trace.blobs(),
         privileged: rustix::process::geteuid().is_root(),
-        notes: Notes {
-            groups: Gathered::new(),
-            unavoidable: BTreeMap::new(),
-            differs: false,
-            excused: false,
-        },
+        notes: Notes { groups: Gathered::new(), unavoidable: BTreeMap::new(), differs: false, excused: false },
         bytes: content::Bytes::default(),
         directories: HashSet::new(),
         files: HashMap::new(),
         nodes: HashMap::new(),
     };
-    let mut out = TreeComparison {
-        names: names.len() as u64,
-        ..TreeComparison::default()
-    };
+    let mut out = TreeComparison { names: names.len() as u64, ..TreeComparison::default() };
     for name in &names {
         (walk.notes.differs, walk.notes.excused) = (false, false);
         walk.name(name)?;
@@ -159,16 +146,9 @@ pub fn compare_tree(trace: &TraceReader, dir: &Path) -> Result<TreeComparison, V
     out.extra = walk.extra_names(&names)?;
     let walk::Walk { notes, bytes, .. } = walk;
     let groups = notes.groups.worst_first().into_iter();
-    out.groups = groups
-        .map(|(cause, g)| TreeGroup {
-            cause,
-            count: g.count,
-            first: g.first,
-        })
-        .collect();
+    out.groups = groups.map(|(cause, g)| TreeGroup { cause, count: g.count, first: g.first }).collect();
     out.unavoidable = notes.unavoidable;
-    (out.compared_bytes, out.unknown_bytes, out.unrecorded_bytes) =
-        (bytes.compared, bytes.unknown, bytes.unrecorded);
+    (out.compared_bytes, out.unknown_bytes, out.unrecorded_bytes) = (bytes.compared, bytes.unknown, bytes.unrecorded);
     out.surprises = expected.surprises;
     Ok(out)
 }

@@ -71,12 +71,7 @@ impl Walk<'_> {
             None
         };
         let Some(about) = about else {
-            self.notes.differs(
-                Kind::Missing,
-                path,
-                "missing",
-                kind_word(mode_of(name.kind)),
-            );
+            self.notes.differs(Kind::Missing, path, "missing", kind_word(mode_of(name.kind)));
             return Ok(());
         };
         let wanted = mode_of(name.kind);
@@ -101,19 +96,15 @@ impl Walk<'_> {
             FileKind::Symlink => {
                 let text = found::target(&place)?;
                 if text != name.target {
-                    let (found, wanted) =
-                        (Name(text).to_text(), Name(name.target.clone()).to_text());
+                    let (found, wanted) = (Name(text).to_text(), Name(name.target.clone()).to_text());
                     let text = format!("{found:?}, traced {wanted:?}");
-                    self.notes
-                        .differs(Kind::Target, path, "link to another place", text);
+                    self.notes.differs(Kind::Target, path, "link to another place", text);
                 }
                 Ok(())
             }
-            FileKind::Directory
-            | FileKind::Fifo
-            | FileKind::Socket
-            | FileKind::CharDevice
-            | FileKind::BlockDevice => Ok(()),
+            FileKind::Directory | FileKind::Fifo | FileKind::Socket | FileKind::CharDevice | FileKind::BlockDevice => {
+                Ok(())
+            }
         }
     }
 
@@ -125,8 +116,7 @@ impl Walk<'_> {
             Some((device, inode, _)) if (*device, *inode) == here => return false,
             Some((.., first)) => {
                 let text = format!("not one file with {}", Name(first.clone()).to_text());
-                self.notes
-                    .differs(Kind::Links, path, "a hard link is a file of its own", text);
+                self.notes.differs(Kind::Links, path, "a hard link is a file of its own", text);
             }
             None => {
                 self.files.insert(name.node, (here.0, here.1, path.clone()));
@@ -135,8 +125,7 @@ impl Walk<'_> {
         match self.nodes.get(&here) {
             Some((node, other)) if *node != name.node => {
                 let text = format!("one file with {}", Name(other.clone()).to_text());
-                self.notes
-                    .differs(Kind::Links, path, "a hard link that should not be", text);
+                self.notes.differs(Kind::Links, path, "a hard link that should not be", text);
             }
             Some(_) => {}
             None => {
@@ -146,29 +135,19 @@ impl Walk<'_> {
         true
     }
 
-    fn attributes(
-        &mut self,
-        name: &FinalName,
-        about: &Metadata,
-        place: &Path,
-    ) -> Result<(), VerifyError> {
+    fn attributes(&mut self, name: &FinalName, about: &Metadata, place: &Path) -> Result<(), VerifyError> {
         let (path, wanted) = (&name.path, &name.attributes);
         let mode = about.mode() & 0o7777;
         if name.kind != FileKind::Symlink && mode != wanted.mode {
             let text = format!("{mode:04o}, traced {:04o}", wanted.mode);
             self.notes.differs(Kind::Mode, path, "another mode", text);
         }
-        for (word, found, wanted) in [
-            ("owner", about.uid(), wanted.uid),
-            ("group", about.gid(), wanted.gid),
-        ] {
+        for (word, found, wanted) in [("owner", about.uid(), wanted.uid), ("group", about.gid(), wanted.gid)] {
             if found != wanted && self.privileged {
                 let text = format!("{found}, traced {wanted}");
-                self.notes
-                    .differs(Kind::Owner, path, &format!("another {word}"), text);
+                self.notes.differs(Kind::Owner, path, &format!("another {word}"), text);
             } else if found != wanted {
-                self.notes
-                    .excuse(&format!("{word} could not be set by this user"));
+                self.notes.excuse(&format!("{word} could not be set by this user"));
             }
         }
         let unknown = &self.expected.unknown_attributes;
@@ -179,12 +158,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    fn regular(
-        &mut self,
-        name: &FinalName,
-        about: &Metadata,
-        place: &Path,
-    ) -> Result<(), VerifyError> {
+    fn regular(&mut self, name: &FinalName, about: &Metadata, place: &Path) -> Result<(), VerifyError> {
         let path = &name.path;
         if about.len() != name.size {
             let text = format!("{} bytes, traced {}", about.len(), name.size);
@@ -195,29 +169,18 @@ impl Walk<'_> {
             self.notes.excuse("not readable by this user");
             return Ok(());
         };
-        let mut comparer = Comparer {
-            world: &self.expected.world,
-            blobs: &mut self.blobs,
-            bytes: &mut self.bytes,
-            file: &file,
-        };
+        let mut comparer =
+            Comparer { world: &self.expected.world, blobs: &mut self.blobs, bytes: &mut self.bytes, file: &file };
         match comparer.file(&name.content, name.size) {
             Ok(Outcome::Same) => {}
-            Ok(Outcome::DiffersAt(_)) if name.mapped => {
-                self.notes.excuse("written through a mapping")
-            }
+            Ok(Outcome::DiffersAt(_)) if name.mapped => self.notes.excuse("written through a mapping"),
             Ok(Outcome::DiffersAt(byte)) => {
                 let text = format!("from byte {byte} of {}", name.size);
-                self.notes
-                    .differs(Kind::Content, path, "other content", text);
+                self.notes.differs(Kind::Content, path, "other content", text);
             }
             Err(Failure::Trace(e)) => return Err(e.into()),
             Err(Failure::File(source)) => {
-                return Err(VerifyError::Io {
-                    path: place.to_owned(),
-                    action: "read",
-                    source,
-                });
+                return Err(VerifyError::Io { path: place.to_owned(), action: "read", source });
             }
         }
         Ok(())
@@ -230,11 +193,7 @@ impl Walk<'_> {
         let directories = names.iter().filter(|n| self.directories.contains(&n.path));
         for directory in directories {
             let is_root = directory.path == b"/";
-            let prefix = if is_root {
-                b"".as_slice()
-            } else {
-                &directory.path
-            };
+            let prefix = if is_root { b"".as_slice() } else { &directory.path };
             for name in found::list(&found::place(self.dir, &directory.path))? {
                 let path = [prefix, b"/", &name].concat();
                 let ours = !(is_root && NOT_OURS.contains(&&name[..]));
@@ -242,8 +201,7 @@ impl Walk<'_> {
                     extra += 1;
                     let about = found::look(&found::place(self.dir, &path))?;
                     let kind = about.map_or("gone meanwhile", |a| kind_word(a.mode()));
-                    self.notes
-                        .differs(Kind::Extra, &path, "should not be there", kind);
+                    self.notes.differs(Kind::Extra, &path, "should not be there", kind);
                 }
             }
         }

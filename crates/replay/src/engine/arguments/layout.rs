@@ -25,12 +25,7 @@ pub(super) struct Layout<'a> {
 
 impl<'a> Layout<'a> {
     pub(super) fn new(sections: &'a Sections) -> Layout<'a> {
-        Layout {
-            sections,
-            used: 0,
-            copies: Vec::new(),
-            vectors: Vec::new(),
-        }
+        Layout { sections, used: 0, copies: Vec::new(), vectors: Vec::new() }
     }
 
     pub(super) fn take(&mut self, length: u64) -> Result<Range, Stop> {
@@ -45,9 +40,7 @@ impl<'a> Layout<'a> {
     }
 
     pub(super) fn slice(section: &'a [u8], offset: u64, length: u64) -> Result<&'a [u8], Stop> {
-        let end = offset
-            .checked_add(length)
-            .filter(|end| *end <= section.len() as u64);
+        let end = offset.checked_add(length).filter(|end| *end <= section.len() as u64);
         let end = end.ok_or(Stop::Damaged("an argument lies outside its section"))?;
         Ok(&section[offset as usize..end as usize])
     }
@@ -63,20 +56,8 @@ impl<'a> Layout<'a> {
     pub(super) fn copy(&mut self, source: &'a [u8], need: u64) -> Result<Place, Stop> {
         let range = self.take(need.max(source.len() as u64))?;
         let source = &source[..source.len().min(range.length)];
-        self.copies.push((
-            None,
-            Range {
-                at: range.at + source.len(),
-                length: range.length - source.len(),
-            },
-        ));
-        self.copies.push((
-            Some(source),
-            Range {
-                at: range.at,
-                length: source.len(),
-            },
-        ));
+        self.copies.push((None, Range { at: range.at + source.len(), length: range.length - source.len() }));
+        self.copies.push((Some(source), Range { at: range.at, length: source.len() }));
         Ok(Place::Scratch(range))
     }
 
@@ -92,9 +73,7 @@ impl<'a> Layout<'a> {
         // Of an array that is too long the kernel reads nothing.
         let known = pieces.min(MOST_PIECES);
         if count > known && count <= MOST_PIECES {
-            return Err(Stop::Damaged(
-                "a vector has fewer pieces than its count says",
-            ));
+            return Err(Stop::Damaged("a vector has fewer pieces than its count says"));
         }
         let lengths = Self::slice(bytes, offset.saturating_add(8), known * 8)?;
         let total = (0..known as usize).try_fold(0u64, |sum, i| sum.checked_add(word(lengths, i)));
@@ -125,24 +104,14 @@ impl<'a> Layout<'a> {
 }
 
 fn word(bytes: &[u8], i: usize) -> u64 {
-    bytes
-        .get(i * 8..i * 8 + 8)
-        .and_then(|b| b.try_into().ok())
-        .map_or(0, u64::from_le_bytes)
+    bytes.get(i * 8..i * 8 + 8).and_then(|b| b.try_into().ok()).map_or(0, u64::from_le_bytes)
 }
 
 /// Fills the scratch memory, and says what the arguments are.
-pub(super) fn finish(
-    layout: Layout<'_>,
-    places: [Place; 6],
-    scratch: &mut Scratch,
-) -> Result<[u64; 6], Stop> {
+pub(super) fn finish(layout: Layout<'_>, places: [Place; 6], scratch: &mut Scratch) -> Result<[u64; 6], Stop> {
     if !scratch.reserve(layout.used) {
         let no_memory = -i64::from(libc::ENOMEM);
-        return Err(Stop::Failed(Failure::system(
-            "get memory for a call",
-            no_memory,
-        )));
+        return Err(Stop::Failed(Failure::system("get memory for a call", no_memory)));
     }
     for (source, to) in layout.copies {
         let to = scratch.bytes_mut(to.at, to.length);
@@ -161,18 +130,10 @@ pub(super) fn finish(
         for (i, piece) in target.chunks_exact_mut(16).enumerate().take(pieces) {
             // Beyond what one call can move the kernel cuts off; the pieces there lie nowhere.
             let length = word(lengths, i);
-            let (begin, given) = if length <= room {
-                (at, length)
-            } else {
-                (BAD_POINTER, length)
-            };
+            let (begin, given) = if length <= room { (at, length) } else { (BAD_POINTER, length) };
             piece[..8].copy_from_slice(&begin.to_le_bytes());
             piece[8..].copy_from_slice(&given.to_le_bytes());
-            (at, room) = if length <= room {
-                (at + length, room - length)
-            } else {
-                (at, 0)
-            };
+            (at, room) = if length <= room { (at + length, room - length) } else { (at, 0) };
         }
     }
     Ok(places.map(|place| match place {

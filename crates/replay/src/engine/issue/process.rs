@@ -22,10 +22,7 @@ pub(crate) fn ticks() -> u64 {
 
 /// `CLOCK_MONOTONIC`.
 pub(crate) fn nanoseconds() -> u64 {
-    let mut now = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the structure outlives the call, which cannot fail for this clock.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
@@ -53,9 +50,7 @@ fn handle(signal: i32, handler: usize) {
 /// interrupts blocked calls.
 pub(crate) fn worker_signals() {
     use libc::{SIGHUP, SIGINT, SIGIO, SIGPIPE, SIGQUIT, SIGTERM, SIGTSTP, SIGXFSZ};
-    for signal in [
-        SIGHUP, SIGINT, SIGIO, SIGPIPE, SIGQUIT, SIGTERM, SIGTSTP, SIGXFSZ,
-    ] {
+    for signal in [SIGHUP, SIGINT, SIGIO, SIGPIPE, SIGQUIT, SIGTERM, SIGTSTP, SIGXFSZ] {
         handle(signal, libc::SIG_IGN);
     }
     handle(INTERRUPT, nothing as extern "C" fn(i32) as usize);
@@ -72,19 +67,7 @@ pub(crate) fn catch_signals() -> &'static AtomicU32 {
 /// Interrupts a call of one thread of this process.
 pub(in crate::engine) fn interrupt(thread: i32) {
     // SAFETY: a signal with a handler of our own; plain numbers.
-    unsafe {
-        raw(
-            libc::SYS_tgkill,
-            [
-                std::process::id().into(),
-                thread as u64,
-                INTERRUPT as u64,
-                0,
-                0,
-                0,
-            ],
-        )
-    };
+    unsafe { raw(libc::SYS_tgkill, [std::process::id().into(), thread as u64, INTERRUPT as u64, 0, 0, 0]) };
 }
 
 /// Ends another process at once.
@@ -95,11 +78,7 @@ pub(crate) fn kill(process: i32) {
 
 /// Waits until `number` can be read or is at its end, at most `milliseconds`.
 pub(crate) fn readable(number: i32, milliseconds: i32) -> bool {
-    let mut wanted = libc::pollfd {
-        fd: number,
-        events: libc::POLLIN,
-        revents: 0,
-    };
+    let mut wanted = libc::pollfd { fd: number, events: libc::POLLIN, revents: 0 };
     // SAFETY: one structure that outlives the call.
     unsafe { libc::poll(&raw mut wanted, 1, milliseconds) > 0 }
 }
@@ -109,10 +88,7 @@ pub(crate) fn readable(number: i32, milliseconds: i32) -> bool {
 pub(crate) fn worker_limits(wanted: u64) -> u64 {
     // SAFETY: plain data; the structures outlive the calls.
     unsafe {
-        let none = libc::rlimit {
-            rlim_cur: 0,
-            rlim_max: 0,
-        };
+        let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
         libc::setrlimit(libc::RLIMIT_CORE, &raw const none);
         let mut limit = none;
         libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit);

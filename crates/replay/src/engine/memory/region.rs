@@ -15,29 +15,17 @@ pub(in crate::engine) struct Region {
 /// Protection without execution; what may be executed may be read.
 fn protection(wanted: u64) -> i32 {
     let wanted = wanted as i32;
-    let readable = if wanted & libc::PROT_EXEC != 0 {
-        libc::PROT_READ
-    } else {
-        0
-    };
+    let readable = if wanted & libc::PROT_EXEC != 0 { libc::PROT_READ } else { 0 };
     wanted & (libc::PROT_READ | libc::PROT_WRITE) | readable
 }
 
 /// Flags that say what a mapping is, not where.
 fn kind(wanted: u64, fd: i32) -> i32 {
-    let kept = libc::MAP_TYPE
-        | libc::MAP_NORESERVE
-        | libc::MAP_POPULATE
-        | libc::MAP_NONBLOCK
-        | libc::MAP_SYNC;
+    let kept = libc::MAP_TYPE | libc::MAP_NORESERVE | libc::MAP_POPULATE | libc::MAP_NONBLOCK | libc::MAP_SYNC;
     let anonymous = if fd < 0 { libc::MAP_ANONYMOUS } else { 0 };
     let kind = wanted as i32 & (kept | anonymous);
     // Populating private memory would use up what the machine has; that of a file only fills its cache.
-    if kind & libc::MAP_TYPE == libc::MAP_PRIVATE {
-        kind & !libc::MAP_POPULATE
-    } else {
-        kind
-    }
+    if kind & libc::MAP_TYPE == libc::MAP_PRIVATE { kind & !libc::MAP_POPULATE } else { kind }
 }
 
 fn number(e: &io::Error) -> i64 {
@@ -46,30 +34,18 @@ fn number(e: &io::Error) -> i64 {
 
 impl Region {
     /// A new mapping where the kernel likes; the error as a negative number.
-    pub(in crate::engine) fn new(
-        length: u64,
-        prot: u64,
-        flags: u64,
-        fd: i32,
-        offset: u64,
-    ) -> Result<Region, i64> {
+    pub(in crate::engine) fn new(length: u64, prot: u64, flags: u64, fd: i32, offset: u64) -> Result<Region, i64> {
         let Ok(length) = usize::try_from(length) else {
             return Err(-i64::from(libc::ENOMEM));
         };
-        let address = map(0, length, protection(prot), kind(flags, fd), fd, offset)
-            .map_err(|e| number(&e))?;
-        Ok(Region {
-            address,
-            length: length.next_multiple_of(PAGE),
-        })
+        let address = map(0, length, protection(prot), kind(flags, fd), fd, offset).map_err(|e| number(&e))?;
+        Ok(Region { address, length: length.next_multiple_of(PAGE) })
     }
 
     /// Whether whole pages from `delta` on, `length` bytes rounded up, lie within.
     fn place(&self, delta: u64, length: u64) -> Option<(usize, usize)> {
         let delta = usize::try_from(delta).ok()?;
-        let length = usize::try_from(length)
-            .ok()?
-            .checked_next_multiple_of(PAGE)?;
+        let length = usize::try_from(length).ok()?.checked_next_multiple_of(PAGE)?;
         let end = delta.checked_add(length)?;
         (end <= self.length).then_some((self.address + delta, length))
     }
@@ -89,17 +65,13 @@ impl Region {
         if length == 0 || !address.is_multiple_of(PAGE) {
             return Some(-i64::from(libc::EINVAL));
         }
-        Some(
-            map(address, length, protection(prot), flags, fd, offset)
-                .map_or_else(|e| number(&e), |at| at as i64),
-        )
+        Some(map(address, length, protection(prot), flags, fd, offset).map_or_else(|e| number(&e), |at| at as i64))
     }
 
     /// Makes a part inaccessible, as `munmap` would. `None`: the part lies outside.
     pub(in crate::engine) fn release(&self, delta: u64, length: u64) -> Option<i64> {
         let anonymous = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE) as u64;
-        self.replace(delta, length, 0, anonymous, -1, 0)
-            .map(|result| result.min(0))
+        self.replace(delta, length, 0, anonymous, -1, 0).map(|result| result.min(0))
     }
 
     /// Whether a range is all of it.
@@ -108,13 +80,7 @@ impl Region {
     }
 
     /// Issues `mprotect`, `madvise`, `msync`, `mlock` or `munlock` on a part. `None`: outside, or another call.
-    pub(in crate::engine) fn advise(
-        &self,
-        call: u32,
-        delta: u64,
-        length: u64,
-        third: u64,
-    ) -> Option<i64> {
+    pub(in crate::engine) fn advise(&self, call: u32, delta: u64, length: u64, third: u64) -> Option<i64> {
         let (address, _) = self.place(delta, length)?;
         let third = match i64::from(call) {
             libc::SYS_mprotect => protection(third) as u64,
@@ -124,32 +90,18 @@ impl Region {
         };
         // SAFETY: the range lies in this mapping, whose memory is never touched by this process.
         let result = unsafe { libc::syscall(i64::from(call), address, length, third) };
-        Some(if result < 0 {
-            number(&io::Error::last_os_error())
-        } else {
-            result
-        })
+        Some(if result < 0 { number(&io::Error::last_os_error()) } else { result })
     }
 
     /// `mincore` of a part; what it answers is thrown away.
-    pub(in crate::engine) fn residency(
-        &self,
-        delta: u64,
-        length: u64,
-        scratch: &mut Scratch,
-    ) -> Option<i64> {
+    pub(in crate::engine) fn residency(&self, delta: u64, length: u64, scratch: &mut Scratch) -> Option<i64> {
         let (address, rounded) = self.place(delta, length)?;
         if !scratch.reserve(rounded / PAGE) {
             return Some(-i64::from(libc::ENOMEM));
         }
         // SAFETY: the scratch memory has a byte for every page.
-        let result =
-            unsafe { libc::syscall(libc::SYS_mincore, address, length, scratch.address(0)) };
-        Some(if result < 0 {
-            number(&io::Error::last_os_error())
-        } else {
-            result
-        })
+        let result = unsafe { libc::syscall(libc::SYS_mincore, address, length, scratch.address(0)) };
+        Some(if result < 0 { number(&io::Error::last_os_error()) } else { result })
     }
 
     /// `mremap` of all of it to another length, to wherever the kernel likes if it may move.
@@ -161,29 +113,13 @@ impl Region {
             return -i64::from(libc::EINVAL);
         }
         // SAFETY: the whole of a mapping that nothing in this process refers to.
-        let at = unsafe {
-            libc::mremap(
-                self.address as *mut _,
-                self.length,
-                length,
-                libc::MREMAP_MAYMOVE,
-            )
-        };
+        let at = unsafe { libc::mremap(self.address as *mut _, self.length, length, libc::MREMAP_MAYMOVE) };
         if at == libc::MAP_FAILED {
             return number(&io::Error::last_os_error());
         }
         *self = {
-            let moved = Region {
-                address: at as usize,
-                length: length.next_multiple_of(PAGE),
-            };
-            std::mem::forget(std::mem::replace(
-                self,
-                Region {
-                    address: 0,
-                    length: 0,
-                },
-            ));
+            let moved = Region { address: at as usize, length: length.next_multiple_of(PAGE) };
+            std::mem::forget(std::mem::replace(self, Region { address: 0, length: 0 }));
             moved
         };
         at as i64

@@ -1,0 +1,76 @@
+//! Running the built programs.
+
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+/// The built `reprise`: what `REPRISE_BIN` names, else that of the same build as the test, else
+/// `target/release/reprise` of the workspace. The error says where it was looked for.
+pub fn reprise() -> Result<PathBuf, String> {
+    if let Some(named) = std::env::var_os("REPRISE_BIN") {
+        let path = PathBuf::from(named);
+        return match path.exists() {
+            true => Ok(path),
+            false => Err(format!("REPRISE_BIN names {}, which is missing", path.display())),
+        };
+    }
+    let release = PathBuf::from(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../target/release/reprise"
+    ));
+    let places: Vec<PathBuf> = sibling("reprise").into_iter().chain([release]).collect();
+    let found = places.iter().find(|p| p.exists()).cloned();
+    found.ok_or_else(|| format!("no built reprise: {places:?} (cargo build --release)"))
+}
+
+/// A program of the same build as the running test, which lies one directory above the test.
+pub fn sibling(name: &str) -> Option<PathBuf> {
+    let test = std::env::current_exe().ok()?;
+    let mut dir = test.parent()?;
+    if dir.ends_with("deps") || dir.ends_with("examples") {
+        dir = dir.parent()?;
+    }
+    Some(dir.join(name))
+}
+
+/// A command that must succeed; otherwise the test fails with all that it said.
+pub fn succeed(command: &mut Command) -> Output {
+    let output = run(command);
+    assert!(output.status.success(), "{}", told(command, &output));
+    output
+}
+
+/// Runs a command to its end.
+pub fn run(command: &mut Command) -> Output {
+    command
+        .output()
+        .unwrap_or_else(|e| panic!("{command:?}: {e}"))
+}
+
+/// The command, its exit status and all that it said.
+pub fn told(command: &Command, output: &Output) -> String {
+    let said = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim_end().to_owned();
+    let (out, err) = (said(&output.stdout), said(&output.stderr));
+    format!("{command:?}\n{}\n--- stdout\n{out}\n--- stderr\n{err}\n---", output.status)
+}
+
+/// The JSON document that a command printed; the last line that is one, if it printed other lines too.
+pub fn json(output: &[u8]) -> Result<serde_json::Value, String> {
+    if let Ok(value) = serde_json::from_slice(output) {
+        return Ok(value);
+    }
+    let text = String::from_utf8_lossy(output);
+    let lines = text.lines().rev().filter(|l| l.starts_with('{'));
+    let mut documents = lines.filter_map(|l| serde_json::from_str(l).ok());
+    documents.next().ok_or_else(|| format!("no JSON in {text:?}"))
+}
+
+/// The value of a field, wherever in the document it is first found.
+pub fn field<'a>(document: &'a serde_json::Value, name: &str) -> Option<&'a serde_json::Value> {
+    match document {
+        serde_json::Value::Object(map) => map
+            .get(name)
+            .or_else(|| map.values().find_map(|v| field(v, name))),
+        serde_json::Value::Array(list) => list.iter().find_map(|v| field(v, name)),
+        _ => None,
+    }
+}

@@ -1,0 +1,214 @@
+//! Every kind of difference between a trace's final tree and a directory is found, and only those.
+
+mod common;
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+
+use common::{Script, node, row};
+use reprise_verify::{TreeComparison, VerifyError, compare_tree};
+
+fn script() -> Script {
+    let mut s = Script::new(vec![
+        row("mkdir", &[0, 0o777], 0).path("/d"),
+        row("open", &[0, 0o102, 0o666], 3).path("/d/f"),
+        row("write", &[3, 0, 5], 5).content(b"hello"),
+        row("ftruncate", &[3, 10_000], 0),
+        row("link", &[0, 0], 0).path("/d/f").path2("/d/g"),
+        row("symlink", &[0, 0], 0).input(b"d/f").path("/l"),
+        row("chmod", &[0, 0o600], 0).path("/d/f"),
+        // Of the initial file only the begin is ever seen.
+        row("open", &[0, 0], 4).path("/old"),
+        row("read", &[4, 0, 4], 4).content(b"abcd"),
+        row("mknod", &[0, 0o010644, 0], 0).path("/pipe"),
+    ]);
+    s.tree.push(node(2, "old", 20, 0o100644, 8));
+    let mut proc = node(2, "proc", 10, 0o040555, 0);
+    proc.filesystem = 0x9fa0;
+    let mut null = node(2, "null", 11, 0o020666, 0);
+    null.rdev = 0x103;
+    s.tree.extend([proc, null]);
+    s
+}
+
+/// What a faithful replay leaves.
+fn build(dir: &Path) {
+    fs::set_permissions(dir, Permissions::from_mode(0o755)).unwrap();
+    for d in ["d", "proc"] {
+        fs::create_dir(dir.join(d)).unwrap();
+        fs::set_permissions(dir.join(d), Permissions::from_mode(0o755)).unwrap();
+    }
+    let mut content = b"hello".to_vec();
+    content.resize(10_000, 0);
+    fs::write(dir.join("d/f"), content).unwrap();
+    fs::set_permissions(dir.join("d/f"), Permissions::from_mode(0o600)).unwrap();
+    fs::hard_link(dir.join("d/f"), dir.join("d/g")).unwrap();
+    symlink("d/f", dir.join("l")).unwrap();
+    for (name, content) in [("old", &b"abcd\0\0\0\0"[..]), ("null", b"")] {
+        fs::write(dir.join(name), content).unwrap();
+        fs::set_permissions(dir.join(name), Permissions::from_mode(0o644)).unwrap();
+    }
+    let mode = rustix::fs::Mode::from_raw_mode(0o644);
+    rustix::fs::mknodat(rustix::fs::CWD, dir.join("pipe"), rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    fs::set_permissions(dir.join("pipe"), Permissions::from_mode(0o644)).unwrap();
+    fs::create_dir(dir.join("lost+found")).unwrap();
+    fs::write(dir.join(".reprise-tree"), "mark").unwrap();
+}
+
+fn compared(script: &Script, change: impl Fn(&Path)) -> TreeComparison {
+    let dir = tempfile::tempdir().unwrap();
+    let trace = script.record(dir.path());
+    let target = dir.path().join("t");
+    fs::create_dir(&target).unwrap();
+    build(&target);
+    change(&target);
+    let c = compare_tree(&trace, &target).unwrap();
+    assert_eq!(c.same + c.excused + c.diverged, c.names, "{c:#?}");
+    c
+}
+
+#[test]
+fn the_same_is_the_same() {
+    let c = compared(&script(), |_| {});
+    assert!(c.is_same(), "{c:#?}");
+    assert_eq!((c.names, c.same, c.excused), (9, 7, 2));
+    assert_eq!((c.compared_bytes, c.unknown_bytes, c.unrecorded_bytes), (10_004, 4, 0));
+    let causes: Vec<&str> = c.unavoidable.keys().map(String::as_str).collect();
+    assert_eq!(causes, ["device nodes are not made by a replay", "pseudo file system"]);
+    assert!(c.surprises.is_empty(), "{c:#?}");
+}
+
+#[test]
+fn differences_are_found_by_what_they_are() {
+    type Change = fn(&Path);
+    let cases: [(Change, &str, &str); 16] = [
+        (|t| fs::remove_file(t.join("l")).unwrap(), "missing", "/l"),
+        (|t| fs::write(t.join("d/new"), "").unwrap(), "should not be there", "/d/new"),
+        (|t| fs::write(t.join("d/f"), "hello").unwrap(), "another size", "/d/f"),
+        (|t| change_byte(t, "d/f", 1), "other content", "/d/f"),
+        (|t| change_byte(t, "d/f", 9_999), "other content", "/d/f"),
+        (|t| change_byte(t, "old", 3), "other content", "/old"),
+        (|t| set_mode(t, "d/f", 0o644), "another mode", "/d/f"),
+        (|t| set_mode(t, "d", 0o700), "another mode", "/d"),
+        (|t| set_mode(t, "", 0o700), "another mode", "/"),
+        (|t| replace(t, "l", |p| symlink("d/g", p).unwrap()), "link to another place", "/l"),
+        (|t| replace(t, "l", |p| fs::write(p, "d/f").unwrap()), "another type", "/l"),
+        (|t| replace(t, "pipe", |p| fs::create_dir(p).unwrap()), "another type", "/pipe"),
+        (|t| unlink_apart(t), "a hard link is a file of its own", "/d/g"),
+        (|t| replace(t, "old", |p| fs::hard_link(t_file(p), p).unwrap()), "a hard link that should not be", "/old"),
+        (|t| set_attribute(t, "d/f", "user.x"), "an attribute that should not be there", "/d/f"),
+        (|t| set_attribute(t, "d/f", "security.x"), "", ""),
+    ];
+    for (change, cause, path) in cases {
+        let c = compared(&script(), change);
+        if cause.is_empty() {
+            assert!(c.is_same(), "{c:#?}");
+            continue;
+        }
+        let found = c.groups.iter().find(|g| g.cause == cause);
+        let found = found.unwrap_or_else(|| panic!("{cause} at {path} is not in {c:#?}"));
+        assert_eq!(found.first[0].path, path);
+        assert!(!c.is_same());
+    }
+}
+
+fn t_file(p: &Path) -> std::path::PathBuf {
+    p.with_file_name("d").join("f")
+}
+
+fn change_byte(t: &Path, name: &str, at: usize) {
+    let mut content = fs::read(t.join(name)).unwrap();
+    content[at] ^= 1;
+    fs::write(t.join(name), content).unwrap();
+}
+
+fn set_mode(t: &Path, name: &str, mode: u32) {
+    fs::set_permissions(t.join(name), Permissions::from_mode(mode)).unwrap();
+}
+
+fn replace(t: &Path, name: &str, make: impl Fn(&Path)) {
+    fs::remove_file(t.join(name)).unwrap();
+    make(&t.join(name));
+}
+
+fn unlink_apart(t: &Path) {
+    let content = fs::read(t.join("d/f")).unwrap();
+    fs::remove_file(t.join("d/g")).unwrap();
+    fs::write(t.join("d/g"), content).unwrap();
+    set_mode(t, "d/g", 0o600);
+}
+
+fn set_attribute(t: &Path, name: &str, attribute: &str) {
+    let set = rustix::fs::lsetxattr(t.join(name), attribute, b"1", rustix::fs::XattrFlags::empty());
+    // Not every user may set every one; then there is nothing to ignore.
+    if attribute.starts_with("user.") {
+        set.unwrap();
+    }
+}
+
+#[test]
+fn nothing_is_reached_through_a_link() {
+    let c = compared(&script(), |t| {
+        fs::rename(t.join("d"), t.join("../elsewhere")).unwrap();
+        symlink("../elsewhere", t.join("d")).unwrap();
+    });
+    let missing = c.groups.iter().find(|g| g.cause == "missing").unwrap();
+    assert_eq!((missing.count, c.compared_bytes), (2, 4));
+}
+
+#[test]
+fn the_worst_comes_first() {
+    let c = compared(&script(), |t| {
+        set_mode(t, "d", 0o700);
+        change_byte(t, "d/f", 0);
+        fs::remove_file(t.join("old")).unwrap();
+    });
+    let causes: Vec<&str> = c.groups.iter().map(|g| g.cause.as_str()).collect();
+    assert_eq!(causes, ["missing", "other content", "another mode"]);
+}
+
+#[test]
+fn attributes_that_were_set_are_expected() {
+    let mut s = script();
+    s.rows.push(row("fsetxattr", &[3, 0, 0, 5, 0], 0).input(b"user.x").content(b"value"));
+    let c = compared(&s, |_| {});
+    assert_eq!(c.groups[0].cause, "an attribute is missing");
+    let set = |value: &'static [u8]| {
+        move |t: &Path| {
+            rustix::fs::lsetxattr(t.join("d/f"), "user.x", value, rustix::fs::XattrFlags::empty()).unwrap();
+        }
+    };
+    assert!(compared(&s, set(b"value")).is_same());
+    assert_eq!(compared(&s, set(b"other")).groups[0].cause, "another value of an attribute");
+}
+
+#[test]
+fn content_kept_as_a_hash_is_still_compared_and_none_is_counted() {
+    let mut s = script();
+    s.data = reprise_trace::DataPolicy::Hash;
+    assert!(compared(&s, |_| {}).is_same());
+    let c = compared(&s, |t| change_byte(t, "d/f", 2));
+    assert_eq!(c.groups[0].cause, "other content");
+    s.data = reprise_trace::DataPolicy::None;
+    let c = compared(&s, |t| change_byte(t, "d/f", 2));
+    assert!(c.is_same(), "{c:#?}");
+    assert_eq!(c.unrecorded_bytes, 5);
+}
+
+#[test]
+fn a_mapped_file_may_differ() {
+    let mut s = script();
+    s.rows.push(row("mmap", &[0, 4096, 3, 1, 3, 0], 0x7000_0000));
+    let c = compared(&s, |t| change_byte(t, "d/f", 2));
+    assert!(c.is_same(), "{c:#?}");
+    assert_eq!(c.unavoidable["written through a mapping"], 1);
+}
+
+#[test]
+fn a_directory_that_is_not_there_is_an_error() {
+    let dir = tempfile::tempdir().unwrap();
+    let trace = script().record(dir.path());
+    let error = compare_tree(&trace, &dir.path().join("none")).unwrap_err();
+    assert!(matches!(error, VerifyError::NoDirectory { .. }), "{error}");
+}
