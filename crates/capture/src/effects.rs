@@ -1,7 +1,7 @@
 //! What a call means for the knowledge of the world: before it enters the kernel, and after it succeeded.
 
 use reprise_calls::{Call, Effect, Follow, IoctlEffect, Object, ioctl_effect};
-use reprise_trace::WriteError;
+use reprise_trace::{Loss, WriteError};
 use reprise_trace::payload::{Side, split};
 
 use crate::arguments::Inputs;
@@ -63,6 +63,9 @@ pub fn before(
             }
         }
         Effect::Map if world.wants_mapping(args[3]) => {
+            if writes_through(args) {
+                log.loss(Loss::Dropped, "writes through a shared mapping of a file, which ptrace cannot see", args[1]);
+            }
             if let Ok(fd) = u32::try_from(args[4] as i32) {
                 world.range(tid, fd, args[5], args[1], "mapped", log)?;
             }
@@ -191,4 +194,9 @@ pub fn after(
         _ => {}
     }
     Ok(())
+}
+
+/// Whether what is mapped can be written without a call.
+fn writes_through(args: &[u64; 6]) -> bool {
+    args[3] & libc::MAP_SHARED as u64 != 0 && args[2] & libc::PROT_WRITE as u64 != 0
 }

@@ -85,7 +85,9 @@ fn pivot_root(c: &Context) {
     mount_memory("empty");
     fs::create_dir("empty/old").expect("old");
     fs::write("empty/here", "new root").expect("here");
-    let (was, new) = (identity("/."), identity("empty/."));
+    let ids = || (identity("/."), identity("empty/."));
+    // A replay mounts nothing: what is recorded must not look at the mount.
+    let (was, new) = if c.checks() { ids() } else { Default::default() };
     let call = |new: &str, old: &str| c.call(&[("new_root", path(new)), ("put_old", path(old))]);
     // In a file system in memory the root cannot be exchanged.
     call("empty", "empty/old").ok_or_skip(&[EINVAL]);
