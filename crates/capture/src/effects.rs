@@ -1,8 +1,8 @@
 //! What a call means for the knowledge of the world: before it enters the kernel, and after it succeeded.
 
 use reprise_calls::{Call, Effect, Follow, IoctlEffect, Object, ioctl_effect};
-use reprise_trace::{Loss, WriteError};
 use reprise_trace::payload::{Side, split};
+use reprise_trace::{Loss, WriteError};
 
 use crate::arguments::Inputs;
 use crate::log::Log;

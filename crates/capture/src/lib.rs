@@ -30,3 +30,4 @@ mod world;
 
 pub use error::CaptureError;
 pub use record::{Options, Outcome, record};
+pub use sys::die_by_signal;

@@ -83,9 +83,6 @@ mod tests {
     fn the_document_is_the_table() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/CALLS.md");
         let text = std::fs::read_to_string(path).unwrap_or_default();
-        assert!(
-            text == super::markdown(),
-            "docs/CALLS.md is stale: run `reprise calls --markdown > docs/CALLS.md`"
-        );
+        assert!(text == super::markdown(), "docs/CALLS.md is stale: run `reprise calls --markdown > docs/CALLS.md`");
     }
 }

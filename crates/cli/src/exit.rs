@@ -37,10 +37,7 @@ pub struct Failure {
 
 impl Failure {
     pub fn new(exit: Exit, message: impl Display) -> Failure {
-        Failure {
-            exit,
-            message: message.to_string(),
-        }
+        Failure { exit, message: message.to_string() }
     }
 
     /// Tells the user; a closed standard error changes nothing.
@@ -57,9 +54,7 @@ impl From<ReadError> for Failure {
     fn from(error: ReadError) -> Failure {
         let exit = match &error {
             ReadError::TooNew { .. } | ReadError::TooOld { .. } => Exit::Version,
-            ReadError::Missing { .. } | ReadError::NotATrace { .. } | ReadError::Damaged { .. } => {
-                Exit::Trace
-            }
+            ReadError::Missing { .. } | ReadError::NotATrace { .. } | ReadError::Damaged { .. } => Exit::Trace,
             ReadError::Io { .. } => Exit::System,
         };
         Failure::new(exit, error)
@@ -68,11 +63,7 @@ impl From<ReadError> for Failure {
 
 impl From<WriteError> for Failure {
     fn from(error: WriteError) -> Failure {
-        let exit = if matches!(error, WriteError::Exists { .. }) {
-            Exit::Usage
-        } else {
-            Exit::System
-        };
+        let exit = if matches!(error, WriteError::Exists { .. }) { Exit::Usage } else { Exit::System };
         Failure::new(exit, error)
     }
 }
@@ -103,10 +94,7 @@ impl From<std::io::Error> for Failure {
     fn from(error: std::io::Error) -> Failure {
         // A reader that has seen enough (`| head`) is no failure.
         if error.kind() == std::io::ErrorKind::BrokenPipe {
-            return Failure {
-                exit: Exit::Done,
-                message: String::new(),
-            };
+            return Failure { exit: Exit::Done, message: String::new() };
         }
         Failure::new(Exit::System, error)
     }

@@ -18,13 +18,7 @@ impl Progress {
     /// Progress of `what`, counted in `unit`.
     pub fn new(what: &'static str, unit: &'static str, quiet: bool) -> Progress {
         let shown = !quiet && std::io::stderr().is_terminal();
-        Progress {
-            what,
-            unit,
-            shown,
-            begin: Instant::now(),
-            bar: None,
-        }
+        Progress { what, unit, shown, begin: Instant::now(), bar: None }
     }
 
     /// `done` of `total`.
@@ -37,12 +31,8 @@ impl Progress {
                 "bytes" => "{msg:10} {bar:32} {bytes}/{total_bytes}  {bytes_per_sec}  ETA {eta}",
                 _ => "{msg:10} {bar:32} {human_pos}/{human_len} {prefix}  {per_sec}  ETA {eta}",
             };
-            let bar =
-                ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr_with_hz(10));
-            bar.set_style(
-                ProgressStyle::with_template(template)
-                    .unwrap_or_else(|_| ProgressStyle::default_bar()),
-            );
+            let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr_with_hz(10));
+            bar.set_style(ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()));
             bar.set_message(self.what);
             bar.set_prefix(self.unit);
             bar.with_elapsed(self.begin.elapsed())

@@ -5,10 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../..")
-        .canonicalize()
-        .unwrap()
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
 type Edges = BTreeMap<String, BTreeSet<String>>;
@@ -19,11 +16,7 @@ fn documented() -> Edges {
     let rows = table.lines().skip(2).take_while(|l| l.starts_with('|'));
     rows.map(|line| {
         let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
-        let needs = cells[1]
-            .split(',')
-            .map(|s| s.trim().to_owned())
-            .filter(|s| !s.is_empty())
-            .collect();
+        let needs = cells[1].split(',').map(|s| s.trim().to_owned()).filter(|s| !s.is_empty()).collect();
         (cells[0].to_owned(), needs)
     })
     .collect()
@@ -31,20 +24,10 @@ fn documented() -> Edges {
 
 fn actual() -> Edges {
     let short = |name: &str| {
-        if name == "reprise" {
-            "cli".to_owned()
-        } else {
-            name.replace("reprise-", "")
-        }
+        if name == "reprise" { "cli".to_owned() } else { name.replace("reprise-", "") }
     };
     let output = std::process::Command::new(env!("CARGO"))
-        .args([
-            "metadata",
-            "--format-version",
-            "1",
-            "--no-deps",
-            "--offline",
-        ])
+        .args(["metadata", "--format-version", "1", "--no-deps", "--offline"])
         .current_dir(root())
         .output()
         .unwrap();
@@ -54,13 +37,8 @@ fn actual() -> Edges {
         .iter()
         .map(|package| {
             let needs = package["dependencies"].as_array().unwrap().iter();
-            let needs = needs
-                .filter(|d| d["kind"].is_null())
-                .map(|d| d["name"].as_str().unwrap());
-            let needs = needs
-                .filter(|n| n.starts_with("reprise"))
-                .map(short)
-                .collect();
+            let needs = needs.filter(|d| d["kind"].is_null()).map(|d| d["name"].as_str().unwrap());
+            let needs = needs.filter(|n| n.starts_with("reprise")).map(short).collect();
             (short(package["name"].as_str().unwrap()), needs)
         })
         .collect()
@@ -70,14 +48,9 @@ fn actual() -> Edges {
 fn edges_between_crates_are_the_documented_ones() {
     let documented = documented();
     for (name, needs) in actual() {
-        let allowed = documented
-            .get(&name)
-            .unwrap_or_else(|| panic!("{name} is not in the table"));
+        let allowed = documented.get(&name).unwrap_or_else(|| panic!("{name} is not in the table"));
         let extra: Vec<_> = needs.difference(allowed).collect();
-        assert!(
-            extra.is_empty(),
-            "{name} depends on {extra:?}, which docs/ARCHITECTURE.md does not allow"
-        );
+        assert!(extra.is_empty(), "{name} depends on {extra:?}, which docs/ARCHITECTURE.md does not allow");
     }
 }
 
@@ -120,26 +93,15 @@ fn files_begin_by_saying_what_they_are() {
 
 #[test]
 fn unsafe_lives_in_its_rooms() {
-    const ROOMS: [&str; 5] = [
-        "capture/src/sys",
-        "replay/src/sys",
-        "replay/src/engine/issue",
-        "replay/src/engine/memory",
-        "testkit/src",
-    ];
+    const ROOMS: [&str; 5] =
+        ["capture/src/sys", "replay/src/sys", "replay/src/engine/issue", "replay/src/engine/memory", "testkit/src"];
     for path in all_sources() {
         let text = fs::read_to_string(&path).unwrap();
         let uses = text.lines().any(|l| {
             let code = l.trim_start();
             !code.starts_with("//") && (code.contains("unsafe {") || code.contains("unsafe fn"))
         });
-        let allowed = ROOMS
-            .iter()
-            .any(|room| path.to_string_lossy().contains(room));
-        assert!(
-            !uses || allowed,
-            "{} is unsafe outside the rooms for it",
-            path.display()
-        );
+        let allowed = ROOMS.iter().any(|room| path.to_string_lossy().contains(room));
+        assert!(!uses || allowed, "{} is unsafe outside the rooms for it", path.display());
     }
 }

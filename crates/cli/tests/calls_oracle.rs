@@ -8,6 +8,7 @@ mod cases;
 mod recording;
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use cases::{End, Place, end};
 use reprise_calls::{Follow, all, by_name};
@@ -96,6 +97,27 @@ fn every_row_has_a_case_and_a_test() {
     assert!(without.iter().all(|name| rows.contains(name)), "{without:?}");
 }
 
+/// Exchanged neighbours that no effect can tell apart: the row, the first of them, why.
+const ALIKE: &[(&str, usize, &str)] = &[];
+
+/// The oracle can fail: with two neighbouring arguments of a row exchanged, its case must notice.
+#[test]
+fn a_wrong_order_of_arguments_is_noticed() {
+    let mut unnoticed = Vec::new();
+    for row in all().filter(|row| !NOT_RUN.iter().any(|(name, _)| *name == row.name)) {
+        for at in 0..row.args.len().saturating_sub(1) {
+            let place = Place::below(None);
+            let mut command = place.command(["exchanged", row.name, &at.to_string()]);
+            let alike = ALIKE.iter().any(|(name, n, _)| (*name, *n) == (row.name, at));
+            if program::ends_well(&mut command, Duration::from_secs(5)) != alike {
+                let [one, two] = [at, at + 1].map(|i| row.args[i].name);
+                unnoticed.push(format!("{} {at} ({one}, {two}), alike {alike}", row.name));
+            }
+        }
+    }
+    assert!(unnoticed.is_empty(), "{unnoticed:#?}");
+}
+
 /// From the manual: in which argument which bit decides whether a final link is followed. Whether the kernel agrees is
 /// seen by the tests of the rows; that no row keeps silent about its bit is seen here.
 #[test]
@@ -121,7 +143,7 @@ fn rows_name_the_bits_that_links_depend_on() {
         ("umount2", 0, unless(1, 0x8)),                   // UMOUNT_NOFOLLOW
         ("linkat", 0, only_if(4, 0x400)),                 // AT_SYMLINK_FOLLOW
         ("name_to_handle_at", 0, only_if(4, 0x400)),
-        ("move_mount", 0, only_if(4, 0x1)), // MOVE_MOUNT_F_SYMLINKS
+        ("move_mount", 0, only_if(4, 0x1)),  // MOVE_MOUNT_F_SYMLINKS
         ("move_mount", 1, only_if(4, 0x10)), // MOVE_MOUNT_T_SYMLINKS
     ];
     for (name, which, follow) in manual {
@@ -140,9 +162,8 @@ fn rows_name_the_bits_that_links_depend_on() {
 
 /// Rows whose effect depends on the file system, where blocks can be shared, ranges collapsed, and links have
 /// attributes of their own.
-const OF_FILE_SYSTEMS: [&str; 9] = [
-    "ioctl", "fallocate", "copy_file_range", "lseek", "renameat2", "openat", "lsetxattr", "statfs", "getdents64",
-];
+const OF_FILE_SYSTEMS: [&str; 9] =
+    ["ioctl", "fallocate", "copy_file_range", "lseek", "renameat2", "openat", "lsetxattr", "statfs", "getdents64"];
 
 fn on(kind: Kind) {
     let test = format!("rows_on_{kind}");

@@ -55,11 +55,7 @@ pub struct Distribution {
 impl Samples {
     /// Takes a sample in.
     pub fn add(&mut self, ns: u64) {
-        self.min_ns = if self.count() == 0 {
-            ns
-        } else {
-            self.min_ns.min(ns)
-        };
+        self.min_ns = if self.count() == 0 { ns } else { self.min_ns.min(ns) };
         self.max_ns = self.max_ns.max(ns);
         self.total_ns = self.total_ns.saturating_add(ns);
         match &mut self.store {
@@ -68,9 +64,7 @@ impl Samples {
                 // Fails for impossible bounds only; then what is exact stays exact.
                 match Histogram::new(DIGITS) {
                     Ok(mut histogram) => {
-                        all.iter()
-                            .chain([&ns])
-                            .for_each(|v| record(&mut histogram, *v));
+                        all.iter().chain([&ns]).for_each(|v| record(&mut histogram, *v));
                         self.store = Store::Binned(Box::new(histogram));
                     }
                     Err(_) => all.push(ns),
@@ -109,9 +103,7 @@ impl Samples {
                 })
             }
             // A bin's representative may lie just outside of what was seen.
-            Store::Binned(h) => {
-                QUANTILES.map(|q| h.value_at_quantile(q).clamp(self.min_ns, self.max_ns))
-            }
+            Store::Binned(h) => QUANTILES.map(|q| h.value_at_quantile(q).clamp(self.min_ns, self.max_ns)),
         };
         Distribution {
             count,
@@ -148,10 +140,7 @@ mod tests {
             samples.add(ns);
         }
         let d = samples.distribution();
-        assert_eq!(
-            (d.count, d.total_ns, d.min_ns, d.p50_ns, d.p90_ns, d.max_ns),
-            (5, 15, 1, 3, 5, 5)
-        );
+        assert_eq!((d.count, d.total_ns, d.min_ns, d.p50_ns, d.p90_ns, d.max_ns), (5, 15, 1, 3, 5, 5));
         assert!((d.mean_ns - 3.0).abs() < 1e-12);
     }
 
@@ -163,12 +152,7 @@ mod tests {
         }
         let d = samples.distribution();
         assert_eq!((d.count, d.min_ns, d.max_ns), (100_000, 1_000, 100_000_000));
-        for (found, exact) in [
-            (d.p50_ns, 50e6),
-            (d.p90_ns, 90e6),
-            (d.p99_ns, 99e6),
-            (d.p999_ns, 99.9e6),
-        ] {
+        for (found, exact) in [(d.p50_ns, 50e6), (d.p90_ns, 90e6), (d.p99_ns, 99e6), (d.p999_ns, 99.9e6)] {
             assert!((found as f64 / exact - 1.0).abs() < 1e-3, "{found} {exact}");
         }
     }
@@ -181,9 +165,6 @@ mod tests {
             samples.add(0);
         }
         let d = samples.distribution();
-        assert_eq!(
-            (d.min_ns, d.max_ns, d.total_ns, d.count),
-            (0, u64::MAX, u64::MAX, 2_000)
-        );
+        assert_eq!((d.min_ns, d.max_ns, d.total_ns, d.count), (0, u64::MAX, u64::MAX, 2_000));
     }
 }

@@ -41,19 +41,11 @@ impl Sizes {
             0 => (0, 0),
             n => (1 << (n - 1), u64::MAX >> (64 - n)),
         };
-        let counted = self
-            .classes
-            .iter()
-            .enumerate()
-            .filter(|(_, count)| **count > 0);
+        let counted = self.classes.iter().enumerate().filter(|(_, count)| **count > 0);
         counted
             .map(|(class, &count)| {
                 let (from_bytes, to_bytes) = bounds(class);
-                SizeClass {
-                    from_bytes,
-                    to_bytes,
-                    count,
-                }
+                SizeClass { from_bytes, to_bytes, count }
             })
             .collect()
     }

@@ -1,7 +1,8 @@
 //! Running the built programs.
 
 use std::path::PathBuf;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 /// The built `reprise`: what `REPRISE_BIN` names, else that of the same build as the test, else
 /// `target/release/reprise` of the workspace. The error says where it was looked for.
@@ -13,10 +14,7 @@ pub fn reprise() -> Result<PathBuf, String> {
             false => Err(format!("REPRISE_BIN names {}, which is missing", path.display())),
         };
     }
-    let release = PathBuf::from(concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../../target/release/reprise"
-    ));
+    let release = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/release/reprise"));
     let places: Vec<PathBuf> = sibling("reprise").into_iter().chain([release]).collect();
     let found = places.iter().find(|p| p.exists()).cloned();
     found.ok_or_else(|| format!("no built reprise: {places:?} (cargo build --release)"))
@@ -41,9 +39,25 @@ pub fn succeed(command: &mut Command) -> Output {
 
 /// Runs a command to its end.
 pub fn run(command: &mut Command) -> Output {
-    command
-        .output()
-        .unwrap_or_else(|e| panic!("{command:?}: {e}"))
+    command.output().unwrap_or_else(|e| panic!("{command:?}: {e}"))
+}
+
+/// Whether a command, of which nothing is heard, ends in time and with exit status 0; it is killed when it does not.
+pub fn ends_well(command: &mut Command, limit: Duration) -> bool {
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child = command.spawn().unwrap_or_else(|e| panic!("{command:?}: {e}"));
+    let begin = Instant::now();
+    loop {
+        match child.try_wait() {
+            Ok(Some(status)) => return status.success(),
+            Ok(None) if begin.elapsed() < limit => std::thread::sleep(Duration::from_millis(1)),
+            _ => {
+                let _ = child.kill();
+                let _ = child.wait();
+                return false;
+            }
+        }
+    }
 }
 
 /// The command, its exit status and all that it said.
@@ -67,9 +81,7 @@ pub fn json(output: &[u8]) -> Result<serde_json::Value, String> {
 /// The value of a field, wherever in the document it is first found.
 pub fn field<'a>(document: &'a serde_json::Value, name: &str) -> Option<&'a serde_json::Value> {
     match document {
-        serde_json::Value::Object(map) => map
-            .get(name)
-            .or_else(|| map.values().find_map(|v| field(v, name))),
+        serde_json::Value::Object(map) => map.get(name).or_else(|| map.values().find_map(|v| field(v, name))),
         serde_json::Value::Array(list) => list.iter().find_map(|v| field(v, name)),
         _ => None,
     }

@@ -106,17 +106,11 @@ impl Guarded {
         let room = bytes.len().next_multiple_of(4096).max(4096);
         let prot = (libc::PROT_READ | libc::PROT_WRITE) as u64;
         let flags = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as u64;
-        let start = must(
-            libc::SYS_mmap,
-            &[0, room as u64 + 4096, prot, flags, u64::MAX, 0],
-        ) as u64;
+        let start = must(libc::SYS_mmap, &[0, room as u64 + 4096, prot, flags, u64::MAX, 0]) as u64;
         must(libc::SYS_mprotect, &[start + room as u64, 4096, 0]);
         let address = start + (room - bytes.len()) as u64;
         poke(address, bytes);
-        Guarded {
-            address,
-            length: bytes.len(),
-        }
+        Guarded { address, length: bytes.len() }
     }
 
     /// Where it is.

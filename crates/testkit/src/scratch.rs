@@ -109,18 +109,13 @@ impl LoopFs {
         let image = scratch.path().join("image");
         let made = File::create(&image).and_then(|file| file.set_len(bytes));
         made.map_err(|e| format!("{}: {e}", image.display()))?;
-        let mut fs = LoopFs {
-            scratch,
-            mounted: false,
-        };
+        let mut fs = LoopFs { scratch, mounted: false };
         let (program, flags) = kind.make();
         run(Command::new(program).args(flags).arg(&image))?;
         let dir = fs.scratch.path().join("fs");
         std::fs::create_dir(&dir).map_err(|e| e.to_string())?;
         let options = ["loop", options].join(",");
-        run(Command::new("mount")
-            .args(["-t", kind.name(), "-o", options.trim_end_matches(',')])
-            .args([&image, &dir]))?;
+        run(Command::new("mount").args(["-t", kind.name(), "-o", options.trim_end_matches(',')]).args([&image, &dir]))?;
         fs.mounted = true;
         Ok(fs)
     }
@@ -158,9 +153,7 @@ impl Drop for LoopFs {
 /// Runs a command to its end; the error names it and what it said.
 pub fn run(command: &mut Command) -> Result<(), String> {
     let program = command.get_program().to_string_lossy().into_owned();
-    let output = command
-        .output()
-        .map_err(|e| format!("{program} cannot be run: {e}"))?;
+    let output = command.output().map_err(|e| format!("{program} cannot be run: {e}"))?;
     if output.status.success() {
         return Ok(());
     }

@@ -11,11 +11,8 @@ pub fn skip(name: &str, why: &str) {
     let Some(path) = std::env::var_os("REPRISE_SKIP_LOG") else {
         return;
     };
-    let written = OpenOptions::new()
-        .append(true)
-        .create(true)
-        .open(&path)
-        .and_then(|mut file| file.write_all(line.as_bytes()));
+    let written =
+        OpenOptions::new().append(true).create(true).open(&path).and_then(|mut file| file.write_all(line.as_bytes()));
     if let Err(e) = written {
         eprintln!("{}: {e}", path.display());
     }

@@ -105,10 +105,7 @@ fn xattrs(path: &Path) -> BTreeMap<Vec<u8>, Vec<u8>> {
 }
 
 /// Differences between two trees, one line each.
-pub fn differences(
-    expected: &BTreeMap<PathBuf, Node>,
-    found: &BTreeMap<PathBuf, Node>,
-) -> Vec<String> {
+pub fn differences(expected: &BTreeMap<PathBuf, Node>, found: &BTreeMap<PathBuf, Node>) -> Vec<String> {
     let mut out = Vec::new();
     for (name, e) in expected {
         let name = name.display();

@@ -70,7 +70,8 @@ fn the_same_is_the_same() {
 
 #[test]
 fn differences_are_found_by_what_they_are() {
-    let cases: Vec<(usize, Box<dyn Fn(&mut Row)>, &str)> = vec![
+    type Change = Box<dyn Fn(&mut Row)>;
+    let cases: Vec<(usize, Change, &str)> = vec![
         (OPEN, Box::new(|r| r.action.result = -2), "ENOENT instead of success"),
         (11, Box::new(|r| r.action.result = -13), "EACCES instead of ENOENT"),
         (11, Box::new(|r| r.action.result = 0), "success instead of ENOENT"),

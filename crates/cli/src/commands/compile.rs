@@ -14,9 +14,7 @@ pub fn run(args: Compile) -> Outcome {
     let begin = Instant::now();
     let trace = TraceReader::open(&args.trace)?;
     let mut progress = Progress::new("compiling", "actions", args.quiet);
-    let report = reprise_plan::compile(&trace, &args.output, args.order, &mut |done, total| {
-        progress.at(done, total)
-    })?;
+    let report = reprise_plan::compile(&trace, &args.output, args.order, &mut |done, total| progress.at(done, total))?;
     drop(progress);
     if args.json {
         return print_json(&json!({

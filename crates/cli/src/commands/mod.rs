@@ -1,6 +1,7 @@
 //! One module a subcommand.
 
 mod compile;
+mod read;
 mod record;
 mod replay;
 
@@ -21,20 +22,11 @@ pub fn run(cli: Cli) -> Outcome {
         Command::Replay(args) => replay::run(args),
         Command::Compile(args) => compile::run(args),
         Command::Calls(args) => {
-            let text = if args.markdown {
-                crate::calls::markdown()
-            } else {
-                call_list()
-            };
+            let text = if args.markdown { crate::calls::markdown() } else { call_list() };
             print(&text)
         }
         Command::Completions { shell } => {
-            clap_complete::generate(
-                shell,
-                &mut Cli::command(),
-                "reprise",
-                &mut std::io::stdout(),
-            );
+            clap_complete::generate(shell, &mut Cli::command(), "reprise", &mut std::io::stdout());
             Ok(Exit::Done.into())
         }
         Command::Man { directory } => {
@@ -42,14 +34,15 @@ pub fn run(cli: Cli) -> Outcome {
             clap_mangen::generate_to(Cli::command(), &directory)?;
             Ok(Exit::Done.into())
         }
-        _ => Err(Failure::new(Exit::Usage, "not yet")),
+        Command::Verify(args) => read::verify(args),
+        Command::Info(args) => read::info(args),
+        Command::Cat(args) => read::cat(args),
+        Command::Stat(args) => read::stat(args),
     }
 }
 
 fn call_list() -> String {
-    reprise_calls::all()
-        .map(|c| format!("{:20} {}\n", c.name, c.doc))
-        .collect()
+    reprise_calls::all().map(|c| format!("{:20} {}\n", c.name, c.doc)).collect()
 }
 
 /// Prints to standard output; a reader that went away is no failure.

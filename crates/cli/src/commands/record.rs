@@ -42,35 +42,20 @@ pub fn run(args: Record) -> Outcome {
 
 /// `COMMAND.reprise`, or with a number if that exists.
 fn free_name(command: &OsStr) -> PathBuf {
-    let base = Path::new(command)
-        .file_name()
-        .unwrap_or(OsStr::new("trace"))
-        .to_string_lossy()
-        .into_owned();
-    let name = |n: u32| {
-        PathBuf::from(if n == 0 {
-            format!("{base}.reprise")
-        } else {
-            format!("{base}-{n}.reprise")
-        })
-    };
-    (0..)
-        .map(name)
-        .find(|path| !path.exists())
-        .unwrap_or_else(|| name(0))
+    let base = Path::new(command).file_name().unwrap_or(OsStr::new("trace")).to_string_lossy().into_owned();
+    let name = |n: u32| PathBuf::from(if n == 0 { format!("{base}.reprise") } else { format!("{base}-{n}.reprise") });
+    (0..).map(name).find(|path| !path.exists()).unwrap_or_else(|| name(0))
 }
 
 fn failure(error: CaptureError) -> Failure {
     let exit = match &error {
         CaptureError::NotFound { .. } => Exit::NotFound,
         CaptureError::NotExecutable { .. } => Exit::NotExecutable,
-        CaptureError::NoCommand
-        | CaptureError::Tree { .. }
-        | CaptureError::Write(WriteError::Exists { .. }) => Exit::Usage,
-        CaptureError::NoFilter { .. } => Exit::Machine,
-        CaptureError::Start { .. } | CaptureError::Trace { .. } | CaptureError::Write(_) => {
-            Exit::Recorder
+        CaptureError::NoCommand | CaptureError::Tree { .. } | CaptureError::Write(WriteError::Exists { .. }) => {
+            Exit::Usage
         }
+        CaptureError::NoFilter { .. } => Exit::Machine,
+        CaptureError::Start { .. } | CaptureError::Trace { .. } | CaptureError::Write(_) => Exit::Recorder,
     };
     Failure::new(exit, error)
 }
@@ -81,7 +66,7 @@ fn summary(trace: &Path, recorded: &Recorded) -> String {
     let mut text = format!(
         "reprise: {} actions, {} of content recorded in {}",
         recorded.actions,
-        format_args!("{} bytes", recorded.bytes),
+        reprise_report::bytes(recorded.bytes),
         trace.display()
     );
     for loss in LOSSES {
@@ -90,14 +75,8 @@ fn summary(trace: &Path, recorded: &Recorded) -> String {
         }
     }
     for (note, count) in &recorded.ledger.notes {
-        text += &format!(
-            "\nreprise: note: {note}{}",
-            if *count > 1 {
-                format!(" ({count} times)")
-            } else {
-                String::new()
-            }
-        );
+        text +=
+            &format!("\nreprise: note: {note}{}", if *count > 1 { format!(" ({count} times)") } else { String::new() });
     }
     text
 }
@@ -116,6 +95,7 @@ fn summary_json(trace: &Path, recorded: &Recorded) -> serde_json::Value {
 /// Ends with the program's exit code, or by the signal that killed it.
 fn end_like(recorded: &Recorded) -> ExitCode {
     if let Some(signal) = recorded.end.signal {
+        reprise_capture::die_by_signal(signal);
         return ExitCode::from(128u8.wrapping_add(signal as u8));
     }
     ExitCode::from(recorded.end.code.unwrap_or(0) as u8)

@@ -6,9 +6,7 @@ use std::time::{Duration, Instant};
 
 use reprise_plan::{CompileReport, Plan};
 use reprise_replay::emit;
-use reprise_replay::run::{
-    self, End, Failure as EngineFailure, Options, Phase, ReplayError, ReplayResult, Verify,
-};
+use reprise_replay::run::{self, End, Failure as EngineFailure, Options, Phase, ReplayError, ReplayResult, Verify};
 use reprise_trace::{ReadError, TraceReader};
 use serde_json::json;
 
@@ -29,39 +27,23 @@ pub fn run(args: Replay) -> Outcome {
     check_target(&args.target)?;
     let (trace, given_plan) = open(&args.trace)?;
     if let (None, Some(_)) = (&trace, &args.output) {
-        let cause =
-            "a plan alone cannot give a result's trace: replay the trace itself, or leave -o out";
+        let cause = "a plan alone cannot give a result's trace: replay the trace itself, or leave -o out";
         return Err(Failure::new(Exit::Usage, cause));
     }
     if let Some(output) = &args.output
-        && output
-            .read_dir()
-            .is_ok_and(|mut entries| entries.next().is_some())
+        && output.read_dir().is_ok_and(|mut entries| entries.next().is_some())
     {
-        return Err(reprise_trace::WriteError::Exists {
-            path: output.clone(),
-        }
-        .into());
+        return Err(reprise_trace::WriteError::Exists { path: output.clone() }.into());
     }
     // The plan and the log stay off the target.
-    let scratch = args
-        .output
-        .as_deref()
-        .and_then(Path::parent)
-        .filter(|p| !p.as_os_str().is_empty());
+    let scratch = args.output.as_deref().and_then(Path::parent).filter(|p| !p.as_os_str().is_empty());
     let scratch: PathBuf = scratch.map_or_else(std::env::temp_dir, Path::to_owned);
-    let directory = tempfile::Builder::new()
-        .prefix("reprise-")
-        .tempdir_in(&scratch)
-        .map_err(|e| {
-            Failure::new(
-                Exit::System,
-                format!(
-                    "{}: cannot keep the plan: {e}; set TMPDIR to a place with room",
-                    scratch.display()
-                ),
-            )
-        })?;
+    let directory = tempfile::Builder::new().prefix("reprise-").tempdir_in(&scratch).map_err(|e| {
+        Failure::new(
+            Exit::System,
+            format!("{}: cannot keep the plan: {e}; set TMPDIR to a place with room", scratch.display()),
+        )
+    })?;
     let (plan, compiled) = match (given_plan, &trace) {
         (Some(plan), _) => (plan, None),
         (None, Some(trace)) => {
@@ -92,11 +74,7 @@ pub fn run(args: Replay) -> Outcome {
     });
     drop((preparing, replaying));
     let result = result.map_err(failure)?;
-    let run = Run {
-        result,
-        compiled,
-        wall: begin.elapsed(),
-    };
+    let run = Run { result, compiled, wall: begin.elapsed() };
     if let (Some(trace), Some(output)) = (&trace, &args.output) {
         emit::emit(&run.result, trace, output, &Default::default()).map_err(|e| match e {
             emit::EmitError::Read(e) => e.into(),
@@ -116,10 +94,7 @@ fn check_target(target: &Path) -> Result<(), Failure> {
         return Err(Failure::new(Exit::Target, TargetError::Missing { dir }));
     }
     if !target.is_dir() {
-        return Err(Failure::new(
-            Exit::Target,
-            TargetError::NotADirectory { dir },
-        ));
+        return Err(Failure::new(Exit::Target, TargetError::NotADirectory { dir }));
     }
     Ok(())
 }
@@ -132,17 +107,11 @@ fn open(path: &Path) -> Result<(Option<TraceReader>, Option<Plan>), Failure> {
     }
 }
 
-fn compile(
-    trace: &TraceReader,
-    directory: &Path,
-    args: &Replay,
-) -> Result<(Plan, CompileReport, Duration), Failure> {
+fn compile(trace: &TraceReader, directory: &Path, args: &Replay) -> Result<(Plan, CompileReport, Duration), Failure> {
     let begin = Instant::now();
     let path = directory.join("plan");
     let mut progress = Progress::new("compiling", "actions", args.quiet);
-    let report = reprise_plan::compile(trace, &path, args.order, &mut |done, total| {
-        progress.at(done, total)
-    })?;
+    let report = reprise_plan::compile(trace, &path, args.order, &mut |done, total| progress.at(done, total))?;
     let plan = Plan::open(&path)?;
     Ok((plan, report, begin.elapsed()))
 }
@@ -154,9 +123,7 @@ fn report(args: &Replay, run: &Run) -> Outcome {
         let divergences: Vec<_> = result
             .divergences
             .iter()
-            .map(
-                |d| json!({"origin": d.origin, "call": d.call, "thread": d.thread, "text": d.text}),
-            )
+            .map(|d| json!({"origin": d.origin, "call": d.call, "thread": d.thread, "text": d.text}))
             .collect();
         return print_json(&json!({
             "target": args.target,
@@ -195,34 +162,19 @@ fn report(args: &Replay, run: &Run) -> Outcome {
     );
     text += &format!(
         "  issued {}, simulated {}, skipped {}, unsupported {}, diverged {} (and {} differences that no replay can avoid)\n",
-        counts.issued,
-        counts.simulated,
-        counts.skipped,
-        counts.unsupported,
-        counts.diverged,
-        counts.unavoidable
+        counts.issued, counts.simulated, counts.skipped, counts.unsupported, counts.diverged, counts.unavoidable
     );
     for d in &result.divergences {
-        text += &format!(
-            "  diverged: action {} (thread {}) {}: {}\n",
-            d.origin, d.thread, d.call, d.text
-        );
+        text += &format!("  diverged: action {} (thread {}) {}: {}\n", d.origin, d.thread, d.call, d.text);
     }
     if counts.diverged > result.divergences.len() as u64 {
-        text += &format!(
-            "  … and {} more\n",
-            counts.diverged - result.divergences.len() as u64
-        );
+        text += &format!("  … and {} more\n", counts.diverged - result.divergences.len() as u64);
     }
     for (note, count) in &result.notes {
         text += &format!("  note: {note} ({count})\n");
     }
     if let (true, Some(output)) = (counts.diverged > 0, &args.output) {
-        text += &format!(
-            "  see `reprise verify {} {}`\n",
-            args.trace.display(),
-            output.display()
-        );
+        text += &format!("  see `reprise verify {} {}`\n", args.trace.display(), output.display());
     }
     print(&text)
 }
@@ -239,11 +191,7 @@ fn end_text(end: &End) -> &'static str {
 fn end(result: ReplayResult) -> Outcome {
     let diverged = result.counts.diverged > 0;
     match result.end {
-        End::Complete | End::FirstDivergence => Ok(ExitCode::from(if diverged {
-            Exit::Diverged
-        } else {
-            Exit::Done
-        })),
+        End::Complete | End::FirstDivergence => Ok(ExitCode::from(if diverged { Exit::Diverged } else { Exit::Done })),
         End::Interrupted => Err(Failure::new(
             Exit::Interrupted,
             "interrupted; the next replay into the same directory restores the initial tree first",
@@ -260,16 +208,10 @@ fn failure(error: ReplayError) -> Failure {
             EngineFailure::TargetFull { .. }
             | EngineFailure::TargetReadOnly { .. }
             | EngineFailure::TargetDevice { .. } => Exit::Target,
-            EngineFailure::Damaged { .. }
-            | EngineFailure::Absurd { .. }
-            | EngineFailure::Stuck { .. } => Exit::Trace,
-            EngineFailure::Stalled { .. }
-            | EngineFailure::Log { .. }
-            | EngineFailure::System { .. } => Exit::System,
+            EngineFailure::Damaged { .. } | EngineFailure::Absurd { .. } | EngineFailure::Stuck { .. } => Exit::Trace,
+            EngineFailure::Stalled { .. } | EngineFailure::Log { .. } | EngineFailure::System { .. } => Exit::System,
         },
-        ReplayError::System { .. } | ReplayError::Log { .. } | ReplayError::Worker { .. } => {
-            Exit::System
-        }
+        ReplayError::System { .. } | ReplayError::Log { .. } | ReplayError::Worker { .. } => Exit::System,
     };
     Failure::new(exit, error)
 }

@@ -1,6 +1,7 @@
-//! `oracle-case check|quiet|follow NAME`: runs one case of the oracle in the working directory, which must hold the
+//! `oracle-case check|quiet|follow NAME`, `oracle-case exchanged NAME N`: runs one case of the oracle in the working directory, which must hold the
 //! tree of `oracle-case fixture`. Exit status 0: the row is right; 77: it cannot be tested here, and standard error
-//! says why; anything else: it is wrong, and standard error says how. `quiet` prints what it does, for recording.
+//! says why; anything else: it is wrong, and standard error says how. `quiet` prints what it does, for recording;
+//! `exchanged` runs it with a wrong row, which it must notice.
 
 use std::process::ExitCode;
 
@@ -17,9 +18,12 @@ fn main() -> ExitCode {
             eprintln!("the case never issued its call");
             return ExitCode::FAILURE;
         }
+        ["exchanged", name, at] => {
+            oracle::run_exchanged(name, at.parse().expect("a number"));
+        }
         ["fixture"] => fixture::make(std::path::Path::new(".")).expect("the fixture"),
         _ => {
-            eprintln!("usage: oracle-case check|quiet|follow NAME, or oracle-case fixture");
+            eprintln!("usage: oracle-case check|quiet|follow NAME | exchanged NAME N | fixture");
             return ExitCode::from(2);
         }
     }

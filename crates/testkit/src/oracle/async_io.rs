@@ -83,11 +83,7 @@ fn io_submit(c: &Context) {
     let fd = fixture::open("new", O_RDWR | O_CREAT);
     let request = write_request(fd, Guarded::new(b"asynchronous"), 3);
     let call = |n: i64| {
-        c.call(&[
-            ("context", address(queue)),
-            ("count", int(n)),
-            ("iocbs", memory(&longs(&[request.address()]))),
-        ])
+        c.call(&[("context", address(queue)), ("count", int(n)), ("iocbs", memory(&longs(&[request.address()])))])
     };
     assert_eq!(call(1).ok(), 1);
     let event = reap(queue);
@@ -142,13 +138,7 @@ fn io_cancel(c: &Context) {
     let op = POLL | number(&pair.bytes(), 0, 4) << 32;
     let request = Guarded::new(&longs(&[77, 0, op, POLLIN as u64, 0, 0, 0, 0]));
     submit(queue, request);
-    let call = |of: u64| {
-        c.call(&[
-            ("context", address(queue)),
-            ("iocb", address(of)),
-            ("result", memory(&[0; 32])),
-        ])
-    };
+    let call = |of: u64| c.call(&[("context", address(queue)), ("iocb", address(of)), ("result", memory(&[0; 32]))]);
     // The cancelled request's completion comes through the queue.
     call(request.address()).fails(EINPROGRESS);
     assert_eq!(number(&reap(queue), 0, 8), 77);
@@ -219,12 +209,7 @@ fn io_uring_register(c: &Context) {
     let files = ["file", "other"].map(|n| fixture::open(n, O_RDONLY) as u32);
     const FILES: u64 = 2;
     let call = |op: u64, n: u64| {
-        c.call(&[
-            ("fd", value::fd(fd)),
-            ("opcode", num(op)),
-            ("arg", memory(&words(&files))),
-            ("count", num(n)),
-        ])
+        c.call(&[("fd", value::fd(fd)), ("opcode", num(op)), ("arg", memory(&words(&files))), ("count", num(n))])
     };
     call(FILES, 2).ok();
     c.check(|| assert_eq!(fixture::fd_info(fd, "UserFiles"), "2"));

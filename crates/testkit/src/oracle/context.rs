@@ -47,11 +47,7 @@ pub(super) struct Prepared {
 
 impl Context {
     pub(super) fn new(row: &'static Call, manner: Manner) -> Context {
-        Context {
-            row,
-            manner,
-            probed: std::cell::Cell::new(false),
-        }
+        Context { row, manner, probed: std::cell::Cell::new(false) }
     }
 
     /// The row of the case.
@@ -119,13 +115,7 @@ impl Context {
         if let (Some(issued), false) = (issued, child) {
             report::print(&issued.after(row, result, &memory));
         }
-        Done {
-            row,
-            args,
-            memory,
-            before,
-            result,
-        }
+        Done { row, args, memory, before, result }
     }
 }
 
@@ -195,21 +185,13 @@ fn store(content: &Content) -> (u64, Vec<Guarded>) {
         }
         Content::Vector(parts) => {
             let pieces: Vec<_> = parts.iter().map(|p| Guarded::new(p)).collect();
-            let vector: Vec<u8> = pieces
-                .iter()
-                .flat_map(|p| [p.address(), p.len() as u64])
-                .flat_map(u64::to_le_bytes)
-                .collect();
+            let vector: Vec<u8> =
+                pieces.iter().flat_map(|p| [p.address(), p.len() as u64]).flat_map(u64::to_le_bytes).collect();
             (Guarded::new(&vector).address(), pieces)
         }
         Content::Strings(texts) => {
             let pieces: Vec<_> = texts.iter().map(|p| Guarded::new(p)).collect();
-            let array: Vec<u8> = pieces
-                .iter()
-                .map(|p| p.address())
-                .chain([0])
-                .flat_map(u64::to_le_bytes)
-                .collect();
+            let array: Vec<u8> = pieces.iter().map(|p| p.address()).chain([0]).flat_map(u64::to_le_bytes).collect();
             (Guarded::new(&array).address(), pieces)
         }
     }
@@ -266,9 +248,8 @@ impl Done {
             Returns::Zero => assert_eq!(result, 0, "{name} returns 0"),
             Returns::Fd => {
                 let Some(before) = &self.before else { return };
-                let chosen = self.row.args.iter().zip(self.args).any(|(a, v)| {
-                    Is::NewFd.agrees(a.kind) && v == result as u64
-                });
+                let chosen =
+                    self.row.args.iter().zip(self.args).any(|(a, v)| Is::NewFd.agrees(a.kind) && v == result as u64);
                 assert!(chosen || !before.contains(&result), "{name}: {result} is not new");
                 assert!(descriptors().contains(&result), "{name}: no descriptor {result}");
             }

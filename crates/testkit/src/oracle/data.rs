@@ -72,9 +72,7 @@ fn write(c: &Context) {
 
 fn pread64(c: &Context) {
     let fd = fixture::open("file", O_RDONLY);
-    let call = |n: usize, at: i64| {
-        c.call(&[("fd", value::fd(fd)), ("buf", room(n)), ("offset", offset(at))])
-    };
+    let call = |n: usize, at: i64| c.call(&[("fd", value::fd(fd)), ("buf", room(n)), ("offset", offset(at))]);
     let done = call(64, 5000);
     assert_eq!(done.ok(), 64);
     assert_eq!(done.content("buf"), pattern(FILE_BYTES)[5000..5064]);
@@ -85,11 +83,7 @@ fn pread64(c: &Context) {
 
 fn pwrite64(c: &Context) {
     let fd = fixture::open("file", O_WRONLY);
-    let done = c.call(&[
-        ("fd", value::fd(fd)),
-        ("buf", data(b"first and second")),
-        ("offset", offset(777)),
-    ]);
+    let done = c.call(&[("fd", value::fd(fd)), ("buf", data(b"first and second")), ("offset", offset(777))]);
     assert_eq!(done.ok(), 16);
     c.fd_at(fd, 0);
     c.has_content("file", &written(777));
@@ -112,12 +106,8 @@ fn writev(c: &Context) {
 
 fn preadv(c: &Context) {
     let fd = fixture::open("file", O_RDONLY);
-    let done = c.call(&[
-        ("fd", value::fd(fd)),
-        ("iov", scatter(&LENGTHS)),
-        ("offset", offset(4000)),
-        ("offset_high", num(0)),
-    ]);
+    let done =
+        c.call(&[("fd", value::fd(fd)), ("iov", scatter(&LENGTHS)), ("offset", offset(4000)), ("offset_high", num(0))]);
     assert_eq!(done.ok(), 100);
     assert_eq!(done.content("iov"), pattern(FILE_BYTES)[4000..4100]);
     c.fd_at(fd, 0);
@@ -125,12 +115,7 @@ fn preadv(c: &Context) {
 
 fn pwritev(c: &Context) {
     let fd = fixture::open("file", O_WRONLY);
-    let done = c.call(&[
-        ("fd", value::fd(fd)),
-        ("iov", parts()),
-        ("offset", offset(4000)),
-        ("offset_high", num(0)),
-    ]);
+    let done = c.call(&[("fd", value::fd(fd)), ("iov", parts()), ("offset", offset(4000)), ("offset_high", num(0))]);
     assert_eq!(done.ok(), 16);
     c.fd_at(fd, 0);
     c.has_content("file", &written(4000));
@@ -186,12 +171,7 @@ fn sendfile(c: &Context) {
     let from = fixture::open("file", O_RDONLY);
     let to = fixture::open("new", O_RDWR | O_CREAT);
     let call = |at: Value, n: u64| {
-        c.call(&[
-            ("out_fd", value::fd(to)),
-            ("in_fd", value::fd(from)),
-            ("offset", at),
-            ("count", length(n)),
-        ])
+        c.call(&[("out_fd", value::fd(to)), ("in_fd", value::fd(from)), ("offset", at), ("count", length(n))])
     };
     let done = call(inout(&longs(&[9_000])), 5_000);
     assert_eq!(done.ok(), 1000);
@@ -308,18 +288,11 @@ fn vmsplice(c: &Context) {
 fn lseek(c: &Context) {
     let fd = fixture::open("sparse", O_RDONLY);
     let call = |at: i64, whence: i32| {
-        c.call(&[
-            ("fd", value::fd(fd)),
-            ("offset", offset(at)),
-            ("whence", command(whence.into())),
-        ])
+        c.call(&[("fd", value::fd(fd)), ("offset", offset(at)), ("whence", command(whence.into()))])
     };
-    for (at, whence, expected) in [
-        (123, SEEK_SET, 123),
-        (-3, SEEK_CUR, 120),
-        (-6, SEEK_END, 65_530),
-        (1 << 33, SEEK_SET, 1 << 33),
-    ] {
+    for (at, whence, expected) in
+        [(123, SEEK_SET, 123), (-3, SEEK_CUR, 120), (-6, SEEK_END, 65_530), (1 << 33, SEEK_SET, 1 << 33)]
+    {
         assert_eq!(call(at, whence).ok(), expected);
         c.fd_at(fd, expected as u64);
     }
@@ -356,12 +329,7 @@ fn ftruncate(c: &Context) {
 fn fallocate(c: &Context) {
     let fd = fixture::open("file", O_RDWR);
     let call = |bits: i32, at: i64, n: i64| {
-        c.call(&[
-            ("fd", value::fd(fd)),
-            ("mode", flags(bits.into())),
-            ("offset", offset(at)),
-            ("length", offset(n)),
-        ])
+        c.call(&[("fd", value::fd(fd)), ("mode", flags(bits.into())), ("offset", offset(at)), ("length", offset(n))])
     };
     call(0, 9_000, 3_000).ok_or_skip(&[EOPNOTSUPP]);
     let mut whole = pattern(FILE_BYTES);

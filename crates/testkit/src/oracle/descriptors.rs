@@ -37,11 +37,7 @@ fn close_range(c: &Context) {
         raw::must(SYS_dup3, &[fd, number, 0]);
     }
     let call = |first: i64, last: i64, bits: u32| {
-        c.call(&[
-            ("first", int(first)),
-            ("last", int(last)),
-            ("flags", flags(bits.into())),
-        ])
+        c.call(&[("first", int(first)), ("last", int(last)), ("flags", flags(bits.into()))])
     };
     call(100, 101, 0).ok();
     c.check(|| {
@@ -83,11 +79,7 @@ fn dup2(c: &Context) {
 fn dup3(c: &Context) {
     let fd = fixture::open("file", O_RDONLY);
     let call = |from: i64, to: i64, bits: i32| {
-        c.call(&[
-            ("fd", value::fd(from)),
-            ("newfd", new_fd(to)),
-            ("flags", flags(bits.into())),
-        ])
+        c.call(&[("fd", value::fd(from)), ("newfd", new_fd(to)), ("flags", flags(bits.into()))])
     };
     assert_eq!(call(fd, 50, O_CLOEXEC).ok(), 50);
     same_description(c, fd, 50);
@@ -97,11 +89,7 @@ fn dup3(c: &Context) {
 }
 
 fn control(c: &Context, fd: i64, op: i32, arg: Value) -> Done {
-    c.call(&[
-        ("fd", value::fd(fd)),
-        ("command", command(op.into())),
-        ("arg", arg),
-    ])
+    c.call(&[("fd", value::fd(fd)), ("command", command(op.into())), ("arg", arg)])
 }
 
 /// A `struct flock`.

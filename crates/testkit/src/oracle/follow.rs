@@ -23,9 +23,7 @@ pub(super) fn probe(row: &'static Call, given: &[(&str, Value)]) {
     for arg in row.paths() {
         let bits: &[Option<(Option<u8>, u64)>] = match arg.follow {
             Follow::Always | Follow::Never => &[None],
-            Follow::Unless { arg, bit } | Follow::If { arg, bit } => {
-                &[None, Some((Some(arg), bit))]
-            }
+            Follow::Unless { arg, bit } | Follow::If { arg, bit } => &[None, Some((Some(arg), bit))],
             Follow::AsOpen if row.name == "creat" => &[None],
             Follow::AsOpen => &[None, Some((None, NOFOLLOW)), Some((None, EXCLUSIVE))],
         };
@@ -60,12 +58,7 @@ fn fresh(dangling: &Path, missing: &Path) {
     symlink(MISSING, dangling).expect("a symbolic link");
 }
 
-fn clear_and_set(
-    row: &Call,
-    follow: Follow,
-    prepared: &mut Prepared,
-    change: Option<(Option<u8>, u64)>,
-) {
+fn clear_and_set(row: &Call, follow: Follow, prepared: &mut Prepared, change: Option<(Option<u8>, u64)>) {
     match follow {
         Follow::Always | Follow::Never => {}
         Follow::Unless { arg, bit } | Follow::If { arg, bit } => {
@@ -110,4 +103,3 @@ fn expected(row: &Call, follow: Follow, prepared: &Prepared) -> bool {
 pub fn has_paths(row: &Call) -> bool {
     row.paths().next().is_some()
 }
-

@@ -23,11 +23,7 @@ const FSGETXATTR: i64 = 0x801c_581f;
 
 fn ioctl(c: &Context) {
     let call = |fd: i64, request: i64, arg: Value| -> Done {
-        c.call(&[
-            ("fd", value::fd(fd)),
-            ("request", command(request)),
-            ("arg", arg),
-        ])
+        c.call(&[("fd", value::fd(fd)), ("request", command(request)), ("arg", arg)])
     };
     let file = fixture::open("file", O_RDWR);
     raw::must(SYS_lseek, &[file as u64, 1000, 0]);

@@ -122,11 +122,7 @@ fn mremap(c: &Context) {
 fn mprotect(c: &Context) {
     let at = map("file", 2, MAP_SHARED);
     let call = |at: u64, n: u64, prot: i32| {
-        c.call(&[
-            ("addr", address(at)),
-            ("length", length(n)),
-            ("prot", flags(prot.into())),
-        ])
+        c.call(&[("addr", address(at)), ("length", length(n)), ("prot", flags(prot.into()))])
     };
     call(at, PAGE, PROT_READ).ok();
     maps(c, at, "r--s", 0, "/file");
@@ -138,11 +134,7 @@ fn madvise(c: &Context) {
     let at = map("file", 1, MAP_PRIVATE);
     poke(at, b"changed");
     let call = |at: u64, n: u64, advice: i32| {
-        c.call(&[
-            ("addr", address(at)),
-            ("length", length(n)),
-            ("advice", command(advice.into())),
-        ])
+        c.call(&[("addr", address(at)), ("length", length(n)), ("advice", command(advice.into()))])
     };
     // A private page that is given up comes back as the file has it.
     call(at, PAGE, MADV_DONTNEED).ok();
@@ -154,11 +146,7 @@ fn msync(c: &Context) {
     let at = map("file", 1, MAP_SHARED);
     poke(at, b"changed");
     let call = |at: u64, n: u64, bits: i32| {
-        c.call(&[
-            ("addr", address(at)),
-            ("length", length(n)),
-            ("flags", flags(bits.into())),
-        ])
+        c.call(&[("addr", address(at)), ("length", length(n)), ("flags", flags(bits.into()))])
     };
     call(at, PAGE, MS_SYNC).ok();
     let mut whole = pattern(10_000);
@@ -192,19 +180,11 @@ fn munlock(c: &Context) {
 fn mincore(c: &Context) {
     let at = map("file", 3, MAP_SHARED);
     peek(at, 1);
-    let done = c.call(&[
-        ("addr", address(at)),
-        ("length", length(3 * PAGE)),
-        ("vec", memory(&[CANARY; 3])),
-    ]);
+    let done = c.call(&[("addr", address(at)), ("length", length(3 * PAGE)), ("vec", memory(&[CANARY; 3]))]);
     done.ok();
     assert!(done.bytes("vec").iter().all(|b| *b & !1 == 0), "one byte a page");
     assert_eq!(done.bytes("vec")[0], 1);
-    let bad = c.call(&[
-        ("addr", address(at + 1)),
-        ("length", length(PAGE)),
-        ("vec", memory(&[0])),
-    ]);
+    let bad = c.call(&[("addr", address(at + 1)), ("length", length(PAGE)), ("vec", memory(&[0]))]);
     bad.fails(EINVAL);
 }
 

@@ -91,12 +91,7 @@ fn fstat(c: &Context) {
 fn newfstatat(c: &Context) {
     let dir = fixture::open("dir", O_PATH);
     let call = |name: &str, bits: i32| {
-        c.call(&[
-            ("dirfd", at_dir(dir)),
-            ("path", path(name)),
-            ("statbuf", output(144)),
-            ("flags", flags(bits.into())),
-        ])
+        c.call(&[("dirfd", at_dir(dir)), ("path", path(name)), ("statbuf", output(144)), ("flags", flags(bits.into()))])
     };
     is_stat_of(c, &call("inside", 0), "dir/inside");
     is_stat_of(c, &call("../link", 0), "file");
@@ -159,9 +154,7 @@ fn make_secret() {
 
 fn access(c: &Context) {
     make_secret();
-    let call = |name: &str, bits: i32| {
-        c.call(&[("path", path(name)), ("mode", flags(bits.into()))])
-    };
+    let call = |name: &str, bits: i32| c.call(&[("path", path(name)), ("mode", flags(bits.into()))]);
     call("file", R_OK).ok();
     call("prog", X_OK).ok();
     call("missing", F_OK).fails(ENOENT);
@@ -175,13 +168,8 @@ fn access(c: &Context) {
 fn faccessat(c: &Context) {
     make_secret();
     let dir = fixture::open("dir", O_PATH);
-    let call = |name: &str, bits: i32| {
-        c.call(&[
-            ("dirfd", at_dir(dir)),
-            ("path", path(name)),
-            ("mode", flags(bits.into())),
-        ])
-    };
+    let call =
+        |name: &str, bits: i32| c.call(&[("dirfd", at_dir(dir)), ("path", path(name)), ("mode", flags(bits.into()))]);
     call("inside", R_OK | W_OK).ok();
     call("secret", F_OK).fails(ENOENT);
     as_nobody(c, || {
@@ -230,9 +218,7 @@ fn fchmod(c: &Context) {
 
 fn fchmodat(c: &Context) {
     let dir = fixture::open("dir", O_PATH);
-    let call = |name: &str, bits: u32| {
-        c.call(&[("dirfd", at_dir(dir)), ("path", path(name)), ("mode", mode(bits))])
-    };
+    let call = |name: &str, bits: u32| c.call(&[("dirfd", at_dir(dir)), ("path", path(name)), ("mode", mode(bits))]);
     call("inside", 0o600).ok();
     c.has_mode("dir/inside", S_IFREG | 0o600);
     call("../link", 0o604).ok();
@@ -242,12 +228,7 @@ fn fchmodat(c: &Context) {
 fn fchmodat2(c: &Context) {
     let dir = fixture::open("dir", O_PATH);
     let call = |name: &str, bits: u32, at: i32| {
-        c.call(&[
-            ("dirfd", at_dir(dir)),
-            ("path", path(name)),
-            ("mode", mode(bits)),
-            ("flags", flags(at.into())),
-        ])
+        c.call(&[("dirfd", at_dir(dir)), ("path", path(name)), ("mode", mode(bits)), ("flags", flags(at.into()))])
     };
     call("inside", 0o600, AT_SYMLINK_NOFOLLOW).ok();
     c.has_mode("dir/inside", S_IFREG | 0o600);
@@ -286,11 +267,7 @@ fn utimes(c: &Context) {
 fn futimesat(c: &Context) {
     let dir = fixture::open("dir", O_PATH);
     let times = input(&longs(&[1_000, 7, 2_000, 8]));
-    let done = c.call(&[
-        ("dirfd", at_dir(dir)),
-        ("path", path("inside")),
-        ("times", times),
-    ]);
+    let done = c.call(&[("dirfd", at_dir(dir)), ("path", path("inside")), ("times", times)]);
     done.ok();
     has_times(c, "dir/inside", [1_000, 7_000, 2_000, 8_000]);
 }
@@ -336,9 +313,7 @@ fn is_statfs(c: &Context, done: &Done) {
     assert!(block.is_power_of_two(), "block size {block}");
     assert!((200..=1024).contains(&done.number("buf", 64, 8)), "length of names");
     c.check(|| {
-        let out = std::process::Command::new("stat")
-            .args(["-f", "-c", "%t %S %b %c", "."])
-            .output();
+        let out = std::process::Command::new("stat").args(["-f", "-c", "%t %S %b %c", "."]).output();
         let Ok(out) = out else { return };
         let text = String::from_utf8_lossy(&out.stdout);
         let at = |i| done.number("buf", i, 8);

@@ -17,6 +17,7 @@ mod ioctl;
 mod mapping;
 mod metadata;
 mod mounts;
+mod mutation;
 mod names;
 mod open;
 mod owners;
@@ -62,9 +63,15 @@ pub fn cases() -> impl Iterator<Item = (&'static str, Case)> {
 /// Runs a case in this process; it panics if the row is wrong.
 pub fn run(name: &str, manner: Manner) {
     let row = reprise_calls::by_name(name).unwrap_or_else(|| panic!("no row {name}"));
-    let (_, case) = cases()
-        .find(|(n, _)| *n == name)
-        .unwrap_or_else(|| panic!("no case {name}"));
+    let (_, case) = cases().find(|(n, _)| *n == name).unwrap_or_else(|| panic!("no case {name}"));
     crate::raw::must(libc::SYS_umask, &[0o022]);
     case(&Context::new(row, manner));
+}
+
+/// Runs a case with a row in which argument `at` and the next are exchanged: it must panic, or it would not notice.
+pub fn run_exchanged(name: &str, at: usize) {
+    let row = reprise_calls::by_name(name).unwrap_or_else(|| panic!("no row {name}"));
+    let case = cases().find(|(n, _)| *n == name).expect("a case").1;
+    crate::raw::must(libc::SYS_umask, &[0o022]);
+    case(&Context::new(mutation::exchanged(row, at), Manner::Check));
 }

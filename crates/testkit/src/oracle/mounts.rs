@@ -125,13 +125,7 @@ fn fsmount(c: &Context) {
     let context = configured(c);
     const CLOEXEC: u64 = 1;
     const NODEV: u64 = 4;
-    let fd = c
-        .call(&[
-            ("fd", value::fd(context)),
-            ("flags", num(CLOEXEC)),
-            ("attr", num(NODEV)),
-        ])
-        .ok();
+    let fd = c.call(&[("fd", value::fd(context)), ("flags", num(CLOEXEC)), ("attr", num(NODEV))]).ok();
     c.fd_has(fd, O_CLOEXEC, O_CLOEXEC);
     c.check(|| {
         const EMPTY_FROM: u64 = 4;
@@ -147,13 +141,7 @@ fn open_tree(c: &Context) {
     private_mounts(c);
     const CLONE: u64 = 1;
     let dir = fixture::open("dir", O_PATH);
-    let call = |name: &str, bits: u64| {
-        c.call(&[
-            ("dirfd", at_dir(dir)),
-            ("path", path(name)),
-            ("flags", num(bits)),
-        ])
-    };
+    let call = |name: &str, bits: u64| c.call(&[("dirfd", at_dir(dir)), ("path", path(name)), ("flags", num(bits))]);
     let fd = call("../link", O_CLOEXEC as u64).ok();
     c.fd_is(fd, "file", 0);
     c.fd_has(fd, O_PATH | O_CLOEXEC, O_PATH | O_CLOEXEC);
@@ -241,12 +229,7 @@ fn swapoff(c: &Context) {
 
 fn quotactl(c: &Context) {
     let call = |op: u64, special: Value| {
-        c.call(&[
-            ("command", num(op)),
-            ("special", special),
-            ("id", owner(0)),
-            ("addr", address(0)),
-        ])
+        c.call(&[("command", num(op)), ("special", special), ("id", owner(0)), ("addr", address(0))])
     };
     const SYNC: u64 = 0x80_0001 << 8;
     const GET_FORMAT: u64 = 0x80_0004 << 8;

@@ -146,11 +146,7 @@ fn symlink(c: &Context) {
 
 fn symlinkat(c: &Context) {
     let dir = fixture::open("dir", O_PATH);
-    let done = c.call(&[
-        ("target", text("inside")),
-        ("dirfd", at_dir(dir)),
-        ("path", path("new")),
-    ]);
+    let done = c.call(&[("target", text("inside")), ("dirfd", at_dir(dir)), ("path", path("new"))]);
     done.ok();
     leads(c, "dir/new", "inside");
 }
@@ -170,11 +166,7 @@ fn unlink(c: &Context) {
 fn unlinkat(c: &Context) {
     let dir = fixture::open("dir", O_PATH);
     let call = |at: i64, name: &str, bits: i32| {
-        c.call(&[
-            ("dirfd", at_dir(at)),
-            ("path", path(name)),
-            ("flags", flags(bits.into())),
-        ])
+        c.call(&[("dirfd", at_dir(at)), ("path", path(name)), ("flags", flags(bits.into()))])
     };
     call(dir, "inside", 0).ok();
     c.is_absent("dir/inside");
@@ -202,19 +194,13 @@ fn mkdir(c: &Context) {
 
 fn mkdirat(c: &Context) {
     let dir = fixture::open("dir", O_PATH);
-    let done = c.call(&[
-        ("dirfd", at_dir(dir)),
-        ("path", path("new")),
-        ("mode", mode(0o700)),
-    ]);
+    let done = c.call(&[("dirfd", at_dir(dir)), ("path", path("new")), ("mode", mode(0o700))]);
     done.ok();
     c.has_mode("dir/new", S_IFDIR | 0o700);
 }
 
 fn mknod(c: &Context) {
-    let call = |name: &str, bits: u32, dev: Value| {
-        c.call(&[("path", path(name)), ("mode", mode(bits)), ("dev", dev)])
-    };
+    let call = |name: &str, bits: u32, dev: Value| c.call(&[("path", path(name)), ("mode", mode(bits)), ("dev", dev)]);
     call("fifo", S_IFIFO | 0o622, device(0, 0)).ok();
     c.has_mode("fifo", S_IFIFO | 0o600);
     call("plain", S_IFREG | 0o600, device(0, 0)).ok();
@@ -233,12 +219,7 @@ fn mknod(c: &Context) {
 fn mknodat(c: &Context) {
     let dir = fixture::open("dir", O_PATH);
     let call = |name: &str, bits: u32, dev: Value| {
-        c.call(&[
-            ("dirfd", at_dir(dir)),
-            ("path", path(name)),
-            ("mode", mode(bits)),
-            ("dev", dev),
-        ])
+        c.call(&[("dirfd", at_dir(dir)), ("path", path(name)), ("mode", mode(bits)), ("dev", dev)])
     };
     call("fifo", S_IFIFO | 0o600, device(0, 0)).ok();
     c.has_mode("dir/fifo", S_IFIFO | 0o600);
@@ -265,9 +246,7 @@ fn readlink(c: &Context) {
 fn readlinkat(c: &Context) {
     std::os::unix::fs::symlink("inside", "dir/l").expect("a link");
     let dir = fixture::open("dir", O_PATH);
-    let call = |name: &str| {
-        c.call(&[("dirfd", at_dir(dir)), ("path", path(name)), ("buf", room(64))])
-    };
+    let call = |name: &str| c.call(&[("dirfd", at_dir(dir)), ("path", path(name)), ("buf", room(64))]);
     let done = call("l");
     assert_eq!(done.ok(), 6);
     assert_eq!(done.content("buf"), b"inside");
@@ -298,9 +277,7 @@ fn lists(c: &Context, old: bool) {
     let done = call(fd, 4096);
     assert!(done.ok() > 0);
     c.check(|| {
-        let mut expected: BTreeSet<_> = [".", ".."]
-            .map(|n| (identity(n).1, DT_DIR, n.to_owned()))
-            .into();
+        let mut expected: BTreeSet<_> = [".", ".."].map(|n| (identity(n).1, DT_DIR, n.to_owned())).into();
         for entry in fs::read_dir(".").expect("this directory").flatten() {
             let kind = (fs::symlink_metadata(entry.path()).expect("an entry").mode() >> 12) as u8;
             let name = entry.file_name().to_string_lossy().into_owned();

@@ -21,11 +21,7 @@ pub(super) const CASES: &[(&str, Case)] = &[
 
 fn open(c: &Context) {
     let open = |name: &str, bits: i32, bits_mode: u32| {
-        c.call(&[
-            ("path", path(name)),
-            ("flags", flags(bits.into())),
-            ("mode", mode(bits_mode)),
-        ])
+        c.call(&[("path", path(name)), ("flags", flags(bits.into())), ("mode", mode(bits_mode))])
     };
     let made = open("new", O_RDWR | O_CREAT, 0o666).ok();
     c.fd_is(made, "new", 0);
@@ -50,12 +46,7 @@ fn open(c: &Context) {
 fn openat(c: &Context) {
     let dir = fixture::open("dir", O_DIRECTORY);
     let open = |at: i64, name: &str, bits: i32, bits_mode: u32| {
-        c.call(&[
-            ("dirfd", at_dir(at)),
-            ("path", path(name)),
-            ("flags", flags(bits.into())),
-            ("mode", mode(bits_mode)),
-        ])
+        c.call(&[("dirfd", at_dir(at)), ("path", path(name)), ("flags", flags(bits.into())), ("mode", mode(bits_mode))])
     };
     let made = open(dir, "made", O_RDWR | O_CREAT | O_SYNC, 0o6751).ok();
     c.fd_is(made, "dir/made", 0);
@@ -137,11 +128,7 @@ fn open_by_handle_at(c: &Context) {
     }
     let dir = fixture::open("dir", O_DIRECTORY);
     let fd = c
-        .call(&[
-            ("mount", value::fd(dir)),
-            ("handle", memory(&handle.bytes())),
-            ("flags", flags(O_RDWR.into())),
-        ])
+        .call(&[("mount", value::fd(dir)), ("handle", memory(&handle.bytes())), ("flags", flags(O_RDWR.into()))])
         .ok_or_skip(&[EPERM, EOPNOTSUPP]);
     c.fd_is(fd, "file", 0);
     c.fd_has(fd, O_RDWR, O_ACCMODE);

@@ -49,11 +49,7 @@ const KEEP: u32 = u32::MAX;
 
 fn by_name(c: &Context, changed: &str) {
     let call = |name: &str, user: u32, group: u32| {
-        c.call(&[
-            ("path", path(name)),
-            ("owner", owner(user)),
-            ("group", owner(group)),
-        ])
+        c.call(&[("path", path(name)), ("owner", owner(user)), ("group", owner(group))])
     };
     let (user, group) = ids();
     call("link", user, group).ok();
@@ -74,11 +70,7 @@ fn lchown(c: &Context) {
 fn fchown(c: &Context) {
     let fd = fixture::open("file", O_RDONLY);
     let (user, group) = ids();
-    let done = c.call(&[
-        ("fd", value::fd(fd)),
-        ("owner", owner(user)),
-        ("group", owner(group)),
-    ]);
+    let done = c.call(&[("fd", value::fd(fd)), ("owner", owner(user)), ("group", owner(group))]);
     done.ok();
     owned(c, "file", (user, group));
 }
@@ -200,10 +192,7 @@ fn setgroups(c: &Context) {
 
 fn capset(c: &Context) {
     const VERSION_3: u32 = 0x2008_0522;
-    let done = c.call(&[
-        ("header", memory(&words(&[VERSION_3, 0]))),
-        ("data", memory(&[0; 24])),
-    ]);
+    let done = c.call(&[("header", memory(&words(&[VERSION_3, 0]))), ("data", memory(&[0; 24]))]);
     done.ok();
     c.check(|| {
         assert_eq!(status("CapEff"), "0000000000000000");

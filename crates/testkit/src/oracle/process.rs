@@ -19,7 +19,7 @@ pub(super) const CASES: &[(&str, Case)] = &[
     ("execve", execve),
     ("execveat", execveat),
     ("exit", exit),
-    ("exit_group", exit),
+    ("exit_group", exit_group),
     ("wait4", wait4),
     ("waitid", waitid),
     ("unshare", unshare),
@@ -109,11 +109,7 @@ fn environment() -> u64 {
 
 fn execve(c: &Context) {
     let call = |name: &str| {
-        c.call(&[
-            ("path", path(name)),
-            ("argv", strings(&["prog", "40"])),
-            ("envp", address(environment())),
-        ])
+        c.call(&[("path", path(name)), ("argv", strings(&["prog", "40"])), ("envp", address(environment()))])
     };
     call("missing").fails(ENOENT);
     call("file").fails(EACCES);
@@ -145,12 +141,44 @@ fn execveat(c: &Context) {
     assert_eq!(raw::wait(child), exited(42));
 }
 
-fn exit(c: &Context) {
+/// In a process of its own: the call ends it with this status.
+fn ends_process(c: &Context) {
     let child = raw::fork(|| {
         c.call(&[("status", int(5))]);
         1
     });
     assert_eq!(raw::wait(child), exited(5));
+}
+
+/// Ends the thread that calls it, and not the others; the last one's end is the process's.
+fn exit(c: &Context) {
+    let row = c.row();
+    let quiet = !c.checks();
+    let (send, receive) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        send.send(raw::sys(SYS_gettid, &[])).expect("somebody waits");
+        let mut args = [0; 6];
+        args[0] = 6;
+        if quiet {
+            report::print(&Issued::before(row, &args, &Default::default()));
+        }
+        raw::syscall(row.number, args);
+        raw::exit(9);
+    });
+    let thread = receive.recv().expect("the thread's number");
+    let task = format!("/proc/self/task/{thread}");
+    let waited = (0..5_000).any(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+        fs::metadata(&task).is_err()
+    });
+    assert!(waited, "the thread is still there");
+    if c.checks() {
+        ends_process(c);
+    }
+}
+
+fn exit_group(c: &Context) {
+    ends_process(c);
 }
 
 fn wait4(c: &Context) {
@@ -231,12 +259,7 @@ fn setns(c: &Context) {
 fn ptrace(c: &Context) {
     const TRACE_ME: i64 = 0;
     let child = raw::fork(|| {
-        let done = c.call(&[
-            ("request", int(TRACE_ME)),
-            ("pid", int(0)),
-            ("addr", address(0)),
-            ("data", address(0)),
-        ]);
+        let done = c.call(&[("request", int(TRACE_ME)), ("pid", int(0)), ("addr", address(0)), ("data", address(0))]);
         // Whoever records it traces it already.
         if c.checks() {
             done.ok();
@@ -251,11 +274,7 @@ fn seccomp(c: &Context) {
     const GET_ACTION_AVAIL: i64 = 2;
     const ALLOW: u32 = 0x7fff_0000;
     let call = |action: u32| {
-        c.call(&[
-            ("operation", int(GET_ACTION_AVAIL)),
-            ("flags", num(0)),
-            ("args", memory(&words(&[action]))),
-        ])
+        c.call(&[("operation", int(GET_ACTION_AVAIL)), ("flags", num(0)), ("args", memory(&words(&[action])))])
     };
     assert_eq!(call(ALLOW).ok_or_skip(&[ENOSYS]), 0);
     call(0x1234_0000).fails(EOPNOTSUPP);

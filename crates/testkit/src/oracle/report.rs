@@ -60,12 +60,7 @@ impl Issued {
         }
     }
 
-    pub(super) fn after(
-        mut self,
-        call: &Call,
-        result: i64,
-        memory: &[Vec<Guarded>; 6],
-    ) -> Issued {
+    pub(super) fn after(mut self, call: &Call, result: i64, memory: &[Vec<Guarded>; 6]) -> Issued {
         self.result = Some(result);
         for i in 0..call.args.len() {
             if self.before.contains_key(&i) {
@@ -85,16 +80,10 @@ pub(super) fn print(issued: &Issued) {
     let mut line = serde_json::to_vec(issued).expect("plain data");
     line.push(b'\n');
     let _ = std::io::stderr().flush();
-    crate::raw::sys(
-        libc::SYS_write,
-        &[1, line.as_ptr() as u64, line.len() as u64],
-    );
+    crate::raw::sys(libc::SYS_write, &[1, line.as_ptr() as u64, line.len() as u64]);
 }
 
 /// The lines of a case's output; lines of other origin are left out.
 pub fn parse(output: &[u8]) -> Vec<Issued> {
-    output
-        .split(|b| *b == b'\n')
-        .filter_map(|line| serde_json::from_slice(line).ok())
-        .collect()
+    output.split(|b| *b == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect()
 }

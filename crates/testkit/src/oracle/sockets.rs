@@ -83,11 +83,7 @@ fn take(fd: i64) -> Vec<u8> {
 
 fn socket(c: &Context) {
     let call = |domain: i32, kind: i32| {
-        c.call(&[
-            ("domain", int(domain.into())),
-            ("kind", num(kind as u64)),
-            ("protocol", int(0)),
-        ])
+        c.call(&[("domain", int(domain.into())), ("kind", num(kind as u64)), ("protocol", int(0))])
     };
     let fd = call(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC).ok();
     c.fd_named(fd, "socket:[");
@@ -96,12 +92,8 @@ fn socket(c: &Context) {
 }
 
 fn socketpair(c: &Context) {
-    let done = c.call(&[
-        ("domain", int(AF_UNIX.into())),
-        ("kind", num(STREAM)),
-        ("protocol", int(0)),
-        ("fds", output(8)),
-    ]);
+    let done =
+        c.call(&[("domain", int(AF_UNIX.into())), ("kind", num(STREAM)), ("protocol", int(0)), ("fds", output(8))]);
     done.ok();
     let [a, b] = [0, 4].map(|at| done.number("fds", at, 4) as i64);
     c.fd_named(a, "socket:[");
@@ -115,11 +107,7 @@ fn accept(c: &Context) {
     let listener = listening("sock");
     let client = connected("sock");
     let fd = c
-        .call(&[
-            ("fd", value::fd(listener)),
-            ("addr", memory(&[CANARY; 110])),
-            ("addrlen", memory(&words(&[110]))),
-        ])
+        .call(&[("fd", value::fd(listener)), ("addr", memory(&[CANARY; 110])), ("addrlen", memory(&words(&[110])))])
         .ok();
     c.fd_named(fd, "socket:[");
     c.check(|| {
@@ -238,11 +226,7 @@ fn messages(each: &[&[Guarded]]) -> Vec<u8> {
 fn sendmsg(c: &Context) {
     let (a, b) = pair();
     let pieces = [&b"two "[..], b"pieces"].map(Guarded::new);
-    let done = c.call(&[
-        ("fd", value::fd(a)),
-        ("msg", memory(&message(&pieces))),
-        ("flags", num(MSG_NOSIGNAL as u64)),
-    ]);
+    let done = c.call(&[("fd", value::fd(a)), ("msg", memory(&message(&pieces))), ("flags", num(MSG_NOSIGNAL as u64))]);
     assert_eq!(done.ok(), 10);
     c.check(|| assert_eq!(take(b), b"two pieces"));
 }
@@ -251,11 +235,7 @@ fn recvmsg(c: &Context) {
     let (a, b) = pair();
     put(a, b"two pieces");
     let pieces = [4, 20].map(|n| Guarded::new(&vec![0; n]));
-    let done = c.call(&[
-        ("fd", value::fd(b)),
-        ("msg", memory(&message(&pieces))),
-        ("flags", num(MSG_PEEK as u64)),
-    ]);
+    let done = c.call(&[("fd", value::fd(b)), ("msg", memory(&message(&pieces))), ("flags", num(MSG_PEEK as u64))]);
     assert_eq!(done.ok(), 10);
     assert_eq!(pieces[0].bytes(), b"two ");
     assert_eq!(pieces[1].bytes()[..6], *b"pieces");
@@ -333,11 +313,7 @@ fn getsockopt(c: &Context) {
 }
 
 fn named(c: &Context, fd: i64) {
-    let done = c.call(&[
-        ("fd", value::fd(fd)),
-        ("addr", memory(&[CANARY; 110])),
-        ("addrlen", memory(&words(&[110]))),
-    ]);
+    let done = c.call(&[("fd", value::fd(fd)), ("addr", memory(&[CANARY; 110])), ("addrlen", memory(&words(&[110])))]);
     done.ok();
     let expected = unix_address("sock");
     assert_eq!(done.number("addrlen", 0, 4), expected.len() as u64);

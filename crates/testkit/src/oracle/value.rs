@@ -160,10 +160,7 @@ pub fn text(text: &str) -> Value {
 /// Strings.
 pub fn strings(texts: &[&str]) -> Value {
     let content = Content::Strings(texts.iter().map(|t| terminated(t)).collect());
-    Value {
-        is: Is::Strings,
-        content,
-    }
+    Value { is: Is::Strings, content }
 }
 
 /// Content to write; the row says where its length goes.
@@ -179,19 +176,13 @@ pub fn room(length: usize) -> Value {
 /// Content to write, in parts.
 pub fn gather(parts: &[&[u8]]) -> Value {
     let content = Content::Vector(parts.iter().map(|p| p.to_vec()).collect());
-    Value {
-        is: Is::Gather,
-        content,
-    }
+    Value { is: Is::Gather, content }
 }
 
 /// Room in parts of these lengths.
 pub fn scatter(lengths: &[usize]) -> Value {
     let content = Content::Vector(lengths.iter().map(|n| vec![CANARY; *n]).collect());
-    Value {
-        is: Is::Scatter,
-        content,
-    }
+    Value { is: Is::Scatter, content }
 }
 
 /// A structure to read.

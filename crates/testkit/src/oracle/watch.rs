@@ -143,11 +143,7 @@ fn poll_one(fd: i64) -> Vec<u8> {
 
 fn poll(c: &Context) {
     let fd = ready();
-    let done = c.call(&[
-        ("fds", memory(&poll_one(fd))),
-        ("count", length(1)),
-        ("timeout", int(1000)),
-    ]);
+    let done = c.call(&[("fds", memory(&poll_one(fd))), ("count", length(1)), ("timeout", int(1000))]);
     assert_eq!(done.ok(), 1);
     assert_eq!(done.number("fds", 6, 2), POLLIN as u64);
 }
@@ -172,12 +168,7 @@ fn ppoll(c: &Context) {
 /// Sets of 64 descriptors: one to be read that is ready, one to be written that is.
 fn sets(fd: i64) -> [(&'static str, Value); 4] {
     let set = || memory(&longs(&[1 << fd]));
-    [
-        ("count", int(64)),
-        ("readfds", set()),
-        ("writefds", set()),
-        ("exceptfds", set()),
-    ]
+    [("count", int(64)), ("readfds", set()), ("writefds", set()), ("exceptfds", set())]
 }
 
 fn selected(done: &Done, fd: i64) {
@@ -220,13 +211,8 @@ fn inotify_init1(c: &Context) {
 
 fn inotify_add_watch(c: &Context) {
     let fd = raw::must(SYS_inotify_init1, &[IN_NONBLOCK as u64]);
-    let call = |name: &str, mask: u32| {
-        c.call(&[
-            ("fd", value::fd(fd)),
-            ("path", path(name)),
-            ("mask", num(mask.into())),
-        ])
-    };
+    let call =
+        |name: &str, mask: u32| c.call(&[("fd", value::fd(fd)), ("path", path(name)), ("mask", num(mask.into()))]);
     let watch = call("dir", IN_CREATE).ok();
     assert_eq!(watch, 1);
     c.check(|| {
@@ -251,9 +237,7 @@ fn inotify_rm_watch(c: &Context) {
 }
 
 fn fanotify_init(c: &Context) {
-    let call = |bits: u32, event: i32| {
-        c.call(&[("flags", num(bits.into())), ("event_flags", num(event as u64))])
-    };
+    let call = |bits: u32, event: i32| c.call(&[("flags", num(bits.into())), ("event_flags", num(event as u64))]);
     let fd = call(FAN_CLOEXEC | FAN_CLASS_NOTIF, O_RDONLY).ok_or_skip(&[EPERM, ENOSYS]);
     c.fd_named(fd, "anon_inode:[fanotify]");
     c.check(|| assert!(fd_info(fd, "fanotify flags").starts_with("1 ")));
@@ -301,13 +285,7 @@ fn eventfd2(c: &Context) {
 }
 
 fn signalfd(c: &Context) {
-    let call = |size: u64| {
-        c.call(&[
-            ("fd", int(-1)),
-            ("mask", memory(&longs(&[1 << 9]))),
-            ("size", length(size)),
-        ])
-    };
+    let call = |size: u64| c.call(&[("fd", int(-1)), ("mask", memory(&longs(&[1 << 9]))), ("size", length(size))]);
     let fd = call(8).ok();
     c.check(|| assert_eq!(fd_info(fd, "sigmask"), "0000000000000200"));
     call(4).fails(EINVAL);
@@ -329,9 +307,7 @@ fn signalfd4(c: &Context) {
 }
 
 fn timerfd_create(c: &Context) {
-    let call = |clock: i32, bits: i32| {
-        c.call(&[("clock", int(clock.into())), ("flags", num(bits as u64))])
-    };
+    let call = |clock: i32, bits: i32| c.call(&[("clock", int(clock.into())), ("flags", num(bits as u64))]);
     let fd = call(CLOCK_MONOTONIC, TFD_CLOEXEC).ok();
     c.check(|| assert_eq!(fd_info(fd, "clockid"), CLOCK_MONOTONIC.to_string()));
     c.fd_has(fd, O_CLOEXEC, O_CLOEXEC);
@@ -350,13 +326,8 @@ fn pidfd_open(c: &Context) {
 fn pidfd_getfd(c: &Context) {
     let me = raw::must(SYS_pidfd_open, &[std::process::id().into(), 0]);
     let file = fixture::open("file", O_RDONLY);
-    let fd = c
-        .call(&[
-            ("pidfd", value::fd(me)),
-            ("targetfd", int(file)),
-            ("flags", num(0)),
-        ])
-        .ok_or_skip(&[EPERM, ENOSYS]);
+    let fd =
+        c.call(&[("pidfd", value::fd(me)), ("targetfd", int(file)), ("flags", num(0))]).ok_or_skip(&[EPERM, ENOSYS]);
     raw::must(SYS_lseek, &[file as u64, 99, 0]);
     c.fd_is(fd, "file", 99);
 }
@@ -393,11 +364,7 @@ fn bpf(c: &Context) {
     // Type, size of key, size of value, entries, flags.
     let attr = words(&[ARRAY, 4, 8, 3, 0]);
     let fd = c
-        .call(&[
-            ("command", int(MAP_CREATE)),
-            ("attr", memory(&attr)),
-            ("size", length(attr.len() as u64)),
-        ])
+        .call(&[("command", int(MAP_CREATE)), ("attr", memory(&attr)), ("size", length(attr.len() as u64))])
         .ok_or_skip(&[EPERM, ENOSYS]);
     c.fd_named(fd, "anon_inode:bpf-map");
     c.check(|| assert_eq!(fd_info(fd, "max_entries"), "3"));

@@ -1,7 +1,7 @@
 //! Tiny traces, written by hand.
 #![allow(dead_code)]
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use reprise_trace::{
     Action, DataPolicy, Host, Keep, Kind, Manifest, Name, Process, ThreadRow, TraceReader, TraceWriter, TreeNode,
@@ -154,7 +154,7 @@ impl Script {
         script.write(&dir.join("b.reprise"), Kind::Replay, Some(ID))
     }
 
-    pub fn write(&self, path: &PathBuf, kind: Kind, origin: Option<&str>) -> TraceReader {
+    pub fn write(&self, path: &Path, kind: Kind, origin: Option<&str>) -> TraceReader {
         let id = if kind == Kind::Record { ID.to_owned() } else { "2".repeat(32) };
         let mut manifest = Manifest::new(kind, self.data, vec!["test".into()], id, 0, Host::default());
         manifest.origin = origin.map(str::to_owned);

@@ -1,0 +1,92 @@
+//! The subcommands that only read: `info`, `cat`, `stat`, `verify`.
+
+use std::io::{BufWriter, IsTerminal, Write};
+use std::process::ExitCode;
+
+use reprise_report::{CatOptions, Style};
+use reprise_trace::TraceReader;
+use reprise_verify::VerifyError;
+
+use super::{Outcome, print, print_json};
+use crate::args::{By, Cat, Info, Stat, Verify};
+use crate::exit::{Exit, Failure};
+
+/// Rows of `stat` that people read; `--json` has all.
+const MOST_ROWS: usize = 40;
+
+/// Colour where a person looks and has not declined it (<https://no-color.org>).
+fn style() -> Style {
+    let declined = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
+    if !declined && std::io::stdout().is_terminal() { Style::Colour } else { Style::Plain }
+}
+
+/// `reprise info`.
+pub fn info(args: Info) -> Outcome {
+    let trace = TraceReader::open(&args.trace)?;
+    if args.check {
+        trace.check_all()?;
+    }
+    let info = reprise_report::info(&trace)?;
+    if args.json { print_json(&info) } else { print(&info.text(style())) }
+}
+
+/// `reprise cat`.
+pub fn cat(args: Cat) -> Outcome {
+    let trace = TraceReader::open(&args.trace)?;
+    if let Some(unknown) = args.call.iter().find(|name| reprise_calls::by_name(name).is_none()) {
+        return Err(Failure::new(Exit::Usage, format!("'{unknown}' is no call that is recorded; see `reprise calls`")));
+    }
+    let options = CatOptions { thread: args.thread, path: args.path, calls: args.call, json: args.json };
+    let mut out = BufWriter::new(std::io::stdout().lock());
+    for line in reprise_report::cat(&trace, options)? {
+        writeln!(out, "{}", line?)?;
+    }
+    out.flush()?;
+    Ok(Exit::Done.into())
+}
+
+/// `reprise stat`.
+pub fn stat(args: Stat) -> Outcome {
+    let trace = TraceReader::open(&args.trace)?;
+    let by = match args.by {
+        By::Call => reprise_report::By::Call,
+        By::Path => reprise_report::By::Path,
+        By::Thread => reprise_report::By::Thread,
+    };
+    let stat = reprise_report::stat(&trace, by)?;
+    if args.json { print_json(&stat) } else { print(&stat.text(MOST_ROWS, style())) }
+}
+
+/// `reprise verify`.
+pub fn verify(args: Verify) -> Outcome {
+    let trace = TraceReader::open(&args.trace)?;
+    let same = if args.tree {
+        let found = reprise_verify::compare_tree(&trace, &args.result).map_err(failure)?;
+        if args.json {
+            print_json(&found)?;
+        } else {
+            print(&reprise_report::tree_text(&found, style()))?;
+        }
+        found.is_same()
+    } else {
+        let result = TraceReader::open(&args.result)?;
+        let found = reprise_verify::compare(&trace, &result).map_err(failure)?;
+        if args.json {
+            print_json(&found)?;
+        } else {
+            print(&reprise_report::comparison_text(&found, style()))?;
+        }
+        found.is_same()
+    };
+    Ok(ExitCode::from(if same { Exit::Done } else { Exit::Diverged }))
+}
+
+fn failure(error: VerifyError) -> Failure {
+    let exit = match error {
+        VerifyError::Trace(error) => return error.into(),
+        VerifyError::NotAReplay { .. } | VerifyError::OtherOrigin { .. } => Exit::Usage,
+        VerifyError::NoDirectory { .. } => Exit::Target,
+        VerifyError::Io { .. } => Exit::System,
+    };
+    Failure::new(exit, error)
+}
