@@ -1,6 +1,6 @@
 //! The plan on disk: one file, written once by the compiler, mapped by the engine.
 //!
-//! Layout (`docs/FORMAT.md`, "Plan"): a head of 64 bytes, the sections `commands`, `bytes` and `buffers`, each at a
+//! Layout (`docs/FORMAT.md`, "Plan"): a head of 64 bytes, the sections `buffers`, `commands` and `bytes`, each at a
 //! multiple of 4096, and last the description ([`Contents`], postcard). The head holds the description's place and the
 //! BLAKE3 of it and of the commands; contents are checked against the trace when the plan is compiled.
 
@@ -162,7 +162,7 @@ impl PlanError {
     }
 }
 
-/// Writes a plan: commands and contents are streamed to the file and to two unlinked files beside it.
+/// Writes a plan: contents are streamed to the file, commands and strings to two unlinked files beside it until the end.
 pub struct PlanWriter {
     path: PathBuf,
     commands: Stream,
@@ -176,9 +176,8 @@ struct Stream {
 }
 
 impl Stream {
-    fn new(directory: &Path) -> Result<Stream, PlanError> {
-        let file = tempfile::tempfile_in(directory).map_err(PlanError::io(directory, "cannot make a file"))?;
-        Ok(Stream { file: BufWriter::with_capacity(1 << 20, file), length: 0 })
+    fn new(file: File) -> Stream {
+        Stream { file: BufWriter::with_capacity(1 << 20, file), length: 0 }
     }
 
     fn add(&mut self, path: &Path, bytes: &[u8]) -> Result<u64, PlanError> {
@@ -198,8 +197,14 @@ impl PlanWriter {
     /// Begins a plan; its directory must have room for the contents of the trace.
     pub fn create(path: &Path) -> Result<PlanWriter, PlanError> {
         let directory = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let stream = || Stream::new(directory);
-        Ok(PlanWriter { path: path.to_owned(), commands: stream()?, bytes: stream()?, buffers: stream()? })
+        let mut file = File::create(path).map_err(PlanError::io(path, "cannot create the plan"))?;
+        file.seek(SeekFrom::Start(ALIGNMENT)).map_err(PlanError::io(path, "cannot create the plan"))?;
+        let buffers = Stream::new(file);
+        let scratch = || {
+            let file = tempfile::tempfile_in(directory).map_err(PlanError::io(directory, "cannot make a file"))?;
+            Ok(Stream::new(file))
+        };
+        Ok(PlanWriter { path: path.to_owned(), commands: scratch()?, bytes: scratch()?, buffers })
     }
 
     /// Appends commands of one thread.
@@ -232,8 +237,8 @@ impl PlanWriter {
         let end = at.saturating_add(length);
         let file = &mut self.buffers.file;
         file.flush()
-            .and_then(|()| file.get_ref().set_len(end))
-            .and_then(|()| file.seek(SeekFrom::Start(end)).map(drop))
+            .and_then(|()| file.get_ref().set_len(ALIGNMENT.saturating_add(end)))
+            .and_then(|()| file.seek(SeekFrom::Start(ALIGNMENT.saturating_add(end))).map(drop))
             .map_err(PlanError::io(&self.path, "cannot write the plan"))?;
         self.buffers.length = end;
         Ok(at)
@@ -242,21 +247,22 @@ impl PlanWriter {
     /// Puts the sections and the description into the file.
     pub fn finish(mut self, mut contents: Contents) -> Result<PathBuf, PlanError> {
         let path = self.path.clone();
-        let mut file = File::create(&path).map_err(PlanError::io(&path, "cannot create the plan"))?;
         let mut hash = blake3::Hasher::new();
-        let mut offset = ALIGNMENT;
-        for (stream, section) in [
-            (&mut self.commands, &mut contents.command_section),
-            (&mut self.bytes, &mut contents.byte_section),
-            (&mut self.buffers, &mut contents.buffer_section),
-        ] {
+        contents.buffer_section = Section { offset: ALIGNMENT, length: self.buffers.length };
+        let mut offset = (ALIGNMENT + self.buffers.length).next_multiple_of(ALIGNMENT);
+        let file = &mut self.buffers.file;
+        file.flush().map_err(PlanError::io(&path, "cannot write the plan"))?;
+        let file = file.get_mut();
+        for (stream, section) in
+            [(&mut self.commands, &mut contents.command_section), (&mut self.bytes, &mut contents.byte_section)]
+        {
             *section = Section { offset, length: stream.length };
             let mut copy = || -> io::Result<()> {
                 stream.file.flush()?;
                 let from = stream.file.get_mut();
                 from.seek(SeekFrom::Start(0))?;
                 file.seek(SeekFrom::Start(offset))?;
-                io::copy(from, &mut file).map(drop)
+                io::copy(from, file).map(drop)
             };
             copy().map_err(PlanError::io(&path, "cannot write the plan"))?;
             offset = (offset + stream.length).next_multiple_of(ALIGNMENT);

@@ -186,22 +186,25 @@ fn io_uring_enter(c: &Context) {
     raw::poke(ring + word(64), &words(&[0]));
     raw::poke(ring + word(44), &words(&[1]));
     const GET_EVENTS: u64 = 1;
-    let call = |bits: u64| {
+    let call = |submit: u64, wait: u64, bits: u64, size: u64| {
         c.call(&[
             ("fd", value::fd(fd)),
-            ("to_submit", num(1)),
-            ("min_complete", num(1)),
+            ("to_submit", num(submit)),
+            ("min_complete", num(wait)),
             ("flags", num(bits)),
-            ("arg", address(0)),
-            ("size", length(0)),
+            ("arg", memory(&longs(&[0]))),
+            ("size", length(size)),
         ])
     };
-    assert_eq!(call(GET_EVENTS).ok(), 1);
+    assert_eq!(call(1, 0, 0, 8).ok(), 1);
+    assert_eq!(call(0, 1, GET_EVENTS, 8).ok(), 0);
     let completion = raw::peek(ring + word(100), 16);
     assert_eq!(number(&completion, 0, 8), 77);
     assert_eq!(number(&completion, 8, 4), 9);
     c.has_content("new", b"\0\0by a ring");
-    call(1 << 30).fails(EINVAL);
+    call(0, 0, 1 << 30, 8).fails(EINVAL);
+    // One completion is there; for a second it would wait.
+    call(0, 2, GET_EVENTS, 4).fails(EINVAL);
 }
 
 fn io_uring_register(c: &Context) {

@@ -268,6 +268,34 @@ fn ptrace(c: &Context) {
         3
     });
     assert_eq!(raw::wait(child), exited(3));
+    c.check(|| peeks(c));
+}
+
+/// Reads the memory of a stopped child, which has the same at the same place.
+fn peeks(c: &Context) {
+    const PEEK_DATA: i64 = 2;
+    const CONTINUE: i64 = 7;
+    let known = Guarded::new(b"eight...");
+    let child = raw::fork(|| {
+        raw::must(SYS_ptrace, &[0, 0, 0, 0]);
+        let me = raw::sys(SYS_getpid, &[]) as u64;
+        raw::must(SYS_kill, &[me, SIGSTOP as u64]);
+        4
+    });
+    assert_eq!(raw::wait(child), SIGSTOP << 8 | 0x7f);
+    let call = |request: i64, addr: u64, data: Value| {
+        c.call(&[("request", int(request)), ("pid", int(child.into())), ("addr", address(addr)), ("data", data)])
+    };
+    let done = call(PEEK_DATA, known.address(), memory(&[CANARY; 8]));
+    let alive = call(CONTINUE, 0, address(0));
+    if alive.errno() != 0 {
+        raw::sys(SYS_kill, &[child as u64, SIGKILL as u64]);
+    }
+    let status = raw::wait(child);
+    done.ok();
+    assert_eq!(done.bytes("data"), b"eight...");
+    alive.ok();
+    assert_eq!(status, exited(4));
 }
 
 fn seccomp(c: &Context) {

@@ -92,8 +92,12 @@ fn socket(c: &Context) {
 }
 
 fn socketpair(c: &Context) {
-    let done =
-        c.call(&[("domain", int(AF_UNIX.into())), ("kind", num(STREAM)), ("protocol", int(0)), ("fds", output(8))]);
+    let done = c.call(&[
+        ("domain", int(AF_UNIX.into())),
+        ("kind", num(SOCK_DGRAM as u64)),
+        ("protocol", int(0)),
+        ("fds", output(8)),
+    ]);
     done.ok();
     let [a, b] = [0, 4].map(|at| done.number("fds", at, 4) as i64);
     c.fd_named(a, "socket:[");
@@ -121,15 +125,18 @@ fn accept4(c: &Context) {
     let call = |bits: i32| {
         c.call(&[
             ("fd", value::fd(listener)),
-            ("addr", address(0)),
-            ("addrlen", address(0)),
+            ("addr", memory(&[CANARY; 110])),
+            ("addrlen", memory(&words(&[110]))),
             ("flags", num(bits as u64)),
         ])
     };
     call(0).fails(EAGAIN);
     let client = connected("sock");
-    let fd = call(SOCK_CLOEXEC).ok();
+    let done = call(SOCK_CLOEXEC);
+    let fd = done.ok();
     c.fd_has(fd, O_CLOEXEC, O_CLOEXEC);
+    assert_eq!(done.number("addr", 0, 2), UNIX);
+    assert_eq!(done.bytes("addrlen"), words(&[2]), "a client without a name");
     c.check(|| {
         put(client, b"hello");
         assert_eq!(take(fd), b"hello");
@@ -180,35 +187,47 @@ fn shutdown(c: &Context) {
     call(99).fails(EINVAL);
 }
 
+/// A socket for single messages with this name.
+fn named_receiver(name: &str) -> i64 {
+    let kind = (SOCK_DGRAM | SOCK_NONBLOCK) as u64;
+    let fd = raw::must(SYS_socket, &[UNIX, kind, 0]);
+    let at = Guarded::new(&unix_address(name));
+    raw::must(SYS_bind, &[fd as u64, at.address(), at.len() as u64]);
+    fd
+}
+
 fn sendto(c: &Context) {
-    let (a, b) = pair();
+    let (from, to) = (named_receiver("from"), named_receiver("to"));
+    let at = unix_address("to");
     let done = c.call(&[
-        ("fd", value::fd(a)),
+        ("fd", value::fd(from)),
         ("buf", data(b"a message")),
         ("flags", num(MSG_NOSIGNAL as u64)),
-        ("addr", address(0)),
-        ("addrlen", length(0)),
+        ("addr", memory(&at)),
+        ("addrlen", length(at.len() as u64)),
     ]);
     assert_eq!(done.ok(), 9);
-    c.check(|| assert_eq!(take(b), b"a message"));
+    c.check(|| assert_eq!(take(to), b"a message"));
 }
 
 fn recvfrom(c: &Context) {
-    let (a, b) = pair();
-    put(a, b"a message");
-    let call = |bits: i32| {
-        c.call(&[
-            ("fd", value::fd(b)),
-            ("buf", room(50)),
-            ("flags", num(bits as u64)),
-            ("addr", address(0)),
-            ("addrlen", address(0)),
-        ])
-    };
-    let done = call(MSG_PEEK);
+    let (from, to) = (named_receiver("from"), named_receiver("to"));
+    let (text, at) = (Guarded::new(b"a message"), Guarded::new(&unix_address("to")));
+    let args = [from as u64, text.address(), 9, 0, at.address(), at.len() as u64];
+    raw::must(SYS_sendto, &args);
+    let done = c.call(&[
+        ("fd", value::fd(to)),
+        ("buf", room(50)),
+        ("flags", num(MSG_PEEK as u64)),
+        ("addr", memory(&[CANARY; 110])),
+        ("addrlen", memory(&words(&[110]))),
+    ]);
     assert_eq!(done.ok(), 9);
     assert_eq!(done.content("buf"), b"a message");
-    c.check(|| assert_eq!(take(b), b"a message"));
+    let name = unix_address("from");
+    assert_eq!(done.bytes("addrlen"), words(&[name.len() as u32]));
+    assert!(done.bytes("addr").starts_with(&name));
+    c.check(|| assert_eq!(take(to), b"a message"));
 }
 
 /// `struct msghdr` of these pieces: name, length of name, vector, number, control, its length, flags.
@@ -245,9 +264,10 @@ fn recvmsg(c: &Context) {
 fn sendmmsg(c: &Context) {
     let (a, b) = pair();
     let [one, two] = [&b"one"[..], b"second"].map(Guarded::new);
+    // The third is not counted.
     let done = c.call(&[
         ("fd", value::fd(a)),
-        ("msgs", memory(&messages(&[&[one], &[two]]))),
+        ("msgs", memory(&messages(&[&[one], &[two], &[one]]))),
         ("count", length(2)),
         ("flags", num(MSG_NOSIGNAL as u64)),
     ]);
@@ -264,13 +284,17 @@ fn recvmmsg(c: &Context) {
     put(a, b"one");
     put(a, b"second");
     let [one, two] = [10, 10].map(|n| Guarded::new(&vec![0; n]));
-    let done = c.call(&[
-        ("fd", value::fd(b)),
-        ("msgs", memory(&messages(&[&[one], &[two]]))),
-        ("count", length(2)),
-        ("flags", num(0)),
-        ("timeout", memory(&longs(&[1, 0]))),
-    ]);
+    let call = |nanoseconds: u64| {
+        c.call(&[
+            ("fd", value::fd(b)),
+            ("msgs", memory(&messages(&[&[one], &[two]]))),
+            ("count", length(2)),
+            ("flags", num(MSG_DONTWAIT as u64)),
+            ("timeout", memory(&longs(&[1, nanoseconds]))),
+        ])
+    };
+    call(u64::MAX).fails(EINVAL);
+    let done = call(0);
     assert_eq!(done.ok(), 2, "messages, not bytes");
     assert_eq!(two.bytes()[..6], *b"second");
     assert_eq!([56, 120].map(|at| done.number("msgs", at, 4)), [3, 6]);

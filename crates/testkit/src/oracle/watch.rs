@@ -60,12 +60,14 @@ fn event(bits: i32, data: u64) -> Vec<u8> {
     [words(&[bits as u32]), longs(&[data])].concat()
 }
 
-/// An event set with one ready counter, marked 77.
+/// An event set with two ready counters, both marked 77.
 fn ready_set() -> i64 {
     let set = raw::must(SYS_epoll_create1, &[0]);
     let event = Guarded::new(&event(EPOLLIN, 77));
-    let args = [set as u64, EPOLL_CTL_ADD as u64, ready() as u64, event.address()];
-    raw::must(SYS_epoll_ctl, &args);
+    for counter in [ready(), ready()] {
+        let args = [set as u64, EPOLL_CTL_ADD as u64, counter as u64, event.address()];
+        raw::must(SYS_epoll_ctl, &args);
+    }
     set
 }
 
@@ -99,7 +101,7 @@ fn epoll_wait(c: &Context) {
     one_event(&c.call(&[
         ("epfd", value::fd(set)),
         ("events", memory(&[0; 24])),
-        ("max", int(2)),
+        ("max", int(1)),
         ("timeout", int(1000)),
     ]));
 }
@@ -110,7 +112,7 @@ fn epoll_pwait(c: &Context) {
         c.call(&[
             ("epfd", value::fd(set)),
             ("events", memory(&[0; 24])),
-            ("max", int(2)),
+            ("max", int(1)),
             ("timeout", int(1000)),
             ("sigmask", memory(&longs(&[0]))),
             ("sigsetsize", length(size)),
@@ -126,7 +128,7 @@ fn epoll_pwait2(c: &Context) {
         c.call(&[
             ("epfd", value::fd(set)),
             ("events", memory(&[0; 24])),
-            ("max", int(2)),
+            ("max", int(1)),
             ("timeout", memory(&longs(&[1, 0]))),
             ("sigmask", memory(&longs(&[0]))),
             ("sigsetsize", length(size)),
@@ -165,36 +167,45 @@ fn ppoll(c: &Context) {
     call(4).fails(EINVAL);
 }
 
-/// Sets of 64 descriptors: one to be read that is ready, one to be written that is.
-fn sets(fd: i64) -> [(&'static str, Value); 4] {
-    let set = || memory(&longs(&[1 << fd]));
-    [("count", int(64)), ("readfds", set()), ("writefds", set()), ("exceptfds", set())]
+/// The ends of a pipe with something in it: the first can be read only, the second written only.
+fn full_pipe() -> (i64, i64) {
+    let pair = Guarded::new(&[0; 8]);
+    raw::must(SYS_pipe2, &[pair.address(), 0]);
+    let [read, write] = [0, 4].map(|at| number(&pair.bytes(), at, 4) as i64);
+    raw::must(SYS_write, &[write as u64, Guarded::new(b"x").address(), 1]);
+    (read, write)
 }
 
-fn selected(done: &Done, fd: i64) {
+/// Sets of 64 descriptors: one to be read that is ready, one to be written that is.
+fn sets(pipe: (i64, i64)) -> [(&'static str, Value); 4] {
+    let set = |fd: i64| memory(&longs(&[1 << fd]));
+    [("count", int(64)), ("readfds", set(pipe.0)), ("writefds", set(pipe.1)), ("exceptfds", set(pipe.0))]
+}
+
+fn selected(done: &Done, pipe: (i64, i64)) {
     assert_eq!(done.ok(), 2);
-    assert_eq!(done.number("readfds", 0, 8), 1 << fd);
-    assert_eq!(done.number("writefds", 0, 8), 1 << fd);
+    assert_eq!(done.number("readfds", 0, 8), 1 << pipe.0);
+    assert_eq!(done.number("writefds", 0, 8), 1 << pipe.1);
     assert_eq!(done.number("exceptfds", 0, 8), 0);
 }
 
 fn select(c: &Context) {
-    let fd = ready();
-    let mut given = sets(fd).to_vec();
+    let pipe = full_pipe();
+    let mut given = sets(pipe).to_vec();
     given.push(("timeout", memory(&longs(&[1, 0]))));
-    selected(&c.call(&given), fd);
+    selected(&c.call(&given), pipe);
 }
 
 fn pselect6(c: &Context) {
-    let fd = ready();
+    let pipe = full_pipe();
     let mask = Guarded::new(&longs(&[0]));
     let call = |size: u64| {
-        let mut given = sets(fd).to_vec();
+        let mut given = sets(pipe).to_vec();
         given.push(("timeout", memory(&longs(&[1, 0]))));
         given.push(("sigmask", memory(&longs(&[mask.address(), size]))));
         c.call(&given)
     };
-    selected(&call(8), fd);
+    selected(&call(8), pipe);
     call(4).fails(EINVAL);
 }
 
@@ -345,17 +356,20 @@ fn perf_event_open(c: &Context) {
     let mut attr = words(&[1, 64, 2, 0]);
     attr.resize(64, 0);
     const CLOEXEC: u64 = 8;
-    let fd = c
-        .call(&[
+    let call = |pid: i64, group: i64| {
+        c.call(&[
             ("attr", memory(&attr)),
-            ("pid", int(0)),
+            ("pid", int(pid)),
             ("cpu", int(-1)),
-            ("group", int(-1)),
+            ("group", int(group)),
             ("flags", num(CLOEXEC)),
         ])
-        .ok_or_skip(&[EPERM, EACCES, ENOSYS, EOPNOTSUPP]);
+    };
+    let fd = call(0, -1).ok_or_skip(&[EPERM, EACCES, ENOSYS, EOPNOTSUPP]);
     c.fd_named(fd, "anon_inode:[perf_event]");
     c.fd_has(fd, O_CLOEXEC, O_CLOEXEC);
+    call(i32::MAX.into(), -1).fails(ESRCH);
+    call(0, 9999).fails(EBADF);
 }
 
 fn bpf(c: &Context) {
