@@ -14,7 +14,7 @@ use cases::{End, Place, end};
 use reprise_calls::{Follow, all, by_name};
 use reprise_testkit::oracle::{self as table, NOT_RUN, follow};
 use reprise_testkit::program;
-use reprise_testkit::scratch::{Kind, LoopFs};
+use reprise_testkit::scratch::{Kind, LoopFs, is_root};
 use reprise_testkit::skip;
 
 /// Ends a test as the case ended.
@@ -104,6 +104,9 @@ const ALIKE: &[(&str, usize, &str)] =
 /// The oracle can fail: with two neighbouring arguments of a row exchanged, its case must notice.
 #[test]
 fn a_wrong_order_of_arguments_is_noticed() {
+    if !is_root() {
+        return skip("a_wrong_order_of_arguments_is_noticed", "only root has users and groups to exchange");
+    }
     let mut unnoticed = Vec::new();
     for row in all().filter(|row| !NOT_RUN.iter().any(|(name, _)| *name == row.name)) {
         for at in 0..row.args.len().saturating_sub(1) {

@@ -38,7 +38,7 @@ pub fn sys(number: libc::c_long, args: &[u64]) -> i64 {
 pub fn must(number: libc::c_long, args: &[u64]) -> i64 {
     let result = sys(number, args);
     assert!(
-        result >= 0 || result < -4095,
+        !(-4095..0).contains(&result),
         "system call {number}: {}",
         std::io::Error::from_raw_os_error(-result as i32)
     );

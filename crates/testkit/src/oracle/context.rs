@@ -113,7 +113,7 @@ impl Context {
         // A child of fork has its parent's memory: the parent prints.
         let child = row.returns == Returns::Process && result == 0 && row.name != "wait4";
         if let (Some(issued), false) = (issued, child) {
-            report::print(&issued.after(row, result, &memory));
+            report::print(&issued.after(result, &memory));
         }
         Done { row, args, memory, before, result }
     }

@@ -29,7 +29,7 @@ fn private_mounts(c: &Context) {
         c.skip("mount namespaces are not permitted");
     }
     // The working directory stays on the old mount, which is now a copy.
-    let bits = (MS_REC | MS_PRIVATE) as u64;
+    let bits = MS_REC | MS_PRIVATE;
     raw::must(SYS_mount, &[0, c_string("/"), 0, bits, 0]);
 }
 
@@ -43,7 +43,7 @@ fn mounted(on: &str) -> Option<String> {
     let here = fs::canonicalize(on).expect(on);
     let text = fs::read_to_string("/proc/self/mountinfo").expect("mountinfo");
     let is = |line: &&str| line.split(' ').nth(4) == here.to_str();
-    text.lines().filter(is).next_back().map(str::to_owned)
+    text.lines().rfind(is).map(str::to_owned)
 }
 
 fn mount(c: &Context) {

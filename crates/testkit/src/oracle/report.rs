@@ -60,11 +60,11 @@ impl Issued {
         }
     }
 
-    pub(super) fn after(mut self, call: &Call, result: i64, memory: &[Vec<Guarded>; 6]) -> Issued {
+    pub(super) fn after(mut self, result: i64, memory: &[Vec<Guarded>; 6]) -> Issued {
         self.result = Some(result);
-        for i in 0..call.args.len() {
+        for (i, pieces) in memory.iter().enumerate() {
             if self.before.contains_key(&i) {
-                self.after.insert(i, contents(&memory[i]));
+                self.after.insert(i, contents(pieces));
             }
         }
         self
