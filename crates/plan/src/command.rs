@@ -52,7 +52,8 @@ pub enum Op {
     /// `sync`: only the target's file system is synced.
     SyncTarget,
     /// The thread's users and groups change. Arguments 0 to 2: real, effective and file-system user afterwards. Call 119
-    /// (`setresgid`): arguments 3 to 5 are the groups; call 116 (`setgroups`): argument 3 is the list, 32 bits each.
+    /// (`setresgid`): arguments 3 to 5 are the same of the groups; call 116 (`setgroups`): argument 3 is the list, 32
+    /// bits each.
     ChangeIdentity,
 }
 

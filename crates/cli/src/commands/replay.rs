@@ -170,6 +170,10 @@ fn report(args: &Replay, run: &Run) -> Outcome {
     if counts.diverged > result.divergences.len() as u64 {
         text += &format!("  … and {} more\n", counts.diverged - result.divergences.len() as u64);
     }
+    let surprises = run.compiled.iter().flat_map(|(report, _)| &report.surprises);
+    for (surprise, count) in surprises {
+        text += &format!("  note: {surprise} ({count})\n");
+    }
     for (note, count) in &result.notes {
         text += &format!("  note: {note} ({count})\n");
     }

@@ -193,7 +193,7 @@ impl Compiler {
                 SETGROUPS
             }
             "setgid" | "setregid" | "setresgid" | "setfsgid" => {
-                args.extend([groups.real, groups.effective, groups.saved].map(|id| Arg::Value(id.into())));
+                args.extend([groups.real, groups.effective, groups.files].map(|id| Arg::Value(id.into())));
                 SETRESGID
             }
             _ => SETRESUID,
@@ -353,6 +353,7 @@ impl Compiler {
             command.args[mode] = Arg::Value((value & !TYPE) | REGULAR);
             command.args[mode + 1] = Arg::Value(0);
             command.tolerance = Tolerance::Machine;
+            *self.report.surprises.entry("a device node is made as a plain file").or_default() += 1;
         }
         Ok(command)
     }

@@ -16,7 +16,7 @@ const SAME: u32 = u32::MAX;
 
 impl Worker {
     /// Applies what the command says of users (arguments 0 to 2: real, effective, for files) and, by its call, of groups
-    /// (arguments 3 to 5: real, effective, saved; or the list).
+    /// (arguments 3 to 5: real, effective, for files; or the list).
     pub(super) fn change_identity(&mut self, command: &Command) -> Result<Done, Stop> {
         if !self.engine.settings.identities {
             return Ok(Self::refused(command));
@@ -29,7 +29,11 @@ impl Worker {
         let mut result = issue::set_users(SAME, 0, SAME);
         if result == 0 {
             result = match i64::from(command.number) {
-                libc::SYS_setresgid => issue::set_groups(number(3)?, number(4)?, number(5)?),
+                libc::SYS_setresgid => {
+                    let done = issue::set_groups(number(3)?, number(4)?, number(4)?);
+                    issue::set_file_group(number(5)?);
+                    done
+                }
                 libc::SYS_setgroups => issue::set_further_groups(&self.further_groups(command)?),
                 _ => 0,
             };

@@ -13,6 +13,10 @@ use crate::log::{Code, Difference, Handling};
 impl Worker {
     /// Performs one command.
     pub(super) fn perform(&mut self, command: &Command) -> Result<Done, Stop> {
+        if self.depends_on_owners(command) {
+            self.engine.note("an error of permission is taken from the trace: this user cannot set owners");
+            return Ok(Done::not_issued(Handling::Simulated, command, Difference::NONE));
+        }
         match command.op {
             Op::Issue => self.issue(command),
             Op::IssueFd => self.issue_fd(command),
@@ -42,6 +46,14 @@ impl Worker {
                 self.judged(command, result, Range::default())
             }
         }
+    }
+
+    /// Whether the call was refused for want of permission and this user cannot give the files their owners: it might
+    /// succeed here, and change what the program could not.
+    fn depends_on_owners(&self, command: &Command) -> bool {
+        const EPERM: i64 = -(libc::EPERM as i64);
+        const EACCES: i64 = -(libc::EACCES as i64);
+        !self.engine.settings.identities && matches!(command.result, EPERM | EACCES)
     }
 
     /// The row of the command's call.
