@@ -3,6 +3,7 @@
 # make test        all tests: the crates', the comparison's own, the workload matrix
 # make lint        formatting and clippy, warnings are errors
 # make docs-table  measures docs/WORKLOADS.md anew
+# make bench       what recording and replaying cost, beside strace, as a table
 
 SHELL := /bin/bash
 CARGO ?= cargo
@@ -11,7 +12,7 @@ export CARGO PYTHON
 # rustup's place, for shells that have not read ~/.cargo/env
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
-.PHONY: build demo test lint docs-table
+.PHONY: build demo test lint docs-table bench
 .DEFAULT_GOAL := build
 
 build:
@@ -35,3 +36,8 @@ docs-table:
 	@scripts/install-deps test
 	$(CARGO) build --release
 	$(PYTHON) tests/workloads/run.py --table docs/WORKLOADS.md
+
+bench:
+	@scripts/install-deps test
+	$(CARGO) build --release
+	@scripts/bench

@@ -60,9 +60,9 @@ pub fn vfork_exit(number: u32, status: i32) -> i64 {
             "2:",
             status = in(reg) status,
             inlateout("rax") u64::from(number) as i64 => result,
-            lateout("rcx") _,
-            lateout("r11") _,
-            lateout("rdi") _,
+            out("rcx") _,
+            out("r11") _,
+            out("rdi") _,
         );
     }
     result
