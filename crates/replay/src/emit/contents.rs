@@ -55,9 +55,12 @@ impl Contents {
         let (data, data_bytes, truncated_bytes) = match moved {
             Moved::AsTraced => (self.refer(&row.data, writer)?, row.data_bytes, row.truncated_bytes),
             Moved::Otherwise => {
-                let bytes = u64::try_from(record.result).unwrap_or(0);
-                let data = writer.blob(&record.output, Keep::ByPolicy)?;
-                let kept = if data.is_empty() { 0 } else { record.output.len() as u64 };
+                let kept = record.output.len() as u64;
+                // A listing that the target divides otherwise may be read on beyond the call.
+                let bytes = u64::try_from(record.result).unwrap_or(0).max(kept);
+                let keep = if lists(call) { Keep::Always } else { Keep::ByPolicy };
+                let data = writer.blob(&record.output, keep)?;
+                let kept = if data.is_empty() { 0 } else { kept };
                 (data, bytes, bytes.saturating_sub(kept))
             }
             Moved::Unknown => {
@@ -117,11 +120,16 @@ impl Moved {
             Handling::Issued if record.result < 0 => Moved::Nothing,
             Handling::Issued if !record.output.is_empty() => Moved::Otherwise,
             // Entries of a directory have numbers and an order of the target's own.
-            Handling::Issued if call.is_some_and(|c| c.effect == Effect::List) => Moved::Unknown,
+            Handling::Issued if lists(call) => Moved::Unknown,
             Handling::Issued if record.compared && record.result == row.result => Moved::AsTraced,
             Handling::Issued => Moved::Unknown,
         }
     }
+}
+
+/// Whether the call lists a directory.
+fn lists(call: Option<&Call>) -> bool {
+    call.is_some_and(|c| c.effect == Effect::List)
 }
 
 /// Structures that the call filled.

@@ -58,7 +58,9 @@ impl Worker {
         let known = if wanted.begins == 1 { None } else { lock(&self.engine.listings).remove(&number) };
         let mut sum = known.unwrap_or_default();
         let filled = prepared.filled.unwrap_or_default();
-        sum.add(self.scratch.bytes(filled.at, filled.length.min(result as usize)), wide);
+        let returned = self.scratch.bytes(filled.at, filled.length.min(result as usize));
+        sum.add(returned, wide);
+        self.listed.extend_from_slice(returned);
         if wanted.ends != 1 {
             lock(&self.engine.listings).insert(number, sum);
             return Ok(done);
@@ -92,7 +94,9 @@ impl Worker {
             if self.engine.counters.stopping() {
                 return Err(Stop::Told);
             }
-            sum.add(self.scratch.bytes(0, result as usize), wide);
+            let returned = self.scratch.bytes(0, result as usize);
+            sum.add(returned, wide);
+            self.listed.extend_from_slice(returned);
         }
     }
 }

@@ -38,6 +38,8 @@ pub(super) struct Worker {
     pub process: u32,
     pub counter: &'static Counter,
     pub scratch: Scratch,
+    /// What the present command listed, for the log.
+    pub listed: Vec<u8>,
     log: Writer,
 }
 
@@ -47,7 +49,7 @@ impl Worker {
         let counter = engine.counters.get(me)?;
         let process = engine.threads.get(me as usize)?.process;
         let log = Writer::new(engine.reserved.log, me);
-        Some(Worker { engine, me, process, counter, scratch: Scratch::default(), log })
+        Some(Worker { engine, me, process, counter, scratch: Scratch::default(), listed: Vec::new(), log })
     }
 
     /// Performs all commands, and says why if they end early.
@@ -148,7 +150,14 @@ impl Worker {
                 | Expect::Flock(_) => true,
                 Expect::Nothing | Expect::Outcome | Expect::Value | Expect::Listing(..) => false,
             };
-        let output = if differs { self.scratch.bytes(done.filled.at, done.filled.length) } else { &[] };
+        // Content that is equal is not kept twice; attributes and names are, so that others can compare them again.
+        let structured =
+            matches!(command.expect, Expect::Metadata(..) | Expect::Names(..) | Expect::Flock(_) | Expect::Listing(..));
+        let output = match (self.listed.is_empty(), differs || structured) {
+            (false, _) => &self.listed[..],
+            (true, true) => self.scratch.bytes(done.filled.at, done.filled.length),
+            (true, false) => &[],
+        };
         let entry = crate::log::Entry {
             origin: command.origin,
             begin,
@@ -161,6 +170,7 @@ impl Worker {
             output,
         };
         let full = self.log.add(&entry);
+        self.listed.clear();
         if done.filled.length > 1 << 20 {
             self.scratch.trim();
         }
