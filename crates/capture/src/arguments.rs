@@ -5,7 +5,7 @@
 
 use reprise_calls::{ArgKind, Call, Effect, FcntlArg, Returns, Struct, fcntl_arg, ioctl_arg};
 use reprise_trace::payload::{Side, append, contributes};
-use reprise_trace::{Keep, Name, WriteError};
+use reprise_trace::{Keep, Name};
 
 use crate::log::Log;
 use crate::memory::Memory;
@@ -68,7 +68,7 @@ fn size(call: &Call, kind: Struct, side: Side, args: &[u64; 6]) -> Option<usize>
 }
 
 /// Reads what a call is given. `content` false leaves buffers out (a call that cannot read them).
-pub fn inputs(memory: Memory, call: &Call, args: &[u64; 6], log: &mut Log) -> Result<Inputs, WriteError> {
+pub fn inputs(memory: Memory, call: &Call, args: &[u64; 6], log: &mut Log) -> Inputs {
     let mut out = Inputs::default();
     let mut given = false;
     for (i, arg) in call.args.iter().enumerate().take(6) {
@@ -124,9 +124,9 @@ pub fn inputs(memory: Memory, call: &Call, args: &[u64; 6], log: &mut Log) -> Re
         }
     }
     if given {
-        (out.data, out.kept) = content(memory, &out.buffers, MOST_MOVED, keep(call), log)?;
+        (out.data, out.kept) = content(memory, &out.buffers, MOST_MOVED, keep(call), log);
     }
-    Ok(out)
+    out
 }
 
 /// What a call returned.
@@ -143,17 +143,10 @@ pub struct Outputs {
 }
 
 /// Reads what a call returned. In-kernel movers return no content here.
-pub fn outputs(
-    memory: Memory,
-    call: &Call,
-    args: &[u64; 6],
-    result: i64,
-    inputs: Inputs,
-    log: &mut Log,
-) -> Result<Outputs, WriteError> {
+pub fn outputs(memory: Memory, call: &Call, args: &[u64; 6], result: i64, inputs: Inputs, log: &mut Log) -> Outputs {
     let mut out = Outputs { data: inputs.data, ..Outputs::default() };
     if failed(result) {
-        return Ok(out);
+        return out;
     }
     let capacity: u64 = inputs.buffers.iter().fold(0, |sum, b| sum.saturating_add(b.1));
     for (i, arg) in call.args.iter().enumerate().take(6) {
@@ -164,7 +157,7 @@ pub fn outputs(
             }
             ArgKind::OutData(_) | ArgKind::OutVector(_) => {
                 out.moved = (result as u64).min(capacity);
-                let (data, kept) = content(memory, &inputs.buffers, out.moved, keep(call), log)?;
+                let (data, kept) = content(memory, &inputs.buffers, out.moved, keep(call), log);
                 out.data = data;
                 out.truncated = out.moved - kept;
             }
@@ -178,7 +171,7 @@ pub fn outputs(
             _ => {}
         }
     }
-    Ok(out)
+    out
 }
 
 /// Whether a result is an error number negated.
@@ -187,13 +180,7 @@ pub fn failed(result: i64) -> bool {
 }
 
 /// Reads and stores up to `limit` bytes of buffers that follow each other; stops at the first byte that cannot be read.
-fn content(
-    memory: Memory,
-    buffers: &[(u64, u64)],
-    limit: u64,
-    keep: Keep,
-    log: &mut Log,
-) -> Result<(Vec<u32>, u64), WriteError> {
+fn content(memory: Memory, buffers: &[(u64, u64)], limit: u64, keep: Keep, log: &mut Log) -> (Vec<u32>, u64) {
     let total = buffers.iter().fold(0u64, |sum, b| sum.saturating_add(b.1)).min(limit).min(MOST_MOVED);
     let (mut blobs, mut kept, mut left) = (Vec::new(), 0u64, total);
     let mut piece = Vec::with_capacity(PIECE.min(total as usize));
@@ -209,7 +196,7 @@ fn content(
             left -= got as u64;
             kept += got as u64;
             if piece.len() == PIECE {
-                blobs.extend(log.blob(&piece, keep)?);
+                blobs.extend(log.blob(&piece, keep));
                 piece.clear();
             }
             if got < want {
@@ -217,6 +204,6 @@ fn content(
             }
         }
     }
-    blobs.extend(log.blob(&piece, keep)?);
-    Ok((blobs, kept))
+    blobs.extend(log.blob(&piece, keep));
+    (blobs, kept)
 }

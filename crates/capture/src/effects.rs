@@ -1,8 +1,8 @@
 //! What a call means for the knowledge of the world: before it enters the kernel, and after it succeeded.
 
 use reprise_calls::{Call, Effect, Follow, IoctlEffect, Object, ioctl_effect};
+use reprise_trace::Loss;
 use reprise_trace::payload::{Side, split};
-use reprise_trace::{Loss, WriteError};
 
 use crate::arguments::Inputs;
 use crate::log::Log;
@@ -22,14 +22,7 @@ pub struct Before {
 }
 
 /// Before the call: everything it may meet is met.
-pub fn before(
-    world: &mut World,
-    tid: i32,
-    call: &Call,
-    args: &[u64; 6],
-    inputs: &Inputs,
-    log: &mut Log,
-) -> Result<Before, WriteError> {
+pub fn before(world: &mut World, tid: i32, call: &Call, args: &[u64; 6], inputs: &Inputs, log: &mut Log) -> Before {
     let mut out = Before::default();
     let parts = split(call, Side::Input, &inputs.input);
     let how = parts.iter().flatten().next().copied().unwrap_or(&[]);
@@ -45,7 +38,7 @@ pub fn before(
             _ => Start::Here,
         };
         let follow = follows(arg.follow, args, out.flags);
-        let walked = world.walk(tid, start, text, follow, exact, log)?;
+        let walked = world.walk(tid, start, text, follow, exact, log);
         if out.lasts.is_empty() {
             out.kind = walked.kind;
         }
@@ -54,12 +47,12 @@ pub fn before(
     }
     match call.effect {
         Effect::Remove if removes_directory(call, args) => {
-            list_last(world, tid, out.lasts.first(), log)?;
+            list_last(world, tid, out.lasts.first(), log);
         }
-        Effect::Rename => list_last(world, tid, out.lasts.get(1), log)?,
+        Effect::Rename => list_last(world, tid, out.lasts.get(1), log),
         Effect::List => {
             if let Ok(fd) = u32::try_from(args[0] as i32) {
-                world.list_fd(tid, fd, log)?;
+                world.list_fd(tid, fd, log);
             }
         }
         Effect::Map if world.wants_mapping(args[3]) => {
@@ -67,18 +60,18 @@ pub fn before(
                 log.loss(Loss::Dropped, "writes through a shared mapping of a file, which ptrace cannot see", args[1]);
             }
             if let Ok(fd) = u32::try_from(args[4] as i32) {
-                world.range(tid, fd, args[5], args[1], "mapped", log)?;
+                world.range(tid, fd, args[5], args[1], "mapped", log);
             }
         }
-        Effect::DeviceControl => clone_source(world, tid, args, parts[2], log)?,
+        Effect::DeviceControl => clone_source(world, tid, args, parts[2], log),
         // A handle held here would keep a file system busy.
         Effect::Mount => world.forget_places(),
         Effect::Message if matches!(call.name, "bind" | "connect") => {
-            socket_name(world, tid, call, args, log)?;
+            socket_name(world, tid, call, args, log);
         }
         _ => {}
     }
-    Ok(out)
+    out
 }
 
 fn follows(follow: Follow, args: &[u64; 6], open_flags: u64) -> bool {
@@ -101,24 +94,16 @@ fn removes_directory(call: &Call, args: &[u64; 6]) -> bool {
     }
 }
 
-fn list_last(world: &mut World, tid: i32, last: Option<&Option<Last>>, log: &mut Log) -> Result<(), WriteError> {
-    match last {
-        Some(Some(last)) => match &last.stat {
-            Some(stat) => world.list_at(tid, last.parent(), last.name(), stat, log),
-            None => Ok(()),
-        },
-        _ => Ok(()),
+fn list_last(world: &mut World, tid: i32, last: Option<&Option<Last>>, log: &mut Log) {
+    if let Some(Some(last)) = last
+        && let Some(stat) = &last.stat
+    {
+        world.list_at(tid, last.parent(), last.name(), stat, log);
     }
 }
 
 /// The source of `FICLONE` and `FICLONERANGE`: its content becomes that of another file.
-fn clone_source(
-    world: &mut World,
-    tid: i32,
-    args: &[u64; 6],
-    range: Option<&[u8]>,
-    log: &mut Log,
-) -> Result<(), WriteError> {
+fn clone_source(world: &mut World, tid: i32, args: &[u64; 6], range: Option<&[u8]>, log: &mut Log) {
     let word = |i: usize| -> Option<u64> {
         let bytes = range?.get(8 * i..8 * i + 8)?;
         Some(u64::from_le_bytes(bytes.try_into().ok()?))
@@ -133,41 +118,34 @@ fn clone_source(
         },
         _ => None,
     };
-    match source.and_then(|(fd, o, l)| Some((u32::try_from(fd as i32).ok()?, o, l))) {
-        Some((fd, offset, length)) => world.range(tid, fd, offset, length, "cloned", log),
-        None => Ok(()),
+    let source = source.and_then(|(fd, o, l)| Some((u32::try_from(fd as i32).ok()?, o, l)));
+    if let Some((fd, offset, length)) = source {
+        world.range(tid, fd, offset, length, "cloned", log);
     }
 }
 
 /// The name of a UNIX socket: `bind` makes it, `connect` looks it up.
-fn socket_name(world: &mut World, tid: i32, call: &Call, args: &[u64; 6], log: &mut Log) -> Result<(), WriteError> {
+fn socket_name(world: &mut World, tid: i32, call: &Call, args: &[u64; 6], log: &mut Log) {
     let length = args[2].min(110) as usize;
     let Some(address) = Memory { tid }.exact(args[1], length) else {
-        return Ok(());
+        return;
     };
     let Some((family, path)) = address.split_at_checked(2) else {
-        return Ok(());
+        return;
     };
     let path = path.split(|b| *b == 0).next().unwrap_or(&[]);
     if family != (libc::AF_UNIX as u16).to_le_bytes() || path.is_empty() {
-        return Ok(());
+        return;
     }
     let follow = call.name == "connect";
-    world.walk(tid, Start::Here, path, follow, false, log).map(drop)
+    world.walk(tid, Start::Here, path, follow, false, log);
 }
 
 /// After a success: what the program made, and what can no longer be relied on.
-pub fn after(
-    world: &mut World,
-    tid: i32,
-    call: &Call,
-    result: i64,
-    before: &Before,
-    log: &mut Log,
-) -> Result<(), WriteError> {
+pub fn after(world: &mut World, tid: i32, call: &Call, result: i64, before: &Before, log: &mut Log) {
     let first = before.lasts.first().and_then(Option::as_ref);
     match call.effect {
-        Effect::Open => world.opened(tid, result as u32, before.flags, log)?,
+        Effect::Open => world.opened(tid, result as u32, before.flags, log),
         Effect::MakeObject(Object::Memory) => world.made(tid, result as u32),
         Effect::MakeDirectory => {
             let made = first.map(|l| sys::stat_at(l.parent(), l.name(), libc::AT_SYMLINK_NOFOLLOW));
@@ -193,7 +171,6 @@ pub fn after(
         }
         _ => {}
     }
-    Ok(())
 }
 
 /// Whether what is mapped can be written without a call.

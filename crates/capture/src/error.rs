@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use reprise_trace::WriteError;
+use reprise_trace::{End, WriteError};
 
 /// Recording failed.
 #[derive(Debug, thiserror::Error)]
@@ -61,9 +61,27 @@ pub enum CaptureError {
         /// The system's error.
         source: io::Error,
     },
-    /// The trace cannot be written.
-    #[error(transparent)]
+    /// The trace cannot be begun.
+    #[error("{0}; make room there, or choose another place with -o")]
     Write(#[from] WriteError),
+    /// The trace could not be written any further. The program was not disturbed.
+    #[error(
+        "{source}; the program went on unrecorded ({how}), and the trace holds what was written until then: make room, or choose another place with -o", how = how(end)
+    )]
+    Unwritten {
+        /// Why not.
+        source: WriteError,
+        /// How the program ended.
+        end: End,
+    },
+}
+
+fn how(end: &End) -> String {
+    match (end.code, end.signal) {
+        (_, Some(signal)) => format!("it was killed by signal {signal}"),
+        (Some(code), None) => format!("it ended with exit code {code}"),
+        (None, None) => "it has ended".to_owned(),
+    }
 }
 
 impl CaptureError {

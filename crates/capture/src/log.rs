@@ -1,11 +1,16 @@
 //! The trace being written: numbering, clock and counting on top of the writer.
 //!
-//! Goals: one place that gives out `seq`, so that the order of rows is the order of effects. Non-goals: deciding
-//! that order.
+//! Goals: one place that gives out `seq`, so that the order of rows is the order of effects; a trace that cannot be
+//! written any further (a full disk) does not harm the program. Non-goals: deciding that order.
 
 use std::time::Instant;
 
-use reprise_trace::{Action, Content, DataPolicy, Keep, Ledger, Loss, Manifest, TraceWriter, TreeNode, WriteError};
+use reprise_trace::{
+    Action, Content, DataPolicy, Descriptor, End, Keep, Ledger, Loss, Manifest, Process, ThreadRow, TraceWriter,
+    TreeNode, WriteError,
+};
+
+use crate::error::CaptureError;
 
 /// The log of a recording.
 pub struct Log {
@@ -14,12 +19,15 @@ pub struct Log {
     next: u64,
     bytes: u64,
     policy: DataPolicy,
+    /// Set once: nothing is written from then on.
+    failed: Option<WriteError>,
+    told: bool,
 }
 
 impl Log {
     /// Begins; times count from now.
     pub fn new(writer: TraceWriter, policy: DataPolicy) -> Log {
-        Log { writer, started: Instant::now(), next: 0, bytes: 0, policy }
+        Log { writer, started: Instant::now(), next: 0, bytes: 0, policy, failed: None, told: false }
     }
 
     /// Nanoseconds since the trace began.
@@ -42,8 +50,30 @@ impl Log {
         self.policy
     }
 
+    /// Writes, or from the first error on does nothing: a program under the filter needs its tracer to the end.
+    fn write<T: Default>(&mut self, write: impl FnOnce(&mut TraceWriter) -> Result<T, WriteError>) -> T {
+        if self.failed.is_some() {
+            return T::default();
+        }
+        write(&mut self.writer).unwrap_or_else(|error| {
+            self.failed = Some(error);
+            T::default()
+        })
+    }
+
+    /// Why nothing is written any more; once.
+    pub fn news_of_failure(&mut self) -> Option<&WriteError> {
+        let told = std::mem::replace(&mut self.told, self.failed.is_some());
+        self.failed.as_ref().filter(|_| !told)
+    }
+
+    /// The failure so far, if any: for the time before the program runs.
+    pub fn check(&mut self) -> Result<(), WriteError> {
+        self.failed.take().map_or(Ok(()), Err)
+    }
+
     /// Writes an action and returns its number.
-    pub fn action(&mut self, mut action: Action) -> Result<u64, WriteError> {
+    pub fn action(&mut self, mut action: Action) -> u64 {
         let seq = self.next;
         action.seq = seq;
         self.bytes += action.data_bytes;
@@ -51,29 +81,54 @@ impl Log {
             let cause = format!("{}: memory could not be read", action.call);
             self.loss(Loss::Truncated, cause, action.truncated_bytes);
         }
-        self.writer.action(action)?;
+        self.write(|writer| writer.action(action));
         self.next += 1;
-        Ok(seq)
+        seq
     }
 
     /// Writes a name of the initial tree, observed now.
-    pub fn node(&mut self, mut node: TreeNode) -> Result<(), WriteError> {
+    pub fn node(&mut self, mut node: TreeNode) {
         node.seq = self.next;
-        self.writer.node(node)
+        self.write(|writer| writer.node(node));
     }
 
     /// Writes content of the initial tree, observed now.
-    pub fn content(&mut self, mut content: Content) -> Result<(), WriteError> {
+    pub fn content(&mut self, mut content: Content) {
         content.seq = self.next;
-        self.writer.content(content)
+        self.write(|writer| writer.content(content));
+    }
+
+    /// Writes a process.
+    pub fn process(&mut self, row: Process) {
+        self.write(|writer| writer.process(row));
+    }
+
+    /// Writes a thread.
+    pub fn thread(&mut self, row: ThreadRow) {
+        self.write(|writer| writer.thread(row));
+    }
+
+    /// Writes a descriptor that was there before the start.
+    pub fn descriptor(&mut self, row: Descriptor) {
+        self.write(|writer| writer.descriptor(row));
+    }
+
+    /// Writes out all rows.
+    pub fn flush(&mut self) {
+        self.write(TraceWriter::flush);
+    }
+
+    /// Writes out all rows if the oldest is old.
+    pub fn flush_if_due(&mut self) {
+        self.write(TraceWriter::flush_if_due);
     }
 
     /// Stores content.
-    pub fn blob(&mut self, bytes: &[u8], keep: Keep) -> Result<Vec<u32>, WriteError> {
+    pub fn blob(&mut self, bytes: &[u8], keep: Keep) -> Vec<u32> {
         if bytes.is_empty() {
-            return Ok(Vec::new());
+            return Vec::new();
         }
-        self.writer.blob(bytes, keep)
+        self.write(|writer| writer.blob(bytes, keep))
     }
 
     /// Counts a loss at the action to come.
@@ -92,13 +147,14 @@ impl Log {
         self.writer.ledger()
     }
 
-    /// The writer, for rows that need no number.
-    pub fn writer(&mut self) -> &mut TraceWriter {
-        &mut self.writer
+    /// The manifest as it will be closed.
+    pub fn manifest_mut(&mut self) -> &mut Manifest {
+        self.writer.manifest_mut()
     }
 
     /// Closes the trace.
-    pub fn close(self, end: reprise_trace::End) -> Result<Manifest, WriteError> {
-        self.writer.close(Some(end))
+    pub fn close(mut self, end: End) -> Result<Manifest, CaptureError> {
+        let closed = self.check().and_then(|()| self.writer.close(Some(end)));
+        closed.map_err(|source| CaptureError::Unwritten { source, end })
     }
 }

@@ -45,6 +45,13 @@ pub fn status(tid: i32) -> Status {
     }
 }
 
+/// The process that traces a thread, if one does.
+pub fn tracer(tid: i32) -> Option<i32> {
+    let text = fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
+    let pid = text.lines().find_map(|l| l.strip_prefix("TracerPid:"))?.trim().parse().ok()?;
+    (pid != 0).then_some(pid)
+}
+
 /// Position and flags of a descriptor.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct FdInfo {

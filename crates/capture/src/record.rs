@@ -12,6 +12,7 @@ use reprise_trace::{DataPolicy, End, Host, Kind, Ledger, Manifest, TraceWriter, 
 use crate::error::CaptureError;
 use crate::filter;
 use crate::log::Log;
+use crate::procfs;
 use crate::sys::{self, Launch, Signals, Waiting};
 use crate::tracer::{Launching, Tracer};
 use crate::world::{World, snapshot};
@@ -79,7 +80,7 @@ pub fn record(mut options: Options) -> Result<Outcome, CaptureError> {
     let writer = TraceWriter::create(&options.trace, manifest, options.writer)?;
     let started = start(&mut options, writer, &program, &argv, command);
     if let Err(error) = &started
-        && !matches!(error, CaptureError::Trace { .. } | CaptureError::Write(_))
+        && !matches!(error, CaptureError::Trace { .. } | CaptureError::Unwritten { .. })
     {
         remove(&options.trace, existed);
     }
@@ -98,8 +99,9 @@ fn start(
     world.exclude(&options.trace);
     for tree in &options.trees {
         let full = snapshot(&mut world, tree, &mut log)?;
-        log.writer().manifest_mut().snapshots.push(full);
+        log.manifest_mut().snapshots.push(full);
     }
+    log.check()?;
     let filter = filter::program();
     let launch = Launch { program, argv, filter: &filter };
     let child = sys::fork(&launch).map_err(|source| CaptureError::Start {
@@ -121,7 +123,7 @@ fn start(
     let end = tracer.run(&mut signals)?;
     let unprivileged = tracer.is_unprivileged();
     let mut log = tracer.into_log();
-    let facts = &mut log.writer().manifest_mut().facts;
+    let facts = &mut log.manifest_mut().facts;
     facts.insert("no_new_privs".into(), unprivileged.to_string());
     let (actions, bytes, ledger) = (log.next(), log.bytes(), log.ledger().clone());
     let manifest = log.close(end)?;
@@ -131,10 +133,11 @@ fn start(
 /// Takes the child under trace, installs our signal handling, and lets it go.
 fn seize(child: Waiting) -> Result<Signals, CaptureError> {
     let failed = |step, advice| move |source| CaptureError::Start { step, source, advice };
-    sys::seize(child.pid).map_err(failed(
-        "trace the program",
-        "see /proc/sys/kernel/yama/ptrace_scope (3 forbids tracing) and the sandbox around this process",
-    ))?;
+    let advice = match procfs::tracer(std::process::id() as i32) {
+        Some(_) => "this process is being traced itself: a recording within strace, gdb or another recording cannot be",
+        None => "see /proc/sys/kernel/yama/ptrace_scope (3 forbids tracing) and the sandbox around this process",
+    };
+    sys::seize(child.pid).map_err(failed("trace the program", advice))?;
     let signals =
         Signals::install().map_err(failed("install signal handlers", "check RLIMIT_SIGPENDING (ulimit -i)"))?;
     child.go().map_err(failed("start the program", "it was killed before it began"))?;

@@ -60,13 +60,16 @@ pub enum Command {
     #[command(after_help = examples::COMPILE)]
     Compile(Compile),
     /// List the calls that Reprise knows
+    #[command(after_help = examples::CALLS)]
     Calls(Calls),
     /// Print a shell's completion script
+    #[command(after_help = examples::COMPLETIONS)]
     Completions {
         /// The shell.
         shell: clap_complete::Shell,
     },
     /// Write the manual pages into a directory
+    #[command(after_help = examples::MAN)]
     Man {
         /// The directory.
         directory: PathBuf,
@@ -185,7 +188,7 @@ pub struct Cat {
     /// Only this thread
     #[arg(long, value_name = "N")]
     pub thread: Option<u32>,
-    /// Only actions with a path that contains this text
+    /// Only actions on a path that contains this text: as passed, absolute, or of a descriptor
     #[arg(long, value_name = "TEXT")]
     pub path: Option<String>,
     /// Only these calls, separated by commas
@@ -243,8 +246,11 @@ pub struct Compile {
 #[derive(Debug, Args)]
 pub struct Calls {
     /// Print the reference document `docs/CALLS.md`
-    #[arg(long)]
+    #[arg(long, conflicts_with = "json")]
     pub markdown: bool,
+    /// Print as JSON
+    #[arg(long)]
+    pub json: bool,
 }
 
 mod examples {
@@ -264,7 +270,9 @@ Examples:
   reprise record -o build.reprise --tree src -- make -j4
   reprise record --data none -o long.reprise -- ./server     calls without content
 
-The exit code is the program's own. 125: the recorder failed; 126, 127: the program cannot be run, or found.";
+The exit code is the program's own; when a signal ended it, reprise ends by that signal. 125: the recorder failed;
+126, 127: the program cannot be run, or found. A trace that cannot be written any further (a full disk) does not stop
+the program: it goes on unrecorded, what was written is kept, and the exit code is 125.";
     pub const REPLAY: &str = "\
 Examples:
   mkdir t && reprise replay app.reprise --target t
@@ -291,6 +299,18 @@ Examples:
 Examples:
   reprise stat app.reprise
   reprise stat --by path app.reprise";
+    pub const CALLS: &str = "\
+Examples:
+  reprise calls | grep xattr
+  reprise calls --markdown > CALLS.md";
+    pub const COMPLETIONS: &str = "\
+Examples:
+  reprise completions bash > /etc/bash_completion.d/reprise
+  reprise completions zsh > ~/.zfunc/_reprise
+  reprise completions fish > ~/.config/fish/completions/reprise.fish";
+    pub const MAN: &str = "\
+Examples:
+  reprise man man1 && man -l man1/reprise-record.1";
     pub const COMPILE: &str = "\
 Examples:
   reprise compile app.reprise -o app.plan && reprise replay app.plan --target t";

@@ -57,14 +57,21 @@ impl From<ReadError> for Failure {
             ReadError::Missing { .. } | ReadError::NotATrace { .. } | ReadError::Damaged { .. } => Exit::Trace,
             ReadError::Io { .. } => Exit::System,
         };
-        Failure::new(exit, error)
+        let next = match &error {
+            ReadError::NotATrace { .. } => "; give the directory NAME.reprise that `reprise record` made",
+            ReadError::Io { .. } => "; check its permissions and the disk",
+            _ => "",
+        };
+        Failure::new(exit, format!("{error}{next}"))
     }
 }
 
 impl From<WriteError> for Failure {
     fn from(error: WriteError) -> Failure {
-        let exit = if matches!(error, WriteError::Exists { .. }) { Exit::Usage } else { Exit::System };
-        Failure::new(exit, error)
+        match error {
+            WriteError::Exists { .. } => Failure::new(Exit::Usage, error),
+            _ => Failure::new(Exit::System, format!("{error}; make room there, or choose another place with -o")),
+        }
     }
 }
 

@@ -61,6 +61,8 @@ pub struct Table {
     pub slots: BTreeMap<u32, Slot>,
     /// Threads that use it.
     pub users: u32,
+    /// More than one thread used it at some time.
+    pub shared: bool,
 }
 
 /// All tables, descriptions and bindings.
@@ -71,7 +73,8 @@ pub struct Descriptors {
     /// For each binding: tables that hold it, and whether more than one ever did.
     pub bindings: Vec<(u32, bool)>,
     free_descriptions: Vec<u32>,
-    description_users: Vec<u32>,
+    /// For each description: descriptors that name it, and whether more than one ever did.
+    description_users: Vec<(u32, bool)>,
     pub generations: Generation,
 }
 
@@ -79,11 +82,11 @@ impl Descriptors {
     pub fn describe(&mut self, description: Description) -> u32 {
         if let Some(id) = self.free_descriptions.pop() {
             self.descriptions[id as usize] = description;
-            self.description_users[id as usize] = 0;
+            self.description_users[id as usize] = (0, false);
             return id;
         }
         self.descriptions.push(description);
-        self.description_users.push(0);
+        self.description_users.push((0, false));
         (self.descriptions.len() - 1) as u32
     }
 
@@ -93,7 +96,7 @@ impl Descriptors {
         let binding = (self.bindings.len() - 1) as Binding;
         let slot = Slot { generation: self.generations, binding, description, close_on_exec };
         self.generations += 1;
-        self.description_users[description as usize] += 1;
+        self.use_description(description);
         self.tables[table as usize].slots.insert(fd, slot);
         slot
     }
@@ -101,7 +104,7 @@ impl Descriptors {
     /// Ends a number. Returns what it was and whether its binding ended, never having been shared.
     pub fn close(&mut self, table: u32, fd: u32) -> Option<(Slot, bool)> {
         let slot = self.tables[table as usize].slots.remove(&fd)?;
-        let users = &mut self.description_users[slot.description as usize];
+        let (users, _) = &mut self.description_users[slot.description as usize];
         *users -= 1;
         if *users == 0 {
             self.free_descriptions.push(slot.description);
@@ -115,15 +118,34 @@ impl Descriptors {
     pub fn copy_table(&mut self, table: u32) -> u32 {
         let mut copy = self.tables[table as usize].clone();
         copy.users = 0;
+        copy.shared = false;
         for slot in copy.slots.values_mut() {
             slot.generation = self.generations;
             self.generations += 1;
-            self.description_users[slot.description as usize] += 1;
+            let users = &mut self.description_users[slot.description as usize];
+            *users = (users.0 + 1, true);
             self.bindings[slot.binding as usize].0 += 1;
             self.bindings[slot.binding as usize].1 = true;
         }
         self.tables.push(copy);
         (self.tables.len() - 1) as u32
+    }
+
+    fn use_description(&mut self, description: u32) {
+        let (users, shared) = &mut self.description_users[description as usize];
+        *shared |= *users > 0;
+        *users += 1;
+    }
+
+    /// Whether several descriptors have an offset and flags in common, or had.
+    pub fn is_shared(&self, description: u32) -> bool {
+        self.description_users[description as usize].1
+    }
+
+    /// Whether anything has this file open.
+    pub fn holds(&self, node: NodeId) -> bool {
+        let mut described = self.descriptions.iter().zip(&self.description_users);
+        described.any(|(description, (users, _))| *users > 0 && description.node == Some(node))
     }
 
     pub fn get(&self, table: u32, fd: u64) -> Option<Slot> {

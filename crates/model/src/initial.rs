@@ -140,6 +140,10 @@ impl World {
         let Some(&node) = self.initial.keys.get(&(row.device, row.inode)) else {
             return;
         };
+        // The file is gone: its number belongs to one that the program made.
+        if self.names.node(node).links == 0 && !self.descriptors.holds(node) {
+            return;
+        }
         let sources =
             if row.hole == 1 { vec![(row.length, Source::Zero)] } else { blob_sources(&row.data, row.length) };
         self.learn(node, row.offset, &sources);

@@ -9,6 +9,8 @@ pub struct ListingState {
     pub names: Vec<Vec<u8>>,
     /// Whether a call was made since the begin.
     pub begun: bool,
+    /// The position was set to somewhere in the middle: what follows is not known to be a whole listing.
+    pub lost: bool,
 }
 
 /// Names in a buffer of `getdents64` (`old`: of `getdents`), without `.` and `..`. A malformed rest is left out.

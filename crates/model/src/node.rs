@@ -92,6 +92,8 @@ pub struct Node {
     pub entries: HashMap<Vec<u8>, EntryId>,
     /// The entry under which a directory stands.
     pub attached: Option<EntryId>,
+    /// The entry under which a directory stands, or stood when it was removed.
+    pub stood: Option<EntryId>,
     /// The directory that a directory stands in (itself for a root).
     pub parent: NodeId,
     pub links: u32,
@@ -128,6 +130,7 @@ impl Names {
             target: Vec::new(),
             entries: HashMap::new(),
             attached: None,
+            stood: None,
             parent: id,
             links: 0,
             mapped: false,
@@ -166,6 +169,7 @@ impl Names {
         n.links += 1;
         if n.kind == FileKind::Directory {
             n.attached = Some(entry);
+            n.stood = Some(entry);
             n.parent = directory;
         }
     }

@@ -9,6 +9,8 @@ pub struct Directories {
     pub root: NodeId,
     pub umask: u32,
     pub users: u32,
+    /// More than one thread used them at some time: what one did must still be done before another goes on.
+    pub shared: bool,
 }
 
 /// A thread.

@@ -40,6 +40,12 @@ impl Names {
         out: &mut Interpretation,
     ) -> Place {
         const LOST: Place = Place { node: None, entry: None };
+        // Whether a directory is alive and may be passed through belongs to its entry (`World::change_metadata`).
+        if let Some(entry) = self.node(start).stood
+            && !path.starts_with(b"/")
+        {
+            out.look(Resource::Entry(entry));
+        }
         let mut here = Place { node: Some(if path.starts_with(b"/") { root } else { start }), entry: None };
         let must_be_directory = path.ends_with(b"/");
         let mut components = path.split(|b| *b == b'/').filter(|c| !c.is_empty()).peekable();

@@ -140,7 +140,7 @@ impl World {
 
     fn start_process(&mut self, thread: &ThreadRow, process: &Process, descriptors: &[DescriptorRow]) {
         let (root, cwd) = (self.directory_at(&process.root), self.directory_at(&process.cwd));
-        self.directories.push(Directories { cwd, root, umask: process.umask, users: 1 });
+        self.directories.push(Directories { cwd, root, umask: process.umask, users: 1, shared: false });
         self.descriptors.tables.push(Table { users: 1, ..Table::default() });
         self.spaces.push(Space::default());
         let table = (self.descriptors.tables.len() - 1) as u32;

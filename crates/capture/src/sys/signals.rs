@@ -53,6 +53,15 @@ impl Signals {
                 before.push((signal, old));
             }
         }
+        // A trace that meets the limit on file sizes is an error to report, not the end of the recorder.
+        // SAFETY: as above.
+        unsafe {
+            let mut old: libc::sigaction = std::mem::zeroed();
+            let mut ignore: libc::sigaction = std::mem::zeroed();
+            ignore.sa_sigaction = libc::SIG_IGN;
+            check(libc::sigaction(libc::SIGXFSZ, &ignore, &mut old).into())?;
+            before.push((libc::SIGXFSZ, old));
+        }
         // SAFETY: `event` is fully set for a timer that signals this thread; `timer` is filled on success.
         let timer = unsafe {
             let mut event: libc::sigevent = std::mem::zeroed();

@@ -111,8 +111,8 @@ impl Tracer<'_> {
             return step("resume", tid, sys::resume(tid, 0));
         }
         let log = &mut self.log;
-        let inputs = arguments::inputs(Memory { tid }, call, &args, log)?;
-        let before = effects::before(&mut self.world, tid, call, &args, &inputs, log)?;
+        let inputs = arguments::inputs(Memory { tid }, call, &args, log);
+        let before = effects::before(&mut self.world, tid, call, &args, &inputs, log);
         let source = movers::before(tid, call, &args, &inputs.input);
         // Opening a FIFO waits for the other end.
         if call.effect == Effect::Open && before.kind == libc::S_IFIFO && !free {

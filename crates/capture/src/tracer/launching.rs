@@ -7,7 +7,6 @@ use reprise_trace::{Descriptor, End, Name};
 
 use super::{Entered, Tracer};
 use crate::error::CaptureError;
-use crate::log::Log;
 use crate::procfs;
 use crate::sys::{self, HERE, NO_FILTER};
 use crate::tracer::lives::Origin;
@@ -51,7 +50,7 @@ impl Tracer<'_> {
         if !std::mem::replace(&mut launching.asked, true) {
             let ours = procfs::status(std::process::id() as i32);
             self.unprivileged = procfs::status(tid).no_new_privileges && !ours.no_new_privileges;
-            self.world.connect_link(tid, "cwd", &mut self.log)?;
+            self.world.connect_link(tid, "cwd", &mut self.log);
             self.inherited(tid)?;
         }
         Ok(true)
@@ -73,9 +72,9 @@ impl Tracer<'_> {
         }
         for row in rows {
             if row.path.starts_with(b"/") {
-                self.world.connect_link(tid, &format!("fd/{}", row.fd), &mut self.log)?;
+                self.world.connect_link(tid, &format!("fd/{}", row.fd), &mut self.log);
             }
-            write(&mut self.log, row)?;
+            self.log.descriptor(row);
         }
         Ok(())
     }
@@ -111,10 +110,6 @@ impl Tracer<'_> {
             _ => Ok(()),
         }
     }
-}
-
-fn write(log: &mut Log, row: Descriptor) -> Result<(), CaptureError> {
-    Ok(log.writer().descriptor(row)?)
 }
 
 /// The row of a descriptor, unless it is one of the recorder's own, which end with the exec.

@@ -67,21 +67,21 @@ impl Tracer<'_> {
         result: i64,
         end_ns: u64,
     ) -> Result<(), CaptureError> {
-        self.write(tid, *entered, result, end_ns)?;
+        self.write(tid, *entered, result, end_ns);
         self.gate.leave(tid);
         step("resume", tid, sys::resume(tid, 0))
     }
 
     /// Writes the action of a call; returns its number.
-    pub(super) fn write(&mut self, tid: i32, entered: Entered, result: i64, end_ns: u64) -> Result<u64, CaptureError> {
+    pub(super) fn write(&mut self, tid: i32, entered: Entered, result: i64, end_ns: u64) -> u64 {
         let Entered { call, args, begin_ns, mut inputs, before, source, .. } = entered;
         let (path, path2) = (inputs.path.take(), inputs.path2.take());
         let input = std::mem::take(&mut inputs.input);
         let log = &mut self.log;
-        let mut out = arguments::outputs(Memory { tid }, call, &args, result, inputs, log)?;
+        let mut out = arguments::outputs(Memory { tid }, call, &args, result, inputs, log);
         if !failed(result) {
-            moved(tid, call, source, result, &mut out, log)?;
-            effects::after(&mut self.world, tid, call, result, &before, log)?;
+            moved(tid, call, source, result, &mut out, log);
+            effects::after(&mut self.world, tid, call, result, &before, log);
         }
         let action = Action {
             seq: 0, // set by the log
@@ -103,7 +103,7 @@ impl Tracer<'_> {
             handling: None,
             difference: None,
         };
-        Ok(self.log.action(action)?)
+        self.log.action(action)
     }
 }
 
@@ -115,14 +115,13 @@ fn moved(
     result: i64,
     out: &mut Outputs,
     log: &mut crate::log::Log,
-) -> Result<(), CaptureError> {
+) {
     if matches!(call.effect, Effect::Copy | Effect::Splice) {
         out.moved = result as u64;
         if let Some(source) = source {
-            let (data, kept) = movers::after(tid, source, out.moved, log)?;
+            let (data, kept) = movers::after(tid, source, out.moved, log);
             out.data = data;
             out.truncated = out.moved - kept;
         }
     }
-    Ok(())
 }

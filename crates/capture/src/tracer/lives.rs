@@ -40,7 +40,7 @@ impl Tracer<'_> {
                     Some(launching) => launching.program(),
                     None => procfs::link(tid, "exe"),
                 };
-                self.log.writer().process(Process {
+                self.log.process(Process {
                     process: number,
                     pid,
                     parent: origin.parent_process,
@@ -51,7 +51,7 @@ impl Tracer<'_> {
                     cwd: procfs::link(tid, "cwd"),
                     root: procfs::link(tid, "root"),
                     executable,
-                })?;
+                });
                 number
             }
         };
@@ -59,7 +59,7 @@ impl Tracer<'_> {
         self.next_thread += 1;
         let shares = |flag: i32| u32::from(origin.flags & flag as u64 != 0);
         let begin_ns = self.log.now();
-        self.log.writer().thread(ThreadRow {
+        self.log.thread(ThreadRow {
             thread,
             process,
             tid,
@@ -69,7 +69,7 @@ impl Tracer<'_> {
             shares_directories: shares(libc::CLONE_FS),
             begin_ns,
             name: procfs::name(tid),
-        })?;
+        });
         let tracee = Tracee { thread, pid, phase: Phase::Running, interrupted: None, exit: None };
         self.threads.insert(tid, tracee);
         Ok(())
@@ -103,7 +103,7 @@ impl Tracer<'_> {
                     }
                     _ => 0,
                 };
-                origin.created_by = Some(self.write(tid, *entered, child.into(), now)?);
+                origin.created_by = Some(self.write(tid, *entered, child.into(), now));
                 self.gate.leave(tid);
             }
             other => tracee.phase = other,
@@ -158,7 +158,7 @@ impl Tracer<'_> {
         if let Phase::Inside(entered) = phase
             && entered.call.effect == Effect::Execute
         {
-            self.write(tid, *entered, 0, now)?;
+            self.write(tid, *entered, 0, now);
         }
         self.program_runs(tid);
         if self.unprivileged {
@@ -258,7 +258,7 @@ impl Tracer<'_> {
             handling: None,
             difference: None,
         };
-        self.log.action(action)?;
+        self.log.action(action);
         Ok(())
     }
 }

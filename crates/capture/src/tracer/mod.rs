@@ -136,7 +136,7 @@ impl<'a> Tracer<'a> {
         let result = self.watch(signals);
         if result.is_err() {
             self.kill_all();
-            self.log.writer().flush()?;
+            self.log.flush();
         }
         result?;
         Ok(self.end.unwrap_or(End { code: None, signal: None }))
@@ -172,7 +172,10 @@ impl<'a> Tracer<'a> {
             while let Some(signal) = sys::take_signal() {
                 self.signalled(signal);
             }
-            self.log.writer().flush_if_due()?;
+            self.log.flush_if_due();
+            if let Some(error) = self.log.news_of_failure() {
+                (self.warn)(&format!("{error}; the program goes on, but nothing more is recorded"));
+            }
         }
         Ok(())
     }

@@ -8,7 +8,7 @@ use std::fs::{File, OpenOptions};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 
-use reprise_trace::{Content, DataPolicy, Keep, Loss, WriteError};
+use reprise_trace::{Content, DataPolicy, Keep, Loss};
 
 use super::World;
 use crate::log::Log;
@@ -57,15 +57,15 @@ fn is_synthetic(filesystem: u64) -> bool {
 
 impl World {
     /// After a successful open: the whole of a small file that was there before the program.
-    pub fn opened(&mut self, tid: i32, fd: u32, flags: u64, log: &mut Log) -> Result<(), WriteError> {
+    pub fn opened(&mut self, tid: i32, fd: u32, flags: u64, log: &mut Log) {
         const PATH_ONLY: u64 = libc::O_PATH as u64;
         const MADE: u64 = libc::O_TMPFILE as u64 & !(libc::O_DIRECTORY as u64);
         if flags & PATH_ONLY != 0 {
-            return Ok(());
+            return;
         }
         let path = format!("/proc/{tid}/fd/{fd}");
         let Some(stat) = stat(&path).filter(Stat::is_file) else {
-            return Ok(());
+            return;
         };
         let id = stat.id;
         let new = !self.seen.contains_key(&id);
@@ -74,7 +74,7 @@ impl World {
             self.fresh.insert(id);
         }
         if !new || self.fresh.contains(&id) || stat.size > self.whole_file_bytes {
-            return Ok(());
+            return;
         }
         self.observe(path.as_bytes(), &stat, (0, stat.size), "opened", log)
     }
@@ -87,22 +87,14 @@ impl World {
     }
 
     /// Before a range of a file becomes visible other than by reading: mapped, or cloned to another file.
-    pub fn range(
-        &mut self,
-        tid: i32,
-        fd: u32,
-        offset: u64,
-        length: u64,
-        reason: &'static str,
-        log: &mut Log,
-    ) -> Result<(), WriteError> {
+    pub fn range(&mut self, tid: i32, fd: u32, offset: u64, length: u64, reason: &'static str, log: &mut Log) {
         let path = format!("/proc/{tid}/fd/{fd}");
         match stat(&path).filter(Stat::is_file) {
             Some(stat) if !self.fresh.contains(&stat.id) => {
                 let end = offset.saturating_add(length).min(stat.size);
                 self.observe(path.as_bytes(), &stat, (offset, end), reason, log)
             }
-            _ => Ok(()),
+            _ => {}
         }
     }
 
@@ -114,9 +106,9 @@ impl World {
         (start, end): (u64, u64),
         reason: &'static str,
         log: &mut Log,
-    ) -> Result<(), WriteError> {
+    ) {
         if is_synthetic(self.filesystem(stat, std::ffi::CString::new(path).ok().as_deref())) {
-            return Ok(());
+            return;
         }
         let seen = self.seen.entry(stat.id).or_default();
         if (seen.size, seen.mtime_ns) != (stat.size, stat.mtime_ns) {
@@ -124,7 +116,7 @@ impl World {
             (seen.size, seen.mtime_ns) = (stat.size, stat.mtime_ns);
         }
         if start >= end || seen.ranges.iter().any(|r| r.0 <= start && end <= r.1) {
-            return Ok(());
+            return;
         }
         seen.ranges.push((start, end));
         let file = match open_quietly(OsStr::from_bytes(path)) {
@@ -132,7 +124,7 @@ impl World {
             Err(e) => {
                 let cause = format!("initial content of a file that was {reason}: {}", e.kind());
                 log.loss(Loss::Truncated, cause, end - start);
-                return Ok(());
+                return;
             }
         };
         range(&file, stat.id, (start, end), reason, log)
@@ -144,13 +136,7 @@ fn stat(path: &str) -> Option<Stat> {
 }
 
 /// Writes the content of a range of a file: data in pieces, holes as such.
-pub(super) fn range(
-    file: &File,
-    id: FileId,
-    (start, end): (u64, u64),
-    reason: &str,
-    log: &mut Log,
-) -> Result<(), WriteError> {
+pub(super) fn range(file: &File, id: FileId, (start, end): (u64, u64), reason: &str, log: &mut Log) {
     let mut at = start;
     while at < end {
         // A file system that cannot tell has data everywhere.
@@ -159,7 +145,7 @@ pub(super) fn range(
             Err(_) => at,
         };
         if data > at {
-            log.content(row(id, at, data - at, Vec::new(), true, reason))?;
+            log.content(row(id, at, data - at, Vec::new(), true, reason));
         }
         if data == end {
             break;
@@ -168,12 +154,11 @@ pub(super) fn range(
             Ok(Some(hole)) if hole > data => hole.min(end),
             _ => end,
         };
-        at = pieces(file, id, (data, hole), reason, log)?;
+        at = pieces(file, id, (data, hole), reason, log);
     }
-    Ok(())
 }
 
-fn pieces(file: &File, id: FileId, (start, end): (u64, u64), reason: &str, log: &mut Log) -> Result<u64, WriteError> {
+fn pieces(file: &File, id: FileId, (start, end): (u64, u64), reason: &str, log: &mut Log) -> u64 {
     let mut at = start;
     let mut piece = vec![0; PIECE.min(end - start) as usize];
     while at < end {
@@ -184,14 +169,14 @@ fn pieces(file: &File, id: FileId, (start, end): (u64, u64), reason: &str, log: 
             if got == 0 {
                 let cause = format!("initial content of a file that was {reason}: unreadable");
                 log.loss(Loss::Truncated, cause, end - at);
-                return Ok(end);
+                return end;
             }
-            blobs = log.blob(&piece[..got], Keep::ByPolicy)?;
+            blobs = log.blob(&piece[..got], Keep::ByPolicy);
         }
-        log.content(row(id, at, got as u64, blobs, false, reason))?;
+        log.content(row(id, at, got as u64, blobs, false, reason));
         at += got as u64;
     }
-    Ok(end)
+    end
 }
 
 /// Reads until the buffer is full, the file ends or an error comes; returns what was read.

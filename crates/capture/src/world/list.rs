@@ -6,8 +6,6 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStringExt;
 use std::rc::Rc;
 
-use reprise_trace::WriteError;
-
 use super::{Handle, World};
 use crate::log::Log;
 use crate::sys::{self, HERE, Stat};
@@ -16,46 +14,38 @@ const LISTING: i32 = libc::O_RDONLY | libc::O_DIRECTORY;
 
 impl World {
     /// Meets every entry of a directory that a thread has open at this number.
-    pub fn list_fd(&mut self, tid: i32, fd: u32, log: &mut Log) -> Result<(), WriteError> {
+    pub fn list_fd(&mut self, tid: i32, fd: u32, log: &mut Log) {
         let Ok(path) = CString::new(format!("/proc/{tid}/fd/{fd}")) else {
-            return Ok(());
+            return;
         };
         let known = sys::stat_at(HERE, &path, 0)
             .map(|s| !s.is_dir() || self.listed.contains(&s.id) || self.fresh.contains(&s.id));
         if known.unwrap_or(true) {
-            return Ok(());
+            return;
         }
-        self.connect_fd(tid, fd, log)?;
+        self.connect_fd(tid, fd, log);
         self.list_opened(tid, sys::open_at(HERE, &path, LISTING).ok(), log)
     }
 
     /// Meets every entry of a directory named in another.
-    pub fn list_at(
-        &mut self,
-        tid: i32,
-        parent: RawFd,
-        name: &CStr,
-        stat: &Stat,
-        log: &mut Log,
-    ) -> Result<(), WriteError> {
+    pub fn list_at(&mut self, tid: i32, parent: RawFd, name: &CStr, stat: &Stat, log: &mut Log) {
         if !stat.is_dir() || self.listed.contains(&stat.id) || self.fresh.contains(&stat.id) {
-            return Ok(());
+            return;
         }
         let opened = sys::open_at(parent, name, LISTING | libc::O_NOFOLLOW).ok();
         self.list_opened(tid, opened, log)
     }
 
-    fn list_opened(&mut self, tid: i32, opened: Option<OwnedFd>, log: &mut Log) -> Result<(), WriteError> {
+    fn list_opened(&mut self, tid: i32, opened: Option<OwnedFd>, log: &mut Log) {
         let Some((fd, stat)) = opened.and_then(|fd| sys::stat_fd(&fd).ok().map(|s| (fd, s))) else {
             log.note("a directory could not be listed: entries the program did not name are not in the tree");
-            return Ok(());
+            return;
         };
         let dir = Handle { fd: Rc::new(fd), id: stat.id };
         for name in names(dir.fd.as_raw_fd()) {
-            self.meet(tid, &dir, &name, log)?;
+            self.meet(tid, &dir, &name, log);
         }
         self.listed.insert(stat.id);
-        Ok(())
     }
 }
 

@@ -14,7 +14,7 @@ use std::ffi::{CStr, CString};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::rc::Rc;
 
-use reprise_trace::{Name, TreeNode, WriteError, encode_xattrs};
+use reprise_trace::{Name, TreeNode, encode_xattrs};
 
 use crate::log::Log;
 use crate::sys::{self, FileId, Stat};
@@ -106,12 +106,12 @@ impl World {
     }
 
     /// Looks at a name in a directory; writes its row if it exists and was not met before.
-    fn meet(&mut self, tid: i32, dir: &Handle, name: &CStr, log: &mut Log) -> Result<Option<Stat>, WriteError> {
+    fn meet(&mut self, tid: i32, dir: &Handle, name: &CStr, log: &mut Log) -> Option<Stat> {
         let stat = match sys::stat_at(dir.fd.as_raw_fd(), name, libc::AT_SYMLINK_NOFOLLOW) {
             Ok(stat) => Some(stat),
             Err(e) if e.raw_os_error() == Some(libc::ENOENT) => None,
             // Not known to be absent, so not met.
-            Err(_) => return Ok(None),
+            Err(_) => return None,
         };
         let names = self.met.entry(dir.id).or_default();
         if names.contains(name.to_bytes()) {
@@ -120,12 +120,10 @@ impl World {
             {
                 self.reached.insert(stat.id);
             }
-            return Ok(stat);
+            return stat;
         }
         names.insert(name.to_bytes().into());
-        let Some(stat) = stat else {
-            return Ok(None);
-        };
+        let stat = stat?;
         if stat.is_dir() {
             self.reached.insert(stat.id);
         }
@@ -133,17 +131,17 @@ impl World {
         let by_handle = self.by_handle(dir, name);
         let xattrs = by_handle.as_deref().map(xattrs).unwrap_or_default();
         let filesystem = self.filesystem(&stat, by_handle.as_deref());
-        log.node(node(dir.id, name.to_bytes(), &stat, target, xattrs, filesystem))?;
-        Ok(Some(stat))
+        log.node(node(dir.id, name.to_bytes(), &stat, target, xattrs, filesystem));
+        Some(stat)
     }
 
     /// Writes the row of the root directory.
-    fn meet_root(&mut self, root: &Handle, log: &mut Log) -> Result<(), WriteError> {
+    fn meet_root(&mut self, root: &Handle, log: &mut Log) {
         if !self.reached.insert(root.id) {
-            return Ok(());
+            return;
         }
         let Ok(stat) = sys::stat_fd(&*root.fd) else {
-            return Ok(());
+            return;
         };
         let path = CString::new(format!("/proc/self/fd/{}/.", root.fd.as_raw_fd())).ok();
         let xattrs = path.as_deref().map(xattrs).unwrap_or_default();

@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::rc::Rc;
 
-use reprise_trace::{Loss, WriteError};
+use reprise_trace::Loss;
 
 use super::list::names;
 use super::walk::Start;
@@ -28,28 +28,28 @@ pub fn snapshot(world: &mut World, path: &Path, log: &mut Log) -> Result<String,
     let name = std::ffi::CString::new(bytes).map_err(|e| unreadable(e.into()))?;
     let fd = sys::open_at(HERE, &name, LISTING).map_err(unreadable)?;
     let stat = sys::stat_fd(&fd).map_err(unreadable)?;
-    world.walk(here, Start::Here, bytes, true, false, log)?;
+    world.walk(here, Start::Here, bytes, true, false, log);
     let dir = Handle { fd: Rc::new(fd), id: stat.id };
-    directory(world, here, &dir, log)?;
+    directory(world, here, &dir, log);
     world.forget_thread(here);
     Ok(full.to_string_lossy().into_owned())
 }
 
-fn directory(world: &mut World, here: i32, dir: &Handle, log: &mut Log) -> Result<(), WriteError> {
+fn directory(world: &mut World, here: i32, dir: &Handle, log: &mut Log) {
     for name in names(dir.fd.as_raw_fd()) {
-        let Some(stat) = world.meet(here, dir, &name, log)? else {
+        let Some(stat) = world.meet(here, dir, &name, log) else {
             continue;
         };
         if stat.id.device != dir.id.device {
             log.note("--tree: another mount was not entered");
         } else if stat.is_file() {
             let path = format!("/proc/self/fd/{}/", dir.fd.as_raw_fd());
-            file(world, path.into_bytes(), &name, &stat, log)?;
+            file(world, path.into_bytes(), &name, &stat, log);
         } else if stat.is_dir() && world.excluded != Some(stat.id) {
             match sys::open_at(dir.fd.as_raw_fd(), &name, LISTING) {
                 Ok(fd) => {
                     let below = Handle { fd: Rc::new(fd), id: stat.id };
-                    directory(world, here, &below, log)?;
+                    directory(world, here, &below, log);
                 }
                 Err(e) => {
                     log.loss(Loss::Dropped, format!("--tree: directory: {}", e.kind()), 0);
@@ -58,10 +58,9 @@ fn directory(world: &mut World, here: i32, dir: &Handle, log: &mut Log) -> Resul
         }
     }
     world.listed.insert(dir.id);
-    Ok(())
 }
 
-fn file(world: &mut World, mut path: Vec<u8>, name: &CStr, stat: &sys::Stat, log: &mut Log) -> Result<(), WriteError> {
+fn file(world: &mut World, mut path: Vec<u8>, name: &CStr, stat: &sys::Stat, log: &mut Log) {
     path.extend_from_slice(name.to_bytes());
     world.observe(&path, stat, (0, stat.size), "snapshot", log)
 }

@@ -8,8 +8,6 @@ use std::ffi::{CStr, CString};
 use std::os::fd::{AsRawFd, RawFd};
 use std::rc::Rc;
 
-use reprise_trace::WriteError;
-
 use super::{Handle, World};
 use crate::log::Log;
 use crate::procfs;
@@ -61,96 +59,83 @@ pub struct Walked {
 
 impl World {
     /// Walks a path of a thread and writes the rows of what it meets. `exact` asks for [`Walked::last`].
-    pub fn walk(
-        &mut self,
-        tid: i32,
-        start: Start,
-        path: &[u8],
-        follow: bool,
-        exact: bool,
-        log: &mut Log,
-    ) -> Result<Walked, WriteError> {
+    pub fn walk(&mut self, tid: i32, start: Start, path: &[u8], follow: bool, exact: bool, log: &mut Log) -> Walked {
         let absolute = path.starts_with(b"/");
         let follow = follow || path.ends_with(b"/");
         if path.is_empty() {
-            return Ok(Walked::default());
+            return Walked::default();
         }
-        let Some(root) = self.root(tid, log)? else {
-            return Ok(Walked::default());
+        let Some(root) = self.root(tid, log) else {
+            return Walked::default();
         };
-        let origin = if absolute { Some(root.clone()) } else { self.origin(tid, start, &root, log)? };
+        let origin = if absolute { Some(root.clone()) } else { self.origin(tid, start, &root, log) };
         let Some(origin) = origin else {
-            return Ok(Walked::default());
+            return Walked::default();
         };
         let key = (origin.id, path.to_vec(), follow);
         if !exact && let Some(kind) = self.walked.get(&key) {
-            return Ok(Walked { kind: *kind, last: None });
+            return Walked { kind: *kind, last: None };
         }
-        let (walked, complete) = self.resolve(tid, &root, origin, path, follow, log)?;
+        let (walked, complete) = self.resolve(tid, &root, origin, path, follow, log);
         if complete {
             if self.walked.len() >= MOST_PATHS {
                 self.walked.clear();
             }
             self.walked.insert(key, walked.kind);
         }
-        Ok(walked)
+        walked
     }
 
     /// Makes sure that a directory of a thread, open at this number, is connected to the root by rows.
-    pub fn connect_fd(&mut self, tid: i32, fd: u32, log: &mut Log) -> Result<(), WriteError> {
-        let Some(root) = self.root(tid, log)? else {
-            return Ok(());
+    pub fn connect_fd(&mut self, tid: i32, fd: u32, log: &mut Log) {
+        let Some(root) = self.root(tid, log) else {
+            return;
         };
-        self.origin(tid, Start::Fd(fd), &root, log).map(drop)
+        self.origin(tid, Start::Fd(fd), &root, log);
     }
 
     /// Walks the path that a link such as `/proc/TID/cwd` shows.
-    pub fn connect_link(&mut self, tid: i32, what: &str, log: &mut Log) -> Result<(), WriteError> {
+    pub fn connect_link(&mut self, tid: i32, what: &str, log: &mut Log) {
         let path = procfs::link(tid, what);
         if path.starts_with(b"/") {
-            self.walk(tid, Start::Here, &path, false, false, log)?;
+            self.walk(tid, Start::Here, &path, false, false, log);
         }
-        Ok(())
     }
 
-    fn root(&mut self, tid: i32, log: &mut Log) -> Result<Option<Handle>, WriteError> {
+    fn root(&mut self, tid: i32, log: &mut Log) -> Option<Handle> {
         if let Some(root) = self.places.get(&tid).and_then(|p| p.root.clone()) {
-            return Ok(Some(root));
+            return Some(root);
         }
-        let Some(root) = open(&format!("/proc/{tid}/root")) else {
-            return Ok(None);
-        };
-        self.meet_root(&root, log)?;
+        let root = open(&format!("/proc/{tid}/root"))?;
+        self.meet_root(&root, log);
         if self.places.len() >= MOST_PLACES {
             self.places.clear();
         }
         self.places.entry(tid).or_default().root = Some(root.clone());
-        Ok(Some(root))
+        Some(root)
     }
 
-    fn origin(&mut self, tid: i32, start: Start, root: &Handle, log: &mut Log) -> Result<Option<Handle>, WriteError> {
+    fn origin(&mut self, tid: i32, start: Start, root: &Handle, log: &mut Log) -> Option<Handle> {
         let what = match start {
             Start::Here => {
                 if let Some(here) = self.places.get(&tid).and_then(|p| p.here.clone()) {
-                    return Ok(Some(here));
+                    return Some(here);
                 }
                 "cwd".to_owned()
             }
             Start::Fd(n) => format!("fd/{n}"),
         };
-        let Some(handle) = open(&format!("/proc/{tid}/{what}")) else {
-            return Ok(None);
-        };
+        let handle = open(&format!("/proc/{tid}/{what}"))?;
         if start == Start::Here {
             self.places.entry(tid).or_default().here = Some(handle.clone());
         }
         if !self.reached.contains(&handle.id) {
             let path = procfs::link(tid, &what);
             if path.starts_with(b"/") {
-                self.resolve(tid, root, root.clone(), &path, false, log)?;
+                self.resolve(tid, root, root.clone(), &path, false, log);
             }
         }
-        Ok(Some(handle))
+        Some(handle)
     }
 
     /// The walk itself; also tells whether every component but perhaps the last was there.
@@ -162,7 +147,7 @@ impl World {
         path: &[u8],
         follow: bool,
         log: &mut Log,
-    ) -> Result<(Walked, bool), WriteError> {
+    ) -> (Walked, bool) {
         let mut dir = origin;
         let mut links = 0;
         let mut rest: Vec<CString> = components(path);
@@ -173,18 +158,18 @@ impl World {
                 if dir.id != root.id {
                     match open_in(&dir, &name) {
                         Some(parent) => dir = parent,
-                        None => return Ok(broken),
+                        None => return broken,
                     }
                 }
                 continue;
             }
-            let stat = self.meet(tid, &dir, &name, log)?;
+            let stat = self.meet(tid, &dir, &name, log);
             let expand = stat.is_some_and(|s| s.is_link()) && (follow || !ends);
             if expand {
                 links += 1;
                 let text = self.link_text(tid, &dir, &name);
                 if links > MOST_LINKS || text.is_empty() {
-                    return Ok(broken);
+                    return broken;
                 }
                 if text.starts_with(b"/") {
                     dir = root.clone();
@@ -195,19 +180,19 @@ impl World {
             if ends {
                 let kind = stat.map_or(0, |s| s.kind());
                 let last = Some(Last { parent: dir, name, stat });
-                return Ok((Walked { kind, last }, true));
+                return (Walked { kind, last }, true);
             }
             if !stat.is_some_and(|s| s.is_dir()) {
-                return Ok(broken);
+                return broken;
             }
             match open_in(&dir, &name) {
                 Some(next) => dir = next,
-                None => return Ok(broken),
+                None => return broken,
             }
         }
         // The path ends in `.`, `..` or `/`.
         let walked = Walked { kind: libc::S_IFDIR, last: None };
-        Ok((walked, true))
+        (walked, true)
     }
 }
 

@@ -22,12 +22,18 @@ pub fn run(cli: Cli) -> Outcome {
         Command::Replay(args) => replay::run(args),
         Command::Compile(args) => compile::run(args),
         Command::Calls(args) => {
+            if args.json {
+                let rows =
+                    reprise_calls::all().map(|c| serde_json::json!({"call": c.name, "number": c.number, "doc": c.doc}));
+                return print_json(&rows.collect::<Vec<_>>());
+            }
             let text = if args.markdown { crate::calls::markdown() } else { call_list() };
             print(&text)
         }
         Command::Completions { shell } => {
-            clap_complete::generate(shell, &mut Cli::command(), "reprise", &mut std::io::stdout());
-            Ok(Exit::Done.into())
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "reprise", &mut script);
+            write(&script)
         }
         Command::Man { directory } => {
             std::fs::create_dir_all(&directory)?;
@@ -47,8 +53,12 @@ fn call_list() -> String {
 
 /// Prints to standard output; a reader that went away is no failure.
 fn print(text: &str) -> Outcome {
+    write(text.as_bytes())
+}
+
+fn write(bytes: &[u8]) -> Outcome {
     let mut out = std::io::stdout().lock();
-    out.write_all(text.as_bytes()).and_then(|()| out.flush())?;
+    out.write_all(bytes).and_then(|()| out.flush())?;
     Ok(Exit::Done.into())
 }
 

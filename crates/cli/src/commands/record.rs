@@ -44,18 +44,22 @@ pub fn run(args: Record) -> Outcome {
 fn free_name(command: &OsStr) -> PathBuf {
     let base = Path::new(command).file_name().unwrap_or(OsStr::new("trace")).to_string_lossy().into_owned();
     let name = |n: u32| PathBuf::from(if n == 0 { format!("{base}.reprise") } else { format!("{base}-{n}.reprise") });
-    (0..).map(name).find(|path| !path.exists()).unwrap_or_else(|| name(0))
+    (0..).map(name).find(|path| path.symlink_metadata().is_err()).unwrap_or_else(|| name(0))
 }
 
 fn failure(error: CaptureError) -> Failure {
+    if let CaptureError::Write(error @ WriteError::Exists { .. }) = error {
+        return error.into();
+    }
     let exit = match &error {
         CaptureError::NotFound { .. } => Exit::NotFound,
         CaptureError::NotExecutable { .. } => Exit::NotExecutable,
-        CaptureError::NoCommand | CaptureError::Tree { .. } | CaptureError::Write(WriteError::Exists { .. }) => {
-            Exit::Usage
-        }
+        CaptureError::NoCommand | CaptureError::Tree { .. } => Exit::Usage,
         CaptureError::NoFilter { .. } => Exit::Machine,
-        CaptureError::Start { .. } | CaptureError::Trace { .. } | CaptureError::Write(_) => Exit::Recorder,
+        CaptureError::Start { .. }
+        | CaptureError::Trace { .. }
+        | CaptureError::Write(_)
+        | CaptureError::Unwritten { .. } => Exit::Recorder,
     };
     Failure::new(exit, error)
 }

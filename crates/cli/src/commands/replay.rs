@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use reprise_plan::{CompileReport, Plan};
 use reprise_replay::emit;
 use reprise_replay::run::{self, End, Failure as EngineFailure, Options, Phase, ReplayError, ReplayResult, Verify};
-use reprise_trace::{ReadError, TraceReader};
+use reprise_trace::{DataPolicy, Loss, ReadError, TraceReader};
 use serde_json::json;
 
 use super::{Outcome, print, print_json};
@@ -20,6 +20,8 @@ struct Run {
     result: ReplayResult,
     compiled: Option<(CompileReport, Duration)>,
     wall: Duration,
+    /// What the trace lacks, and therefore the replay.
+    lacks: Vec<String>,
 }
 
 /// Replays a trace, or a plan.
@@ -74,7 +76,7 @@ pub fn run(args: Replay) -> Outcome {
     });
     drop((preparing, replaying));
     let result = result.map_err(failure)?;
-    let run = Run { result, compiled, wall: begin.elapsed() };
+    let run = Run { result, compiled, wall: begin.elapsed(), lacks: trace.as_ref().map(lacks).unwrap_or_default() };
     if let (Some(trace), Some(output)) = (&trace, &args.output) {
         emit::emit(&run.result, trace, output, &Default::default()).map_err(|e| match e {
             emit::EmitError::Read(e) => e.into(),
@@ -84,6 +86,25 @@ pub fn run(args: Replay) -> Outcome {
     }
     report(&args, &run)?;
     end(run.result)
+}
+
+/// What is not in the trace, and so cannot be in the replay.
+fn lacks(trace: &TraceReader) -> Vec<String> {
+    let mut out = Vec::new();
+    if !trace.manifest().complete {
+        out.push("was not closed: it ends at the recorder's last flush".to_owned());
+    }
+    if trace.manifest().data != DataPolicy::Full {
+        out.push(
+            "was recorded without contents: writes are replayed as zeros, reads are judged by their length".into(),
+        );
+    }
+    for loss in [Loss::Dropped, Loss::Truncated] {
+        for (cause, entry) in trace.ledger().losses.get(&loss).into_iter().flatten() {
+            out.push(format!("{} {}: {cause}", entry.count, loss.word()));
+        }
+    }
+    out
 }
 
 /// What is wrong with a target is said before a long trace is compiled.
@@ -147,6 +168,7 @@ fn report(args: &Replay, run: &Run) -> Outcome {
             "replay_ns": result.elapsed_ns,
             "wall_ns": run.wall.as_nanos() as u64,
             "confinement": result.confinement,
+            "lacks": run.lacks,
             "notes": result.notes,
         }));
     }
@@ -169,6 +191,9 @@ fn report(args: &Replay, run: &Run) -> Outcome {
     }
     if counts.diverged > result.divergences.len() as u64 {
         text += &format!("  … and {} more\n", counts.diverged - result.divergences.len() as u64);
+    }
+    for lack in &run.lacks {
+        text += &format!("  the trace: {lack}\n");
     }
     let surprises = run.compiled.iter().flat_map(|(report, _)| &report.surprises);
     for (surprise, count) in surprises {

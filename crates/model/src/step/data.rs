@@ -83,14 +83,23 @@ impl World {
         let Some(slot) = self.descriptor(s, 0) else {
             return;
         };
+        let shared = self.descriptors.is_shared(slot.description);
         let description = &mut self.descriptors.descriptions[slot.description as usize];
-        if let (Some(node), 2..) = (description.node, s.action.args[2]) {
-            // From the end, or to data or a hole: depends on the file.
+        if let Some(node) = description.node
+            && (shared || s.arg(2) >= 2)
+        {
+            // From the end, or to data or a hole: depends on the file. A shared offset is kept in order with the reads and
+            // writes that move it, which touch the file.
             s.out.change(Resource::File(node));
         }
         if s.succeeded() {
             description.offset = s.action.result as u64;
-            description.listing = ListingState::default();
+            match (s.arg(1), s.arg(2)) {
+                (0, 0) => description.listing = ListingState::default(),
+                // Only asks.
+                (0, 1) => {}
+                _ => description.listing.lost = true,
+            }
         }
     }
 
@@ -198,9 +207,12 @@ impl World {
         }
         let fresh = self.listings + 1;
         let listing = &mut self.descriptors.descriptions[slot.description as usize].listing;
+        if listing.lost {
+            return;
+        }
         let begins = !listing.begun;
         if begins {
-            *listing = ListingState { number: fresh, names: Vec::new(), begun: true };
+            *listing = ListingState { number: fresh, names: Vec::new(), begun: true, lost: false };
             self.listings = fresh;
         }
         let number = listing.number;

@@ -92,6 +92,7 @@ impl World {
     pub(super) fn control(&mut self, s: &mut Step<'_>) {
         const DUPFD: u64 = 0;
         const SETFD: u64 = 2;
+        const GETFL: u64 = 3;
         const SETFL: u64 = 4;
         const DUPFD_CLOEXEC: u64 = 1030;
         let command = s.arg(1) & 0xffff_ffff;
@@ -99,6 +100,13 @@ impl World {
         let Some(slot) = slot.or_else(|| self.descriptor(s, 0)) else {
             return;
         };
+        // Flags belong to the description: several descriptors may have it in common.
+        if let (GETFL | SETFL, Some(node)) =
+            (command, self.descriptors.descriptions[slot.description as usize].node)
+            && self.descriptors.is_shared(slot.description)
+        {
+            s.out.change(Resource::File(node));
+        }
         if !s.succeeded() {
             return;
         }
@@ -219,9 +227,20 @@ impl World {
         }
     }
 
+    /// A copy of the thread's table, made of what is open now: whoever opened or closed last must have done so, and who
+    /// closes later must wait.
+    pub(super) fn copy_table(&mut self, s: &mut Step<'_>) -> u32 {
+        let table = &self.descriptors.tables[s.thread.table as usize];
+        if table.shared {
+            let open: Vec<_> = table.slots.values().map(|x| x.generation).collect();
+            open.into_iter().for_each(|generation| s.out.change(Resource::Descriptor(generation)));
+        }
+        self.descriptors.copy_table(s.thread.table)
+    }
+
     fn unshare_table(&mut self, s: &mut Step<'_>) {
         if self.descriptors.tables[s.thread.table as usize].users > 1 {
-            let copy = self.descriptors.copy_table(s.thread.table);
+            let copy = self.copy_table(s);
             self.descriptors.tables[s.thread.table as usize].users -= 1;
             self.descriptors.tables[copy as usize].users = 1;
             s.thread.table = copy;
@@ -235,7 +254,8 @@ impl World {
         let shared = &mut self.directories[s.thread.directories as usize];
         if shared.users > 1 {
             shared.users -= 1;
-            let copy = crate::processes::Directories { users: 1, ..*shared };
+            let copy = crate::processes::Directories { users: 1, shared: false, ..*shared };
+            s.out.look(Resource::Directories(s.thread.directories));
             self.directories.push(copy);
             let number = (self.directories.len() - 1) as u32;
             if let Some(thread) = self.thread_mut(s.action.thread) {

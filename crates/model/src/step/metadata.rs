@@ -25,7 +25,7 @@ impl World {
     pub(super) fn change_metadata(&mut self, s: &mut Step<'_>) {
         let Some(node) = self.subject(s) else { return };
         // Who may pass through a directory decides about every path below it.
-        if let Some(entry) = self.names.node(node).attached {
+        if let Some(entry) = self.names.node(node).stood {
             s.out.change(Resource::Entry(entry));
         }
         if s.succeeded() {
@@ -89,7 +89,7 @@ impl World {
     }
 
     pub(super) fn change_mask(&mut self, s: &mut Step<'_>) {
-        if self.directories[s.thread.directories as usize].users > 1 {
+        if self.directories[s.thread.directories as usize].shared {
             s.out.change(Resource::Directories(s.thread.directories));
         }
         self.directories[s.thread.directories as usize].umask = s.arg(0) as u32 & 0o777;

@@ -150,10 +150,13 @@ impl World {
     fn place(&mut self, s: &mut Step<'_>, number: usize) -> Option<Place> {
         let argument: PathArg = s.call.paths().nth(number)?;
         let directories = self.directories[s.thread.directories as usize];
+        let path = if number == 0 { s.action.path.as_ref() } else { s.action.path2.as_ref() };
+        let path = path.map(|p| p.to_vec()).unwrap_or_default();
         let mut start = Some(directories.cwd);
         let mut relative_to_cwd = true;
         if let Some(index) = argument.dirfd
             && s.arg(index) as i32 != AT_FDCWD
+            && !path.starts_with(b"/")
         {
             relative_to_cwd = false;
             let slot = self.descriptor(s, index);
@@ -162,9 +165,7 @@ impl World {
                 s.out.meet(Nature::Pseudo);
             }
         }
-        let path = if number == 0 { s.action.path.as_ref() } else { s.action.path2.as_ref() };
-        let path = path.map(|p| p.to_vec()).unwrap_or_default();
-        if directories.users > 1 && (relative_to_cwd || path.starts_with(b"/")) {
+        if directories.shared && (relative_to_cwd || path.starts_with(b"/")) {
             s.out.look(Resource::Directories(s.thread.directories));
         }
         if path.is_empty() {
@@ -220,5 +221,10 @@ impl World {
 fn open_flags(s: &Step<'_>) -> u64 {
     let input = reprise_trace::payload::split(s.call, reprise_trace::payload::Side::Input, &s.action.input);
     let how = input.iter().flatten().next().copied().unwrap_or(&[]);
-    s.call.open_flags(&s.action.args, how)
+    effective(s.call.open_flags(&s.action.args, how))
+}
+
+/// With `O_PATH` all other flags but three are ignored (`open(2)`).
+fn effective(flags: u64) -> u64 {
+    if flags & O_PATH == 0 { flags } else { flags & (O_PATH | O_CLOEXEC | O_DIRECTORY | O_NOFOLLOW) }
 }

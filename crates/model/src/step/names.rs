@@ -26,7 +26,8 @@ impl World {
             s.out.surprise = Some("a file vanished unseen");
             self.names.detach(entry);
         }
-        let mode = Self::mode_arg(s);
+        // Directories inherit set-group-id, and never have set-user-id from the start.
+        let mode = Self::mode_arg(s) & 0o1777;
         let node = self.create(s, entry, kind, mode);
         s.out.change(Resource::File(node));
         if kind == FileKind::Symlink {
@@ -103,10 +104,20 @@ impl World {
         let (Some(Place { entry: Some(old), .. }), Some(Place { entry: Some(new), .. })) = (old, new) else {
             return;
         };
-        if let Some(replaced) = self.names.target(new) {
+        let (moved, replaced) = (self.names.target(old), self.names.target(new));
+        let is_directory = |n: &NodeId| self.names.node(*n).kind == FileKind::Directory;
+        if let Some(replaced) = replaced {
             s.out.change(Resource::File(replaced));
-            if self.names.node(replaced).kind == FileKind::Directory {
+            if is_directory(&replaced) {
                 s.out.look(Resource::Names(replaced));
+            }
+        }
+        // Who owns a file decides whether it may leave a sticky directory.
+        moved.into_iter().for_each(|n| s.out.change(Resource::File(n)));
+        if [moved, replaced].iter().flatten().any(is_directory) {
+            // A directory cannot move below itself: what lies above both places counts.
+            for entry in [old, new] {
+                self.look_above(s, self.names.entries[entry as usize].directory);
             }
         }
         if !s.succeeded() {
@@ -154,7 +165,7 @@ impl World {
         } else {
             self.existing(s, 0, FileKind::Directory)
         };
-        let shared = self.directories[s.thread.directories as usize].users > 1;
+        let shared = self.directories[s.thread.directories as usize].shared;
         if shared {
             s.out.change(Resource::Directories(s.thread.directories));
         }
@@ -173,16 +184,21 @@ impl World {
 
     pub(super) fn get_directory(&mut self, s: &mut Step<'_>) {
         s.out.look(Resource::Directories(s.thread.directories));
-        let mut node = self.directories[s.thread.directories as usize].cwd;
+        let node = self.directories[s.thread.directories as usize].cwd;
         s.out.meet(self.names.node(node).nature);
         // The answer is a path: every name on it counts.
+        self.look_above(s, node);
+    }
+
+    /// Looks at the entry of a directory and at those of all directories above it.
+    fn look_above(&self, s: &mut Step<'_>, mut directory: NodeId) {
         const DEEPEST: usize = 4096;
         for _ in 0..DEEPEST {
-            let Some(entry) = self.names.node(node).attached else {
+            let Some(entry) = self.names.node(directory).stood else {
                 break;
             };
             s.out.look(Resource::Entry(entry));
-            node = self.names.node(node).parent;
+            directory = self.names.node(directory).parent;
         }
     }
 

@@ -121,7 +121,7 @@ impl World {
 
     fn new_attributes(&mut self, s: &mut Step<'_>, directory: NodeId, mode: u32) -> Attributes {
         let directories = self.directories[s.thread.directories as usize];
-        if directories.users > 1 {
+        if directories.shared {
             s.out.look(Resource::Directories(s.thread.directories));
         }
         let parent = &self.names.node(directory).attributes;

@@ -22,21 +22,18 @@ impl World {
         let table = if shares_descriptors {
             parent.table
         } else {
-            // The copy is made of what is open now: whoever opened or closed last must have done so.
-            if self.descriptors.tables[parent.table as usize].users > 1 {
-                let open: Vec<_> =
-                    self.descriptors.tables[parent.table as usize].slots.values().map(|x| x.generation).collect();
-                open.into_iter().for_each(|generation| s.out.change(Resource::Descriptor(generation)));
-            }
-            self.descriptors.copy_table(parent.table)
+            self.copy_table(s)
         };
-        self.descriptors.tables[table as usize].users += 1;
+        let users = &mut self.descriptors.tables[table as usize];
+        users.users += 1;
+        users.shared |= users.users > 1;
         let directories = if shares_directories {
-            self.directories[parent.directories as usize].users += 1;
+            let shared = &mut self.directories[parent.directories as usize];
+            (shared.users, shared.shared) = (shared.users + 1, true);
             parent.directories
         } else {
             s.out.look(Resource::Directories(parent.directories));
-            let copy = crate::processes::Directories { users: 1, ..self.directories[parent.directories as usize] };
+            let copy = crate::processes::Directories { users: 1, shared: false, ..self.directories[parent.directories as usize] };
             self.directories.push(copy);
             (self.directories.len() - 1) as u32
         };

@@ -7,6 +7,7 @@ use reprise_trace::payload::{Side, split};
 use super::{CompileError, Compiler, Lowering, bare, stand_in};
 use crate::command::{Arg, Command, Expect, Op, Tolerance};
 
+const SEEK_DATA: u64 = 3;
 const EINTR: i64 = -4;
 const EIO: i64 = -5;
 const ENXIO: i64 = -6;
@@ -76,6 +77,13 @@ impl Compiler {
                 self.issue(l, if l.action.args[1] & NONBLOCKING == 0 { Op::Lock } else { Op::Issue })
             }
             SyncAll if l.call.name == "sync" => Ok(bare(l.action, Op::SyncTarget)),
+            Seek if l.action.args[2] >= SEEK_DATA && l.action.result >= 0 => {
+                // Where data begins is the file system's own; what follows depends on the position.
+                let mut command = self.issue(l, Op::Issue)?;
+                command.args[1] = Arg::Value(l.action.result as u64);
+                command.args[2] = Arg::Value(0);
+                Ok(command)
+            }
             Map => self.map(l),
             Unmap | Remap | MapAdvise | MapSync => self.on_mapping(l),
             List => self.issue(l, Op::List),
@@ -144,7 +152,11 @@ impl Compiler {
         if l.action.result < 0 {
             return self.simulate(l);
         }
-        Ok(Command { list: self.ended(l), ..bare(l.action, Op::CloseMany) })
+        const UNSHARE: u64 = 2;
+        const CLONE_FILES: u64 = 0x400;
+        let unshare = (l.action.args[2] & UNSHARE != 0).then_some(Arg::Value(CLONE_FILES));
+        let args = unshare.into_iter().collect();
+        Ok(Command { args, list: self.ended(l), ..bare(l.action, Op::CloseMany) })
     }
 
     fn ended(&self, l: &Lowering<'_>) -> Vec<u32> {

@@ -39,7 +39,11 @@ impl Worker {
         self.judged(command, result, Default::default())
     }
 
+    /// Closes a list; before that, with an argument (`CLOSE_RANGE_UNSHARE`), leaves the table to the others.
     pub(super) fn close_many(&mut self, command: &Command) -> Result<Done, Stop> {
+        if command.args.first().is_some() {
+            super::spawn::unshare(false, true)?;
+        }
         for slot in &command.list {
             issue::close(self.engine.slots.get(*slot)?);
         }
