@@ -94,7 +94,18 @@ pub fn descriptors(pid: i32) -> Vec<u32> {
 
 /// Whether a thread is on its way: running, or at a stop that it has not reported yet.
 pub fn is_moving(tid: i32) -> bool {
-    let text = fs::read_to_string(format!("/proc/{tid}/stat")).unwrap_or_default();
-    let state = text.rsplit_once(')').and_then(|(_, rest)| rest.trim_start().chars().next());
-    matches!(state, Some('R' | 't'))
+    matches!(stat_field(tid, 0).as_deref(), Some("R" | "t"))
+}
+
+/// Whether a thread is ending, by its own wish or by a signal, or has ended and not been reported yet.
+pub fn is_exiting(tid: i32) -> bool {
+    const PF_EXITING: u64 = 4;
+    let flags = stat_field(tid, 6).and_then(|f| f.parse::<u64>().ok()).unwrap_or(0);
+    flags & PF_EXITING != 0
+}
+
+/// A field of `/proc/TID/stat`, counted from the state on.
+fn stat_field(tid: i32, n: usize) -> Option<String> {
+    let text = fs::read_to_string(format!("/proc/{tid}/stat")).ok()?;
+    text.rsplit_once(')')?.1.split_whitespace().nth(n).map(str::to_owned)
 }

@@ -293,6 +293,50 @@ fn an_interrupted_replay() {
     }
 }
 
+/// Ctrl-C while a plan is being made: nothing stays behind, in the target or elsewhere.
+#[test]
+fn an_interrupted_compilation() {
+    let s = Scratch::new();
+    let dir = s.path();
+    record(dir, "t.reprise", "dd if=/dev/zero of=big bs=512 count=60000 status=none");
+    let target = mkdir(dir, "target");
+    mkdir(dir, "tmp");
+    for args in [vec!["replay", "t.reprise", "--target", &target], vec!["compile", "t.reprise", "-o", "tmp/plan"]] {
+        let mut command = reprise(dir, &args);
+        command.env("TMPDIR", dir.join("tmp")).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child = command.spawn().unwrap();
+        until("it compiles", || fs::read_dir(dir.join("tmp")).unwrap().next().is_some());
+        kill(child.id(), libc::SIGINT);
+        let said = Said::new(format!("{command:?}"), child.wait_with_output().unwrap());
+        said.fails(INTERRUPTED, &["interrupted"]);
+        assert_eq!(fs::read_dir(dir.join("tmp")).unwrap().count(), 0, "{said:#?}");
+    }
+}
+
+/// Ctrl-C while the initial tree is being built ends it soon, and the next replay builds it whole.
+#[test]
+fn an_interrupted_preparation() {
+    let s = Scratch::new();
+    let dir = s.path();
+    mkdir(dir, "tree");
+    for n in 0..200 {
+        fs::write(dir.join(format!("tree/{n}")), noise(1 << 20)).unwrap();
+    }
+    run(dir, &["record", "-q", "-o", "t.reprise", "--tree", "tree", "--", "touch", "tree/after"]).ends(0);
+    run(dir, &["compile", "t.reprise", "-o", "plan"]).ends(0);
+    let target = mkdir(dir, "target");
+    let inner = dir.join(format!("target{}/tree", dir.display()));
+    let mut command = reprise(dir, &["replay", "plan", "--target", &target]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    until("the tree grows", || fs::read_dir(&inner).is_ok_and(|d| d.count() > 3));
+    kill(child.id(), libc::SIGINT);
+    let said = Said::new(format!("{command:?}"), child.wait_with_output().unwrap());
+    said.fails(INTERRUPTED, &["interrupted", "next replay"]);
+    assert!(!inner.join("after").exists());
+    run(dir, &["replay", "plan", "--target", &target]).ends(0);
+    program::succeed(std::process::Command::new("diff").arg("-r").arg(dir.join("tree")).arg(&inner));
+}
+
 #[test]
 fn a_killed_replay() {
     hit(libc::SIGKILL, |said| assert_eq!(said.signal, Some(libc::SIGKILL), "{said:#?}"));

@@ -311,6 +311,23 @@ fn interrupting_the_whole_group() {
     }
 }
 
+/// A lock that ends with its holder, by its own wish or by a signal, is free only after that in the trace.
+#[test]
+fn locks_end_with_their_holders() {
+    let s = Scratch::new();
+    let dir = s.path();
+    if !has("flock") {
+        return skip("locks_end_with_their_holders", "no flock");
+    }
+    let script = "for i in 1 2 3 4 5 6; do flock l sleep 0.02 & done; wait; \
+        for i in 1 2 3 4; do (exec 9> l; flock 9; sh -c 'kill -9 $PPID'; :) & done; wait; true";
+    record(dir, "t.reprise", script);
+    let target = mkdir(dir, "t");
+    for _ in 0..3 {
+        run(dir, &["replay", "t.reprise", "--target", &target]).ends(0);
+    }
+}
+
 #[test]
 fn traces_without_contents() {
     let s = Scratch::new();

@@ -53,6 +53,8 @@ pub struct Slot {
     pub binding: Binding,
     pub description: u32,
     pub close_on_exec: bool,
+    /// When the call began that made it.
+    pub since_ns: u64,
 }
 
 /// A descriptor table.
@@ -63,6 +65,8 @@ pub struct Table {
     pub users: u32,
     /// More than one thread used it at some time.
     pub shared: bool,
+    /// A thread of the same process left it for a copy, or it is such a copy.
+    pub left: bool,
 }
 
 /// All tables, descriptions and bindings.
@@ -94,7 +98,7 @@ impl Descriptors {
     pub fn open(&mut self, table: u32, fd: u32, description: u32, close_on_exec: bool) -> Slot {
         self.bindings.push((1, false));
         let binding = (self.bindings.len() - 1) as Binding;
-        let slot = Slot { generation: self.generations, binding, description, close_on_exec };
+        let slot = Slot { generation: self.generations, binding, description, close_on_exec, since_ns: 0 };
         self.generations += 1;
         self.use_description(description);
         self.tables[table as usize].slots.insert(fd, slot);
@@ -118,7 +122,7 @@ impl Descriptors {
     pub fn copy_table(&mut self, table: u32) -> u32 {
         let mut copy = self.tables[table as usize].clone();
         copy.users = 0;
-        copy.shared = false;
+        (copy.shared, copy.left) = (false, false);
         for slot in copy.slots.values_mut() {
             slot.generation = self.generations;
             self.generations += 1;

@@ -47,6 +47,8 @@ pub struct Interpretation {
     pub ended: Vec<Binding>,
     /// Bindings that ended for good and were never shared: what stood for them may be reused by this thread.
     pub released: Vec<Binding>,
+    /// Descriptor numbers whose life ended: no later action touches them.
+    pub dead: Vec<Resource>,
     /// What kind of file the paths or descriptors name: the least ordinary one.
     pub nature: Nature,
     /// The file may have changed through a shared mapping.

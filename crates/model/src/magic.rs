@@ -5,6 +5,7 @@
 
 use crate::descriptors::Slot;
 use crate::interpretation::Interpretation;
+use crate::node::FileKind;
 use crate::processes::Thread;
 use crate::resolve::Place;
 use crate::touch::Resource;
@@ -41,12 +42,14 @@ impl World {
             let entry = &self.names.entries[description.opened_as? as usize];
             (entry.node == Some(node)).then(|| self.names.path_of(entry.directory, &entry.name))?
         };
-        match self.directory_path(node).or_else(by_name) {
+        // A link that is open itself is not followed further; by its path it would be.
+        let is_link = self.names.node(node).kind == FileKind::Symlink;
+        match self.path_of(node).or_else(by_name).filter(|_| !is_link) {
             Some(mut real) => {
                 real.extend_from_slice(rest);
                 Named::Path(real)
             }
-            None if rest.is_empty() => {
+            None if rest.is_empty() || is_link => {
                 out.by_descriptor = Some(slot.binding);
                 Named::File(Place { node: Some(node), entry: None })
             }
@@ -56,19 +59,36 @@ impl World {
 
     /// The descriptor that the path begins by naming, and what follows.
     fn named_descriptor<'a>(&self, thread: Thread, path: &'a [u8]) -> Option<(Slot, &'a [u8])> {
-        let rest = if let Some(rest) = path.strip_prefix(b"/dev/fd/") {
-            rest
-        } else {
-            let path = path.strip_prefix(b"/proc/")?;
-            let end = path.iter().position(|b| *b == b'/')?;
-            let pid = self.processes.get(thread.process as usize)?.pid;
-            let own = matches!(&path[..end], b"self" | b"thread-self") || path[..end] == *pid.to_string().as_bytes();
-            path[end..].strip_prefix(b"/fd/").filter(|_| own)?
+        // `/dev/fd` is a link to `/proc/self/fd`, which shows the table of the process's first thread.
+        let (name, rest) = match path.strip_prefix(b"/dev/fd/") {
+            Some(rest) => (b"self".as_slice(), rest),
+            None => {
+                let path = path.strip_prefix(b"/proc/")?;
+                let end = path.iter().position(|b| *b == b'/')?;
+                (&path[..end], path[end..].strip_prefix(b"/fd/")?)
+            }
+        };
+        let pid = self.processes.get(thread.process as usize)?.pid;
+        let table = match name {
+            b"thread-self" => thread.table,
+            _ if name == b"self" || name == pid.to_string().as_bytes() => self.first_thread(thread, pid).table,
+            _ => return None,
         };
         let digits = rest.iter().take_while(|b| b.is_ascii_digit()).count();
         let fd: u64 = std::str::from_utf8(&rest[..digits]).ok()?.parse().ok()?;
         let rest = &rest[digits..];
         let whole = rest.is_empty() || rest.starts_with(b"/");
-        Some((self.descriptors.get(thread.table, fd).filter(|_| whole)?, rest))
+        Some((self.descriptors.get(table, fd).filter(|_| whole)?, rest))
+    }
+
+    /// The thread whose number is that of its process; if it is gone, this one.
+    fn first_thread(&self, thread: Thread, pid: i32) -> Thread {
+        // Tables are shared, and processes single-threaded, almost always.
+        let of_process = |t: &Thread| t.process == thread.process && t.alive;
+        if !self.descriptors.tables[thread.table as usize].left {
+            return thread;
+        }
+        let mut rows = self.thread_rows.iter().zip(&self.threads).filter(|(row, _)| row.tid == pid);
+        rows.find_map(|(_, t)| (*t).filter(of_process)).unwrap_or(thread)
     }
 }

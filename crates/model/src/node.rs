@@ -90,7 +90,7 @@ pub struct Node {
     pub target: Vec<u8>,
     /// Names of a directory.
     pub entries: HashMap<Vec<u8>, EntryId>,
-    /// The entry under which a directory stands.
+    /// The entry under which it stands: the only one of a directory, the last given of another file.
     pub attached: Option<EntryId>,
     /// The entry under which a directory stands, or stood when it was removed.
     pub stood: Option<EntryId>,
@@ -167,8 +167,8 @@ impl Names {
         self.entries[entry as usize].node = Some(node);
         let n = self.node_mut(node);
         n.links += 1;
+        n.attached = Some(entry);
         if n.kind == FileKind::Directory {
-            n.attached = Some(entry);
             n.stood = Some(entry);
             n.parent = directory;
         }
@@ -179,7 +179,7 @@ impl Names {
         let node = self.entries[entry as usize].node.take()?;
         let n = self.node_mut(node);
         n.links = n.links.saturating_sub(1);
-        if n.kind == FileKind::Directory {
+        if n.attached == Some(entry) {
             n.attached = None;
         }
         Some(node)

@@ -16,7 +16,7 @@ impl World {
     pub fn descriptor_path(&self, thread: u32, fd: u64) -> Option<Vec<u8>> {
         let slot = self.descriptors.get(self.thread(thread)?.table, fd)?;
         let description = &self.descriptors.descriptions[slot.description as usize];
-        let directory = description.node.and_then(|n| self.directory_path(n));
+        let directory = description.node.and_then(|n| self.path_of(n));
         let named = || {
             let entry = &self.names.entries[description.opened_as? as usize];
             self.names.path_of(entry.directory, &entry.name)

@@ -279,6 +279,11 @@ impl World {
 
     /// Path of a directory now.
     pub fn directory_path(&self, node: NodeId) -> Option<Vec<u8>> {
+        self.path_of(node)
+    }
+
+    /// A path of a file now, if it has one.
+    pub(crate) fn path_of(&self, node: NodeId) -> Option<Vec<u8>> {
         if node == self.root {
             return Some(b"/".to_vec());
         }

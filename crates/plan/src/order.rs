@@ -117,6 +117,11 @@ impl Ordering {
         out
     }
 
+    /// Lets go of what is known of a resource that no later action touches.
+    pub fn forget(&mut self, resource: Resource) {
+        self.states.remove(&resource);
+    }
+
     fn touch(&mut self, own: Point, resource: Resource, touch: Touch, waits: &mut HashMap<u32, u64>) {
         fn need(waits: &mut HashMap<u32, u64>, thread: u32, count: u64) {
             let least = waits.entry(thread).or_default();

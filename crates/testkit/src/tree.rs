@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use crate::raw::{self, Guarded};
+use crate::raw;
 
 /// What is compared of one name.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -87,32 +87,32 @@ fn node(path: &Path, stat: &fs::Metadata, first_name: PathBuf) -> Node {
 }
 
 fn xattrs(path: &Path) -> BTreeMap<Vec<u8>, Vec<u8>> {
-    let name = Guarded::new(&[path.as_os_str().as_bytes(), &[0]].concat());
-    let room = Guarded::new(&[0; 65_536]);
-    let list = raw::sys(libc::SYS_llistxattr, &[name.address(), room.address(), 65_536]);
-    let list = room.bytes()[..list.max(0) as usize].to_vec();
-    let mut out = BTreeMap::new();
-    for attribute in list.split(|b| *b == 0).filter(|n| !n.is_empty()) {
-        if attribute.starts_with(b"system.") || attribute.starts_with(b"security.") {
-            continue;
-        }
-        let key = Guarded::new(&[attribute, &[0]].concat());
-        let args = [name.address(), key.address(), room.address(), 65_536];
-        let length = raw::sys(libc::SYS_lgetxattr, &args).max(0) as usize;
-        out.insert(attribute.to_vec(), room.bytes()[..length].to_vec());
-    }
-    out
+    let name = [path.as_os_str().as_bytes(), &[0]].concat();
+    let mut room = vec![0u8; 65_536];
+    // Memory that is given back: a walk meets many names.
+    let mut filled = |number, key: Option<&[u8]>| -> Vec<u8> {
+        let (at, size) = (room.as_mut_ptr() as u64, room.len() as u64);
+        let length = match key {
+            Some(key) => raw::sys(number, &[name.as_ptr() as u64, key.as_ptr() as u64, at, size]),
+            None => raw::sys(number, &[name.as_ptr() as u64, at, size]),
+        };
+        room[..length.max(0) as usize].to_vec()
+    };
+    let list = filled(libc::SYS_llistxattr, None);
+    let names = list.split(|b| *b == 0).filter(|n| !n.is_empty());
+    let kept = names.filter(|n| !n.starts_with(b"system.") && !n.starts_with(b"security."));
+    kept.map(|n| (n.to_vec(), filled(libc::SYS_lgetxattr, Some(&[n, &[0]].concat())))).collect()
 }
 
 /// Differences between two trees, one line each.
 pub fn differences(expected: &BTreeMap<PathBuf, Node>, found: &BTreeMap<PathBuf, Node>) -> Vec<String> {
     let mut out = Vec::new();
     for (name, e) in expected {
-        let name = name.display();
-        let Some(f) = found.get(Path::new(&name.to_string())) else {
-            out.push(format!("{name}: missing ({})", e.kind));
+        let Some(f) = found.get(name) else {
+            out.push(format!("{}: missing ({})", name.display(), e.kind));
             continue;
         };
+        let name = name.display();
         if e == f {
             continue;
         }

@@ -2,8 +2,8 @@
 
 use std::time::Instant;
 
-use reprise_calls::{Call, Effect};
-use reprise_trace::Action;
+use reprise_calls::{Call, Effect, Replay};
+use reprise_trace::{Action, Loss};
 
 use super::{Entered, Phase, Returned, Tracer, step};
 use crate::arguments::{self, Outputs, failed};
@@ -82,6 +82,11 @@ impl Tracer<'_> {
         if !failed(result) {
             moved(tid, call, source, result, &mut out, log);
             effects::after(&mut self.world, tid, call, result, &before, log);
+        }
+        if let Replay::Unsupported(why) = call.replay
+            && !failed(result)
+        {
+            log.loss(Loss::Unsupported, format!("{}: {why}", call.name), out.moved);
         }
         let action = Action {
             seq: 0, // set by the log

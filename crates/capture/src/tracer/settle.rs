@@ -31,18 +31,18 @@ impl Tracer<'_> {
         if !woken && !numbered {
             return Vec::new();
         }
-        let related = |other: &i32| match self.threads.get(other).map(|t| (&t.phase, &t.exit)) {
-            Some((Phase::Inside(e), _)) => {
+        let related = |other: &i32| match self.threads.get(other).map(|t| &t.phase) {
+            Some(Phase::Inside(e)) => {
                 let shared = e.objects.iter().flatten().any(|o| ours.contains(&Some(*o)));
                 let closes = matches!(e.call.effect, Effect::Close | Effect::CloseRange);
-                (woken && shared) || (numbered && closes)
+                ((woken && shared) || (numbered && closes)) && procfs::is_moving(*other)
             }
-            // An exit closes what nobody names.
-            Some((_, Some(_))) => result == 0,
             _ => false,
         };
+        // An exit closes what nobody names: the end of a pipe, the last descriptor of a lock.
+        let exits = |other: &i32| woken && result == 0 && procfs::is_exiting(*other);
         let others = self.threads.keys().copied().filter(|t| *t != tid);
-        others.filter(|t| related(t) && procfs::is_moving(*t)).collect()
+        others.filter(|t| related(t) || exits(t)).collect()
     }
 
     /// Writes those whose causes are written by now, or not to be waited for any more.
@@ -70,7 +70,8 @@ impl Tracer<'_> {
     }
 
     fn is_pending(&self, tid: i32) -> bool {
-        self.threads.get(&tid).is_some_and(|t| matches!(t.phase, Phase::Inside(_)) || t.exit.is_some())
-            && procfs::is_moving(tid)
+        self.threads
+            .get(&tid)
+            .is_some_and(|t| (matches!(t.phase, Phase::Inside(_)) && procfs::is_moving(tid)) || procfs::is_exiting(tid))
     }
 }

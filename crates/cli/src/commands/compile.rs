@@ -1,12 +1,14 @@
 //! `reprise compile`.
 
+use std::path::Path;
 use std::time::Instant;
 
 use reprise_trace::TraceReader;
 use serde_json::json;
 
-use super::{Outcome, print, print_json};
+use super::{Outcome, end_if_interrupted, print, print_json};
 use crate::args::Compile;
+use crate::exit::{Exit, Failure};
 use crate::progress::Progress;
 
 /// Compiles a trace to a plan.
@@ -14,7 +16,22 @@ pub fn run(args: Compile) -> Outcome {
     let begin = Instant::now();
     let trace = TraceReader::open(&args.trace)?;
     let mut progress = Progress::new("compiling", "actions", args.quiet);
-    let report = reprise_plan::compile(&trace, &args.output, args.order, &mut |done, total| progress.at(done, total))?;
+    let interrupt = reprise_replay::run::catch_signals();
+    // Under its name a plan is whole.
+    let cannot = |e| {
+        Failure::new(
+            Exit::System,
+            format!("{}: cannot write the plan: {e}; choose another place with -o", args.output.display()),
+        )
+    };
+    let place = args.output.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let scratch = tempfile::Builder::new().prefix(".reprise-").tempdir_in(place).map_err(cannot)?;
+    let part = scratch.path().join("plan");
+    let report = reprise_plan::compile(&trace, &part, args.order, &mut |done, total| {
+        end_if_interrupted(interrupt, scratch.path(), "no plan was written");
+        progress.at(done, total);
+    })?;
+    std::fs::rename(&part, &args.output).map_err(cannot)?;
     drop(progress);
     if args.json {
         return print_json(&json!({

@@ -6,7 +6,9 @@ mod record;
 mod replay;
 
 use std::io::Write;
+use std::path::Path;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use clap::CommandFactory;
 
@@ -45,6 +47,16 @@ pub fn run(cli: Cli) -> Outcome {
         Command::Cat(args) => read::cat(args),
         Command::Stat(args) => read::stat(args),
     }
+}
+
+/// Ends the program if it was interrupted before the replay proper; what it put into `scratch` goes.
+fn end_if_interrupted(signal: &AtomicU32, scratch: &Path, state: &str) {
+    if signal.load(Ordering::Relaxed) == 0 {
+        return;
+    }
+    let _ = std::fs::remove_dir_all(scratch);
+    let _ = Failure::new(Exit::Interrupted, format!("interrupted; {state}")).report();
+    std::process::exit(Exit::Interrupted as i32);
 }
 
 fn call_list() -> String {

@@ -10,7 +10,7 @@ use reprise_replay::run::{self, End, Failure as EngineFailure, Options, Phase, R
 use reprise_trace::{DataPolicy, Loss, ReadError, TraceReader};
 use serde_json::json;
 
-use super::{Outcome, print, print_json};
+use super::{Outcome, end_if_interrupted, print, print_json};
 use crate::args::{Check, Replay};
 use crate::exit::{Exit, Failure};
 use crate::progress::Progress;
@@ -46,6 +46,7 @@ pub fn run(args: Replay) -> Outcome {
             format!("{}: cannot keep the plan: {e}; set TMPDIR to a place with room", scratch.display()),
         )
     })?;
+    let interrupt = run::catch_signals();
     let (plan, compiled) = match (given_plan, &trace) {
         (Some(plan), _) => (plan, None),
         (None, Some(trace)) => {
@@ -61,14 +62,17 @@ pub fn run(args: Replay) -> Outcome {
             Check::Off => Verify::Off,
         },
         log_directory: directory.path().to_owned(),
-        interrupt: Some(run::catch_signals()),
+        interrupt: Some(interrupt),
         ..Options::default()
     };
     let begin = Instant::now();
     let mut preparing = Progress::new("preparing", "bytes", args.quiet);
     let mut replaying = Progress::new("replaying", "actions", args.quiet);
     let result = run::replay(&plan, &args.target, &options, &mut |p| match p.phase {
-        Phase::Preparing => preparing.at(p.done, p.total),
+        Phase::Preparing => {
+            end_if_interrupted(interrupt, directory.path(), "the next replay into the same directory begins anew");
+            preparing.at(p.done, p.total);
+        }
         Phase::Replaying => {
             preparing.clear();
             replaying.at(p.done, p.total);
@@ -99,7 +103,7 @@ fn lacks(trace: &TraceReader) -> Vec<String> {
             "was recorded without contents: writes are replayed as zeros, reads are judged by their length".into(),
         );
     }
-    for loss in [Loss::Dropped, Loss::Truncated] {
+    for loss in [Loss::Dropped, Loss::Truncated, Loss::Unsupported] {
         for (cause, entry) in trace.ledger().losses.get(&loss).into_iter().flatten() {
             out.push(format!("{} {}: {cause}", entry.count, loss.word()));
         }
@@ -132,7 +136,11 @@ fn compile(trace: &TraceReader, directory: &Path, args: &Replay) -> Result<(Plan
     let begin = Instant::now();
     let path = directory.join("plan");
     let mut progress = Progress::new("compiling", "actions", args.quiet);
-    let report = reprise_plan::compile(trace, &path, args.order, &mut |done, total| progress.at(done, total))?;
+    let interrupt = run::catch_signals();
+    let report = reprise_plan::compile(trace, &path, args.order, &mut |done, total| {
+        end_if_interrupted(interrupt, directory, "the target is untouched");
+        progress.at(done, total);
+    })?;
     let plan = Plan::open(&path)?;
     Ok((plan, report, begin.elapsed()))
 }

@@ -65,7 +65,11 @@ impl World {
         if s.action.result <= 0 || self.names.node(node).kind != FileKind::Regular {
             return;
         }
-        let append = self.descriptors.descriptions[slot.description as usize].flags & O_APPEND != 0;
+        const RWF_APPEND: u64 = 0x10;
+        const RWF_NOAPPEND: u64 = 0x20;
+        let flags = if s.call.name == "pwritev2" { s.arg(5) } else { 0 };
+        let appends = self.descriptors.descriptions[slot.description as usize].flags & O_APPEND != 0;
+        let append = (appends && flags & RWF_NOAPPEND == 0) || flags & RWF_APPEND != 0;
         let (mut offset, moves) = self.position(s, slot);
         if append {
             // Also `pwrite` appends then (BUGS in its man page).
@@ -74,6 +78,7 @@ impl World {
         let length = s.action.result as u64;
         let sources = if self.detail { Self::moved(s) } else { Vec::new() };
         self.names.write(node, offset, length, &sources);
+        self.drop_set_id(s, node);
         if moves {
             self.advance(slot, offset.saturating_add(length));
         }
@@ -111,6 +116,7 @@ impl World {
         };
         if let (Some(node), true) = (node, s.succeeded()) {
             self.names.truncate(node, s.arg(1));
+            self.drop_set_id(s, node);
         }
     }
 
@@ -126,6 +132,7 @@ impl World {
         if !s.succeeded() {
             return;
         }
+        self.drop_set_id(s, node);
         let (mode, offset, length) = (s.arg(1), s.arg(2), s.arg(3));
         let n = self.names.node_mut(node);
         if mode & COLLAPSE != 0 {
@@ -181,6 +188,7 @@ impl World {
             to = self.names.node(node).size;
         }
         let seen = Self::moved(s);
+        target_node.into_iter().for_each(|node| self.drop_set_id(s, node));
         match (source_node, target_node) {
             (Some(source), Some(target)) => self.copy_range(source, from, target, to, length, &seen),
             (Some(source), None) => self.learn(source, from, &seen),

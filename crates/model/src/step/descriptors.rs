@@ -17,6 +17,7 @@ impl World {
             return;
         };
         s.out.change(Resource::Descriptor(slot.generation));
+        s.out.dead.push(Resource::Descriptor(slot.generation));
         if let Some(node) = self.descriptors.descriptions[slot.description as usize].node {
             s.out.change(Resource::File(node));
         }
@@ -101,8 +102,7 @@ impl World {
             return;
         };
         // Flags belong to the description: several descriptors may have it in common.
-        if let (GETFL | SETFL, Some(node)) =
-            (command, self.descriptors.descriptions[slot.description as usize].node)
+        if let (GETFL | SETFL, Some(node)) = (command, self.descriptors.descriptions[slot.description as usize].node)
             && self.descriptors.is_shared(slot.description)
         {
             s.out.change(Resource::File(node));
@@ -242,7 +242,9 @@ impl World {
         if self.descriptors.tables[s.thread.table as usize].users > 1 {
             let copy = self.copy_table(s);
             self.descriptors.tables[s.thread.table as usize].users -= 1;
+            self.descriptors.tables[s.thread.table as usize].left = true;
             self.descriptors.tables[copy as usize].users = 1;
+            self.descriptors.tables[copy as usize].left = true;
             s.thread.table = copy;
             if let Some(thread) = self.thread_mut(s.action.thread) {
                 thread.table = copy;

@@ -73,6 +73,15 @@ impl World {
         }
     }
 
+    /// Whoever changes content without privilege takes set-user-id away, and set-group-id where the group may execute.
+    pub(super) fn drop_set_id(&mut self, s: &Step<'_>, node: NodeId) {
+        let n = self.names.node_mut(node);
+        if s.thread.users.effective != 0 && n.kind == FileKind::Regular {
+            let group = if n.attributes.mode & 0o10 != 0 { 0o2000 } else { 0 };
+            n.attributes.mode &= !(0o4000 | group);
+        }
+    }
+
     /// Tells the model the value that a successful `setxattr` gave.
     pub fn attribute_set(&mut self, call: &reprise_calls::Call, action: &reprise_trace::Action, value: Vec<u8>) {
         let Some(thread) = self.thread(action.thread) else {

@@ -142,7 +142,15 @@ impl World {
         }
     }
 
+    /// Calls that other threads need not wait for are in order of their ends: meanwhile the number that they began with
+    /// may have been closed, and even given to another file.
     fn use_file(&mut self, s: &mut Step<'_>) {
+        let slot = self.descriptors.get(s.thread.table, s.arg(0));
+        let end = s.action.begin_ns.saturating_add(s.action.duration_ns);
+        if slot.is_none_or(|slot| slot.since_ns > s.action.begin_ns && slot.since_ns < end) && s.succeeded() {
+            s.out.surprise = Some("a descriptor was closed while a call used it");
+            return;
+        }
         self.file(s, 0);
     }
 

@@ -47,8 +47,16 @@ impl World {
         }
         if flags & O_TRUNC != 0 && self.names.node(node).kind == FileKind::Regular {
             self.names.truncate(node, 0);
+            if place.node.is_some() {
+                self.drop_set_id(s, node);
+            }
         }
         let stream = match s.out.nature {
+            // A replay cannot open a file a second time that has no name.
+            _ if s.out.by_descriptor.is_some() => {
+                s.out.surprise = Some("a file without a name was opened through its descriptor's name");
+                Some(StreamKind::Null)
+            }
             Nature::Pseudo => Some(StreamKind::Null),
             // No traffic goes through such a descriptor: the name is all it is about.
             Nature::Device | Nature::Stream if flags & O_PATH != 0 => None,
@@ -97,6 +105,9 @@ impl World {
             self.end_descriptor(s, fd);
         }
         let slot = self.descriptors.open(s.thread.table, fd, description, close_on_exec);
+        if let Some(slot) = self.descriptors.tables[s.thread.table as usize].slots.get_mut(&fd) {
+            slot.since_ns = s.action.begin_ns;
+        }
         s.out.change(Resource::Descriptor(slot.generation));
         let stream = self.descriptors.descriptions[description as usize].stream;
         s.out.made.push(NewDescriptor { binding: slot.binding, stream });

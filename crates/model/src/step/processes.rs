@@ -19,11 +19,7 @@ impl World {
         let (shares_descriptors, shares_directories) = (row.shares_descriptors != 0, row.shares_directories != 0);
         let (process, tid) = (row.process, row.tid);
         let parent = s.thread;
-        let table = if shares_descriptors {
-            parent.table
-        } else {
-            self.copy_table(s)
-        };
+        let table = if shares_descriptors { parent.table } else { self.copy_table(s) };
         let users = &mut self.descriptors.tables[table as usize];
         users.users += 1;
         users.shared |= users.users > 1;
@@ -33,7 +29,11 @@ impl World {
             parent.directories
         } else {
             s.out.look(Resource::Directories(parent.directories));
-            let copy = crate::processes::Directories { users: 1, shared: false, ..self.directories[parent.directories as usize] };
+            let copy = crate::processes::Directories {
+                users: 1,
+                shared: false,
+                ..self.directories[parent.directories as usize]
+            };
             self.directories.push(copy);
             (self.directories.len() - 1) as u32
         };

@@ -17,6 +17,7 @@ const EFAULT: i64 = -14;
 const EBUSY: i64 = -16;
 const EXDEV: i64 = -18;
 const ENODEV: i64 = -19;
+const EINVAL: i64 = -22;
 const ENFILE: i64 = -23;
 const EMFILE: i64 = -24;
 const ENOTTY: i64 = -25;
@@ -72,6 +73,8 @@ impl Compiler {
             MakeObject(_) => self.issue_descriptor(l),
             Control => self.control(l),
             DeviceControl => self.device_control(l),
+            // Its descriptor was closed meanwhile.
+            Advise | Sync | Lock if l.action.result >= 0 && l.found.arguments[0].is_none() => self.simulate(l),
             Lock => {
                 const NONBLOCKING: u64 = 4;
                 self.issue(l, if l.action.args[1] & NONBLOCKING == 0 { Op::Lock } else { Op::Issue })
@@ -108,7 +111,13 @@ impl Compiler {
             || (l.action.result == EAGAIN && !lock);
         let on_stream = l.found.streams.iter().any(Option::is_some);
         let lists_position = effect == Seek && l.found.on_directory && (l.action.args[1], l.action.args[2]) != (0, 0);
+        // A descriptor's name leads to the file whoever may pass the directories above it.
+        let refused_through_descriptor = l.action.result < 0 && l.found.paths.iter().any(Option::is_some);
+        // How far a listing has come is the file system's own, and may be too far for a read to get as far as its error.
+        let reads_directory = effect == Read && l.found.on_directory && l.action.result == EINVAL;
         machine
+            || reads_directory
+            || refused_through_descriptor
             || on_stream
             || lists_position
             || match l.found.nature {

@@ -184,7 +184,9 @@ impl Compiler {
 
     fn wait(&mut self, action: &Action, found: &Interpretation) -> Vec<crate::command::Wait> {
         let end = action.begin_ns.saturating_add(action.duration_ns);
-        self.ordering.next(action.thread, action.begin_ns, end, &found.touches)
+        let waits = self.ordering.next(action.thread, action.begin_ns, end, &found.touches);
+        found.dead.iter().for_each(|resource| self.ordering.forget(*resource));
+        waits
     }
 
     fn known(&mut self, call: &'static Call, action: &Action) -> Result<Command, CompileError> {

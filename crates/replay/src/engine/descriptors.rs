@@ -41,7 +41,7 @@ impl Worker {
 
     /// Closes a list; before that, with an argument (`CLOSE_RANGE_UNSHARE`), leaves the table to the others.
     pub(super) fn close_many(&mut self, command: &Command) -> Result<Done, Stop> {
-        if command.args.first().is_some() {
+        if !command.args.is_empty() {
             super::spawn::unshare(false, true)?;
         }
         for slot in &command.list {

@@ -49,9 +49,7 @@ fn parse() -> Option<(Options, bool)> {
 
 fn main() -> ExitCode {
     let Some((options, prepare)) = parse() else {
-        eprintln!(
-            "usage: random-program [--prepare|--portable|--user|--threads N|--processes N|--ops N] SEED DIR"
-        );
+        eprintln!("usage: random-program [--prepare|--portable|--user|--threads N|--processes N|--ops N] SEED DIR");
         return ExitCode::from(2);
     };
     if prepare {
