@@ -90,6 +90,15 @@ pub struct Manifest {
     pub host: Host,
     /// Whether the trace was closed in order; if not it ends at the last flush.
     pub complete: bool,
+    /// Number of parts in the catalog, of a trace that was closed.
+    #[serde(default)]
+    pub parts: Option<u64>,
+    /// BLAKE3 of `ledger.json`, of a trace that was closed.
+    #[serde(default)]
+    pub ledger: Option<String>,
+    /// BLAKE3 of this manifest without this field, as compact JSON.
+    #[serde(default)]
+    pub seal: Option<String>,
     /// How the program ended.
     pub end: Option<End>,
 }
@@ -112,6 +121,9 @@ impl Manifest {
             started_ns,
             host,
             complete: false,
+            parts: None,
+            ledger: None,
+            seal: None,
             end: None,
         }
     }
@@ -137,11 +149,22 @@ impl Manifest {
         if major < FORMAT_MAJOR {
             return Err(ReadError::TooOld { path: dir.into(), major, minor });
         }
-        serde_json::from_slice(&bytes).map_err(|e| ReadError::damaged(&path, e))
+        let manifest: Manifest = serde_json::from_slice(&bytes).map_err(|e| ReadError::damaged(&path, e))?;
+        // A newer minor version may seal fields that are unknown here.
+        if minor <= FORMAT_MINOR && manifest.seal != Some(manifest.seal_text()) {
+            return Err(ReadError::damaged(&path, "its checksum does not match"));
+        }
+        Ok(manifest)
+    }
+
+    fn seal_text(&self) -> String {
+        let bare = Manifest { seal: None, ..self.clone() };
+        blake3::hash(&serde_json::to_vec(&bare).expect("a manifest serializes")).to_hex().to_string()
     }
 
     pub(crate) fn store(&self, dir: &Path) -> Result<(), WriteError> {
-        let text = serde_json::to_vec_pretty(self).expect("a manifest serializes");
+        let sealed = Manifest { seal: Some(self.seal_text()), ..self.clone() };
+        let text = serde_json::to_vec_pretty(&sealed).expect("a manifest serializes");
         replace_file(&dir.join("manifest.json"), &text)
     }
 }

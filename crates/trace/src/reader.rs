@@ -25,8 +25,16 @@ impl TraceReader {
     pub fn open(dir: &Path) -> Result<TraceReader, ReadError> {
         let manifest = Manifest::load(dir)?;
         let parts = catalog::load(dir, manifest.complete)?;
+        if manifest.complete && manifest.parts != Some(parts.len() as u64) {
+            let expected = manifest.parts.map_or("no number".to_owned(), |n| n.to_string());
+            let cause = format!("{} parts, the manifest says {expected}", parts.len());
+            return Err(ReadError::damaged(dir.join("catalog.jsonl"), cause));
+        }
         let path = dir.join("ledger.json");
         let ledger = match fs::read(&path) {
+            Ok(bytes) if manifest.ledger.as_ref().is_some_and(|h| *h != blake3::hash(&bytes).to_hex().to_string()) => {
+                return Err(ReadError::damaged(&path, "its checksum does not match"));
+            }
             Ok(bytes) => serde_json::from_slice(&bytes).map_err(|e| ReadError::damaged(&path, e))?,
             Err(e) if e.kind() == std::io::ErrorKind::NotFound && !manifest.complete => Ledger::default(),
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => {

@@ -105,7 +105,7 @@ pub struct TraceWriter {
     blobs: Pending<BlobRow>,
     oldest: Option<Instant>,
     jobs: Option<SyncSender<Job>>,
-    worker: Option<JoinHandle<Result<(), WriteError>>>,
+    worker: Option<JoinHandle<Result<u64, WriteError>>>,
 }
 
 impl TraceWriter {
@@ -124,7 +124,7 @@ impl TraceWriter {
         let (jobs, queue): (SyncSender<Job>, Receiver<Job>) = sync_channel(4);
         let worker = std::thread::Builder::new()
             .name("reprise-writer".into())
-            .spawn(move || queue.into_iter().try_for_each(|job| job(&mut sink)))
+            .spawn(move || queue.into_iter().try_for_each(|job| job(&mut sink)).map(|()| sink.next))
             .map_err(|e| WriteError::io(dir, e))?;
         Ok(TraceWriter {
             dir: dir.to_owned(),
@@ -278,19 +278,22 @@ impl TraceWriter {
         self.send(contents)?;
         self.send(actions)?;
         self.oldest = None;
-        self.store_ledger()
+        self.store_ledger().map(drop)
     }
 
-    fn store_ledger(&self) -> Result<(), WriteError> {
+    /// Writes the ledger; returns its checksum.
+    fn store_ledger(&self) -> Result<String, WriteError> {
         let text = serde_json::to_vec_pretty(&self.ledger).expect("a ledger serializes");
-        replace_file(&self.dir.join("ledger.json"), &text)
+        replace_file(&self.dir.join("ledger.json"), &text)?;
+        Ok(blake3::hash(&text).to_hex().to_string())
     }
 
-    fn join(&mut self) -> Result<(), WriteError> {
+    /// Awaits the encoder; returns the number of parts it has written.
+    fn join(&mut self) -> Result<u64, WriteError> {
         self.jobs = None;
         match self.worker.take().map(JoinHandle::join) {
-            None | Some(Ok(Ok(()))) => Ok(()),
-            Some(Ok(Err(e))) => Err(e),
+            None => Ok(0),
+            Some(Ok(done)) => done,
             Some(Err(_)) => Err(WriteError::Encode { table: "parts", cause: "the encoder stopped".into() }),
         }
     }
@@ -298,8 +301,11 @@ impl TraceWriter {
     /// Writes what remains and marks the trace complete.
     pub fn close(mut self, end: Option<End>) -> Result<Manifest, WriteError> {
         self.flush()?;
-        self.join()?;
+        let parts = self.join()?;
+        let ledger = self.store_ledger()?;
         self.manifest.end = end;
+        self.manifest.parts = Some(parts);
+        self.manifest.ledger = Some(ledger);
         self.manifest.complete = true;
         self.manifest.store(&self.dir)?;
         Ok(self.manifest.clone())
