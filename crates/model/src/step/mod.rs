@@ -117,7 +117,7 @@ impl World {
             let n = self.names.node(node);
             s.out.mapped_file |= n.mapped;
             s.out.on_directory |= n.kind == FileKind::Directory;
-            if n.nature == Nature::RandomDevice {
+            if matches!(n.nature, Nature::RandomDevice | Nature::SafeDevice) {
                 s.out.meet(n.nature);
             }
         }

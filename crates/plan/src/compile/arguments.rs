@@ -1,6 +1,6 @@
 //! Arguments of an issued call, by their kind.
 
-use reprise_calls::{ArgKind, FcntlArg, Struct, fcntl_arg, ioctl_arg};
+use reprise_calls::{ArgKind, Effect, FcntlArg, Struct, fcntl_arg, ioctl_arg};
 use reprise_trace::Name;
 use reprise_trace::payload::{Side, split};
 
@@ -41,7 +41,7 @@ impl Compiler {
                 },
                 ArgKind::Strings => Arg::Value(0),
                 ArgKind::InData(length) => {
-                    let length = l.action.args[usize::from(length)].min(MOST);
+                    let length = l.action.args[usize::from(length)].min(MOST).min(written(l));
                     pointer(if value == 0 { None } else { self.content(l, length)? })
                 }
                 ArgKind::OutData(length) if value != 0 => Arg::Out(l.action.args[usize::from(length)].min(MOST)),
@@ -52,7 +52,8 @@ impl Compiler {
                         let total = reprise_trace::payload::vector_lengths(lengths)
                             .iter()
                             .fold(0, |a: u64, b| a.saturating_add(*b));
-                        let at = self.store.lengths(lengths)?;
+                        let lengths = cut(lengths, written(l));
+                        let at = self.store.lengths(&lengths)?;
                         match (arg.kind, self.content(l, total.min(MOST))?) {
                             (ArgKind::InVector(_), Some(Arg::Content(content, _))) => Arg::ContentVector(at, content),
                             (ArgKind::InVector(_), _) => Arg::Value(BAD_POINTER),
@@ -74,6 +75,8 @@ impl Compiler {
                     None => pointer(None),
                 },
                 ArgKind::Address => Arg::Value(0),
+                // A short write is asked for as it was done: where it ended was the machine's doing.
+                ArgKind::Length if counts(l, i) => Arg::Value(value.min(written(l))),
                 ArgKind::Flags(_)
                 | ArgKind::Command(_)
                 | ArgKind::Mode
@@ -119,4 +122,26 @@ impl Compiler {
             (FcntlArg::In(_) | FcntlArg::InOut(_), None) => Arg::Value(BAD_POINTER),
         })
     }
+}
+
+/// As many bytes as a write may be asked for: those it wrote, if it wrote any.
+fn written(l: &Lowering<'_>) -> u64 {
+    if l.call.effect == Effect::Write && l.action.result > 0 { l.action.result as u64 } else { u64::MAX }
+}
+
+/// Whether the argument is the length in bytes of what the call reads.
+fn counts(l: &Lowering<'_>, index: usize) -> bool {
+    l.call.position(|k| k == ArgKind::InData(index as u8)).is_some()
+}
+
+/// Lengths of a vector's elements, cut to so many bytes in all.
+fn cut(lengths: &[u8], most: u64) -> Vec<u8> {
+    let mut rest = most;
+    let mut out = Vec::with_capacity(lengths.len());
+    for length in reprise_trace::payload::vector_lengths(lengths) {
+        let length = length.min(rest);
+        rest -= length;
+        out.extend_from_slice(&length.to_le_bytes());
+    }
+    out
 }

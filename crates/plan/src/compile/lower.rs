@@ -22,6 +22,7 @@ const ENFILE: i64 = -23;
 const EMFILE: i64 = -24;
 const ENOTTY: i64 = -25;
 const ETXTBSY: i64 = -26;
+const EFBIG: i64 = -27;
 const ENOSPC: i64 = -28;
 const EROFS: i64 = -30;
 const ENOSYS: i64 = -38;
@@ -30,9 +31,9 @@ const EDQUOT: i64 = -122;
 
 /// Errors that say something of the machine it was recorded on (its mounts, memory, free space, running programs), which
 /// the target does not have: the outcome is kept by not issuing the call.
-const OF_THE_MACHINE: [i64; 16] = [
-    EINTR, EIO, ENXIO, ENOMEM, EFAULT, EBUSY, EXDEV, ENODEV, ENFILE, EMFILE, ENOTTY, ETXTBSY, ENOSPC, EROFS, ENOSYS,
-    EDQUOT,
+const OF_THE_MACHINE: [i64; 17] = [
+    EINTR, EIO, ENXIO, ENOMEM, EFAULT, EBUSY, EXDEV, ENODEV, ENFILE, EMFILE, ENOTTY, ETXTBSY, EFBIG, ENOSPC, EROFS,
+    ENOSYS, EDQUOT,
 ];
 
 impl Compiler {
@@ -124,7 +125,11 @@ impl Compiler {
                 Nature::Pseudo => true,
                 Nature::Device => matches!(effect, Open | GetMetadata | TestAccess | GetXattr | ListXattr | StatFs),
                 Nature::Stream => effect == Open && l.found.made.first().is_none_or(|made| made.stream.is_some()),
-                Nature::Ordinary | Nature::SafeDevice | Nature::RandomDevice => false,
+                // The replay's devices are its own: their attributes stay as they are.
+                Nature::SafeDevice => {
+                    matches!(effect, ChangeMode | ChangeOwner | ChangeTimes | SetXattr | RemoveXattr)
+                }
+                Nature::Ordinary | Nature::RandomDevice => false,
             }
     }
 
