@@ -13,6 +13,7 @@ use crate::listing::ListingState;
 use crate::mapping::Space;
 use crate::node::{Attributes, FileKind, Names, Nature, NodeId};
 use crate::processes::{Directories, Identity, ProcessState, Thread};
+use crate::touch::EntryId;
 
 /// A name of the final tree.
 #[derive(Debug, Clone)]
@@ -65,6 +66,8 @@ pub struct World {
     pub(crate) processes: Vec<ProcessState>,
     pub(crate) spaces: Vec<Space>,
     pub(crate) mappings: u32,
+    /// Entries that a mount covers, and what stands under them.
+    pub(crate) covered: Vec<(EntryId, NodeId)>,
     pub(crate) listings: u64,
     /// Whether written content is kept (for the final tree) or only the fact of it (for a plan).
     pub(crate) detail: bool,
@@ -106,6 +109,7 @@ impl World {
             processes: Vec::new(),
             spaces: Vec::new(),
             mappings: 0,
+            covered: Vec::new(),
             listings: 0,
             detail,
             spawned_by: HashMap::new(),

@@ -28,7 +28,7 @@ pub enum Op {
     /// and is replaced. The new descriptor is kept in `produces[0]`. Argument 2 may carry flags.
     DuplicateTo,
     /// Start the replay thread `produces[0]`; bit 0 of `produces[1]`: it shares descriptors, bit 1: it shares
-    /// directories with this thread.
+    /// directories with this thread. Slots in `list` are then filled with stand-ins (handles of the child).
     Spawn,
     /// The program is replaced: end the slots in `list` (close-on-exec), forget mappings in `unmap`. Never run anything.
     Execute,

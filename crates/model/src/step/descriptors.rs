@@ -7,6 +7,7 @@ use super::opening::word;
 use super::{O_CLOEXEC, Step};
 use crate::content::Source;
 use crate::node::Nature;
+use crate::resolve::Place;
 use crate::touch::Resource;
 use crate::world::World;
 
@@ -222,9 +223,40 @@ impl World {
                 self.unshare_directories(s);
             }
         }
-        if s.call.name == "chroot" {
-            s.out.meet(Nature::Ordinary);
+        match s.call.name {
+            "mount" => self.cover(s),
+            "umount2" => self.uncover(s),
+            _ => {}
         }
+    }
+
+    /// A mount hides what is below its place. A replay mounts nothing: what happens below is taken from the trace.
+    fn cover(&mut self, s: &mut Step<'_>) {
+        // MS_REMOUNT, and the four kinds of propagation, mount nothing.
+        const CHANGES_ONLY: u64 = 0x20 | 0x1e_0000;
+        let place = self.place(s, 0);
+        let (true, 0, Some(Place { node: Some(hidden), entry: Some(entry) })) =
+            (s.succeeded(), s.arg(3) & CHANGES_ONLY, place)
+        else {
+            return;
+        };
+        let (kind, attributes) = (self.names.node(hidden).kind, self.names.node(hidden).attributes.clone());
+        let root = self.names.add_node(kind, attributes);
+        self.names.node_mut(root).nature = Nature::Pseudo;
+        self.names.detach(entry);
+        self.names.attach(entry, root);
+        self.covered.push((entry, hidden));
+        s.out.change(Resource::Entry(entry));
+        s.out.surprise = Some("a mount: what is below it is taken from the trace");
+    }
+
+    fn uncover(&mut self, s: &mut Step<'_>) {
+        let Some(Place { entry: Some(entry), .. }) = self.place(s, 0).filter(|_| s.succeeded()) else { return };
+        let Some(at) = self.covered.iter().rposition(|(covered, _)| *covered == entry) else { return };
+        let (_, hidden) = self.covered.remove(at);
+        self.names.detach(entry);
+        self.names.attach(entry, hidden);
+        s.out.change(Resource::Entry(entry));
     }
 
     /// A copy of the thread's table, made of what is open now: whoever opened or closed last must have done so, and who

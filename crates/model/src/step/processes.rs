@@ -1,6 +1,10 @@
 //! Threads and processes: start, exec, exit, wait, identity.
 
+use reprise_trace::payload::{Side, split};
+
 use super::Step;
+use super::opening::word;
+use crate::descriptors::{Description, StreamKind};
 use crate::mapping::Space;
 use crate::processes::Thread;
 use crate::touch::Resource;
@@ -53,6 +57,32 @@ impl World {
         self.threads[child as usize] = Some(Thread { process, table, directories, space, alive: true, ..parent });
         s.out.spawned = Some(child);
         s.out.change(Resource::Process(process));
+        self.process_handle(s);
+    }
+
+    /// `CLONE_PIDFD`: the parent gets a descriptor of the child. Its number stands in the parent's memory only, but the
+    /// kernel always takes the lowest that is free.
+    fn process_handle(&mut self, s: &mut Step<'_>) {
+        const PIDFD: u64 = 0x1000;
+        let flags = match s.call.name {
+            "clone" => s.arg(0),
+            "clone3" => split(s.call, Side::Input, &s.action.input)[0].map_or(0, |args| word(args, 0)),
+            _ => 0,
+        };
+        if flags & PIDFD == 0 {
+            return;
+        }
+        let open = &self.descriptors.tables[s.thread.table as usize].slots;
+        let free = (0..).find(|fd| !open.contains_key(fd)).unwrap_or(u32::MAX);
+        let description = self.descriptors.describe(Description {
+            node: None,
+            opened_as: None,
+            stream: Some(StreamKind::Event),
+            flags: 0,
+            offset: 0,
+            listing: Default::default(),
+        });
+        self.bind(s, free, description, true);
     }
 
     pub(super) fn execute(&mut self, s: &mut Step<'_>) {

@@ -189,13 +189,12 @@ impl Compiler {
         Ok(command)
     }
 
-    fn spawn(&self, l: &Lowering<'_>) -> Command {
-        let Some(child) = l.found.spawned else {
-            return bare(l.action, Op::Simulate);
-        };
+    fn spawn(&mut self, l: &Lowering<'_>) -> Command {
+        let Some(child) = l.found.spawned else { return bare(l.action, Op::Simulate) };
         let (descriptors, directories) = self.world.shares(child);
         let shares = u32::from(descriptors) | u32::from(directories) << 1;
-        Command { produces: [child, shares], ..bare(l.action, Op::Spawn) }
+        let list = l.found.made.iter().map(|made| self.slots.make(l.action.thread, made.binding)).collect();
+        Command { produces: [child, shares], list, ..bare(l.action, Op::Spawn) }
     }
 
     fn execute(&self, l: &Lowering<'_>) -> Command {

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use reprise_plan::command::Command;
+use reprise_plan::command::{Command, StandIn};
 
 use super::failure::{Failure, Stop};
 use super::thread::{Done, Worker};
@@ -60,6 +60,10 @@ impl Worker {
                 lock(&self.engine.joined).extend([plan.process, self.process]);
             }
             start(self.engine, thread, Box::new(move |_| unshare(descriptors, directories)))?;
+            // Handles of the child: it does not inherit them.
+            for slot in &command.list {
+                self.stand_in(StandIn::Event, [*slot, u32::MAX])?;
+            }
         }
         Ok(Done { result: command.result, ..Done::not_issued(Handling::Issued, command, Difference::NONE) })
     }
