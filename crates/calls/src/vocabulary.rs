@@ -407,9 +407,10 @@ impl Call {
     pub fn admission(&self) -> Admission {
         use Effect::*;
         match self.effect {
-            Read | GetMetadata | TestAccess | ReadLink | GetXattr | ListXattr | StatFs | List | GetDirectory => {
-                Admission::Shared
-            }
+            Read if self.offset_arg().is_some() => Admission::Shared,
+            GetMetadata | TestAccess | ReadLink | GetXattr | ListXattr | StatFs | GetDirectory => Admission::Shared,
+            // These move an offset that another thread may share.
+            Read | List => Admission::Exclusive,
             Open | Close | CloseRange | Duplicate | DuplicateTo | Control | DeviceControl | Write | Seek | Truncate
             | Allocate | Copy | Splice | Map | Unmap | Remap | ChangeMode | ChangeOwner | ChangeTimes | SetXattr
             | RemoveXattr | MakeDirectory | MakeNode | MakeSymlink | Link | Remove | Rename | ChangeDirectory

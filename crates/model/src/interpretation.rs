@@ -15,6 +15,17 @@ pub struct NewDescriptor {
     pub stream: Option<StreamKind>,
 }
 
+/// A call of a directory's listing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listing {
+    /// Number of the listing: from the open, or a rewind, to its end.
+    pub number: u64,
+    /// It begins with this call.
+    pub begins: bool,
+    /// The names since its begin, if it ends with this call.
+    pub names: Option<Vec<Vec<u8>>>,
+}
+
 /// A range inside a mapping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MappedRange {
@@ -65,8 +76,8 @@ pub struct Interpretation {
     pub mapping: Option<MappingId>,
     /// The range of an existing mapping that the action works on.
     pub range: Option<MappedRange>,
-    /// For listings: number of the listing, whether it begins here, and the names up to its end, if it ends here.
-    pub listing: Option<(u64, bool, Option<Vec<Vec<u8>>>)>,
+    /// For a call that lists a directory.
+    pub listing: Option<Listing>,
     /// The call ends a socket's name: a socket file stands there now.
     pub binds: Option<Vec<u8>>,
     /// The action does not fit what the model knows; what it assumed instead.

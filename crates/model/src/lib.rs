@@ -23,7 +23,7 @@ mod world;
 pub use content::{Piece, Source};
 pub use descriptors::{Binding, Description, Generation, StreamKind};
 pub use initial::{InitialName, unmet_links};
-pub use interpretation::{Interpretation, MappedRange, NewDescriptor};
+pub use interpretation::{Interpretation, Listing, MappedRange, NewDescriptor};
 pub use listing::entry_names;
 pub use node::{Attributes, FileKind, Nature, NodeId};
 pub use processes::Identity;

@@ -225,11 +225,13 @@ impl World {
 
     /// Takes in what was observed before the action with this number took effect.
     pub(crate) fn observe_until(&mut self, seq: u64) {
-        while let Some(row) = self.pending_names.pop_front_if(|r| r.seq <= seq) {
-            self.meet_name(&row);
+        while self.pending_names.front().is_some_and(|r| r.seq <= seq) {
+            let row = self.pending_names.pop_front();
+            row.iter().for_each(|row| self.meet_name(row));
         }
-        while let Some(row) = self.pending_contents.pop_front_if(|r| r.seq <= seq) {
-            self.meet_content(&row);
+        while self.pending_contents.front().is_some_and(|r| r.seq <= seq) {
+            let row = self.pending_contents.pop_front();
+            row.iter().for_each(|row| self.meet_content(row));
         }
     }
 

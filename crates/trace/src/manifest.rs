@@ -150,8 +150,8 @@ impl Manifest {
             return Err(ReadError::TooOld { path: dir.into(), major, minor });
         }
         let manifest: Manifest = serde_json::from_slice(&bytes).map_err(|e| ReadError::damaged(&path, e))?;
-        // A newer minor version may seal fields that are unknown here.
-        if minor <= FORMAT_MINOR && manifest.seal != Some(manifest.seal_text()) {
+        // Another minor version may seal fields that are unknown here.
+        if minor == FORMAT_MINOR && manifest.seal != Some(manifest.seal_text()) {
             return Err(ReadError::damaged(&path, "its checksum does not match"));
         }
         Ok(manifest)

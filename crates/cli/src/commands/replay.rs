@@ -181,10 +181,10 @@ fn report(args: &Replay, run: &Run) -> Outcome {
         }));
     }
     let mut text = format!(
-        "replayed {} of {} actions of {} threads in {} ({}), ordering {}, on {}\n",
+        "replayed {} of {} actions of {} in {} ({}), ordering {}, on {}\n",
         counts.actions,
         result.planned,
-        result.threads,
+        threads(result.threads),
         reprise_report::duration(result.elapsed_ns),
         end_text(&result.end),
         result.order,
@@ -251,4 +251,8 @@ fn failure(error: ReplayError) -> Failure {
         ReplayError::System { .. } | ReplayError::Log { .. } | ReplayError::Worker { .. } => Exit::System,
     };
     Failure::new(exit, error)
+}
+
+fn threads(count: u64) -> String {
+    if count == 1 { "1 thread".to_owned() } else { format!("{count} threads") }
 }

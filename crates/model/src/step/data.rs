@@ -8,6 +8,7 @@ use super::{O_APPEND, Step};
 use crate::content::Source;
 use crate::descriptors::Slot;
 use crate::initial::blob_sources;
+use crate::interpretation::Listing;
 use crate::listing::{ListingState, entry_names};
 use crate::node::{FileKind, NodeId};
 use crate::touch::Resource;
@@ -225,7 +226,7 @@ impl World {
         }
         let number = listing.number;
         let ends = (s.action.result == 0).then(|| std::mem::take(&mut listing.names));
-        s.out.listing = Some((number, begins, ends));
+        s.out.listing = Some(Listing { number, begins, names: ends });
     }
 
     /// Tells the model the buffer that a listing returned; the contents are the caller's to fetch.

@@ -69,7 +69,7 @@ impl Compiler {
     }
 
     fn listing(&mut self, l: &Lowering<'_>) -> Result<Expect, CompileError> {
-        let Some((number, begins, names)) = &l.found.listing else {
+        let Some(reprise_model::Listing { number, begins, names }) = &l.found.listing else {
             return Ok(Expect::Outcome);
         };
         let sum = names.iter().flatten().fold(0u128, |sum, name| sum.wrapping_add(entry_hash(name)));

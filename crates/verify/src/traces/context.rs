@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use reprise_calls::{Access, ArgKind, Call, Effect, IoctlEffect, ioctl_effect};
-use reprise_model::{Nature, World};
+use reprise_model::{Listing, Nature, World};
 use reprise_trace::{Action, BlobReader, Name, ReadError, TraceReader, TreeNode};
 
 use super::judge::{Difference, Kind, identity};
@@ -16,9 +16,6 @@ pub(super) struct Follower {
     unmet: HashMap<(u64, u64), u64>,
 }
 
-/// Number of a listing, whether it begins here, and all its names if it ends here.
-type Listing = (u64, bool, Option<Vec<Vec<u8>>>);
-
 /// What is known of one action.
 #[derive(Debug, Default)]
 pub(super) struct Context {
@@ -26,7 +23,7 @@ pub(super) struct Context {
     nature: Nature,
     mapped: bool,
     on_directory: bool,
-    /// Number of the listing, whether it begins here, and all its names if it ends here.
+    /// For a call that lists a directory.
     pub listing: Option<Listing>,
     unmet_links: bool,
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use reprise_calls::Call;
-use reprise_model::entry_names;
+use reprise_model::{Listing, entry_names};
 use reprise_trace::{Action, Name, ReadError};
 
 use super::contents::{Contents, returned};
@@ -33,7 +33,7 @@ impl Listings {
         found: &Action,
         contents: &mut Contents,
     ) -> Result<Verdict, ReadError> {
-        let Some((number, begins, names)) = &context.listing else {
+        let Some(Listing { number, begins, names }) = &context.listing else {
             return Ok(Verdict::default());
         };
         if *begins {

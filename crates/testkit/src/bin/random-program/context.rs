@@ -64,7 +64,7 @@ impl Context {
     pub fn new(options: &Options, salt: u64) -> Context {
         let rng = Rng::new(options.seed, salt);
         let room = (0..256 << 10).map(|i: u32| (i.wrapping_mul(31) >> 3) as u8 ^ salt as u8).collect();
-        Context { rng, options: options.clone(), room, synchronised: salt % 2 == 0 }
+        Context { rng, options: options.clone(), room, synchronised: salt.is_multiple_of(2) }
     }
 
     /// A call with its arguments; its result.

@@ -85,7 +85,7 @@ fn fifo(c: &mut Context) {
     match c.rng.below(6) {
         0 | 1 => drop(c.call(SYS_mknodat, &[HERE, path, u64::from(S_IFIFO) | mode, 0])),
         2 => drop(c.call(SYS_unlinkat, &[HERE, path, 0])),
-        3 => drop(c.call(SYS_linkat, &[HERE, path, HERE, b"e/q\0".as_ptr() as u64, 0])),
+        3 => drop(c.call(SYS_linkat, &[HERE, path, HERE, c"e/q".as_ptr() as u64, 0])),
         _ => {
             let flags = O_NONBLOCK | c.rng.pick(&[O_RDONLY, O_RDWR, O_WRONLY, O_PATH]);
             let fd = c.call(SYS_openat, &[HERE, path, flags as u64, 0]);
