@@ -41,7 +41,7 @@ pub fn any(c: &mut Context) {
             c.call(SYS_fcntl, &[fd, F_GETFD as u64]);
         }
         15 | 16 => {
-            let (fd, flags) = (c.fd(), c.rng.pick(&[0, O_APPEND, O_APPEND, O_NONBLOCK, O_NOATIME]));
+            let (fd, flags) = (c.fd(), O_NONBLOCK | c.rng.pick(&[0, O_APPEND, O_APPEND, O_NOATIME]));
             c.call(SYS_fcntl, &[fd, F_SETFL as u64, flags as u64]);
         }
         17 => {
