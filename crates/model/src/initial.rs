@@ -4,30 +4,9 @@ use std::collections::HashMap;
 
 use reprise_trace::{Content as ContentRow, Name, TreeNode, decode_xattrs};
 
-use crate::content::{Content, Piece, Source};
+use crate::content::{Content, Source};
 use crate::node::{Attributes, FileKind, Nature, NodeId};
-use crate::world::World;
-
-/// A name of the initial tree.
-#[derive(Debug, Clone)]
-pub struct InitialName {
-    /// Absolute path.
-    pub path: Vec<u8>,
-    /// The file; names with the same file are hard links.
-    pub node: NodeId,
-    /// Its type.
-    pub kind: FileKind,
-    /// Its nature.
-    pub nature: Nature,
-    /// Its attributes.
-    pub attributes: Attributes,
-    /// Its size in bytes.
-    pub size: u64,
-    /// Text of a symbolic link.
-    pub target: Vec<u8>,
-    /// What is known of its content.
-    pub content: Vec<Piece>,
-}
+use crate::world::{TreeName, World};
 
 /// A file as it was at first.
 #[derive(Debug, Clone)]
@@ -190,12 +169,12 @@ impl World {
     }
 
     /// The initial tree: the root first, then parents before children. Nothing below a pseudo file system's root.
-    pub fn initial_tree(&self) -> Vec<InitialName> {
+    pub fn initial_tree(&self) -> Vec<TreeName> {
         let mut out = Vec::with_capacity(self.initial.names.len() + 1);
         let describe = |path: Vec<u8>, node: NodeId| {
             let file = self.initial.files.get(&node)?;
             let n = self.names.node(node);
-            Some(InitialName {
+            Some(TreeName {
                 path,
                 node,
                 kind: n.kind,
@@ -204,6 +183,7 @@ impl World {
                 size: file.size,
                 target: file.target.clone(),
                 content: file.content.pieces().filter(|p| matches!(p.source, Source::Blob { .. })).collect(),
+                mapped: false,
             })
         };
         out.extend(describe(b"/".to_vec(), self.root));

@@ -22,10 +22,10 @@ mod world;
 
 pub use content::{Piece, Source};
 pub use descriptors::{Binding, Description, Generation, StreamKind};
-pub use initial::{InitialName, unmet_links};
+pub use initial::unmet_links;
 pub use interpretation::{Interpretation, Listing, MappedRange, NewDescriptor};
 pub use listing::entry_names;
 pub use node::{Attributes, FileKind, Nature, NodeId};
 pub use processes::Identity;
 pub use touch::{Resource, Touch};
-pub use world::{FinalName, InitialDescriptor, World};
+pub use world::{InitialDescriptor, TreeName, World};

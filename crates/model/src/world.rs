@@ -15,9 +15,9 @@ use crate::node::{Attributes, FileKind, Names, Nature, NodeId};
 use crate::processes::{Directories, Identity, ProcessState, Thread};
 use crate::touch::EntryId;
 
-/// A name of the final tree.
+/// A name of the initial or the final tree.
 #[derive(Debug, Clone)]
-pub struct FinalName {
+pub struct TreeName {
     /// Absolute path.
     pub path: Vec<u8>,
     /// The file; names with the same file are hard links.
@@ -32,7 +32,7 @@ pub struct FinalName {
     pub size: u64,
     /// Text of a symbolic link.
     pub target: Vec<u8>,
-    /// Its content; what no piece covers is zero.
+    /// Its content. What no piece covers is zero in the final tree, and unknown in the initial one.
     pub content: Vec<Piece>,
     /// The file may have changed through a shared mapping.
     pub mapped: bool,
@@ -246,8 +246,8 @@ impl World {
     }
 
     /// The tree as it is now: the root first, then parents before children. Nothing below a pseudo file system's root.
-    pub fn tree(&self) -> Vec<FinalName> {
-        let mut out = vec![self.final_name(b"/".to_vec(), self.root)];
+    pub fn tree(&self) -> Vec<TreeName> {
+        let mut out = vec![self.tree_name(b"/".to_vec(), self.root)];
         let mut pending = vec![(Vec::new(), self.root)];
         while let Some((path, directory)) = pending.pop() {
             if self.names.node(directory).nature == Nature::Pseudo {
@@ -261,16 +261,16 @@ impl World {
                 if self.names.node(node).kind == FileKind::Directory {
                     pending.push((path.clone(), node));
                 }
-                out.push(self.final_name(path, node));
+                out.push(self.tree_name(path, node));
             }
         }
         out.sort_by(|a, b| a.path.split(|c| *c == b'/').cmp(b.path.split(|c| *c == b'/')));
         out
     }
 
-    fn final_name(&self, path: Vec<u8>, node: NodeId) -> FinalName {
+    fn tree_name(&self, path: Vec<u8>, node: NodeId) -> TreeName {
         let n = self.names.node(node);
-        FinalName {
+        TreeName {
             path,
             node,
             kind: n.kind,

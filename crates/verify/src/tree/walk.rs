@@ -5,7 +5,7 @@ use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use reprise_model::{FileKind, FinalName, Nature, NodeId};
+use reprise_model::{FileKind, Nature, NodeId, TreeName};
 use reprise_trace::{BlobReader, Name};
 
 use super::content::{Bytes, Comparer, Failure, Outcome};
@@ -54,7 +54,7 @@ fn parent(path: &[u8]) -> &[u8] {
 
 impl Walk<'_> {
     /// Compares one expected name; parents come before their children.
-    pub fn name(&mut self, name: &FinalName) -> Result<(), VerifyError> {
+    pub fn name(&mut self, name: &TreeName) -> Result<(), VerifyError> {
         if name.nature == Nature::Pseudo {
             self.notes.excuse("pseudo file system");
             return Ok(());
@@ -109,7 +109,7 @@ impl Walk<'_> {
     }
 
     /// Compares which names are one file; false if this is a further name, and one file with the first.
-    fn links(&mut self, name: &FinalName, about: &Metadata) -> bool {
+    fn links(&mut self, name: &TreeName, about: &Metadata) -> bool {
         let here = (about.dev(), about.ino());
         let path = &name.path;
         match self.files.get(&name.node) {
@@ -135,7 +135,7 @@ impl Walk<'_> {
         true
     }
 
-    fn attributes(&mut self, name: &FinalName, about: &Metadata, place: &Path) -> Result<(), VerifyError> {
+    fn attributes(&mut self, name: &TreeName, about: &Metadata, place: &Path) -> Result<(), VerifyError> {
         let (path, wanted) = (&name.path, &name.attributes);
         let mode = about.mode() & 0o7777;
         if name.kind != FileKind::Symlink && mode != wanted.mode {
@@ -158,7 +158,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    fn regular(&mut self, name: &FinalName, about: &Metadata, place: &Path) -> Result<(), VerifyError> {
+    fn regular(&mut self, name: &TreeName, about: &Metadata, place: &Path) -> Result<(), VerifyError> {
         let path = &name.path;
         if about.len() != name.size {
             let text = format!("{} bytes, traced {}", about.len(), name.size);
@@ -187,7 +187,7 @@ impl Walk<'_> {
     }
 
     /// Finds names that should not be there, and returns their number.
-    pub fn extra_names(&mut self, names: &[FinalName]) -> Result<u64, VerifyError> {
+    pub fn extra_names(&mut self, names: &[TreeName]) -> Result<u64, VerifyError> {
         let expected: HashSet<&[u8]> = names.iter().map(|n| &n.path[..]).collect();
         let mut extra = 0;
         let directories = names.iter().filter(|n| self.directories.contains(&n.path));
