@@ -17,11 +17,11 @@ fn action(seq: u64, data: Vec<u32>) -> Action {
         duration_ns: 7,
         args: [3, u64::MAX, 4096, seq, 0, 1 << 63],
         result: if seq.is_multiple_of(5) { -2 } else { 4096 },
-        path: (seq % 2 == 0).then(|| Name(vec![b'/', 0xff, b'\\', seq as u8 | 1])),
+        path: seq.is_multiple_of(2).then(|| Name(vec![b'/', 0xff, b'\\', seq as u8 | 1])),
         input: vec![1; (seq % 4) as usize],
         data_bytes: 4096,
         data,
-        origin: (seq % 7 == 0).then_some(seq),
+        origin: seq.is_multiple_of(7).then_some(seq),
         ..Action::default()
     }
 }
