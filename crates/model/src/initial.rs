@@ -209,8 +209,8 @@ pub(crate) fn blob_sources(blobs: &[u32], length: u64) -> Vec<(u64, Source)> {
     out
 }
 
-/// Hard links of initial files whose names the program never met, by device and inode: a replay's link counts lack them.
-pub fn unmet_links(rows: &[TreeNode]) -> HashMap<(u64, u64), u64> {
+/// For [`World::unmet_links`].
+pub(crate) fn unmet_links(rows: &[TreeNode]) -> HashMap<(u64, u64), u64> {
     let mut names: HashMap<(u64, u64), (u64, u64)> = HashMap::new();
     for row in rows.iter().filter(|r| FileKind::from_mode(r.mode) != FileKind::Directory) {
         let (links, met) = names.entry((row.device, row.inode)).or_insert((row.nlink, 0));

@@ -7,6 +7,7 @@
 
 mod content;
 mod descriptors;
+mod follow;
 mod initial;
 mod interpretation;
 mod listing;
@@ -22,7 +23,6 @@ mod world;
 
 pub use content::{Piece, Source};
 pub use descriptors::{Binding, Description, Generation, StreamKind};
-pub use initial::unmet_links;
 pub use interpretation::{Interpretation, Listing, MappedRange, NewDescriptor};
 pub use listing::entry_names;
 pub use node::{Attributes, FileKind, Nature, NodeId};

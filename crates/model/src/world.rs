@@ -8,7 +8,7 @@ use reprise_trace::{
 
 use crate::content::Piece;
 use crate::descriptors::{Description, Descriptors, Slot, StreamKind, Table};
-use crate::initial::{Initial, InitialFile, components};
+use crate::initial::{Initial, InitialFile, components, unmet_links};
 use crate::listing::ListingState;
 use crate::mapping::Space;
 use crate::node::{Attributes, FileKind, Names, Nature, NodeId};
@@ -68,6 +68,8 @@ pub struct World {
     pub(crate) mappings: u32,
     /// Entries that a mount covers, and what stands under them.
     pub(crate) covered: Vec<(EntryId, NodeId)>,
+    /// See [`World::unmet_links`].
+    pub(crate) unmet_links: HashMap<(u64, u64), u64>,
     pub(crate) listings: u64,
     /// Whether written content is kept (for the final tree) or only the fact of it (for a plan).
     pub(crate) detail: bool,
@@ -110,6 +112,7 @@ impl World {
             spaces: Vec::new(),
             mappings: 0,
             covered: Vec::new(),
+            unmet_links: HashMap::new(),
             listings: 0,
             detail,
             spawned_by: HashMap::new(),
@@ -121,6 +124,7 @@ impl World {
         let file = InitialFile { attributes, size: 0, target: Vec::new(), content: Default::default() };
         world.initial.files.insert(root, file);
         world.pending_names.make_contiguous().sort_by_key(|r| r.seq);
+        world.unmet_links = unmet_links(world.pending_names.make_contiguous());
         world.pending_contents.make_contiguous().sort_by_key(|r| r.seq);
         world.observe_until(0);
         let threads = world.thread_rows.clone();

@@ -230,7 +230,7 @@ impl World {
     }
 
     /// Tells the model the buffer that a listing returned; the contents are the caller's to fetch.
-    pub fn listed(&mut self, call: &reprise_calls::Call, action: &reprise_trace::Action, buffer: &[u8]) {
+    pub(crate) fn listed(&mut self, call: &reprise_calls::Call, action: &reprise_trace::Action, buffer: &[u8]) {
         let Some(thread) = self.thread(action.thread) else {
             return;
         };

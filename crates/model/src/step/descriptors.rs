@@ -78,17 +78,12 @@ impl World {
             return;
         }
         let close_on_exec = s.call.name == "dup3" && s.arg(2) & O_CLOEXEC != 0;
-        // The new description is in use before the old one goes: both may be the same.
+        // The source keeps the description alive, also where both numbers have the same one.
         if let Some(old) = self.descriptors.get(s.thread.table, new.into()) {
             s.out.replaced = Some(old.binding);
-            let keep = self.descriptors.open(s.thread.table, u32::MAX, slot.description, false);
             self.end_descriptor(s, new);
-            self.bind(s, new, slot.description, close_on_exec);
-            self.descriptors.close(s.thread.table, u32::MAX);
-            let _ = keep;
-        } else {
-            self.bind(s, new, slot.description, close_on_exec);
         }
+        self.bind(s, new, slot.description, close_on_exec);
     }
 
     pub(super) fn control(&mut self, s: &mut Step<'_>) {

@@ -209,7 +209,7 @@ impl World {
 
     /// Tells the model the address of a successful `bind`; a name in the file system becomes a socket file. Returns the
     /// path if so.
-    pub fn bound(&mut self, action: &reprise_trace::Action, address: &[u8], out: &mut crate::Interpretation) {
+    pub(crate) fn bound(&mut self, action: &reprise_trace::Action, address: &[u8], out: &mut crate::Interpretation) {
         const AF_UNIX: [u8; 2] = [1, 0];
         let (true, Some(path)) = (action.result >= 0, address.strip_prefix(&AF_UNIX)) else {
             return;

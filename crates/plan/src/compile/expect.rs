@@ -49,8 +49,9 @@ impl Compiler {
             256 => ((device(half(136), half(140)), word(32)), half(16).into()),
             _ => return out,
         };
-        if let Some(unmet) = self.unmet_links.get(&key) {
-            let met = links.saturating_sub(*unmet);
+        let unmet = self.world.unmet_links(key);
+        if unmet > 0 {
+            let met = links.saturating_sub(unmet);
             match structure.len() {
                 144 => out[16..24].copy_from_slice(&met.to_le_bytes()),
                 _ => out[16..20].copy_from_slice(&(met as u32).to_le_bytes()),

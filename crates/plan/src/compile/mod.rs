@@ -7,10 +7,10 @@ mod slots;
 mod store;
 mod tree;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::path::Path;
 
-use reprise_calls::{Call, Effect};
+use reprise_calls::Call;
 use reprise_model::{Interpretation, StreamKind, World};
 use reprise_trace::{Action, ReadError, TraceReader};
 
@@ -86,7 +86,6 @@ struct Compiler {
     threads: Vec<ThreadPlan>,
     streams: Vec<Vec<u64>>,
     mappings: u32,
-    unmet_links: HashMap<(u64, u64), u64>,
     report: CompileReport,
 }
 
@@ -113,7 +112,6 @@ impl Compiler {
             threads: Vec::with_capacity(count),
             streams: vec![Vec::new(); count],
             mappings: 0,
-            unmet_links: reprise_model::unmet_links(&trace.tree()?),
             report: CompileReport::default(),
         };
         for row in rows {
@@ -190,20 +188,7 @@ impl Compiler {
     }
 
     fn known(&mut self, call: &'static Call, action: &Action) -> Result<Command, CompileError> {
-        let mut found = self.world.step(call, action);
-        match call.effect {
-            Effect::List if action.result > 0 => {
-                if let Some(buffer) = self.store.blobs.content(&action.data)? {
-                    self.world.listed(call, action, &buffer);
-                }
-            }
-            Effect::Message if call.name == "bind" => {
-                if let Some(address) = self.store.blobs.content(&action.data)? {
-                    self.world.bound(action, &address, &mut found);
-                }
-            }
-            _ => {}
-        }
+        let found = self.world.follow(call, action, &mut self.store.blobs)?;
         if let Some(surprise) = found.surprise {
             *self.report.surprises.entry(surprise).or_default() += 1;
         }

@@ -1,10 +1,8 @@
 //! What the model says of an action of the original: its path, its listing, and what excuses a difference.
 
-use std::collections::HashMap;
-
 use reprise_calls::{Access, ArgKind, Call, Effect, IoctlEffect, ioctl_effect};
 use reprise_model::{Listing, Nature, World};
-use reprise_trace::{Action, BlobReader, Name, ReadError, TraceReader, TreeNode};
+use reprise_trace::{Action, BlobReader, Name, ReadError, TraceReader};
 
 use super::judge::{Difference, Kind, identity};
 
@@ -12,8 +10,6 @@ use super::judge::{Difference, Kind, identity};
 pub(super) struct Follower {
     world: World,
     blobs: BlobReader,
-    /// Files of which the program met fewer names than they had.
-    unmet: HashMap<(u64, u64), u64>,
 }
 
 /// What is known of one action.
@@ -30,16 +26,7 @@ pub(super) struct Context {
 
 impl Follower {
     pub fn begin(trace: &TraceReader) -> Result<Follower, ReadError> {
-        let mut unmet: HashMap<(u64, u64), u64> = HashMap::new();
-        for row in trace.rows::<TreeNode>() {
-            let row = row?;
-            if row.nlink > 1 && row.mode & libc::S_IFMT != libc::S_IFDIR {
-                let left = unmet.entry((row.device, row.inode)).or_insert(row.nlink);
-                *left = left.saturating_sub(1);
-            }
-        }
-        unmet.retain(|_, left| *left > 0);
-        Ok(Follower { world: World::begin(trace, false)?, blobs: trace.blobs(), unmet })
+        Ok(Follower { world: World::begin(trace, false)?, blobs: trace.blobs() })
     }
 
     /// Follows an action. Actions must come in order.
@@ -49,24 +36,10 @@ impl Follower {
             let fd = call.position(|k| matches!(k, ArgKind::Fd(Access::Use | Access::Destroy)))?;
             self.world.descriptor_path(action.thread, action.args[fd])
         });
-        let mut found = self.world.step(call, action);
-        match call.effect {
-            Effect::List if action.result > 0 => {
-                if let Some(buffer) = self.blobs.content(&action.data)? {
-                    self.world.listed(call, action, &buffer);
-                }
-            }
-            Effect::Message if call.name == "bind" => {
-                if let Some(address) = self.blobs.content(&action.data)? {
-                    self.world.bound(action, &address, &mut found);
-                }
-            }
-            _ => {}
-        }
+        let found = self.world.follow(call, action, &mut self.blobs)?;
         let unmet_links = call.effect == Effect::GetMetadata
             && action.result >= 0
-            && !self.unmet.is_empty()
-            && identity(call, action).is_some_and(|id| self.unmet.contains_key(&id));
+            && identity(call, action).is_some_and(|id| self.world.unmet_links(id) > 0);
         Ok(Context {
             path: path.map(|p| Name(p).to_text()).unwrap_or_default(),
             nature: found.nature,

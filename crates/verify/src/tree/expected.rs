@@ -26,18 +26,8 @@ pub(super) fn follow(trace: &TraceReader) -> Result<Expected, ReadError> {
         let Some(call) = reprise_calls::by_name(&action.call) else {
             continue;
         };
-        let mut found = world.step(call, &action);
+        let found = world.follow(call, &action, &mut blobs)?;
         match call.effect {
-            Effect::List if action.result > 0 => {
-                if let Some(buffer) = blobs.content(&action.data)? {
-                    world.listed(call, &action, &buffer);
-                }
-            }
-            Effect::Message if call.name == "bind" => {
-                if let Some(address) = blobs.content(&action.data)? {
-                    world.bound(&action, &address, &mut found);
-                }
-            }
             Effect::SetXattr if action.result >= 0 => {
                 let kept = action.data_bytes == 0 || !action.data.is_empty();
                 match blobs.content(&action.data)?.filter(|_| kept && action.truncated_bytes == 0) {
