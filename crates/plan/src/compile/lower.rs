@@ -63,6 +63,7 @@ impl Compiler {
             Mount => self.unshare(l),
             Control if matches!(l.action.args[1] & 0xffff_ffff, 0 | 1030) => self.issue_descriptor(l),
             Copy | Splice if l.action.result >= 0 => self.copy(l),
+            ChangeMode | ChangeOwner if l.found.streams[0].is_some() && l.found.paths[0].is_some() => self.by_name(l),
             _ if self.is_simulated(l) => self.simulate(l),
             _ if l.found.by_descriptor.is_some() => self.by_descriptor(l),
             Open => self.issue_descriptor(l),
@@ -364,6 +365,22 @@ impl Compiler {
             }
             _ => return self.simulate(l),
         }
+        Ok(command)
+    }
+
+    /// `fchmod` and `fchown` of a file whose descriptor is a stand-in: the same by its name.
+    fn by_name(&mut self, l: &Lowering<'_>) -> Result<Command, CompileError> {
+        const CHMOD: u32 = 90;
+        const CHOWN: u32 = 92;
+        let number = match l.call.name {
+            "fchmod" => CHMOD,
+            "fchown" => CHOWN,
+            _ => return self.simulate(l),
+        };
+        let path = l.found.paths[0].clone().unwrap_or_default();
+        let mut command = self.issue(l, Op::Issue)?;
+        command.number = number;
+        command.args[0] = Arg::Bytes(self.store.bytes(&path)?, path.len() as u64);
         Ok(command)
     }
 
