@@ -3,10 +3,13 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
+use foldhash::fast::FixedState;
+
 use crate::Call;
 use crate::families::FAMILIES;
 
-static BY_NAME: LazyLock<HashMap<&'static str, &'static Call>> = LazyLock::new(|| all().map(|c| (c.name, c)).collect());
+static BY_NAME: LazyLock<HashMap<&'static str, &'static Call, FixedState>> =
+    LazyLock::new(|| all().map(|c| (c.name, c)).collect());
 
 static BY_NUMBER: LazyLock<Vec<Option<&'static Call>>> = LazyLock::new(|| {
     let mut rows = vec![None; 512];

@@ -6,6 +6,7 @@
 //!
 //! Sources: the man pages of section 2 and `arch/x86/entry/syscalls/syscall_64.tbl` of the Linux kernel.
 
+mod category;
 mod command;
 mod families;
 mod flags;
@@ -13,6 +14,7 @@ mod index;
 mod unrelated;
 mod vocabulary;
 
+pub use category::Category;
 pub use command::{FcntlArg, IoctlEffect, fcntl_arg, ioctl_arg, ioctl_effect};
 pub use flags::{CommandSet, FlagSet};
 pub use index::{all, by_name, by_number, errno_name, errno_number, families};

@@ -65,6 +65,44 @@ pub enum Struct {
     Words(u8),
     /// What the command of `fcntl` or `ioctl` says, see [`crate::fcntl_arg`] and [`crate::ioctl_arg`].
     ByCommand,
+    /// `struct msghdr`. It holds pointers: what is kept of it are its [`Envelope`]s.
+    Message,
+    /// An array of `struct mmsghdr`; their number stands in that argument. Kept as [`Struct::Message`] is.
+    Messages(u8),
+}
+
+/// What is kept of a message: its length, and the descriptors that go with it (`SCM_RIGHTS`).
+///
+/// Encoded as 32-bit words: length in bytes, number of descriptors, the descriptors. Of several messages one follows the
+/// other.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Envelope {
+    /// Length of the message in bytes, as far as it was moved.
+    pub length: u32,
+    /// Descriptors, by their numbers in the table of the process that makes the call.
+    pub descriptors: Vec<u32>,
+}
+
+impl Envelope {
+    /// Appends the encoded form.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        let words = [self.length, self.descriptors.len() as u32].into_iter().chain(self.descriptors.iter().copied());
+        words.for_each(|word| out.extend_from_slice(&word.to_le_bytes()));
+    }
+
+    /// All that stand in encoded bytes; one that is cut off is left out.
+    pub fn decode(bytes: &[u8]) -> Vec<Envelope> {
+        let mut words = bytes.as_chunks::<4>().0.iter().map(|word| u32::from_le_bytes(*word));
+        let mut out = Vec::new();
+        while let (Some(length), Some(count)) = (words.next(), words.next()) {
+            let descriptors: Vec<u32> = words.by_ref().take(count as usize).collect();
+            if descriptors.len() < count as usize {
+                break;
+            }
+            out.push(Envelope { length, descriptors });
+        }
+        out
+    }
 }
 
 impl Struct {
@@ -78,7 +116,7 @@ impl Struct {
             Struct::Timespecs | Struct::Timevals => Some(32),
             Struct::Utimbuf => Some(16),
             Struct::Int => Some(4),
-            Struct::Sized(_) | Struct::Words(_) | Struct::ByCommand => None,
+            Struct::Sized(_) | Struct::Words(_) | Struct::ByCommand | Struct::Message | Struct::Messages(_) => None,
         }
     }
 }
@@ -198,6 +236,8 @@ pub enum Effect {
     Duplicate,
     /// A new number for an open file description, chosen by the caller.
     DuplicateTo,
+    /// A number for an open file description of another process (`pidfd_getfd`).
+    Take,
     /// `fcntl`: depends on its command.
     Control,
     /// `ioctl`: depends on its request.
@@ -411,10 +451,12 @@ impl Call {
             GetMetadata | TestAccess | ReadLink | GetXattr | ListXattr | StatFs | GetDirectory => Admission::Shared,
             // These move an offset that another thread may share.
             Read | List => Admission::Exclusive,
-            Open | Close | CloseRange | Duplicate | DuplicateTo | Control | DeviceControl | Write | Seek | Truncate
-            | Allocate | Copy | Splice | Map | Unmap | Remap | ChangeMode | ChangeOwner | ChangeTimes | SetXattr
-            | RemoveXattr | MakeDirectory | MakeNode | MakeSymlink | Link | Remove | Rename | ChangeDirectory
-            | ChangeRoot | ChangeMask | ChangeIdentity | MakeObject(_) | Mount => Admission::Exclusive,
+            Open | Close | CloseRange | Duplicate | DuplicateTo | Take | Control | DeviceControl | Write | Seek
+            | Truncate | Allocate | Copy | Splice | Map | Unmap | Remap | ChangeMode | ChangeOwner | ChangeTimes
+            | SetXattr | RemoveXattr | MakeDirectory | MakeNode | MakeSymlink | Link | Remove | Rename
+            | ChangeDirectory | ChangeRoot | ChangeMask | ChangeIdentity | MakeObject(_) | Mount => {
+                Admission::Exclusive
+            }
             Advise | Sync | SyncAll | MapAdvise | MapSync | Lock | Message | Poll | Watch | Spawn | Execute | Exit
             | Wait | Asynchronous => Admission::Free,
         }

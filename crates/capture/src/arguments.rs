@@ -9,6 +9,7 @@ use reprise_trace::{Keep, Name};
 
 use crate::log::Log;
 use crate::memory::Memory;
+use crate::messages;
 
 /// The kernel moves no more in one call.
 const MOST_MOVED: u64 = 0x7fff_f000;
@@ -102,6 +103,7 @@ pub fn inputs(memory: Memory, call: &Call, args: &[u64; 6], log: &mut Log) -> In
                 out.buffers = vector.unwrap_or_default();
                 lengths
             }
+            ArgKind::In(kind @ (Struct::Message | Struct::Messages(_))) => messages::given(memory, kind, at, args),
             ArgKind::In(kind) | ArgKind::InOut(kind) => {
                 size(call, kind, Side::Input, args).and_then(|n| memory.exact(at, n))
             }
@@ -151,6 +153,9 @@ pub fn outputs(memory: Memory, call: &Call, args: &[u64; 6], result: i64, inputs
     let capacity: u64 = inputs.buffers.iter().fold(0, |sum, b| sum.saturating_add(b.1));
     for (i, arg) in call.args.iter().enumerate().take(6) {
         match arg.kind {
+            ArgKind::Out(kind @ (Struct::Message | Struct::Messages(_))) => {
+                append(&mut out.output, messages::filled(memory, kind, args[i], result).as_deref());
+            }
             ArgKind::Out(kind) | ArgKind::InOut(kind) => {
                 let part = size(call, kind, Side::Output, args).and_then(|n| memory.exact(args[i], n));
                 append(&mut out.output, part.as_deref());

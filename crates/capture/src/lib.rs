@@ -15,12 +15,14 @@
 compile_error!("the recorder knows Linux on x86-64 only");
 
 mod arguments;
+mod cpu;
 mod effects;
 mod error;
 mod filter;
 mod gate;
 mod log;
 mod memory;
+mod messages;
 mod movers;
 mod procfs;
 mod record;
@@ -29,5 +31,5 @@ mod tracer;
 mod world;
 
 pub use error::CaptureError;
-pub use record::{Options, Outcome, record};
+pub use record::{Options, Outcome, record, snapshot_into};
 pub use sys::die_by_signal;

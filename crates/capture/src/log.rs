@@ -22,12 +22,14 @@ pub struct Log {
     /// Set once: nothing is written from then on.
     failed: Option<WriteError>,
     told: bool,
+    /// Names written, where they are asked for.
+    names: Option<Vec<TreeNode>>,
 }
 
 impl Log {
     /// Begins; times count from now.
     pub fn new(writer: TraceWriter, policy: DataPolicy) -> Log {
-        Log { writer, started: Instant::now(), next: 0, bytes: 0, policy, failed: None, told: false }
+        Log { writer, started: Instant::now(), next: 0, bytes: 0, policy, failed: None, told: false, names: None }
     }
 
     /// Nanoseconds since the trace began.
@@ -89,6 +91,7 @@ impl Log {
     /// Writes a name of the initial tree, observed now.
     pub fn node(&mut self, mut node: TreeNode) {
         node.seq = self.next;
+        self.names.iter_mut().for_each(|names| names.push(node.clone()));
         self.write(|writer| writer.node(node));
     }
 
@@ -150,6 +153,17 @@ impl Log {
     /// The manifest as it will be closed.
     pub fn manifest_mut(&mut self) -> &mut Manifest {
         self.writer.manifest_mut()
+    }
+
+    /// From now on names are remembered for [`Log::into_parts`].
+    pub fn remember_names(&mut self) {
+        self.names = Some(Vec::new());
+    }
+
+    /// The writer, and the names that were remembered.
+    pub fn into_parts(mut self) -> Result<(TraceWriter, Vec<TreeNode>), WriteError> {
+        self.check()?;
+        Ok((self.writer, self.names.unwrap_or_default()))
     }
 
     /// Closes the trace.

@@ -8,6 +8,8 @@ use std::os::unix::ffi::OsStringExt;
 
 use reprise_trace::Name;
 
+use crate::gate::Doing;
+
 /// The facts of `/proc/TID/status`.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Status {
@@ -92,9 +94,19 @@ pub fn descriptors(pid: i32) -> Vec<u32> {
     numbers
 }
 
+/// What a thread in the kernel does.
+pub fn doing(tid: i32) -> Doing {
+    match stat_field(tid, 0).as_deref() {
+        Some("R") => Doing::Running,
+        Some("t") => Doing::Stopped,
+        Some("S") => Doing::Sleeping,
+        _ => Doing::Other,
+    }
+}
+
 /// Whether a thread is on its way: running, or at a stop that it has not reported yet.
 pub fn is_moving(tid: i32) -> bool {
-    matches!(stat_field(tid, 0).as_deref(), Some("R" | "t"))
+    matches!(doing(tid), Doing::Running | Doing::Stopped)
 }
 
 /// Whether a thread is ending, by its own wish or by a signal, or has ended and not been reported yet.

@@ -7,7 +7,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use reprise_trace::{DataPolicy, End, Host, Kind, Ledger, Manifest, TraceWriter, WriterOptions};
+use reprise_trace::{DataPolicy, End, Host, Kind, Ledger, Manifest, TraceWriter, TreeNode, WriterOptions};
 
 use crate::error::CaptureError;
 use crate::filter;
@@ -32,6 +32,8 @@ pub struct Options {
     /// Whether the content of files beyond that size is captured when the loader maps them (`MAP_DENYWRITE`):
     /// complete, but a program that loads hundreds of megabytes of libraries starts noticeably later.
     pub libraries: bool,
+    /// Whether the processor time that threads use between calls is recorded: for `replay --pace cpu`.
+    pub cpu: bool,
     /// Bounds on what the writer holds in memory.
     pub writer: WriterOptions,
     /// Hears what the user should know at once.
@@ -48,6 +50,7 @@ impl Options {
             command,
             whole_file_bytes: 1 << 20,
             libraries: false,
+            cpu: false,
             writer: WriterOptions::default(),
             warn: Box::new(|_| {}),
         }
@@ -87,6 +90,22 @@ pub fn record(mut options: Options) -> Result<Outcome, CaptureError> {
     started
 }
 
+/// Snapshots directories with their contents into a trace that is made otherwise than by recording. Returns the names
+/// written, a directory before what is in it.
+///
+/// # Errors
+/// A directory cannot be read, or the trace not be written.
+pub fn snapshot_into(writer: TraceWriter, trees: &[PathBuf]) -> Result<(TraceWriter, Vec<TreeNode>), CaptureError> {
+    let mut log = Log::new(writer, DataPolicy::Full);
+    log.remember_names();
+    let mut world = World::new(0, false);
+    for tree in trees {
+        let full = snapshot(&mut world, tree, &mut log)?;
+        log.manifest_mut().snapshots.push(full);
+    }
+    Ok(log.into_parts()?)
+}
+
 fn start(
     options: &mut Options,
     writer: TraceWriter,
@@ -119,7 +138,7 @@ fn start(
         }
     };
     let launching = Launching::new(command, program.to_bytes().to_vec());
-    let mut tracer = Tracer::new(pid, launching, log, world, &mut *options.warn);
+    let mut tracer = Tracer::new(pid, launching, log, world, &mut *options.warn).with_cpu(options.cpu);
     let end = tracer.run(&mut signals)?;
     let unprivileged = tracer.is_unprivileged();
     let mut log = tracer.into_log();

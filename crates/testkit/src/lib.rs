@@ -6,8 +6,10 @@
 pub mod oracle;
 pub mod program;
 pub mod raw;
+pub mod rng;
 pub mod scratch;
 mod skip;
+pub mod synthetic;
 pub mod tree;
 
 pub use skip::skip;

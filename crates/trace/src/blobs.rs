@@ -15,8 +15,8 @@ pub const CHUNK_BYTES: usize = 1 << 20;
 /// Blobs remembered for finding equal ones; beyond it equal content may be stored again.
 const REMEMBERED: usize = 4 << 20;
 
-/// Parts kept decoded by a reader.
-const CACHED_PARTS: usize = 6;
+/// Bytes of content that a reader keeps decoded, or one part if that is larger.
+const CACHED_BYTES: usize = 24 << 20;
 
 /// Finds the number of equal content.
 #[derive(Default)]
@@ -50,6 +50,13 @@ pub struct Payload {
     pub length: u32,
     /// The content, unless only its hash was kept.
     pub content: Option<Vec<u8>>,
+}
+
+impl Payload {
+    /// Size in memory, in bytes.
+    fn weight(&self) -> usize {
+        std::mem::size_of::<Payload>() + self.content.as_ref().map_or(0, Vec::len)
+    }
 }
 
 /// Reads blobs by number; a few parts stay decoded.
@@ -94,11 +101,12 @@ impl BlobReader {
             let hit = self.cache.remove(at).expect("the position was just found");
             self.cache.push_front(hit);
         } else {
-            let rows: Vec<BlobRow> = read_part(&self.dir, &self.parts[index])?;
+            let rows = read_part::<BlobRow>(&self.dir, &self.parts[index])?;
             let path = self.dir.join(&self.parts[index].file);
             let first = self.parts[index].first;
-            let mut payloads = Vec::with_capacity(rows.len());
-            for (i, row) in rows.into_iter().enumerate() {
+            let mut payloads = Vec::new();
+            for (i, row) in rows.enumerate() {
+                let row = row?;
                 let blake3 = <[u8; 32]>::try_from(row.blake3.as_slice())
                     .map_err(|_| ReadError::damaged(&path, "a hash is not 32 bytes"))?;
                 if u64::from(row.blob) != first + i as u64 {
@@ -110,7 +118,13 @@ impl BlobReader {
                 payloads.push(Payload { blake3, length: row.length, content: row.content });
             }
             self.cache.push_front((index, Arc::new(payloads)));
-            self.cache.truncate(CACHED_PARTS);
+            let mut bytes = 0;
+            let fitting = self.cache.iter().take_while(|(_, rows)| {
+                bytes += rows.iter().map(Payload::weight).sum::<usize>();
+                bytes <= CACHED_BYTES
+            });
+            let fitting = fitting.count();
+            self.cache.truncate(fitting.max(1));
         }
         Ok(self.cache[0].1.clone())
     }

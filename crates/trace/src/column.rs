@@ -4,9 +4,9 @@
 //! unsigned integers carry their logical type, names are UTF-8 text, lists are standard three-level lists.
 
 use parquet::basic::{ConvertedType, LogicalType, Repetition, Type as Physical};
-use parquet::data_type::{ByteArray, ByteArrayType, Int32Type, Int64Type};
-use parquet::errors::Result;
-use parquet::file::reader::RowGroupReader;
+use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
+use parquet::data_type::{ByteArray, ByteArrayType, DataType, Int32Type, Int64Type};
+use parquet::errors::{ParquetError, Result};
 use parquet::file::writer::SerializedRowGroupWriter;
 use parquet::schema::types::{Type, TypePtr};
 use std::sync::Arc;
@@ -21,17 +21,48 @@ pub enum Column {
     Bytes(Levels<ByteArray>),
 }
 
-/// Values and levels.
+/// Values and levels, and how many of them were loaded into rows.
 #[derive(Debug, Clone)]
 pub struct Levels<T> {
     pub values: Vec<T>,
     pub definition: Vec<i16>,
     pub repetition: Vec<i16>,
+    next_value: usize,
+    next_level: usize,
 }
 
 impl<T> Default for Levels<T> {
     fn default() -> Self {
-        Levels { values: Vec::new(), definition: Vec::new(), repetition: Vec::new() }
+        Levels { values: Vec::new(), definition: Vec::new(), repetition: Vec::new(), next_value: 0, next_level: 0 }
+    }
+}
+
+impl<T> Levels<T> {
+    fn clear(&mut self) {
+        self.values.clear();
+        self.definition.clear();
+        self.repetition.clear();
+        (self.next_value, self.next_level) = (0, 0);
+    }
+
+    /// Whether the next row has a value.
+    fn present(&mut self) -> bool {
+        let defined = self.definition.get(self.next_level).is_some_and(|d| *d > 0);
+        self.next_level += 1;
+        defined
+    }
+
+    /// Whether another value of the same row follows.
+    fn repeated(&mut self) -> bool {
+        let repeated = self.repetition.get(self.next_level).is_some_and(|r| *r > 0);
+        self.next_level += usize::from(repeated);
+        repeated
+    }
+
+    fn next(&mut self) -> Result<&T> {
+        let value = self.values.get(self.next_value);
+        self.next_value += 1;
+        value.ok_or_else(|| ParquetError::EOF("column ends early".into()))
     }
 }
 
@@ -120,7 +151,7 @@ impl Spec {
 impl Column {
     pub fn write<W: std::io::Write + Send>(&self, group: &mut SerializedRowGroupWriter<'_, W>) -> Result<()> {
         let Some(mut writer) = group.next_column()? else {
-            return Err(parquet::errors::ParquetError::General("fewer columns than declared".into()));
+            return Err(ParquetError::General("fewer columns than declared".into()));
         };
         fn levels(levels: &[i16]) -> Option<&[i16]> {
             (!levels.is_empty()).then_some(levels)
@@ -139,92 +170,68 @@ impl Column {
         writer.close()
     }
 
-    /// Reads the column at `index` of a row group; the caller has checked that its type is this spec's.
-    pub fn read(spec: &Spec, group: &dyn RowGroupReader, index: usize, rows: usize) -> Result<Column> {
-        use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
-        fn all<T: parquet::data_type::DataType>(
+    /// Empties it; its memory is used again.
+    pub fn clear(&mut self) {
+        match self {
+            Column::Int32(c) => c.clear(),
+            Column::Int64(c) => c.clear(),
+            Column::Bytes(c) => c.clear(),
+        }
+    }
+
+    /// Reads so many rows from a row group's column, which must be of this spec's type.
+    pub fn read(&mut self, spec: &Spec, reader: &mut ColumnReader, rows: usize) -> Result<()> {
+        fn all<T: DataType>(
             reader: &mut ColumnReaderImpl<T>,
+            out: &mut Levels<T::T>,
             shape: Shape,
             rows: usize,
-        ) -> Result<Levels<T::T>> {
-            let mut out = Levels::default();
+        ) -> Result<()> {
             let mut done = 0;
             while done < rows {
                 let definition = (shape != Shape::Required).then_some(&mut out.definition);
                 let repetition = (shape == Shape::List).then_some(&mut out.repetition);
                 let (records, ..) = reader.read_records(rows - done, definition, repetition, &mut out.values)?;
                 if records == 0 {
-                    return Err(parquet::errors::ParquetError::EOF(format!("{done} of {rows} rows")));
+                    return Err(ParquetError::EOF(format!("{done} of {rows} rows")));
                 }
                 done += records;
             }
-            Ok(out)
+            Ok(())
         }
-        let mismatch = || parquet::errors::ParquetError::General(format!("column {} has another type", spec.name));
-        match (group.get_column_reader(index)?, spec.kind) {
-            (ColumnReader::Int32ColumnReader(mut r), Kind::U32 | Kind::I32) => {
-                Ok(Column::Int32(all(&mut r, spec.shape, rows)?))
-            }
-            (ColumnReader::Int64ColumnReader(mut r), Kind::U64 | Kind::I64) => {
-                Ok(Column::Int64(all(&mut r, spec.shape, rows)?))
-            }
-            (ColumnReader::ByteArrayColumnReader(mut r), Kind::Text | Kind::Bytes) => {
-                Ok(Column::Bytes(all(&mut r, spec.shape, rows)?))
-            }
-            _ => Err(mismatch()),
+        match (reader, self) {
+            (ColumnReader::Int32ColumnReader(r), Column::Int32(c)) => all(r, c, spec.shape, rows),
+            (ColumnReader::Int64ColumnReader(r), Column::Int64(c)) => all(r, c, spec.shape, rows),
+            (ColumnReader::ByteArrayColumnReader(r), Column::Bytes(c)) => all(r, c, spec.shape, rows),
+            _ => Err(ParquetError::General(format!("column {} has another type", spec.name))),
         }
     }
 
-    /// A column that a part lacks: every row empty. Only optional columns and lists may be lacking.
-    pub fn absent(spec: &Spec, rows: usize) -> Option<Column> {
-        let mut column = spec.empty();
-        let (definition, repetition) = match &mut column {
+    /// Stands for a column that a part lacks: every row empty. Only optional columns and lists may be lacking.
+    pub fn lack(&mut self, spec: &Spec, rows: usize) -> Result<()> {
+        let (definition, repetition) = match self {
             Column::Int32(c) => (&mut c.definition, &mut c.repetition),
             Column::Int64(c) => (&mut c.definition, &mut c.repetition),
             Column::Bytes(c) => (&mut c.definition, &mut c.repetition),
         };
         match spec.shape {
-            Shape::Required => return None,
+            Shape::Required => return Err(ParquetError::General(format!("column {} is missing", spec.name))),
             Shape::Optional => definition.resize(rows, 0),
             Shape::List => {
                 definition.resize(rows, 0);
                 repetition.resize(rows, 0);
             }
         }
-        Some(column)
-    }
-}
-
-/// Walks a column's rows.
-pub struct Cursor<'a> {
-    column: &'a Column,
-    value: usize,
-    level: usize,
-}
-
-impl<'a> Cursor<'a> {
-    pub fn new(column: &'a Column) -> Self {
-        Cursor { column, value: 0, level: 0 }
-    }
-
-    fn present<T>(&mut self, levels: &Levels<T>) -> bool {
-        let defined = levels.definition.get(self.level).is_some_and(|d| *d > 0);
-        self.level += 1;
-        defined
-    }
-
-    fn next<'b, T>(&mut self, levels: &'b Levels<T>) -> Result<&'b T> {
-        let value = levels.values.get(self.value);
-        self.value += 1;
-        value.ok_or_else(|| parquet::errors::ParquetError::EOF("column ends early".into()))
+        Ok(())
     }
 }
 
 /// A single value in a column.
-pub trait Scalar: Sized {
+pub trait Scalar: Default {
     const KIND: Kind;
     fn put(&self, column: &mut Column);
-    fn get(cursor: &mut Cursor<'_>) -> Result<Self>;
+    /// Becomes the column's next value; its memory is used again.
+    fn get(&mut self, column: &mut Column) -> Result<()>;
 }
 
 macro_rules! integer {
@@ -236,9 +243,9 @@ macro_rules! integer {
                     c.values.push(*self as $physical);
                 }
             }
-            fn get(cursor: &mut Cursor<'_>) -> Result<Self> {
-                match cursor.column {
-                    Column::$variant(c) => cursor.next(c).map(|v| *v as $type),
+            fn get(&mut self, column: &mut Column) -> Result<()> {
+                match column {
+                    Column::$variant(c) => c.next().map(|v| *self = *v as $type),
                     _ => unreachable!("columns are made from the same specs"),
                 }
             }
@@ -260,19 +267,25 @@ macro_rules! bytes {
                     c.values.push(ByteArray::from(put(self)));
                 }
             }
-            fn get(cursor: &mut Cursor<'_>) -> Result<Self> {
-                let get: fn(&[u8]) -> $type = $get;
-                match cursor.column {
-                    Column::Bytes(c) => cursor.next(c).map(|v| get(v.data())),
+            fn get(&mut self, column: &mut Column) -> Result<()> {
+                let get: fn(&mut $type, &[u8]) = $get;
+                match column {
+                    Column::Bytes(c) => c.next().map(|v| get(self, v.data())),
                     _ => unreachable!("columns are made from the same specs"),
                 }
             }
         }
     };
 }
-bytes!(Vec<u8>, Bytes, |v| v.clone(), |v| v.to_vec());
-bytes!(String, Text, |v| v.clone().into_bytes(), |v| { String::from_utf8_lossy(v).into_owned() });
-bytes!(Name, Text, |v| v.to_text().into_bytes(), |v| { Name::from_text(&String::from_utf8_lossy(v)) });
+bytes!(Vec<u8>, Bytes, |v| v.clone(), |out, v| {
+    out.clear();
+    out.extend_from_slice(v);
+});
+bytes!(String, Text, |v| v.clone().into_bytes(), |out, v| {
+    out.clear();
+    out.push_str(&String::from_utf8_lossy(v));
+});
+bytes!(Name, Text, |v| v.to_text().into_bytes(), |out, v| out.read_text(v));
 
 /// A field of a row: one or more columns.
 pub trait Field: Sized {
@@ -280,7 +293,8 @@ pub trait Field: Sized {
     const WIDTH: usize = 1;
     fn specs(name: &str) -> Vec<Spec>;
     fn store(&self, columns: &mut [Column]);
-    fn load(cursors: &mut [Cursor<'_>]) -> Result<Self>;
+    /// Becomes what the next row has; its memory is used again.
+    fn load(&mut self, columns: &mut [Column]) -> Result<()>;
 }
 
 macro_rules! scalar_fields {
@@ -292,8 +306,8 @@ macro_rules! scalar_fields {
             fn store(&self, columns: &mut [Column]) {
                 self.put(&mut columns[0]);
             }
-            fn load(cursors: &mut [Cursor<'_>]) -> Result<Self> {
-                <$type>::get(&mut cursors[0])
+            fn load(&mut self, columns: &mut [Column]) -> Result<()> {
+                self.get(&mut columns[0])
             }
         }
     )*};
@@ -318,14 +332,18 @@ impl<T: Scalar> Field for Option<T> {
             value.put(&mut columns[0]);
         }
     }
-    fn load(cursors: &mut [Cursor<'_>]) -> Result<Self> {
-        let cursor = &mut cursors[0];
-        let present = match cursor.column {
-            Column::Int32(c) => cursor.present(c),
-            Column::Int64(c) => cursor.present(c),
-            Column::Bytes(c) => cursor.present(c),
+    fn load(&mut self, columns: &mut [Column]) -> Result<()> {
+        let column = &mut columns[0];
+        let present = match column {
+            Column::Int32(c) => c.present(),
+            Column::Int64(c) => c.present(),
+            Column::Bytes(c) => c.present(),
         };
-        present.then(|| T::get(cursor)).transpose()
+        if present {
+            return self.get_or_insert_default().get(column);
+        }
+        *self = None;
+        Ok(())
     }
 }
 
@@ -339,12 +357,8 @@ impl Field for [u64; 6] {
             value.put(column);
         }
     }
-    fn load(cursors: &mut [Cursor<'_>]) -> Result<Self> {
-        let mut out = [0; 6];
-        for (value, cursor) in out.iter_mut().zip(cursors) {
-            *value = u64::get(cursor)?;
-        }
-        Ok(out)
+    fn load(&mut self, columns: &mut [Column]) -> Result<()> {
+        self.iter_mut().zip(columns).try_for_each(|(value, column)| value.get(column))
     }
 }
 
@@ -367,18 +381,15 @@ impl Field for Vec<u32> {
             c.values.push(*value as i32);
         }
     }
-    fn load(cursors: &mut [Cursor<'_>]) -> Result<Self> {
-        let cursor = &mut cursors[0];
-        let Column::Int32(c) = cursor.column else { unreachable!("columns are made from the same specs") };
-        let mut out = Vec::new();
-        if !cursor.present(c) {
-            return Ok(out);
+    fn load(&mut self, columns: &mut [Column]) -> Result<()> {
+        let Column::Int32(c) = &mut columns[0] else { unreachable!("columns are made from the same specs") };
+        self.clear();
+        if c.present() {
+            self.push(*c.next()? as u32);
+            while c.repeated() {
+                self.push(*c.next()? as u32);
+            }
         }
-        out.push(*cursor.next(c)? as u32);
-        while c.repetition.get(cursor.level).is_some_and(|r| *r > 0) {
-            cursor.level += 1;
-            out.push(*cursor.next(c)? as u32);
-        }
-        Ok(out)
+        Ok(())
     }
 }

@@ -10,8 +10,8 @@ use crate::error::{ReadError, WriteError};
 /// Major version of the format: readers refuse any other.
 pub const FORMAT_MAJOR: u32 = 1;
 /// Minor version: a newer one only adds what older readers may ignore.
-pub const FORMAT_MINOR: u32 = 0;
-pub(crate) const VERSION_TEXT: &str = "1.0";
+pub const FORMAT_MINOR: u32 = 1;
+pub(crate) const VERSION_TEXT: &str = "1.1";
 
 /// How much of the content that calls moved is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -26,9 +26,20 @@ impl Name {
     }
 
     /// The bytes of an escaped text; an escape that is none stands for itself.
-    pub fn from_text(text: &str) -> Name {
-        let bytes = text.as_bytes();
-        let mut out = Vec::with_capacity(bytes.len());
+    pub fn from_text(text: impl AsRef<[u8]>) -> Name {
+        let mut name = Name::default();
+        name.read_text(text.as_ref());
+        name
+    }
+
+    /// Becomes the bytes of an escaped text, as [`Name::from_text`]; its memory is used again.
+    pub(crate) fn read_text(&mut self, bytes: &[u8]) {
+        let out = &mut self.0;
+        out.clear();
+        if !bytes.contains(&b'\\') {
+            out.extend_from_slice(bytes);
+            return;
+        }
         let mut i = 0;
         while i < bytes.len() {
             let rest = &bytes[i..];
@@ -43,7 +54,6 @@ impl Name {
                 i += 1;
             }
         }
-        Name(out)
     }
 }
 
@@ -97,7 +107,7 @@ mod tests {
     fn text_is_lossless() {
         for bytes in [&b"/a b"[..], b"\\x41", b"\xff\xfe/\xc3\xa9", b"a\\", b"\\\\x", "é".as_bytes()] {
             let name = Name(bytes.to_vec());
-            assert_eq!(Name::from_text(&name.to_text()), name);
+            assert_eq!(Name::from_text(name.to_text()), name);
         }
     }
 }

@@ -9,8 +9,9 @@ use crate::catalog::{self, Part};
 use crate::error::ReadError;
 use crate::ledger::Ledger;
 use crate::manifest::Manifest;
+use crate::part::PartRows;
 use crate::rows::{Action, Content, Descriptor, Process, ThreadRow, TreeNode};
-use crate::table::{Row, decode_part};
+use crate::table::Row;
 
 /// A trace that was opened: manifest, catalog and ledger are read, parts are read as they are asked for.
 pub struct TraceReader {
@@ -84,7 +85,7 @@ impl TraceReader {
     /// Rows of a table, part by part.
     pub fn rows<R: Row>(&self) -> Rows<R> {
         let parts: Vec<Part> = self.parts.iter().filter(|p| p.table == R::TABLE).cloned().collect();
-        Rows { dir: self.dir.clone(), parts: parts.into_iter(), rows: Vec::new().into_iter(), failed: false }
+        Rows { dir: self.dir.clone(), parts: parts.into_iter(), left_out: &[], rows: None, failed: false }
     }
 
     /// All actions, in order of effect.
@@ -144,38 +145,58 @@ fn read_checked(dir: &Path, part: &Part) -> Result<Vec<u8>, ReadError> {
     Ok(bytes)
 }
 
-pub(crate) fn read_part<R: Row>(dir: &Path, part: &Part) -> Result<Vec<R>, ReadError> {
+/// The rows of one part.
+pub(crate) fn read_part<R: Row>(dir: &Path, part: &Part) -> Result<PartRows<R>, ReadError> {
     let path = dir.join(&part.file);
-    decode_part(&path, read_checked(dir, part)?, part.rows)
+    PartRows::new(&path, read_checked(dir, part)?, part.rows)
 }
 
-/// Rows of a table, one part in memory at a time.
+/// Rows of a table, a batch of them in memory at a time.
 pub struct Rows<R> {
     dir: PathBuf,
     parts: std::vec::IntoIter<Part>,
-    rows: std::vec::IntoIter<R>,
+    /// Columns that are not read.
+    left_out: &'static [&'static str],
+    rows: Option<PartRows<R>>,
     failed: bool,
+}
+
+impl<R: Row> Rows<R> {
+    /// The same without some columns, which save the time of decoding: optional ones and lists, that are empty then.
+    pub fn without(self, columns: &'static [&'static str]) -> Rows<R> {
+        Rows { left_out: columns, ..self }
+    }
+
+    /// Puts the next row in place of this one, whose memory is used again; `false` at the end, which is also after an error.
+    ///
+    /// # Errors
+    /// When a part cannot be read.
+    pub fn read(&mut self, row: &mut R) -> Result<bool, ReadError> {
+        let found = if self.failed { Ok(false) } else { self.read_next(row) };
+        self.failed |= found.is_err();
+        found
+    }
+
+    fn read_next(&mut self, row: &mut R) -> Result<bool, ReadError> {
+        loop {
+            if let Some(rows) = &mut self.rows
+                && rows.read(row)?
+            {
+                return Ok(true);
+            }
+            // Its memory is free before the next part takes some.
+            self.rows = None;
+            let Some(part) = self.parts.next() else { return Ok(false) };
+            self.rows = Some(read_part(&self.dir, &part)?.without(self.left_out));
+        }
+    }
 }
 
 impl<R: Row> Iterator for Rows<R> {
     type Item = Result<R, ReadError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        loop {
-            if let Some(row) = self.rows.next() {
-                return Some(Ok(row));
-            }
-            if self.failed {
-                return None;
-            }
-            let part = self.parts.next()?;
-            match read_part(&self.dir, &part) {
-                Ok(rows) => self.rows = rows.into_iter(),
-                Err(e) => {
-                    self.failed = true;
-                    return Some(Err(e));
-                }
-            }
-        }
+        let mut row = R::default();
+        self.read(&mut row).map(|found| found.then_some(row)).transpose()
     }
 }

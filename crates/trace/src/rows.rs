@@ -43,7 +43,28 @@ table! {
         handling: Option<String>,
         /// In a replay's trace: why it counts as diverged, or as differing unavoidably (`unavoidable: …`).
         difference: Option<String>,
+        /// Processor time of the thread between the completion of its previous action and the entry of this one, in nanoseconds.
+        cpu_ns: Option<u64>,
+        /// In a replay's trace: how long the thread was blocked for dependencies of this action, in nanoseconds.
+        waited_ns: Option<u64>,
+        /// In a replay's trace: the ordering rule that it was blocked for longest.
+        waited_for: Option<String>,
+        /// In a replay's trace: how long the thread waited for the action's pace, in nanoseconds.
+        paced_ns: Option<u64>,
+        /// In a replay's trace: instant of issue minus the instant that the pace asked for, in nanoseconds.
+        issue_error_ns: Option<i64>,
     }
+}
+
+impl Action {
+    /// Exit, nanoseconds since the trace began; a damaged trace's does not overflow.
+    pub fn end_ns(&self) -> u64 {
+        self.begin_ns.saturating_add(self.duration_ns)
+    }
+
+    /// Columns that say nothing of what the program did: the error's name, and what only a replay's trace has.
+    pub const BESIDE_THE_CALL: &[&str] =
+        &["errno", "origin", "handling", "difference", "waited_ns", "waited_for", "paced_ns", "issue_error_ns"];
 }
 
 table! {

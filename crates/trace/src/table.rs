@@ -5,15 +5,15 @@ use std::sync::Arc;
 
 use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
-use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{ColumnPath, Type};
 
-use crate::column::{Column, Cursor, Spec};
+use crate::column::{Column, Spec};
 use crate::error::{ReadError, WriteError};
+use crate::part::PartRows;
 
 /// A row of one of the format's tables.
-pub trait Row: Sized + Send + 'static {
+pub trait Row: Default + Send + 'static {
     /// The table, and the folder of its parts.
     const TABLE: &'static str;
     /// Columns that ascend, and are stored as differences.
@@ -23,7 +23,7 @@ pub trait Row: Sized + Send + 'static {
     #[doc(hidden)]
     fn push(&self, columns: &mut [Column]);
     #[doc(hidden)]
-    fn pull(cursors: &mut [Cursor<'_>]) -> parquet::errors::Result<Self>;
+    fn pull(&mut self, columns: &mut [Column]) -> parquet::errors::Result<()>;
     /// The key by which a row's part is found.
     fn key(&self) -> u64;
     /// Rough size in memory, in bytes, for bounding it.
@@ -58,15 +58,15 @@ macro_rules! table {
                 })*
             }
             #[allow(unused_assignments)]
-            fn pull(cursors: &mut [crate::column::Cursor<'_>]) -> parquet::errors::Result<Self> {
+            fn pull(&mut self, columns: &mut [crate::column::Column]) -> parquet::errors::Result<()> {
                 use crate::column::Field;
                 let mut at = 0;
-                $(
+                $({
                     let width = <$ftype as Field>::WIDTH;
-                    let $field = <$ftype as Field>::load(&mut cursors[at..at + width])?;
+                    Field::load(&mut self.$field, &mut columns[at..at + width])?;
                     at += width;
-                )*
-                Ok($type { $($field),* })
+                })*
+                Ok(())
             }
             fn key(&self) -> u64 {
                 let key: fn(&$type) -> u64 = $key;
@@ -130,39 +130,5 @@ pub fn encode_part<R: Row>(rows: &[R]) -> Result<Vec<u8>, WriteError> {
 
 /// Decodes a part of so many rows. Columns it lacks are empty if they are optional; columns unknown here are ignored.
 pub fn decode_part<R: Row>(path: &Path, bytes: Vec<u8>, rows: u64) -> Result<Vec<R>, ReadError> {
-    // The decoder is given damaged bytes only where a checksum was forged too; a panic inside it is then damage as well.
-    std::panic::catch_unwind(|| decode::<R>(bytes, rows))
-        .unwrap_or_else(|_| Err(parquet::errors::ParquetError::General("cannot be decoded".into())))
-        .map_err(|e| ReadError::damaged(path, e))
-}
-
-fn decode<R: Row>(bytes: Vec<u8>, expected: u64) -> parquet::errors::Result<Vec<R>> {
-    let file = SerializedFileReader::new(bytes::Bytes::from(bytes))?;
-    let counted: i64 = file.metadata().row_groups().iter().map(|g| g.num_rows()).fold(0, i64::saturating_add);
-    if u64::try_from(counted) != Ok(expected) {
-        let cause = format!("{counted} rows, the catalog says {expected}");
-        return Err(parquet::errors::ParquetError::General(cause));
-    }
-    let specs = R::specs();
-    let mut out = Vec::new();
-    for g in 0..file.num_row_groups() {
-        let group = file.get_row_group(g)?;
-        let rows = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
-        let leaves = group.metadata().schema_descr().columns();
-        let mut columns = Vec::with_capacity(specs.len());
-        for spec in &specs {
-            let leaf = spec.leaf();
-            columns.push(match leaves.iter().position(|c| c.path().string() == leaf) {
-                Some(index) => Column::read(spec, group.as_ref(), index, rows)?,
-                None => Column::absent(spec, rows).ok_or_else(|| {
-                    parquet::errors::ParquetError::General(format!("column {} is missing", spec.name))
-                })?,
-            });
-        }
-        let mut cursors: Vec<Cursor<'_>> = columns.iter().map(Cursor::new).collect();
-        for _ in 0..rows {
-            out.push(R::pull(&mut cursors)?);
-        }
-    }
-    Ok(out)
+    PartRows::new(path, bytes, rows)?.collect()
 }

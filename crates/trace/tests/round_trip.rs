@@ -67,6 +67,29 @@ fn rows_and_contents_come_back() {
 }
 
 #[test]
+fn nothing_of_a_row_is_left_in_the_next() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("t.reprise");
+    let actions = write(&path, true);
+    let trace = TraceReader::open(&path).unwrap();
+    let mut row = Action { waited_for: Some("earlier".into()), data: vec![9; 9], ..action(0, Vec::new()) };
+    let mut rows = trace.actions();
+    for expected in &actions {
+        assert!(rows.read(&mut row).unwrap());
+        assert_eq!(row, *expected);
+    }
+    assert!(!rows.read(&mut row).unwrap());
+    let mut rows = trace.actions().without(Action::BESIDE_THE_CALL);
+    for expected in actions {
+        assert!(rows.read(&mut row).unwrap());
+        assert_eq!(row, Action { errno: None, origin: None, ..expected });
+    }
+    let mut rows = trace.actions().without(&["seq"]);
+    assert!(rows.read(&mut row).is_err(), "a row has a number");
+    assert!(!rows.read(&mut row).unwrap());
+}
+
+#[test]
 fn an_unclosed_trace_is_readable() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("t.reprise");

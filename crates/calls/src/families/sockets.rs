@@ -1,4 +1,5 @@
-//! Sockets: descriptors exist, messages are taken from the trace.
+//! Sockets: descriptors exist, and those that messages carry reach the receiver; what else messages hold is taken from
+//! the trace.
 
 use super::row;
 use crate::ArgKind::*;
@@ -17,10 +18,10 @@ pub const CALLS: &[Call] = &[
     row!(shutdown 48 (fd: Fd(Use), how: Integer) Zero Effect::Message, Replay::Simulate, Nothing, "ends a connection"),
     row!(sendto 44 (fd: Fd(Use), buf: InData(2), len: Length, flags: Number, addr: Address, addrlen: Length) Count Effect::Message, Replay::Simulate, Nothing, "sends a message"),
     row!(recvfrom 45 (fd: Fd(Use), buf: OutData(2), len: Length, flags: Number, addr: Address, addrlen: Address) Count Effect::Message, Replay::Simulate, Nothing, "receives a message"),
-    row!(sendmsg 46 (fd: Fd(Use), msg: Address, flags: Number) Count Effect::Message, Replay::Simulate, Nothing, "sends a message of several parts"),
-    row!(recvmsg 47 (fd: Fd(Use), msg: Address, flags: Number) Count Effect::Message, Replay::Simulate, Nothing, "receives a message of several parts"),
-    row!(sendmmsg 307 (fd: Fd(Use), msgs: Address, count: Length, flags: Number) Count Effect::Message, Replay::Simulate, Nothing, "sends several messages"),
-    row!(recvmmsg 299 (fd: Fd(Use), msgs: Address, count: Length, flags: Number, timeout: Address) Count Effect::Message, Replay::Simulate, Nothing, "receives several messages"),
+    row!(sendmsg 46 (fd: Fd(Use), msg: In(Message), flags: Number) Count Effect::Message, Replay::Simulate, Nothing, "sends a message of several parts; descriptors in it are passed"),
+    row!(recvmsg 47 (fd: Fd(Use), msg: Out(Message), flags: Number) Count Effect::Message, Replay::Simulate, Nothing, "receives a message of several parts; descriptors in it are received"),
+    row!(sendmmsg 307 (fd: Fd(Use), msgs: In(Messages(2)), count: Length, flags: Number) Count Effect::Message, Replay::Simulate, Nothing, "sends several messages"),
+    row!(recvmmsg 299 (fd: Fd(Use), msgs: Out(Messages(2)), count: Length, flags: Number, timeout: Address) Count Effect::Message, Replay::Simulate, Nothing, "receives several messages"),
     row!(setsockopt 54 (fd: Fd(Use), level: Integer, name: Integer, value: Address, len: Length) Zero Effect::Message, Replay::Simulate, Nothing, "configures a socket"),
     row!(getsockopt 55 (fd: Fd(Use), level: Integer, name: Integer, value: Address, len: Address) Zero Effect::Message, Replay::Simulate, Nothing, "inspects a socket"),
     row!(getsockname 51 (fd: Fd(Use), addr: Address, addrlen: Address) Zero Effect::Message, Replay::Simulate, Nothing, "asks for a socket's name"),

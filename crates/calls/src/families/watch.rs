@@ -28,7 +28,7 @@ pub const CALLS: &[Call] = &[
     row!(signalfd4 289 (fd: Integer, mask: Address, size: Length, flags: Number) Fd Effect::MakeObject(Object::Handle), Replay::Simulate, Outcome, "makes a queue of signals"),
     row!(timerfd_create 283 (clock: Integer, flags: Number) Fd Effect::MakeObject(Object::Handle), Replay::Simulate, Outcome, "makes a timer"),
     row!(pidfd_open 434 (pid: Integer, flags: Number) Fd Effect::MakeObject(Object::Handle), Replay::Simulate, Outcome, "makes a handle of a process"),
-    row!(pidfd_getfd 438 (pidfd: Fd(Use), targetfd: Integer, flags: Number) Fd Effect::MakeObject(Object::Handle), Replay::Unsupported("the descriptor comes from another process"), Nothing, "takes a descriptor of another process"),
+    row!(pidfd_getfd 438 (pidfd: Fd(Use), targetfd: Integer, flags: Number) Fd Effect::Take, Replay::Engine, Outcome, "takes a descriptor of another process"),
     row!(userfaultfd 323 (flags: Number) Fd Effect::MakeObject(Object::Handle), Replay::Simulate, Outcome, "makes a queue of page faults"),
     row!(perf_event_open 298 (attr: Address, pid: Integer, cpu: Integer, group: Integer, flags: Number) Fd Effect::MakeObject(Object::Handle), Replay::Simulate, Outcome, "makes a performance counter"),
     row!(bpf 321 (command: Integer, attr: Address, size: Length) Value Effect::MakeObject(Object::Handle), Replay::Simulate, Outcome, "makes maps and programs of the kernel's virtual machine"),

@@ -2,10 +2,12 @@
 
 use reprise_calls::{Admission, ArgKind, Call, Effect, Object, by_number};
 
-use super::{Arrived, Entered, Phase, Tracer, step};
+use super::{Arrived, Entered, Exiting, Phase, Tracer, step};
 use crate::error::CaptureError;
 use crate::filter;
+use crate::gate::{Numbers, Ticket};
 use crate::memory::Memory;
+use crate::procfs;
 use crate::sys::{self, CallInfo, FileId, HERE, Stat};
 use crate::{arguments, effects, movers};
 
@@ -61,35 +63,41 @@ impl Tracer<'_> {
     }
 
     fn arrive(&mut self, tid: i32, call: &'static Call, args: [u64; 6]) -> Result<(), CaptureError> {
-        let (mut objects, mut plain) = ([None; 2], true);
-        // Alone, there is nobody to be ordered with.
-        if self.threads.len() > 1 {
-            (objects, plain) = objects_of(tid, call, &args);
-        }
-        let admission = admission(call, &args, plain);
-        let free = admission == Admission::Free;
-        let arrived = Arrived { call, args, objects, free };
-        if self.gate.arrive(tid, admission) {
+        let arrived = self.asks_for(tid, call, args);
+        if self.gate.arrive(tid, arrived.ticket, procfs::doing) {
             return self.enter(tid, arrived);
         }
+        self.hold(tid, arrived);
+        Ok(())
+    }
+
+    fn asks_for(&self, tid: i32, call: &'static Call, args: [u64; 6]) -> Arrived {
+        // Alone, there is nobody to be ordered with.
+        let together = self.threads.len() > 1;
+        let (objects, plain) = if together { objects_of(tid, call, &args) } else { ([None; 2], Plain::All) };
+        let process = self.threads.get(&tid).filter(|_| together).map(|t| t.pid);
+        let ticket = ticket(call, &args, plain, process);
+        Arrived { call, args, objects, ticket, endings: self.gate.endings() }
+    }
+
+    fn hold(&mut self, tid: i32, arrived: Arrived) {
         if let Some(tracee) = self.threads.get_mut(&tid) {
             tracee.phase = Phase::Held(arrived);
         }
-        Ok(())
     }
 
     /// Lets in those whose turn has come.
     pub(super) fn admit_waiting(&mut self) -> Result<(), CaptureError> {
-        for _ in 0..self.gate.expire() {
+        for _ in 0..self.gate.expire(procfs::doing) {
             self.log.note("overlap: a call blocked for long, others were let pass: order by completion");
         }
-        while let Some(tid) = self.gate.next() {
+        while let Some(tid) = self.gate.next(procfs::doing) {
             let Some(tracee) = self.threads.get_mut(&tid) else {
                 self.gate.leave(tid);
                 continue;
             };
             match std::mem::replace(&mut tracee.phase, Phase::Running) {
-                Phase::Held(arrived) => self.enter(tid, arrived)?,
+                Phase::Held(arrived) => self.enter_late(tid, arrived)?,
                 other => {
                     tracee.phase = other;
                     self.gate.leave(tid);
@@ -99,13 +107,27 @@ impl Tracer<'_> {
         Ok(())
     }
 
+    /// Lets a call in that had to wait. Meanwhile its descriptors may have come to name something else.
+    fn enter_late(&mut self, tid: i32, mut arrived: Arrived) -> Result<(), CaptureError> {
+        if arrived.endings != self.gate.endings() {
+            let before = arrived.ticket;
+            arrived = self.asks_for(tid, arrived.call, arrived.args);
+            if arrived.ticket != before && !self.gate.exchange(tid, arrived.ticket, procfs::doing) {
+                self.hold(tid, arrived);
+                return Ok(());
+            }
+        }
+        self.enter(tid, arrived)
+    }
+
     /// Reads what the call is given and lets it into the kernel.
     fn enter(&mut self, tid: i32, arrived: Arrived) -> Result<(), CaptureError> {
-        let Arrived { call, args, objects, mut free } = arrived;
+        let Arrived { call, args, objects, ticket, .. } = arrived;
+        let mut free = ticket.admission == Admission::Free || ticket.yields;
         if call.effect == Effect::Exit {
-            let now = self.log.now();
+            let begin_ns = self.log.now();
             if let Some(tracee) = self.threads.get_mut(&tid) {
-                tracee.exit = Some((now, args));
+                tracee.exit = Some(Exiting { begin_ns, cpu_ns: tracee.cpu.used(), args });
                 tracee.phase = Phase::Running;
             }
             return step("resume", tid, sys::resume(tid, 0));
@@ -115,7 +137,7 @@ impl Tracer<'_> {
         let before = effects::before(&mut self.world, tid, call, &args, &inputs, log);
         let source = movers::before(tid, call, &args, &inputs.input);
         // Opening a FIFO waits for the other end.
-        if call.effect == Effect::Open && before.kind == libc::S_IFIFO && !free {
+        if call.effect == Effect::Open && before.kind == libc::S_IFIFO {
             free = true;
             self.gate.leave(tid);
         }
@@ -125,11 +147,12 @@ impl Tracer<'_> {
             step("change the flags of", tid, sys::set_first_argument(tid, flags))?;
             self.log.note("CLONE_UNTRACED was taken off a clone");
         }
-        let begin_ns = self.log.now();
         if let Some(tracee) = self.threads.get_mut(&tid) {
             tracee.interrupted = None;
-            tracee.phase =
-                Phase::Inside(Box::new(Entered { call, args, objects, free, begin_ns, inputs, before, source }));
+            let cpu_ns = tracee.cpu.used();
+            let begin_ns = self.log.now();
+            let entered = Entered { call, args, objects, free, begin_ns, cpu_ns, inputs, before, source };
+            tracee.phase = Phase::Inside(Box::new(entered));
         }
         step("resume", tid, sys::resume_to_exit(tid))
     }
@@ -146,18 +169,40 @@ impl Tracer<'_> {
     }
 }
 
-/// What the first two descriptors name, and whether both are regular files or directories.
-fn objects_of(tid: i32, call: &Call, args: &[u64; 6]) -> ([Option<FileId>; 2], bool) {
-    let (mut objects, mut plain) = ([None; 2], true);
-    let fds =
-        call.args.iter().zip(args).filter(|(a, _)| matches!(a.kind, ArgKind::Fd(_))).map(|(_, value)| *value as i32);
-    for (object, fd) in objects.iter_mut().zip(fds) {
-        if let Some(stat) = descriptor(tid, fd) {
+/// Which of a call's descriptors name regular files or directories.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Plain {
+    All,
+    Some,
+    None,
+    /// One names nothing: the call will fail, and wait for nobody.
+    Absent,
+}
+
+/// What the first two descriptors name.
+fn objects_of(tid: i32, call: &Call, args: &[u64; 6]) -> ([Option<FileId>; 2], Plain) {
+    let (mut objects, mut plain, mut others, mut absent) = ([None; 2], 0, 0, false);
+    for (object, fd) in objects.iter_mut().zip(descriptors(call, args)) {
+        if let Some(stat) = descriptor(tid, fd as i32) {
             *object = Some(stat.id);
-            plain &= stat.is_file() || stat.is_dir();
+            let is_plain = stat.is_file() || stat.is_dir();
+            plain += usize::from(is_plain);
+            others += usize::from(!is_plain);
+        } else {
+            absent = true;
         }
     }
+    let plain = match (plain, others) {
+        _ if absent => Plain::Absent,
+        (_, 0) => Plain::All,
+        (0, _) => Plain::None,
+        _ => Plain::Some,
+    };
     (objects, plain)
+}
+
+fn descriptors(call: &Call, args: &[u64; 6]) -> impl Iterator<Item = u64> {
+    call.args.iter().zip(args).filter(|(a, _)| matches!(a.kind, ArgKind::Fd(_))).map(|(_, value)| *value)
 }
 
 fn descriptor(tid: i32, fd: i32) -> Option<Stat> {
@@ -168,16 +213,51 @@ fn descriptor(tid: i32, fd: i32) -> Option<Stat> {
     sys::stat_at(HERE, &path, 0).ok()
 }
 
-/// How a call is let in: as its row says, but what may wait for another thread is free, and what copies state
-/// (a table of descriptors, when a process is made) must see it still.
-fn admission(call: &Call, args: &[u64; 6], plain: bool) -> Admission {
-    match call.effect {
-        Effect::Spawn => Admission::Exclusive,
-        Effect::MakeObject(Object::Socket) if call.name != "socket" => Admission::Free,
-        Effect::Control if matches!(args[1] as i32, libc::F_SETLKW | libc::F_OFD_SETLKW) => Admission::Free,
-        Effect::Read | Effect::Write | Effect::Copy | Effect::Splice | Effect::DeviceControl if !plain => {
-            Admission::Free
+/// How a call is to be let in. `process` is given if there are other threads.
+fn ticket(call: &Call, args: &[u64; 6], plain: Plain, process: Option<i32>) -> Ticket {
+    let (admission, yields) = admission(call, args, plain);
+    let mut ticket = Ticket { yields, ..Ticket::plain(admission) };
+    let Some(process) = process else {
+        return ticket;
+    };
+    let number = |fd: u64| Numbers { process, first: fd as u32, last: fd as u32 };
+    if admission == Admission::Free {
+        for (used, fd) in ticket.uses.iter_mut().zip(descriptors(call, args)) {
+            *used = Some(number(fd)).filter(|_| fd as i32 >= 0);
         }
-        _ => call.admission(),
+    }
+    ticket.ends = match call.effect {
+        Effect::Close => Some(number(args[0])),
+        Effect::CloseRange => Some(Numbers { process, first: args[0] as u32, last: args[1] as u32 }),
+        Effect::DuplicateTo => Some(number(args[1])),
+        _ => None,
+    };
+    ticket
+}
+
+/// How a call is let in, and whether only until it sleeps: as its row says, but what may wait for another thread is free
+/// where its result is all it is about, and what copies state (a table of descriptors, when a process is made) must see
+/// it still.
+fn admission(call: &Call, args: &[u64; 6], plain: Plain) -> (Admission, bool) {
+    const EXCLUSIVE: (Admission, bool) = (Admission::Exclusive, false);
+    const UNTIL_ASLEEP: (Admission, bool) = (Admission::Exclusive, true);
+    const FREE: (Admission, bool) = (Admission::Free, false);
+    match call.effect {
+        // What it is told must be true when it is told: nobody may open such a number meanwhile.
+        _ if plain == Plain::Absent && call.admission() == Admission::Free => (Admission::Shared, false),
+        Effect::Spawn => EXCLUSIVE,
+        Effect::MakeObject(Object::Socket) if call.name != "socket" => FREE,
+        // Who gets a lock decides what all others get.
+        Effect::Lock if args[1] & (libc::LOCK_NB | libc::LOCK_UN) as u64 != 0 => EXCLUSIVE,
+        Effect::Lock => UNTIL_ASLEEP,
+        Effect::Control if matches!(args[1] as i32, libc::F_SETLKW | libc::F_OFD_SETLKW) => UNTIL_ASLEEP,
+        // The file on the other side changes, or an offset in it moves.
+        Effect::Copy | Effect::Splice if plain == Plain::Some => UNTIL_ASLEEP,
+        Effect::Read | Effect::Write | Effect::Copy | Effect::Splice | Effect::DeviceControl
+            if matches!(plain, Plain::Some | Plain::None) =>
+        {
+            FREE
+        }
+        _ => (call.admission(), false),
     }
 }

@@ -74,7 +74,7 @@ impl Tracer<'_> {
 
     /// Writes the action of a call; returns its number.
     pub(super) fn write(&mut self, tid: i32, entered: Entered, result: i64, end_ns: u64) -> u64 {
-        let Entered { call, args, begin_ns, mut inputs, before, source, .. } = entered;
+        let Entered { call, args, begin_ns, cpu_ns, mut inputs, before, source, .. } = entered;
         let (path, path2) = (inputs.path.take(), inputs.path2.take());
         let input = std::mem::take(&mut inputs.input);
         let log = &mut self.log;
@@ -88,9 +88,14 @@ impl Tracer<'_> {
         {
             log.loss(Loss::Unsupported, format!("{}: {why}", call.name), out.moved);
         }
+        let tracee = self.threads.get_mut(&tid);
+        let thread = tracee.map_or(0, |t| {
+            t.cpu.leave();
+            t.thread
+        });
         let action = Action {
             seq: 0, // set by the log
-            thread: self.threads.get(&tid).map_or(0, |t| t.thread),
+            thread,
             call: call.name.to_owned(),
             begin_ns,
             duration_ns: end_ns.saturating_sub(begin_ns),
@@ -104,9 +109,8 @@ impl Tracer<'_> {
             data: out.data,
             data_bytes: out.moved,
             truncated_bytes: out.truncated,
-            origin: None,
-            handling: None,
-            difference: None,
+            cpu_ns,
+            ..Action::default()
         };
         self.log.action(action)
     }

@@ -7,6 +7,7 @@ use reprise_trace::payload::{Side, split};
 use reprise_trace::{Action, End, Process, ThreadRow};
 
 use super::{Phase, Tracee, Tracer, step};
+use crate::cpu::CpuClock;
 use crate::error::CaptureError;
 use crate::procfs;
 use crate::sys::{self, HERE, Report};
@@ -70,7 +71,8 @@ impl Tracer<'_> {
             begin_ns,
             name: procfs::name(tid),
         });
-        let tracee = Tracee { thread, pid, phase: Phase::Running, interrupted: None, exit: None };
+        let cpu = CpuClock::new(tid, self.cpu);
+        let tracee = Tracee { thread, pid, phase: Phase::Running, interrupted: None, exit: None, cpu };
         self.threads.insert(tid, tracee);
         Ok(())
     }
@@ -154,6 +156,9 @@ impl Tracer<'_> {
             return step("resume", tid, sys::resume(tid, 0));
         };
         let phase = std::mem::replace(&mut tracee.phase, Phase::Running);
+        if former != tid {
+            tracee.cpu = CpuClock::new(tid, self.cpu);
+        }
         self.threads.insert(tid, tracee);
         if let Phase::Inside(entered) = phase
             && entered.call.effect == Effect::Execute
@@ -232,10 +237,10 @@ impl Tracer<'_> {
             Phase::Running => {}
         }
         let now = self.log.now();
-        let (begin_ns, asked) = tracee.exit.unwrap_or((now, [0; 6]));
+        let (begin_ns, cpu_ns) = tracee.exit.map_or((now, None), |e| (e.begin_ns, e.cpu_ns));
         let mut args = [0; 6];
-        args[0] = match name {
-            "exit" if tracee.exit.is_some() => asked[0],
+        args[0] = match (name, tracee.exit) {
+            ("exit", Some(exiting)) => exiting.args[0],
             _ => status as u64,
         };
         let action = Action {
@@ -246,17 +251,8 @@ impl Tracer<'_> {
             duration_ns: now.saturating_sub(begin_ns),
             args,
             result: 0,
-            errno: None,
-            path: None,
-            path2: None,
-            input: Vec::new(),
-            output: Vec::new(),
-            data: Vec::new(),
-            data_bytes: 0,
-            truncated_bytes: 0,
-            origin: None,
-            handling: None,
-            difference: None,
+            cpu_ns,
+            ..Action::default()
         };
         self.log.action(action);
         Ok(())

@@ -17,9 +17,10 @@ use reprise_calls::Call;
 use reprise_trace::{End, Loss};
 
 use crate::arguments::Inputs;
+use crate::cpu::CpuClock;
 use crate::effects::Before;
 use crate::error::CaptureError;
-use crate::gate::Gate;
+use crate::gate::{Gate, Ticket};
 use crate::log::Log;
 use crate::movers::Source;
 use crate::sys::{self, FileId, Report, Signals, Waited};
@@ -34,7 +35,9 @@ struct Arrived {
     args: [u64; 6],
     /// What its descriptors name, where others could be concerned.
     objects: [Option<FileId>; 2],
-    free: bool,
+    ticket: Ticket,
+    /// [`Gate::endings`] when this was found.
+    endings: u64,
 }
 
 /// A call in the kernel.
@@ -45,6 +48,7 @@ struct Entered {
     objects: [Option<FileId>; 2],
     free: bool,
     begin_ns: u64,
+    cpu_ns: Option<u64>,
     inputs: Inputs,
     before: Before,
     source: Option<Source>,
@@ -72,6 +76,14 @@ enum Phase {
     Settling(Returned),
 }
 
+/// A thread's wish to end.
+#[derive(Debug, Clone, Copy)]
+struct Exiting {
+    begin_ns: u64,
+    cpu_ns: Option<u64>,
+    args: [u64; 6],
+}
+
 /// A traced thread.
 #[derive(Debug)]
 struct Tracee {
@@ -81,7 +93,8 @@ struct Tracee {
     /// A call that a signal interrupted and that the kernel may go on with.
     interrupted: Option<Box<Entered>>,
     /// When it asked to exit, and how.
-    exit: Option<(u64, [u64; 6])>,
+    exit: Option<Exiting>,
+    cpu: CpuClock,
 }
 
 /// The tracer of one recording.
@@ -103,6 +116,8 @@ pub struct Tracer<'a> {
     end: Option<End>,
     launching: Option<Launching>,
     unprivileged: bool,
+    /// Whether processor time is recorded.
+    cpu: bool,
     ending: bool,
     warn: &'a mut dyn FnMut(&str),
 }
@@ -125,9 +140,15 @@ impl<'a> Tracer<'a> {
             end: None,
             launching: Some(launching),
             unprivileged: false,
+            cpu: false,
             ending: false,
             warn,
         }
+    }
+
+    /// Records also the processor time between calls.
+    pub fn with_cpu(self, cpu: bool) -> Self {
+        Tracer { cpu, ..self }
     }
 
     /// Runs until the last traced thread is gone; ends all of them if it fails.
@@ -150,8 +171,13 @@ impl<'a> Tracer<'a> {
     fn watch(&mut self, signals: &mut Signals) -> Result<(), CaptureError> {
         const ALONE: Duration = Duration::from_millis(250);
         const TOGETHER: Duration = Duration::from_millis(5);
+        const WATCHING: Duration = Duration::from_micros(500);
         while !self.threads.is_empty() || !self.early.is_empty() {
-            let tick = if self.threads.len() > 1 { TOGETHER } else { ALONE };
+            let tick = match self.threads.len() {
+                _ if self.gate.is_watching() => WATCHING,
+                0..=1 => ALONE,
+                _ => TOGETHER,
+            };
             let failed = |step| {
                 move |source| CaptureError::Start {
                     step,

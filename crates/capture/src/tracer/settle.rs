@@ -6,7 +6,8 @@
 
 use std::time::Duration;
 
-use reprise_calls::{Effect, Returns};
+use reprise_calls::{Effect, Object, Returns};
+use reprise_trace::payload::{Side, split};
 
 use super::{Entered, Phase, Tracer};
 use crate::arguments::failed;
@@ -15,17 +16,32 @@ use crate::procfs;
 
 const PATIENCE: Duration = Duration::from_millis(5);
 
+const REFUSED: i32 = -libc::EAGAIN;
+const DENIED: i32 = -libc::EACCES;
+
+/// Whether a call takes, gives back or asks for a lock on a file.
+fn takes_locks(entered: &Entered) -> bool {
+    match entered.call.effect {
+        Effect::Lock => true,
+        Effect::Control => matches!(
+            entered.args[1] as i32,
+            libc::F_SETLK | libc::F_SETLKW | libc::F_GETLK | libc::F_OFD_SETLK | libc::F_OFD_SETLKW | libc::F_OFD_GETLK
+        ),
+        _ => false,
+    }
+}
+
 impl Tracer<'_> {
     /// Threads in the kernel that may have caused the result of a call that could wait.
     pub(super) fn causes(&self, tid: i32, entered: &Entered, result: i64) -> Vec<i32> {
-        if !entered.free || failed(result) || self.threads.len() < 2 {
+        let locks = takes_locks(entered);
+        // A lock that is refused is refused because of somebody.
+        let refused = locks && matches!(result as i32, REFUSED | DENIED);
+        if !(entered.free || locks) || (failed(result) && !refused) || self.threads.len() < 2 {
             return Vec::new();
         }
         let ours = entered.objects;
-        let woken = matches!(
-            entered.call.effect,
-            Effect::Read | Effect::Splice | Effect::Copy | Effect::Lock | Effect::Control
-        ) && ours[0].is_some();
+        let woken = ours[0].is_some() && may_be_woken(entered);
         // A new descriptor may take the number of one that is just being closed.
         let numbered = entered.call.returns == Returns::Fd;
         if !woken && !numbered {
@@ -33,7 +49,9 @@ impl Tracer<'_> {
         }
         let related = |other: &i32| match self.threads.get(other).map(|t| &t.phase) {
             Some(Phase::Inside(e)) => {
-                let shared = e.objects.iter().flatten().any(|o| ours.contains(&Some(*o)));
+                // The ends of a connection are two objects: any call that sends may be the cause.
+                let shared =
+                    e.objects.iter().flatten().any(|o| ours.contains(&Some(*o))) || (receives(entered) && sends(e));
                 let closes = matches!(e.call.effect, Effect::Close | Effect::CloseRange);
                 ((woken && shared) || (numbered && closes)) && procfs::is_moving(*other)
             }
@@ -73,5 +91,43 @@ impl Tracer<'_> {
         self.threads
             .get(&tid)
             .is_some_and(|t| (matches!(t.phase, Phase::Inside(_)) && procfs::is_moving(tid)) || procfs::is_exiting(tid))
+    }
+}
+
+/// Whether a call waits for what others do. A lock that is released waits for nobody, but wakes.
+fn may_be_woken(entered: &Entered) -> bool {
+    match entered.call.effect {
+        Effect::Lock => entered.args[1] & libc::LOCK_UN as u64 == 0,
+        Effect::Control => !(takes_locks(entered) && unlocks(entered)),
+        Effect::Read | Effect::Splice | Effect::Copy => true,
+        _ => receives(entered),
+    }
+}
+
+/// Whether the lock that `fcntl` is given (`struct flock`) releases.
+fn unlocks(entered: &Entered) -> bool {
+    let given = split(entered.call, Side::Input, &entered.inputs.input)[2];
+    given.is_some_and(|lock| lock.starts_with(&(libc::F_UNLCK as i16).to_le_bytes()))
+}
+
+/// Whether the call takes from a socket what another call put there.
+fn receives(entered: &Entered) -> bool {
+    match entered.call.effect {
+        Effect::Read | Effect::Splice | Effect::Copy => entered.free,
+        Effect::MakeObject(Object::Socket) => entered.call.name.starts_with("accept"),
+        Effect::Message => matches!(entered.call.name, "recvfrom" | "recvmsg" | "recvmmsg"),
+        _ => false,
+    }
+}
+
+/// Whether the call puts something into a socket, or ends what it sends.
+fn sends(entered: &Entered) -> bool {
+    match entered.call.effect {
+        Effect::Write | Effect::Splice | Effect::Copy => entered.free,
+        Effect::Close | Effect::CloseRange => true,
+        Effect::Message => {
+            matches!(entered.call.name, "sendto" | "sendmsg" | "sendmmsg" | "connect" | "shutdown")
+        }
+        _ => false,
     }
 }

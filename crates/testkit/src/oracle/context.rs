@@ -152,6 +152,9 @@ pub(super) fn prepare(row: &'static Call, given: &[(&str, Value)]) -> Prepared {
                 Struct::Sized(of) => length_is(of, total),
                 Struct::Words(of) => length_is(of, total / 4),
                 Struct::ByCommand => {}
+                // `struct msghdr`; an array of `struct mmsghdr`, whose number the case sets.
+                Struct::Message => assert_eq!(total, 56, "{says}"),
+                Struct::Messages(_) => assert_eq!(total % 64, 0, "{says}"),
                 fixed => assert_eq!(fixed.size(), Some(total), "{says}"),
             },
             _ => {}

@@ -245,7 +245,7 @@ fn messages(each: &[&[Guarded]]) -> Vec<u8> {
 fn sendmsg(c: &Context) {
     let (a, b) = pair();
     let pieces = [&b"two "[..], b"pieces"].map(Guarded::new);
-    let done = c.call(&[("fd", value::fd(a)), ("msg", memory(&message(&pieces))), ("flags", num(MSG_NOSIGNAL as u64))]);
+    let done = c.call(&[("fd", value::fd(a)), ("msg", input(&message(&pieces))), ("flags", num(MSG_NOSIGNAL as u64))]);
     assert_eq!(done.ok(), 10);
     c.check(|| assert_eq!(take(b), b"two pieces"));
 }
@@ -254,7 +254,7 @@ fn recvmsg(c: &Context) {
     let (a, b) = pair();
     put(a, b"two pieces");
     let pieces = [4, 20].map(|n| Guarded::new(&vec![0; n]));
-    let done = c.call(&[("fd", value::fd(b)), ("msg", memory(&message(&pieces))), ("flags", num(MSG_PEEK as u64))]);
+    let done = c.call(&[("fd", value::fd(b)), ("msg", header(&message(&pieces))), ("flags", num(MSG_PEEK as u64))]);
     assert_eq!(done.ok(), 10);
     assert_eq!(pieces[0].bytes(), b"two ");
     assert_eq!(pieces[1].bytes()[..6], *b"pieces");
@@ -267,7 +267,7 @@ fn sendmmsg(c: &Context) {
     // The third is not counted.
     let done = c.call(&[
         ("fd", value::fd(a)),
-        ("msgs", memory(&messages(&[&[one], &[two], &[one]]))),
+        ("msgs", input(&messages(&[&[one], &[two], &[one]]))),
         ("count", length(2)),
         ("flags", num(MSG_NOSIGNAL as u64)),
     ]);
@@ -287,7 +287,7 @@ fn recvmmsg(c: &Context) {
     let call = |nanoseconds: u64| {
         c.call(&[
             ("fd", value::fd(b)),
-            ("msgs", memory(&messages(&[&[one], &[two]]))),
+            ("msgs", header(&messages(&[&[one], &[two]]))),
             ("count", length(2)),
             ("flags", num(MSG_DONTWAIT as u64)),
             ("timeout", memory(&longs(&[1, nanoseconds]))),

@@ -195,6 +195,11 @@ pub fn output(length: usize) -> Value {
     bytes(Is::Out, &vec![CANARY; length])
 }
 
+/// A structure filled, that holds pointers to where more is filled.
+pub fn header(of: &[u8]) -> Value {
+    Value { is: Is::Out, content: Content::Bytes(of.to_vec()) }
+}
+
 /// A structure read and filled.
 pub fn inout(of: &[u8]) -> Value {
     bytes(Is::InOut, of)

@@ -19,6 +19,8 @@ pub struct Options {
     pub ops: u64,
     pub portable: bool,
     pub user: bool,
+    /// Threads wait for each other, at locks and pipes.
+    pub waits: bool,
     /// Descriptors that an `execve` left open.
     pub inherited: Vec<i64>,
 }
@@ -33,6 +35,7 @@ impl Default for Options {
             ops: 60,
             portable: false,
             user: false,
+            waits: true,
             inherited: Vec::new(),
         }
     }
@@ -50,6 +53,13 @@ const DIRECTORIES: [&[u8]; 4] = [b"d", b"e", b"g", b"d"];
 /// Names of anything.
 const NAMES: [&[u8]; 9] = [b"a", b"b", b"c", b"d", b"e", b"g", b"l", b"m", b"\xff\x01\n "];
 
+/// The same descriptor under a number that no operation picks.
+fn out_of_reach(fd: i64) -> i64 {
+    let moved = raw::sys(libc::SYS_fcntl, &[fd as u64, libc::F_DUPFD as u64, 100]);
+    raw::sys(libc::SYS_close, &[fd as u64]);
+    moved
+}
+
 /// A thread's means.
 pub struct Context {
     pub rng: Rng,
@@ -58,13 +68,57 @@ pub struct Context {
     pub room: Vec<u8>,
     /// Whether it takes turns with others at times; never after a fork in the midst of them.
     pub synchronised: bool,
+    /// A descriptor of its own, for waiting: nobody else locks by it for longer than one operation.
+    lock: i64,
+    /// Both ends of a pipe by which threads hand over to each other.
+    baton: [i64; 2],
 }
 
 impl Context {
     pub fn new(options: &Options, salt: u64) -> Context {
         let rng = Rng::new(options.seed, salt);
         let room = (0..256 << 10).map(|i: u32| (i.wrapping_mul(31) >> 3) as u8 ^ salt as u8).collect();
-        Context { rng, options: options.clone(), room, synchronised: salt.is_multiple_of(2) }
+        Context { rng, options: options.clone(), room, synchronised: salt.is_multiple_of(2), lock: -1, baton: [-1; 2] }
+    }
+
+    /// Opens what a thread waits at, under numbers that no operation picks.
+    pub fn prepare_to_wait(&mut self) {
+        let mut path = self.options.dir.join("lock").as_os_str().as_bytes().to_vec();
+        path.push(0);
+        let flags = (libc::O_RDWR | libc::O_CREAT) as u64;
+        let fd = raw::sys(libc::SYS_openat, &[HERE, path.as_ptr() as u64, flags, 0o666]);
+        self.lock = out_of_reach(fd);
+    }
+
+    /// Gives the thread the pipe of its process.
+    pub fn share_baton(&mut self, baton: [i64; 2]) {
+        self.baton = baton;
+    }
+
+    /// A pipe for [`Context::share_baton`].
+    pub fn baton() -> [i64; 2] {
+        let mut ends = [-1i32; 2];
+        raw::sys(libc::SYS_pipe2, &[&raw mut ends as u64, 0]);
+        ends.map(|fd| out_of_reach(fd.into()))
+    }
+
+    /// Hands over to some thread, and waits for some: nobody waits for long, since everybody gives before it takes.
+    pub fn hand_over(&mut self) {
+        let ([from, to], room) = (self.baton, self.at());
+        if raw::sys(libc::SYS_write, &[to as u64, room, 1]) == 1 {
+            raw::sys(libc::SYS_read, &[from as u64, room, 1]);
+        }
+    }
+
+    /// An operation while nobody else has the lock; a call waits for it.
+    pub fn locked(&mut self, operation: fn(&mut Context)) -> i64 {
+        let taken = raw::sys(libc::SYS_flock, &[self.lock as u64, libc::LOCK_EX as u64]);
+        // The operation must not wait for anybody who waits for the lock.
+        let synchronised = std::mem::replace(&mut self.synchronised, false);
+        operation(self);
+        self.synchronised = synchronised;
+        raw::sys(libc::SYS_flock, &[self.lock as u64, libc::LOCK_UN as u64]);
+        taken
     }
 
     /// A call with its arguments; its result.
@@ -150,11 +204,21 @@ impl Context {
         match self.rng.below(300) {
             0 => path.clear(),
             1 => path.splice(0..0, b"./".repeat(2100)).for_each(drop),
-            2 | 3 => path = format!("/proc/self/fd/{}", self.fd() as i64).into_bytes(),
+            2 | 3 => {
+                let fd = self.fd() as i64;
+                path = self.name_of(fd).into_bytes();
+            }
             _ => {}
         }
         path.push(0);
         path
+    }
+
+    /// The name of a descriptor. `/proc/self` is the process's first thread: from others, once they have tables of their
+    /// own, no replay can reach what only that one has open.
+    pub fn name_of(&self, fd: i64) -> String {
+        let first = raw::sys(libc::SYS_gettid, &[]) == raw::sys(libc::SYS_getpid, &[]);
+        format!("/proc/{}/fd/{fd}", if first { "self" } else { "thread-self" })
     }
 
     /// What a path is relative to.

@@ -10,7 +10,7 @@ pub fn any(c: &mut Context) {
     let shift = c.rng.below(1000);
     let vector = [room, length / 3, room + 70_000, length - length / 3];
     let vector = vector.as_ptr() as u64;
-    match c.rng.below(34) {
+    match c.rng.below(37) {
         0..=3 => c.call(SYS_read, &[fd, room, length]),
         4..=7 => c.call(SYS_write, &[fd, room + shift, length]),
         8 | 9 => c.call(SYS_pread64, &[fd, room, length, offset]),
@@ -43,6 +43,8 @@ pub fn any(c: &mut Context) {
         27 => c.call(c.options.seed as i64 % 2 * (SYS_fsync - SYS_fdatasync) + SYS_fdatasync, &[fd]),
         28 => mapping(c),
         29 => c.call(SYS_fadvise64, &[fd, offset, length, 4]),
+        34 => flush(c),
+        35 | 36 => splice(c),
         _ => locks(c),
     };
 }
@@ -70,10 +72,37 @@ fn copy(c: &mut Context) -> i64 {
     }
 }
 
+/// Through a pipe, if a descriptor happens to be one; never waits.
+fn splice(c: &mut Context) -> i64 {
+    let (from, to, length) = (c.fd(), c.fd(), c.length());
+    let mut cells = [c.offset(), c.offset()];
+    let mut cell = |c: &mut Context, i: usize| if c.rng.chance(30) { &raw mut cells[i] as u64 } else { 0 };
+    let (one, two) = (cell(c, 0), cell(c, 1));
+    let flags = u64::from(SPLICE_F_NONBLOCK);
+    match c.rng.below(6) {
+        0 => c.call(SYS_tee, &[from, to, length, flags]),
+        1 => {
+            let vector = [c.at(), length];
+            c.call(SYS_vmsplice, &[to, vector.as_ptr() as u64, 1, flags])
+        }
+        _ => c.call(SYS_splice, &[from, one, to, two, length, flags]),
+    }
+}
+
+fn flush(c: &mut Context) -> i64 {
+    let (fd, offset, length) = (c.fd(), c.offset(), c.length());
+    match c.rng.below(8) {
+        0 => c.call(SYS_syncfs, &[fd]),
+        1..=4 => c.call(SYS_sync_file_range, &[fd, offset, length, u64::from(SYNC_FILE_RANGE_WRITE)]),
+        _ => c.call(SYS_readahead, &[fd, offset, length]),
+    }
+}
+
 /// Maps a file, writes from the mapping, unmaps. It is not touched: it may be shorter by then.
 fn mapping(c: &mut Context) -> i64 {
     let (fd, to) = (c.fd(), c.fd());
-    let address = c.call(SYS_mmap, &[0, 16_384, PROT_READ as u64, MAP_PRIVATE as u64, fd, 0]);
+    let kind = c.rng.pick(&[MAP_PRIVATE, MAP_SHARED]) as u64;
+    let address = c.call(SYS_mmap, &[0, 16_384, PROT_READ as u64, kind, fd, 0]);
     if address <= 0 {
         return address;
     }
@@ -81,10 +110,21 @@ fn mapping(c: &mut Context) -> i64 {
         let length = c.rng.pick(&[10, 4096, 8192]);
         c.call(SYS_write, &[to, address as u64, length]);
     }
+    match c.rng.below(8) {
+        0 => drop(c.call(SYS_msync, &[address as u64, 8192, MS_SYNC as u64])),
+        1 => drop(c.call(SYS_madvise, &[address as u64, 8192, MADV_DONTNEED as u64])),
+        2 => drop(c.call(SYS_mprotect, &[address as u64 + 4096, 4096, PROT_NONE as u64])),
+        3 => drop(c.call(SYS_munmap, &[address as u64 + 4096, 4096])),
+        4 => drop(c.call(SYS_mlock, &[address as u64, 4096])),
+        _ => {}
+    }
     c.call(SYS_munmap, &[address as u64, 16_384])
 }
 
 fn locks(c: &mut Context) -> i64 {
+    if c.rng.chance(10) {
+        return c.locked(super::reading::any);
+    }
     let fd = c.fd();
     if c.rng.chance(30) {
         let operation = c.rng.pick(&[LOCK_SH, LOCK_EX, LOCK_UN]) | LOCK_NB;
@@ -95,10 +135,12 @@ fn locks(c: &mut Context) -> i64 {
     let mut lock = [kind, c.rng.below(4) * 10, c.rng.pick(&[0, 5, 10]), 0];
     let at = &raw mut lock as u64;
     if c.rng.chance(15) {
-        // Far away from the others, and given back before anything else can wait.
+        // Far away from the others, and given back before anything else can wait: by a number that nobody else closes.
+        let fd = c.call(SYS_fcntl, &[fd, F_DUPFD as u64, 100]) as u64;
         let (far, free) = ([F_WRLCK as u64, 1 << 30, 1, 0], [F_UNLCK as u64, 1 << 30, 1, 0]);
         let taken = c.call(SYS_fcntl, &[fd, F_SETLKW as u64, far.as_ptr() as u64]);
         c.call(SYS_fcntl, &[fd, F_SETLK as u64, free.as_ptr() as u64]);
+        c.call(SYS_close, &[fd]);
         return taken;
     }
     let command = c.rng.pick(&[F_SETLK, F_SETLK, F_GETLK, F_OFD_SETLK, F_OFD_GETLK]);

@@ -6,7 +6,7 @@ use crate::context::Context;
 
 /// One operation on descriptors.
 pub fn any(c: &mut Context) {
-    match c.rng.below(20) {
+    match c.rng.below(22) {
         0..=6 => {
             let fd = c.take();
             // Not one of the standard descriptors.
@@ -53,8 +53,40 @@ pub fn any(c: &mut Context) {
             let flags = c.rng.pick(&[0, 0, 4, 2]);
             c.call(SYS_close_range, &[first, first + last, flags]);
         }
-        _ => pipe(c),
+        19 => pipe(c),
+        20 => nameless(c),
+        _ => {
+            let (fd, request) = (c.fd(), c.rng.pick(&[0x5451, 0x5450, 0x8008_6601]));
+            let room = c.at();
+            // FIOCLEX, FIONCLEX, FS_IOC_GETFLAGS.
+            c.call(SYS_ioctl, &[fd, request, room]);
+        }
     }
+}
+
+/// Descriptors of things that no directory knows; their traffic is not replayed.
+fn nameless(c: &mut Context) {
+    let fd = match c.rng.below(6) {
+        0 => c.call(SYS_eventfd2, &[3, EFD_NONBLOCK as u64]),
+        1 => c.call(SYS_epoll_create1, &[0]),
+        2 => c.call(SYS_timerfd_create, &[CLOCK_MONOTONIC as u64, TFD_NONBLOCK as u64]),
+        3 => {
+            let fd = c.call(SYS_inotify_init1, &[IN_NONBLOCK as u64]);
+            let path = c.path();
+            c.call(SYS_inotify_add_watch, &[fd as u64, path.as_ptr() as u64, u64::from(IN_MODIFY)]);
+            fd
+        }
+        4 => c.call(SYS_socket, &[AF_UNIX as u64, (SOCK_STREAM | SOCK_NONBLOCK) as u64, 0]),
+        _ => {
+            let mut ends = [0i32; 2];
+            let kind = (SOCK_STREAM | SOCK_NONBLOCK) as u64;
+            if c.call(SYS_socketpair, &[AF_UNIX as u64, kind, 0, &raw mut ends as u64]) == 0 {
+                c.keep(i64::from(ends[1]));
+            }
+            i64::from(ends[0])
+        }
+    };
+    c.keep(fd);
 }
 
 fn pipe(c: &mut Context) {

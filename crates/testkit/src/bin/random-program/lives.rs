@@ -18,7 +18,8 @@ pub fn run(options: Options) {
     }
     let mut c = Context::new(&options, 0);
     options.inherited.iter().for_each(|fd| c.keep(*fd));
-    steps(&mut c, 10);
+    let few = options.ops.min(10);
+    steps(&mut c, few);
     let mut children: Vec<i32> = Vec::new();
     for number in 1..options.processes {
         children.extend(fork(|| {
@@ -31,11 +32,11 @@ pub fn run(options: Options) {
         }));
     }
     threads(&options, 0, options.threads);
-    steps(&mut c, 5);
+    steps(&mut c, few / 2);
     for child in children {
         raw::wait(child);
     }
-    steps(&mut c, 5);
+    steps(&mut c, few / 2);
 }
 
 fn drop_privileges() {
@@ -46,19 +47,34 @@ fn drop_privileges() {
 
 /// So many threads, the present one among them.
 fn threads(options: &Options, salt: u64, count: u64) {
+    let baton = if options.waits { Context::baton() } else { [-1; 2] };
+    let begin = move |number| {
+        let mut c = Context::new(options, salt + number);
+        c.share_baton(baton);
+        thread(&mut c);
+    };
     std::thread::scope(|scope| {
         for number in 1..count {
-            scope.spawn(move || thread(&mut Context::new(options, salt + number)));
+            scope.spawn(move || begin(number));
         }
-        thread(&mut Context::new(options, salt + 500));
+        begin(500);
     });
 }
 
 fn thread(c: &mut Context) {
     let half = c.options.ops / 2;
+    if c.options.waits {
+        c.prepare_to_wait();
+    }
     steps(c, half);
+    match c.rng.below(20) {
+        0 => drop(c.call(libc::SYS_unshare, &[libc::CLONE_FS as u64])),
+        1 => drop(c.call(libc::SYS_unshare, &[libc::CLONE_FILES as u64])),
+        2..=9 if c.options.waits => c.hand_over(),
+        _ => {}
+    }
     // A short-lived child in the middle of everything.
-    let seed = c.rng.next();
+    let seed = c.rng.draw();
     let child = (c.options.processes > 1 && c.rng.chance(40)).then(|| {
         fork(|| {
             let mut c = Context::new(&c.options, seed);

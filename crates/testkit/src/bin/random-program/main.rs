@@ -5,7 +5,8 @@
 //! one run does also depends on the scheduler: the seed says what each thread tries.
 //!
 //! Options: `--prepare` makes the tree and does nothing else; `--threads N`, `--processes N`, `--ops N` (of each
-//! thread); `--portable` leaves out what file systems differ in; `--user` drops privileges first.
+//! thread); `--portable` leaves out what file systems differ in; `--user` drops privileges first;
+//! `--never-wait` leaves out the locks and pipes at which threads wait for each other.
 
 mod attributes;
 mod context;
@@ -16,11 +17,11 @@ mod names;
 mod opening;
 mod prepare;
 mod reading;
-mod rng;
 
 use std::process::ExitCode;
 
 use context::Options;
+use reprise_testkit::rng;
 
 fn parse() -> Option<(Options, bool)> {
     let mut options = Options::default();
@@ -31,6 +32,7 @@ fn parse() -> Option<(Options, bool)> {
             "--prepare" => prepare = true,
             "--portable" => options.portable = true,
             "--user" => options.user = true,
+            "--never-wait" => options.waits = false,
             "--threads" => options.threads = args.next()?.parse().ok()?,
             "--processes" => options.processes = args.next()?.parse().ok()?,
             "--ops" => options.ops = args.next()?.parse().ok()?,
@@ -49,7 +51,9 @@ fn parse() -> Option<(Options, bool)> {
 
 fn main() -> ExitCode {
     let Some((options, prepare)) = parse() else {
-        eprintln!("usage: random-program [--prepare|--portable|--user|--threads N|--processes N|--ops N] SEED DIR");
+        eprintln!(
+            "usage: random-program [--prepare|--portable|--user|--never-wait|--threads N|--processes N|--ops N] SEED DIR"
+        );
         return ExitCode::from(2);
     };
     if prepare {

@@ -11,7 +11,7 @@ pub fn any(c: &mut Context) {
     let (path, other) = (c.path(), c.path());
     let (at, to, base, into) = (path.as_ptr() as u64, other.as_ptr() as u64, c.base(), c.base());
     let mode = c.mode();
-    match c.rng.below(30) {
+    match c.rng.below(31) {
         0..=2 => c.call(SYS_mkdirat, &[base, at, mode]),
         3 => c.call(SYS_mkdir, &[at, mode]),
         4 | 5 => c.call(SYS_rmdir, &[at]),
@@ -39,6 +39,7 @@ pub fn any(c: &mut Context) {
                 false => c.call(SYS_symlinkat, &[text, base, at]),
             }
         }
+        30 => c.call(SYS_mknod, &[at, u64::from(S_IFREG) | mode, 0]),
         24 => c.call(SYS_mknodat, &[base, at, u64::from(S_IFREG) | mode, 0]),
         25 => c.call(SYS_chdir, &[at]),
         26 => {

@@ -9,7 +9,7 @@ pub fn any(c: &mut Context) {
     let path = c.path();
     let (at, base, room, fd) = (path.as_ptr() as u64, c.base(), c.at(), c.fd());
     let nofollow = c.rng.pick(&[0, AT_SYMLINK_NOFOLLOW as u64, AT_EMPTY_PATH as u64]);
-    match c.rng.below(18) {
+    match c.rng.below(20) {
         0 | 1 => c.call(SYS_stat, &[at, room]),
         2 => c.call(SYS_lstat, &[at, room]),
         3 | 4 => c.call(SYS_fstat, &[fd, room]),
@@ -30,6 +30,11 @@ pub fn any(c: &mut Context) {
         12 => c.call(SYS_readlink, &[at, room, 4096]),
         13 => c.call(SYS_getcwd, &[room, 4096]),
         14 => c.call(SYS_statfs, &[at, room]),
+        18 => c.call(SYS_fstatfs, &[fd, room]),
+        19 => {
+            let mode = c.rng.below(8);
+            c.call(SYS_faccessat, &[base, at, mode])
+        }
         _ => {
             list(c);
             0

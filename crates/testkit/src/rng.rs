@@ -9,13 +9,13 @@ impl Rng {
     pub fn new(seed: u64, salt: u64) -> Rng {
         let mut rng = Rng((seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ salt.wrapping_mul(0xbf58_476d_1ce4_e5b9)) | 1);
         for _ in 0..8 {
-            rng.next();
+            rng.draw();
         }
         rng
     }
 
     /// The next 64 bits.
-    pub fn next(&mut self) -> u64 {
+    pub fn draw(&mut self) -> u64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
         self.0 ^= self.0 >> 27;
@@ -24,7 +24,7 @@ impl Rng {
 
     /// Below `n`.
     pub fn below(&mut self, n: u64) -> u64 {
-        (self.next() >> 33) % n
+        (self.draw() >> 33) % n
     }
 
     /// True in `percent` of all cases.
