@@ -28,7 +28,7 @@ pub enum Source {
 }
 
 impl Source {
-    fn advance(self, by: u64) -> Source {
+    pub(crate) fn advance(self, by: u64) -> Source {
         match self {
             Source::Initial { node, at } => Source::Initial { node, at: at.saturating_add(by) },
             Source::Blob { blob, at } => Source::Blob { blob, at: at + by as u32 },
@@ -56,10 +56,64 @@ pub struct Piece {
     pub source: Source,
 }
 
+type Tree = BTreeMap<u64, (u64, Source)>;
+
 /// The content of one file: disjoint pieces; what no piece covers is zero.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Content {
-    pieces: BTreeMap<u64, (u64, Source)>,
+    pieces: Pieces,
+}
+
+/// Pieces by offset. Most files are one piece, which needs no tree.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+enum Pieces {
+    #[default]
+    None,
+    One(u64, (u64, Source)),
+    /// Two or more, while nothing changes.
+    Many(Tree),
+}
+
+impl Pieces {
+    /// As a tree, for changing it.
+    fn tree(&mut self) -> &mut Tree {
+        if !matches!(self, Pieces::Many(_)) {
+            let pieces = std::mem::take(self);
+            *self = Pieces::Many(pieces.range(0, u64::MAX).collect());
+        }
+        match self {
+            Pieces::Many(tree) => tree,
+            Pieces::None | Pieces::One(..) => unreachable!("it was just made a tree"),
+        }
+    }
+
+    /// After a change: without a tree if it needs none.
+    fn settle(&mut self) {
+        if let Pieces::Many(tree) = self
+            && tree.len() < 2
+        {
+            *self = tree.first_key_value().map_or(Pieces::None, |(at, piece)| Pieces::One(*at, *piece));
+        }
+    }
+
+    /// The pieces that begin in a range.
+    fn range(&self, from: u64, to: u64) -> impl Iterator<Item = (u64, (u64, Source))> + '_ {
+        let (one, many) = match self {
+            Pieces::None => (None, None),
+            Pieces::One(at, piece) => (Some((*at, *piece)).filter(|(at, _)| (from..to).contains(at)), None),
+            Pieces::Many(tree) => (None, Some(tree.range(from..to.max(from)).map(|(at, piece)| (*at, *piece)))),
+        };
+        one.into_iter().chain(many.into_iter().flatten())
+    }
+
+    /// Where the last piece begins that begins before an offset.
+    fn before(&self, at: u64) -> Option<u64> {
+        match self {
+            Pieces::None => None,
+            Pieces::One(start, _) => Some(*start).filter(|start| *start < at),
+            Pieces::Many(tree) => tree.range(..at).next_back().map(|(start, _)| *start),
+        }
+    }
 }
 
 /// The largest offset a file can have (`loff_t`); damaged traces may speak of larger ones.
@@ -79,62 +133,49 @@ impl Content {
         content
     }
 
-    /// Splits the piece that spans `at`, if any.
-    fn split(&mut self, at: u64) {
-        let Some((&start, &(length, source))) = self.pieces.range(..at).next_back() else {
-            return;
-        };
-        if start + length > at {
-            self.pieces.insert(start, (at - start, source));
-            self.pieces.insert(at, (start + length - at, source.advance(at - start)));
-        }
-    }
-
     /// Removes what lies in the range.
     pub fn clear(&mut self, offset: u64, length: u64) {
         let (offset, length) = bounded(offset, length);
-        let end = offset + length;
-        self.split(offset);
-        self.split(end);
-        let inside: Vec<u64> = self.pieces.range(offset..end).map(|(k, _)| *k).collect();
-        for key in inside {
-            self.pieces.remove(&key);
-        }
+        clear(self.pieces.tree(), offset, offset + length);
+        self.pieces.settle();
     }
 
     /// Replaces the range.
     pub fn put(&mut self, offset: u64, length: u64, source: Source) {
         let (offset, length) = bounded(offset, length);
-        if length == 0 {
-            return;
+        if length > 0 && !self.put_in_one(offset, length, source) {
+            put(self.pieces.tree(), offset, length, source);
+            self.pieces.settle();
         }
-        self.clear(offset, length);
-        if source == Source::Zero {
-            return;
+    }
+
+    /// Replaces the range, if there is one piece before and after.
+    fn put_in_one(&mut self, offset: u64, length: u64, source: Source) -> bool {
+        let whole = (length, source);
+        match &mut self.pieces {
+            _ if source == Source::Zero => return false,
+            Pieces::None => self.pieces = Pieces::One(offset, whole),
+            Pieces::One(at, (n, s)) => {
+                let (end, to) = (*at + *n, offset + length);
+                if offset <= *at && end <= to {
+                    (*at, (*n, *s)) = (offset, whole);
+                } else if *at <= offset && offset <= end && s.continues(offset - *at, source) {
+                    *n = (*n).max(to - *at);
+                } else {
+                    return false;
+                }
+            }
+            Pieces::Many(_) => return false,
         }
-        let (mut start, mut total, mut first) = (offset, length, source);
-        if let Some((&before, &(n, s))) = self.pieces.range(..offset).next_back()
-            && before + n == offset
-            && s.continues(n, source)
-        {
-            (start, total, first) = (before, n + length, s);
-        }
-        if let Some(&(n, s)) = self.pieces.get(&(offset + length))
-            && first.continues(total, s)
-        {
-            self.pieces.remove(&(offset + length));
-            total += n;
-        }
-        self.pieces.insert(start, (total, first));
+        true
     }
 
     /// The pieces inside a range, cut to it, in order; gaps are zero.
     pub fn range(&self, offset: u64, length: u64) -> Vec<Piece> {
         let (offset, length) = bounded(offset, length);
         let end = offset + length;
-        let first = self.pieces.range(..offset).next_back().map_or(offset, |(k, _)| *k);
         let mut out = Vec::new();
-        for (&start, &(n, source)) in self.pieces.range(first..end) {
+        for (start, (n, source)) in self.pieces.range(self.pieces.before(offset).unwrap_or(offset), end) {
             let (from, to) = (start.max(offset), (start + n).min(end));
             if from < to {
                 out.push(Piece { offset: from, length: to - from, source: source.advance(from - start) });
@@ -143,25 +184,83 @@ impl Content {
         out
     }
 
+    /// The parts of a range that no piece covers: offset and length.
+    pub fn gaps(&self, offset: u64, length: u64) -> Vec<(u64, u64)> {
+        let (mut at, length) = bounded(offset, length);
+        let end = at + length;
+        let mut out = Vec::new();
+        for piece in self.range(at, length) {
+            out.extend((at < piece.offset).then(|| (at, piece.offset - at)));
+            at = piece.offset + piece.length;
+        }
+        out.extend((at < end).then(|| (at, end - at)));
+        out
+    }
+
     /// Removes the range and moves what is behind it forward (`FALLOC_FL_COLLAPSE_RANGE`).
     pub fn collapse(&mut self, offset: u64, length: u64) {
         let (offset, length) = bounded(offset, length);
-        self.clear(offset, length);
-        let behind = self.pieces.split_off(&offset);
-        self.pieces.extend(behind.into_iter().map(|(k, v)| (k - length, v)));
+        let tree = self.pieces.tree();
+        clear(tree, offset, offset + length);
+        let behind = tree.split_off(&offset);
+        tree.extend(behind.into_iter().map(|(k, v)| (k - length, v)));
+        self.pieces.settle();
     }
 
     /// Moves what is behind the offset back and leaves zeros (`FALLOC_FL_INSERT_RANGE`).
     pub fn insert(&mut self, offset: u64, length: u64) {
-        self.split(offset);
-        let behind = self.pieces.split_off(&offset);
-        self.pieces.extend(behind.into_iter().map(|(k, v)| (k.saturating_add(length), v)));
+        let tree = self.pieces.tree();
+        split(tree, offset);
+        let behind = tree.split_off(&offset);
+        let moved = behind.into_iter().map(|(k, v)| (k.saturating_add(length), v));
+        tree.extend(moved.filter(|(k, _)| *k < LARGEST));
+        self.pieces.settle();
     }
 
     /// All pieces.
     pub fn pieces(&self) -> impl Iterator<Item = Piece> + '_ {
-        self.pieces.iter().map(|(&offset, &(length, source))| Piece { offset, length, source })
+        self.pieces.range(0, u64::MAX).map(|(offset, (length, source))| Piece { offset, length, source })
     }
+}
+
+/// Splits the piece that spans `at`, if any.
+fn split(tree: &mut Tree, at: u64) {
+    let Some((&start, &(length, source))) = tree.range(..at).next_back() else {
+        return;
+    };
+    if start + length > at {
+        tree.insert(start, (at - start, source));
+        tree.insert(at, (start + length - at, source.advance(at - start)));
+    }
+}
+
+fn clear(tree: &mut Tree, offset: u64, end: u64) {
+    split(tree, offset);
+    split(tree, end);
+    while let Some((&at, _)) = tree.range(offset..end).next() {
+        tree.remove(&at);
+    }
+}
+
+fn put(tree: &mut Tree, offset: u64, length: u64, source: Source) {
+    clear(tree, offset, offset + length);
+    if source == Source::Zero {
+        return;
+    }
+    let (mut start, mut total, mut first) = (offset, length, source);
+    if let Some((&before, &(n, s))) = tree.range(..offset).next_back()
+        && before + n == offset
+        && s.continues(n, source)
+    {
+        (start, total, first) = (before, n + length, s);
+    }
+    if let Some(&(n, s)) = tree.get(&(offset + length))
+        && first.continues(total, s)
+    {
+        tree.remove(&(offset + length));
+        total += n;
+    }
+    tree.insert(start, (total, first));
 }
 
 #[cfg(test)]

@@ -2,14 +2,18 @@
 
 use std::collections::BTreeMap;
 
+use crate::interpretation::Interpretation;
 use crate::listing::ListingState;
+use crate::names::Names;
 use crate::node::NodeId;
-use crate::touch::EntryId;
+use crate::slab::Slab;
+use crate::streams::Links;
+use crate::touch::{DescriptionId, EntryId, Resource};
 
 /// One life of a descriptor number in one table; never reused.
 pub type Generation = u32;
 
-/// What a descriptor-making action made: shared by the tables that inherited it; never reused.
+/// What a descriptor-making action made: shared by the tables that inherited it. Reused by later actions once it ended.
 pub type Binding = u32;
 
 /// What a description without a file is.
@@ -29,8 +33,33 @@ pub enum StreamKind {
     Watch,
 }
 
+impl StreamKind {
+    /// What `/proc/PID/fd` shows for each kind that has no file.
+    pub const fn nameless(self) -> &'static [u8] {
+        match self {
+            StreamKind::Null => b"anon_inode:[other]",
+            StreamKind::Pipe => b"pipe:[0]",
+            StreamKind::Socket => b"socket:[0]",
+            StreamKind::Event => b"anon_inode:[eventfd]",
+            StreamKind::Epoll => b"anon_inode:[eventpoll]",
+            StreamKind::Watch => b"anon_inode:inotify",
+        }
+    }
+
+    /// The kind of a descriptor that is no file, pipe or socket.
+    pub(crate) fn of_nameless(path: &[u8]) -> StreamKind {
+        const HANDLES: [&[u8]; 5] = [b"[eventfd]", b"[timerfd]", b"[signalfd]", b"[pidfd]", b"[userfaultfd]"];
+        match path.strip_prefix(b"anon_inode:") {
+            Some(b"[eventpoll]") => StreamKind::Epoll,
+            Some(b"inotify") => StreamKind::Watch,
+            Some(name) if HANDLES.contains(&name) => StreamKind::Event,
+            _ => StreamKind::Null,
+        }
+    }
+}
+
 /// An open file description.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Description {
     /// The file, if it has one.
     pub node: Option<NodeId>,
@@ -44,6 +73,10 @@ pub struct Description {
     pub offset: u64,
     /// For directories: how far it was listed.
     pub listing: ListingState,
+    /// Its number as a resource; given by [`Descriptors::describe`].
+    pub serial: DescriptionId,
+    /// What flows through it.
+    pub links: Links,
 }
 
 /// A descriptor.
@@ -72,32 +105,46 @@ pub struct Table {
 /// All tables, descriptions and bindings.
 #[derive(Debug, Default)]
 pub struct Descriptors {
-    pub tables: Vec<Table>,
+    pub tables: Slab<Table>,
     pub descriptions: Vec<Description>,
     /// For each binding: tables that hold it, and whether more than one ever did.
-    pub bindings: Vec<(u32, bool)>,
+    bindings: Slab<(u32, bool)>,
+    /// Bindings that ended with the present action.
+    ended: Vec<Binding>,
+    /// Descriptions that began with the present action.
+    begun: Vec<u32>,
+    /// What descriptions that ended with the present action named.
+    let_go: Vec<Description>,
     free_descriptions: Vec<u32>,
     /// For each description: descriptors that name it, and whether more than one ever did.
     description_users: Vec<(u32, bool)>,
     pub generations: Generation,
+    descriptions_made: DescriptionId,
 }
 
 impl Descriptors {
-    pub fn describe(&mut self, description: Description) -> u32 {
-        if let Some(id) = self.free_descriptions.pop() {
-            self.descriptions[id as usize] = description;
-            self.description_users[id as usize] = (0, false);
-            return id;
-        }
-        self.descriptions.push(description);
-        self.description_users.push((0, false));
-        (self.descriptions.len() - 1) as u32
+    pub fn describe(&mut self, mut description: Description) -> u32 {
+        description.serial = self.descriptions_made;
+        self.descriptions_made += 1;
+        let id = match self.free_descriptions.pop() {
+            Some(id) => {
+                self.descriptions[id as usize] = description;
+                self.description_users[id as usize] = (0, false);
+                id
+            }
+            None => {
+                self.descriptions.push(description);
+                self.description_users.push((0, false));
+                (self.descriptions.len() - 1) as u32
+            }
+        };
+        self.begun.push(id);
+        id
     }
 
     /// Opens a number with a new binding.
     pub fn open(&mut self, table: u32, fd: u32, description: u32, close_on_exec: bool) -> Slot {
-        self.bindings.push((1, false));
-        let binding = (self.bindings.len() - 1) as Binding;
+        let binding = self.bindings.insert((1, false));
         let slot = Slot { generation: self.generations, binding, description, close_on_exec, since_ns: 0 };
         self.generations += 1;
         self.use_description(description);
@@ -108,13 +155,12 @@ impl Descriptors {
     /// Ends a number. Returns what it was and whether its binding ended, never having been shared.
     pub fn close(&mut self, table: u32, fd: u32) -> Option<(Slot, bool)> {
         let slot = self.tables[table as usize].slots.remove(&fd)?;
-        let (users, _) = &mut self.description_users[slot.description as usize];
-        *users -= 1;
-        if *users == 0 {
-            self.free_descriptions.push(slot.description);
-        }
+        self.release(slot.description);
         let (tables, shared) = &mut self.bindings[slot.binding as usize];
         *tables -= 1;
+        if *tables == 0 {
+            self.ended.push(slot.binding);
+        }
         Some((slot, *tables == 0 && !*shared))
     }
 
@@ -131,8 +177,7 @@ impl Descriptors {
             self.bindings[slot.binding as usize].0 += 1;
             self.bindings[slot.binding as usize].1 = true;
         }
-        self.tables.push(copy);
-        (self.tables.len() - 1) as u32
+        self.tables.insert(copy)
     }
 
     fn use_description(&mut self, description: u32) {
@@ -141,15 +186,59 @@ impl Descriptors {
         *users += 1;
     }
 
+    /// A description is on its way to another table.
+    pub fn hold(&mut self, description: u32) {
+        self.use_description(description);
+    }
+
+    /// It has arrived, or is lost. Returns whether nothing names it any more.
+    pub fn release(&mut self, description: u32) -> bool {
+        let (users, _) = &mut self.description_users[description as usize];
+        *users = users.saturating_sub(1);
+        let free = *users == 0;
+        if free {
+            let ended = &mut self.descriptions[description as usize];
+            ended.listing = ListingState::default();
+            self.let_go.push(ended.clone());
+            self.free_descriptions.push(description);
+        }
+        free
+    }
+
+    /// Whether a descriptor, or a message, names it.
+    pub fn is_named(&self, description: u32) -> bool {
+        self.description_users[description as usize].0 > 0
+    }
+
+    /// A life of a descriptor that stands in no table.
+    pub fn new_life(&mut self) -> Generation {
+        self.generations += 1;
+        self.generations - 1
+    }
+
     /// Whether several descriptors have an offset and flags in common, or had.
     pub fn is_shared(&self, description: u32) -> bool {
         self.description_users[description as usize].1
     }
 
-    /// Whether anything has this file open.
-    pub fn holds(&self, node: NodeId) -> bool {
-        let mut described = self.descriptions.iter().zip(&self.description_users);
-        described.any(|(description, (users, _))| *users > 0 && description.node == Some(node))
+    /// Whether a table has a descriptor with this binding.
+    pub fn binds(&self, table: u32, binding: Binding) -> bool {
+        self.tables[table as usize].slots.values().any(|slot| slot.binding == binding)
+    }
+
+    /// After an action: files and names are held by the descriptions that name them; numbers may be used again.
+    pub fn settle(&mut self, names: &mut Names, out: &mut Interpretation) {
+        for id in self.begun.drain(..) {
+            let description = &self.descriptions[id as usize];
+            description.node.into_iter().for_each(|node| names.hold(node));
+            description.opened_as.into_iter().for_each(|entry| names.hold_entry(entry));
+        }
+        for description in self.let_go.drain(..) {
+            description.node.into_iter().for_each(|node| names.release(node));
+            description.opened_as.into_iter().for_each(|entry| names.release_entry(entry));
+            out.dead.push(Resource::Offset(description.serial));
+        }
+        self.ended.drain(..).for_each(|binding| self.bindings.remove(binding));
     }
 
     pub fn get(&self, table: u32, fd: u64) -> Option<Slot> {

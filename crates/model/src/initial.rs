@@ -1,8 +1,10 @@
 //! The initial tree: from the names the recorder met, and from contents read before they were written.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-use reprise_trace::{Content as ContentRow, Name, TreeNode, decode_xattrs};
+use foldhash::fast::RandomState;
+
+use reprise_trace::{Content as ContentRow, Name, ReadError, TraceReader, TreeNode, decode_xattrs};
 
 use crate::content::{Content, Source};
 use crate::node::{Attributes, FileKind, Nature, NodeId};
@@ -20,11 +22,13 @@ pub(crate) struct InitialFile {
 /// The initial tree as far as it was met.
 #[derive(Debug, Default)]
 pub(crate) struct Initial {
-    pub keys: HashMap<(u64, u64), NodeId>,
-    pub files: HashMap<NodeId, InitialFile>,
+    pub keys: HashMap<(u64, u64), NodeId, RandomState>,
+    pub files: HashMap<NodeId, InitialFile, RandomState>,
     /// Parent and name of every name, in the order met.
     pub names: Vec<(NodeId, Vec<u8>, NodeId)>,
-    pub places: HashMap<NodeId, (NodeId, Vec<u8>)>,
+    pub places: HashMap<NodeId, (NodeId, Vec<u8>), RandomState>,
+    /// Files that are open at the beginning and have no name any more; the name stands for the descriptor only.
+    pub nameless: HashMap<NodeId, Vec<u8>>,
 }
 
 /// File systems that show the kernel's state (`include/uapi/linux/magic.h`).
@@ -32,6 +36,9 @@ const PSEUDO: [u64; 18] = [
     0x9fa0, 0x62656572, 0x1cd1, 0x64626720, 0x74726163, 0x27e0eb, 0x63677270, 0x73636673, 0xcafe4a11, 0x6165676c,
     0xde5e81e4, 0x62656570, 0x65735543, 0x19800202, 0x42494e4d, 0x6e736673, 0xf97cff8c, 0x0187,
 ];
+
+/// `BTRFS_SUPER_MAGIC` of `linux/magic.h`.
+const BTRFS: u64 = 0x9123_683e;
 
 fn nature(kind: FileKind, rdev: u64, filesystem: u64) -> Nature {
     if PSEUDO.contains(&filesystem) {
@@ -41,6 +48,8 @@ fn nature(kind: FileKind, rdev: u64, filesystem: u64) -> Nature {
         // Device numbers as `makedev` makes them: major 1, minors below 256.
         (FileKind::CharDevice, 0x103 | 0x105 | 0x107) => Nature::SafeDevice,
         (FileKind::CharDevice, 0x108 | 0x109) => Nature::RandomDevice,
+        // A whiteout: a mark, not a device.
+        (FileKind::CharDevice, 0) => Nature::Ordinary,
         (FileKind::CharDevice | FileKind::BlockDevice, _) => Nature::Device,
         (FileKind::Fifo | FileKind::Socket, _) => Nature::Stream,
         (FileKind::Regular | FileKind::Directory | FileKind::Symlink, _) => Nature::Ordinary,
@@ -50,7 +59,10 @@ fn nature(kind: FileKind, rdev: u64, filesystem: u64) -> Nature {
 impl World {
     /// Takes in a name that the recorder met.
     pub(crate) fn meet_name(&mut self, row: &TreeNode) {
-        let parent = if row.name.is_empty() {
+        let nameless = !row.name.is_empty() && (row.parent_device, row.parent_inode) == (0, 0);
+        let parent = if nameless {
+            Some(self.root)
+        } else if row.name.is_empty() {
             None
         } else {
             match self.initial.keys.get(&(row.parent_device, row.parent_inode)) {
@@ -64,7 +76,7 @@ impl World {
         let node = match self.initial.keys.get(&key) {
             Some(&node) if kind != FileKind::Directory && self.names.node(node).kind == kind => node,
             _ if parent.is_none() => self.root,
-            _ => self.names.add_node(kind, Attributes::default()),
+            _ => self.names.add_initial_node(kind, Attributes::default()),
         };
         self.initial.keys.insert(key, node);
         if !self.initial.files.contains_key(&node) || parent.is_none() {
@@ -80,7 +92,9 @@ impl World {
             let size = if kind == FileKind::Regular { row.size } else { 0 };
             let n = self.names.node_mut(node);
             n.attributes = attributes.clone();
+            n.initial = true;
             n.nature = nature(kind, row.rdev, row.filesystem);
+            n.on_btrfs = row.filesystem == BTRFS;
             n.size = size;
             n.target = row.target.to_vec();
             n.content = Content::whole(size, Source::Initial { node, at: 0 });
@@ -88,6 +102,11 @@ impl World {
             self.initial.files.insert(node, file);
         }
         let Some(parent) = parent else { return };
+        if nameless {
+            self.initial.names.push((parent, row.name.to_vec(), node));
+            self.initial.nameless.insert(node, [b"/", &row.name[..]].concat());
+            return;
+        }
         let entry = self.names.entry(parent, &row.name);
         if self.names.target(entry).is_some() {
             return;
@@ -101,8 +120,11 @@ impl World {
     pub(crate) fn assume(&mut self, parent: NodeId, name: &[u8], kind: FileKind, size: u64) -> NodeId {
         let mode = if kind == FileKind::Directory { 0o755 } else { 0o644 };
         let attributes = Attributes { mode, ..Attributes::default() };
-        let node = self.names.add_node(kind, attributes.clone());
+        let node = self.names.add_initial_node(kind, attributes.clone());
+        // Its directory is spoken of in the initial tree, too.
+        self.names.node_mut(parent).initial = true;
         let n = self.names.node_mut(node);
+        n.initial = true;
         n.size = size;
         n.content = Content::whole(size, Source::Initial { node, at: 0 });
         let entry = self.names.entry(parent, name);
@@ -120,9 +142,12 @@ impl World {
             return;
         };
         // The file is gone: its number belongs to one that the program made.
-        if self.names.node(node).links == 0 && !self.descriptors.holds(node) {
+        let open = self.initial.nameless.contains_key(&node) || self.names.node(node).holders > 0;
+        if self.names.node(node).links == 0 && !open {
             return;
         }
+        // A slice: somebody had it mapped before, and may still write to it.
+        self.names.node_mut(node).mapped |= row.reason == "shared";
         let sources =
             if row.hole == 1 { vec![(row.length, Source::Zero)] } else { blob_sources(&row.data, row.length) };
         self.learn(node, row.offset, &sources);
@@ -144,7 +169,10 @@ impl World {
                     Source::Blob { blob, at } => Source::Blob { blob, at: at + skip as u32 },
                     other => other,
                 };
-                file.content.put(begin, piece.length, seen);
+                // Seen before, it was as it was then: whatever changed it since did so unseen.
+                for (from, length) in file.content.gaps(begin, piece.length) {
+                    file.content.put(from, length, seen.advance(from - begin));
+                }
             }
             at = at.saturating_add(length);
         }
@@ -209,16 +237,30 @@ pub(crate) fn blob_sources(blobs: &[u32], length: u64) -> Vec<(u64, Source)> {
     out
 }
 
-/// For [`World::unmet_links`].
-pub(crate) fn unmet_links(rows: &[TreeNode]) -> HashMap<(u64, u64), u64> {
+/// For [`World::unmet_links`]: two passes, so that only files that have several links are counted.
+pub(crate) fn unmet_links(trace: &TraceReader) -> Result<HashMap<(u64, u64), u64>, ReadError> {
+    let is_directory = |row: &TreeNode| FileKind::from_mode(row.mode) == FileKind::Directory;
+    let mut linked: HashSet<(u64, u64)> = HashSet::new();
+    for row in trace.rows::<TreeNode>() {
+        let row = row?;
+        if row.nlink > 1 && !is_directory(&row) {
+            linked.insert((row.device, row.inode));
+        }
+    }
     let mut names: HashMap<(u64, u64), (u64, u64)> = HashMap::new();
-    for row in rows.iter().filter(|r| FileKind::from_mode(r.mode) != FileKind::Directory) {
-        let (links, met) = names.entry((row.device, row.inode)).or_insert((row.nlink, 0));
-        *links = (*links).max(row.nlink);
-        *met += 1;
+    if linked.is_empty() {
+        return Ok(HashMap::new());
+    }
+    for row in trace.rows::<TreeNode>() {
+        let row = row?;
+        if linked.contains(&(row.device, row.inode)) && !is_directory(&row) {
+            let (links, met) = names.entry((row.device, row.inode)).or_insert((row.nlink, 0));
+            *links = (*links).max(row.nlink);
+            *met += 1;
+        }
     }
     let unmet = names.into_iter().map(|(key, (links, met))| (key, links.saturating_sub(met)));
-    unmet.filter(|(_, n)| *n > 0).collect()
+    Ok(unmet.filter(|(_, n)| *n > 0).collect())
 }
 
 /// The components of a path.

@@ -2,8 +2,9 @@
 
 use crate::descriptors::{Binding, StreamKind};
 use crate::mapping::MappingId;
-use crate::node::Nature;
+use crate::node::{Nature, NodeId};
 use crate::processes::Identity;
+use crate::streams::Letter;
 use crate::touch::{Resource, Touch};
 
 /// A descriptor that an action made.
@@ -22,8 +23,39 @@ pub struct Listing {
     pub number: u64,
     /// It begins with this call.
     pub begins: bool,
+    /// It shows what there was when the directory was opened or rewound, not what there is.
+    pub as_opened: bool,
     /// The names since its begin, if it ends with this call.
     pub names: Option<Vec<Vec<u8>>>,
+}
+
+/// A descriptor that was sent in a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Passed {
+    /// Its number on the way.
+    pub letter: Letter,
+    /// The sender's binding.
+    pub binding: Binding,
+}
+
+/// A descriptor that was received in a message, or was in it and got lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Received {
+    /// Its number on the way; none if its sender is not known.
+    pub letter: Option<Letter>,
+    /// The receiver's binding; none if it got lost.
+    pub binding: Option<Binding>,
+    /// It stays in the message too (`MSG_PEEK`).
+    pub stays: bool,
+}
+
+/// A descriptor that was taken out of another process's table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Taken {
+    /// A thread that has that table.
+    pub thread: u32,
+    /// The binding there.
+    pub binding: Binding,
 }
 
 /// A range inside a mapping.
@@ -35,6 +67,15 @@ pub struct MappedRange {
     pub delta: u64,
     /// Length in bytes.
     pub length: u64,
+}
+
+/// What a thread does not share any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Left {
+    /// Descriptors.
+    pub descriptors: bool,
+    /// Working directory, root and mask.
+    pub directories: bool,
 }
 
 /// The findings.
@@ -52,14 +93,24 @@ pub struct Interpretation {
     pub by_descriptor: Option<Binding>,
     /// Descriptors made.
     pub made: Vec<NewDescriptor>,
+    /// Descriptors sent.
+    pub passed: Vec<Passed>,
+    /// Descriptors received.
+    pub received: Vec<Received>,
+    /// The descriptor that `pidfd_getfd` took.
+    pub taken: Option<Taken>,
     /// The descriptor that `dup2` replaced.
     pub replaced: Option<Binding>,
     /// Descriptors ended as a side effect (`close_range`, close-on-exec).
     pub ended: Vec<Binding>,
     /// Bindings that ended for good and were never shared: what stood for them may be reused by this thread.
     pub released: Vec<Binding>,
-    /// Descriptor numbers whose life ended: no later action touches them.
+    /// What ended with this action: no later action touches it.
     pub dead: Vec<Resource>,
+    /// The process whose thread ended with this action.
+    pub ended_thread_of: Option<u32>,
+    /// A process that has ended, and was waited for.
+    pub joined: Option<u32>,
     /// What kind of file the paths or descriptors name: the least ordinary one.
     pub nature: Nature,
     /// The file may have changed through a shared mapping.
@@ -68,6 +119,8 @@ pub struct Interpretation {
     pub on_directory: bool,
     /// Thread that the action started.
     pub spawned: Option<u32>,
+    /// The thread left a table of descriptors, or directories, that others share with it: it has copies of its own now.
+    pub left: Left,
     /// An exit that ended its process.
     pub last_of_process: bool,
     /// Users and groups of the thread after a change.
@@ -85,6 +138,18 @@ pub struct Interpretation {
 }
 
 impl Interpretation {
+    /// Nothing found; memory is used again.
+    pub(crate) fn clear(&mut self) {
+        fn emptied<T>(mut list: Vec<T>) -> Vec<T> {
+            list.clear();
+            list
+        }
+        let Interpretation { touches, made, ended, released, dead, .. } = std::mem::take(self);
+        let (touches, made, dead) = (emptied(touches), emptied(made), emptied(dead));
+        let (ended, released) = (emptied(ended), emptied(released));
+        *self = Interpretation { touches, made, ended, released, dead, ..Interpretation::default() };
+    }
+
     pub(crate) fn look(&mut self, resource: Resource) {
         self.touches.push((resource, Touch::Look));
     }
@@ -95,6 +160,40 @@ impl Interpretation {
 
     pub(crate) fn add(&mut self, resource: Resource) {
         self.touches.push((resource, Touch::Add));
+    }
+
+    pub(crate) fn create(&mut self, resource: Resource) {
+        self.touches.push((resource, Touch::Create));
+    }
+
+    pub(crate) fn destroy(&mut self, resource: Resource) {
+        self.touches.push((resource, Touch::Destroy));
+    }
+
+    /// Why a call fails may lie in anything about its files.
+    pub(crate) fn failed(&mut self) {
+        for at in 0..self.touches.len() {
+            if let Resource::File(node) = self.touches[at].0 {
+                self.look(Resource::Size(node));
+                self.look(Resource::Attributes(node));
+            }
+        }
+    }
+
+    /// Bytes of a file are needed.
+    pub(crate) fn read(&mut self, node: NodeId, from: u64, length: u64) {
+        self.touches.push((Resource::Content(node), Touch::Read(from, from.saturating_add(length))));
+    }
+
+    /// Bytes of a file are changed.
+    pub(crate) fn write(&mut self, node: NodeId, from: u64, length: u64) {
+        self.touches.push((Resource::Content(node), Touch::Write(from, from.saturating_add(length))));
+    }
+
+    /// Everything written to a file so far is to be complete.
+    pub(crate) fn flush(&mut self, node: NodeId) {
+        self.touches.push((Resource::Content(node), Touch::Flush));
+        self.touches.push((Resource::Size(node), Touch::Flush));
     }
 
     pub(crate) fn meet(&mut self, nature: Nature) {

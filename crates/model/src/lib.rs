@@ -5,6 +5,7 @@
 //! resource that ROOT calls a path, so renaming a directory touches one entry and still orders everything below it.
 //! Non-goals: clocks, real I/O, ordering rules.
 
+mod absent;
 mod content;
 mod descriptors;
 mod follow;
@@ -13,19 +14,28 @@ mod interpretation;
 mod listing;
 mod magic;
 mod mapping;
+mod names;
 mod node;
+mod observed;
 mod places;
 mod processes;
+mod reclaim;
 mod resolve;
+mod slab;
+mod state;
 mod step;
+mod streams;
 mod touch;
+mod wording;
 mod world;
 
 pub use content::{Piece, Source};
 pub use descriptors::{Binding, Description, Generation, StreamKind};
-pub use interpretation::{Interpretation, Listing, MappedRange, NewDescriptor};
+pub use interpretation::{Interpretation, Left, Listing, MappedRange, NewDescriptor, Passed, Received, Taken};
 pub use listing::entry_names;
 pub use node::{Attributes, FileKind, Nature, NodeId};
 pub use processes::Identity;
-pub use touch::{Resource, Touch};
+pub use state::{PresentDescriptor, PresentFile, PresentName, PresentThread};
+pub use streams::{Letter, Links};
+pub use touch::{Resource, StreamId, Touch};
 pub use world::{InitialDescriptor, TreeName, World};

@@ -37,7 +37,7 @@ impl World {
         }
         let description = &self.descriptors.descriptions[slot.description as usize];
         let Some(node) = description.node.filter(|_| description.stream.is_none()) else { return Named::No };
-        out.change(Resource::Descriptor(slot.generation));
+        out.look(Resource::Descriptor(slot.generation));
         let by_name = || {
             let entry = &self.names.entries[description.opened_as? as usize];
             (entry.node == Some(node)).then(|| self.names.path_of(entry.directory, &entry.name))?
@@ -49,7 +49,8 @@ impl World {
                 real.extend_from_slice(rest);
                 Named::Path(real)
             }
-            None if rest.is_empty() || is_link => {
+            // In another table than the thread's own the same number may be another descriptor.
+            None if (rest.is_empty() || is_link) && self.descriptors.binds(thread.table, slot.binding) => {
                 out.by_descriptor = Some(slot.binding);
                 Named::File(Place { node: Some(node), entry: None })
             }
@@ -84,11 +85,11 @@ impl World {
     /// The thread whose number is that of its process; if it is gone, this one.
     fn first_thread(&self, thread: Thread, pid: i32) -> Thread {
         // Tables are shared, and processes single-threaded, almost always.
-        let of_process = |t: &Thread| t.process == thread.process && t.alive;
+        let of_process = |t: &Thread| t.process == thread.process;
         if !self.descriptors.tables[thread.table as usize].left {
             return thread;
         }
-        let mut rows = self.thread_rows.iter().zip(&self.threads).filter(|(row, _)| row.tid == pid);
-        rows.find_map(|(_, t)| (*t).filter(of_process)).unwrap_or(thread)
+        let mut rows = self.thread_facts.iter().zip(&self.threads).filter(|(facts, _)| facts.tid == pid);
+        rows.find_map(|(_, t)| t.as_deref().copied().filter(of_process)).unwrap_or(thread)
     }
 }

@@ -12,6 +12,8 @@ pub struct Region {
     pub mapping: MappingId,
     /// Distance from the begin of the mapping.
     pub delta: u64,
+    /// Length of the mapping when it was made.
+    pub whole: u64,
     /// False in a forked child: the replay's mapping belongs to the parent.
     pub owned: bool,
 }
@@ -19,12 +21,19 @@ pub struct Region {
 /// The file mappings of one address space, by address.
 #[derive(Debug, Clone, Default)]
 pub struct Space {
+    /// Threads that run in it.
+    pub users: u32,
     regions: BTreeMap<u64, Region>,
 }
 
 const PAGE: u64 = 4096;
 
 impl Space {
+    /// An empty one, of so many threads.
+    pub fn of(users: u32) -> Space {
+        Space { users, regions: BTreeMap::new() }
+    }
+
     fn split(&mut self, at: u64) {
         let Some((&start, &region)) = self.regions.range(..at).next_back() else {
             return;
@@ -79,9 +88,19 @@ impl Space {
         found
     }
 
+    /// The length that the mapping of this address was made with.
+    pub fn whole(&self, address: u64) -> Option<u64> {
+        self.regions.range(..=address).next_back().map(|(_, region)| region.whole)
+    }
+
+    /// The mappings that end with the space.
+    pub fn owned(&self) -> impl Iterator<Item = MappingId> + '_ {
+        self.regions.values().filter(|region| region.owned).map(|region| region.mapping)
+    }
+
     /// The space of a forked child.
     pub fn inherited(&self) -> Space {
         let regions = self.regions.iter().map(|(k, r)| (*k, Region { owned: false, ..*r })).collect();
-        Space { regions }
+        Space { users: 1, regions }
     }
 }

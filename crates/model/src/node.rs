@@ -1,9 +1,10 @@
 //! Files and names.
 
-use std::collections::HashMap;
-
-use crate::content::{Content, Source};
+use crate::content::Content;
 use crate::touch::EntryId;
+
+/// Names of a directory.
+pub(crate) type Children = std::collections::HashMap<Box<[u8]>, EntryId, foldhash::fast::RandomState>;
 
 /// Number of a file, of any type.
 pub type NodeId = u32;
@@ -89,7 +90,7 @@ pub struct Node {
     pub content: Content,
     pub target: Vec<u8>,
     /// Names of a directory.
-    pub entries: HashMap<Vec<u8>, EntryId>,
+    pub entries: Children,
     /// The entry under which it stands: the only one of a directory, the last given of another file.
     pub attached: Option<EntryId>,
     /// The entry under which a directory stands, or stood when it was removed.
@@ -99,112 +100,38 @@ pub struct Node {
     pub links: u32,
     /// A shared writable mapping existed: content may change without calls.
     pub mapped: bool,
+    /// It lies on Btrfs, whose listings show what there was when the directory was opened.
+    pub on_btrfs: bool,
+    /// It was locked at some time.
+    pub locked: bool,
+    /// What needs it beside its names, see `reclaim`.
+    pub holders: u32,
+    /// Part of the initial tree: its number is not used again.
+    pub initial: bool,
+    /// Its number waits for the next file.
+    pub free: bool,
 }
 
-/// A name in a directory.
-#[derive(Debug, Clone)]
-pub struct Entry {
-    pub directory: NodeId,
-    pub name: Vec<u8>,
-    pub node: Option<NodeId>,
-    /// An action made or removed something under this name.
-    pub changed: bool,
-}
-
-/// All files and names.
-#[derive(Debug, Default)]
-pub struct Names {
-    pub nodes: Vec<Node>,
-    pub entries: Vec<Entry>,
-}
-
-impl Names {
-    pub fn add_node(&mut self, kind: FileKind, attributes: Attributes) -> NodeId {
-        let id = self.nodes.len() as NodeId;
-        self.nodes.push(Node {
+impl Node {
+    pub fn new(id: NodeId, kind: FileKind, attributes: Attributes) -> Node {
+        Node {
             kind,
             nature: Nature::Ordinary,
             attributes,
             size: 0,
             content: Content::default(),
             target: Vec::new(),
-            entries: HashMap::new(),
+            entries: Children::default(),
             attached: None,
             stood: None,
             parent: id,
             links: 0,
             mapped: false,
-        });
-        id
-    }
-
-    pub fn node(&self, id: NodeId) -> &Node {
-        &self.nodes[id as usize]
-    }
-
-    pub fn node_mut(&mut self, id: NodeId) -> &mut Node {
-        &mut self.nodes[id as usize]
-    }
-
-    /// The entry of a name, made if it was never spoken of.
-    pub fn entry(&mut self, directory: NodeId, name: &[u8]) -> EntryId {
-        if let Some(&entry) = self.node(directory).entries.get(name) {
-            return entry;
+            locked: false,
+            on_btrfs: false,
+            holders: 0,
+            initial: false,
+            free: false,
         }
-        let id = self.entries.len() as EntryId;
-        self.entries.push(Entry { directory, name: name.to_vec(), node: None, changed: false });
-        self.node_mut(directory).entries.insert(name.to_vec(), id);
-        id
-    }
-
-    pub fn target(&self, entry: EntryId) -> Option<NodeId> {
-        self.entries[entry as usize].node
-    }
-
-    /// Puts a file under a name.
-    pub fn attach(&mut self, entry: EntryId, node: NodeId) {
-        let directory = self.entries[entry as usize].directory;
-        self.entries[entry as usize].node = Some(node);
-        let n = self.node_mut(node);
-        n.links += 1;
-        n.attached = Some(entry);
-        if n.kind == FileKind::Directory {
-            n.stood = Some(entry);
-            n.parent = directory;
-        }
-    }
-
-    /// Takes what stands under a name away.
-    pub fn detach(&mut self, entry: EntryId) -> Option<NodeId> {
-        let node = self.entries[entry as usize].node.take()?;
-        let n = self.node_mut(node);
-        n.links = n.links.saturating_sub(1);
-        if n.attached == Some(entry) {
-            n.attached = None;
-        }
-        Some(node)
-    }
-
-    /// Writes `length` bytes; sources cover them from the start, what they do not cover is [`Source::Written`].
-    pub fn write(&mut self, id: NodeId, offset: u64, length: u64, sources: &[(u64, Source)]) {
-        let node = self.node_mut(id);
-        let mut at = offset;
-        for &(n, source) in sources {
-            node.content.put(at, n, source);
-            at = at.saturating_add(n);
-        }
-        let end = offset.saturating_add(length);
-        if at < end {
-            node.content.put(at, end - at, Source::Written);
-        }
-        node.size = node.size.max(end);
-    }
-
-    pub fn truncate(&mut self, id: NodeId, size: u64) {
-        let node = self.node_mut(id);
-        if size < node.size {
-            node.content.clear(size, u64::MAX - size);
-        }
-        node.size = size;
     }
 }

@@ -3,7 +3,7 @@
 use crate::node::NodeId;
 
 /// Working directory, root and umask.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct Directories {
     pub cwd: NodeId,
     pub root: NodeId,
@@ -22,7 +22,15 @@ pub struct Thread {
     pub space: u32,
     pub users: Identity,
     pub groups: Identity,
-    pub alive: bool,
+}
+
+/// What a trace says of a thread, as far as it matters here.
+#[derive(Debug, Clone, Copy)]
+pub struct ThreadFacts {
+    pub process: u32,
+    pub tid: i32,
+    pub shares_descriptors: bool,
+    pub shares_directories: bool,
 }
 
 /// A process.

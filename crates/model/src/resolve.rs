@@ -1,8 +1,9 @@
 //! Path resolution over the model's names, as the kernel does it (`path_resolution(7)`).
 
 use crate::interpretation::Interpretation;
-use crate::node::{FileKind, Names, Nature, NodeId};
-use crate::touch::{EntryId, Resource};
+use crate::names::Names;
+use crate::node::{FileKind, Nature, NodeId};
+use crate::touch::{EntryId, Resource, Touch};
 
 /// Where a path leads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,7 +72,7 @@ impl Names {
                     here.entry = None;
                 }
                 name => {
-                    let entry = self.entry(directory, name);
+                    let entry = self.spoken_of(directory, name, out);
                     out.look(Resource::Entry(entry));
                     here = Place { node: self.target(entry), entry: Some(entry) };
                     let Some(node) = here.node.map(|n| self.node(n)) else {
@@ -95,13 +96,23 @@ impl Names {
         here
     }
 
+    /// The entry of a name; one that is not remembered may have been forgotten.
+    fn spoken_of(&mut self, directory: NodeId, name: &[u8], out: &mut Interpretation) -> EntryId {
+        let known = self.absent.fresh.len();
+        let entry = self.entry(directory, name);
+        if self.absent.fresh.len() > known {
+            out.touches.extend(self.absent.forgotten().map(|all| (all, Touch::Flush)));
+        }
+        entry
+    }
+
     /// The path of a directory entry from the root of the tree, if it is attached.
     pub(crate) fn path_of(&self, mut directory: NodeId, name: &[u8]) -> Option<Vec<u8>> {
-        let mut parts = vec![name.to_vec()];
+        let mut parts: Vec<&[u8]> = vec![name];
         let mut depth = 0;
         while let Some(entry) = self.node(directory).attached {
             let entry = &self.entries[entry as usize];
-            parts.push(entry.name.clone());
+            parts.push(&entry.name);
             directory = entry.directory;
             depth += 1;
             if depth > 4096 {

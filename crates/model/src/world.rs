@@ -1,18 +1,20 @@
 //! The whole state, and its beginning and end.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet};
 
-use reprise_trace::{
-    Content as ContentRow, Descriptor as DescriptorRow, Process, ReadError, ThreadRow, TraceReader, TreeNode,
-};
+use reprise_trace::{Descriptor as DescriptorRow, Process, ReadError, ThreadRow, TraceReader};
 
 use crate::content::Piece;
 use crate::descriptors::{Description, Descriptors, Slot, StreamKind, Table};
 use crate::initial::{Initial, InitialFile, components, unmet_links};
 use crate::listing::ListingState;
 use crate::mapping::Space;
-use crate::node::{Attributes, FileKind, Names, Nature, NodeId};
-use crate::processes::{Directories, Identity, ProcessState, Thread};
+use crate::names::Names;
+use crate::node::{Attributes, FileKind, Nature, NodeId};
+use crate::observed::Observed;
+use crate::processes::{Directories, Identity, ProcessState, Thread, ThreadFacts};
+use crate::slab::Slab;
+use crate::streams::Streams;
 use crate::touch::EntryId;
 
 /// A name of the initial or the final tree.
@@ -61,10 +63,15 @@ pub struct World {
     pub(crate) root: NodeId,
     pub(crate) initial: Initial,
     pub(crate) descriptors: Descriptors,
-    pub(crate) directories: Vec<Directories>,
-    pub(crate) threads: Vec<Option<Thread>>,
+    pub(crate) streams: Streams,
+    pub(crate) directories: Slab<Directories>,
+    /// Directories without a name that a process works in, see `reclaim`.
+    pub(crate) parked: Vec<NodeId>,
+    pub(crate) threads: Vec<Option<Box<Thread>>>,
     pub(crate) processes: Vec<ProcessState>,
-    pub(crate) spaces: Vec<Space>,
+    /// The kernel's numbers of all processes, with their own, in order.
+    pids: Vec<(i32, u32)>,
+    pub(crate) spaces: Slab<Space>,
     pub(crate) mappings: u32,
     /// Entries that a mount covers, and what stands under them.
     pub(crate) covered: Vec<(EntryId, NodeId)>,
@@ -74,25 +81,13 @@ pub struct World {
     /// Whether written content is kept (for the final tree) or only the fact of it (for a plan).
     pub(crate) detail: bool,
     pub(crate) spawned_by: HashMap<u64, u32>,
-    pub(crate) thread_rows: Vec<ThreadRow>,
-    pending_names: VecDeque<TreeNode>,
-    pending_contents: VecDeque<ContentRow>,
+    pub(crate) thread_facts: Vec<ThreadFacts>,
+    pub(crate) observed: Observed,
     starts: HashMap<u32, Vec<InitialDescriptor>>,
 }
 
-/// Threads and processes are numbered in order, and every thread belongs to a process.
-fn check_numbers(trace: &TraceReader, threads: &[ThreadRow], processes: &[Process]) -> Result<(), ReadError> {
-    let damaged = |cause: &str| ReadError::Damaged { path: trace.path().to_owned(), cause: cause.to_owned() };
-    if threads.iter().enumerate().any(|(i, t)| t.thread as usize != i) {
-        return Err(damaged("threads are not numbered in order"));
-    }
-    if processes.iter().enumerate().any(|(i, p)| p.process as usize != i) {
-        return Err(damaged("processes are not numbered in order"));
-    }
-    if threads.iter().any(|t| t.process as usize >= processes.len()) {
-        return Err(damaged("a thread belongs to no process"));
-    }
-    Ok(())
+fn damaged(trace: &TraceReader, cause: &str) -> ReadError {
+    ReadError::Damaged { path: trace.path().to_owned(), cause: cause.to_owned() }
 }
 
 impl World {
@@ -106,63 +101,123 @@ impl World {
             root,
             initial: Initial::default(),
             descriptors: Descriptors::default(),
-            directories: Vec::new(),
+            streams: Streams::default(),
+            directories: Slab::default(),
+            parked: Vec::new(),
             threads: Vec::new(),
             processes: Vec::new(),
-            spaces: Vec::new(),
+            pids: Vec::new(),
+            spaces: Slab::default(),
             mappings: 0,
             covered: Vec::new(),
-            unmet_links: HashMap::new(),
+            unmet_links: unmet_links(trace)?,
             listings: 0,
             detail,
             spawned_by: HashMap::new(),
-            thread_rows: trace.threads()?,
-            pending_names: trace.tree()?.into(),
-            pending_contents: trace.contents()?.into(),
+            thread_facts: Vec::new(),
+            observed: Observed::new(trace),
             starts: HashMap::new(),
         };
         let file = InitialFile { attributes, size: 0, target: Vec::new(), content: Default::default() };
         world.initial.files.insert(root, file);
-        world.pending_names.make_contiguous().sort_by_key(|r| r.seq);
-        world.unmet_links = unmet_links(world.pending_names.make_contiguous());
-        world.pending_contents.make_contiguous().sort_by_key(|r| r.seq);
-        world.observe_until(0);
-        let threads = world.thread_rows.clone();
-        world.threads = vec![None; threads.len()];
-        for row in &threads {
-            if let Some(seq) = row.created_by {
-                world.spawned_by.insert(seq, row.thread);
-            }
-        }
-        let processes = trace.processes()?;
-        check_numbers(trace, &threads, &processes)?;
+        world.names.node_mut(root).initial = true;
+        world.names.hold(root);
+        world.observe_until(0)?;
+        let firsts = world.meet_threads(trace)?;
+        let starting: HashMap<u32, Process> = world.meet_processes(trace, &firsts)?;
         let descriptors = trace.descriptors()?;
-        world.processes = processes.iter().map(|p| ProcessState { pid: p.pid, threads: 0 }).collect();
-        for row in threads.iter().filter(|t| t.created_by.is_none()) {
-            if let Some(process) = processes.iter().find(|p| p.process == row.process) {
-                world.start_process(row, process, &descriptors);
+        let mut shared = HashMap::new();
+        for row in firsts {
+            match world.threads.iter().flatten().find(|t| t.process == row.process).map(|t| **t) {
+                Some(first) => world.join_process(&row, first),
+                None => world.start_process(&row, &starting[&row.process], &descriptors, &mut shared),
             }
         }
         Ok(world)
     }
 
-    fn start_process(&mut self, thread: &ThreadRow, process: &Process, descriptors: &[DescriptorRow]) {
+    /// Reads the threads; returns those that no action started.
+    fn meet_threads(&mut self, trace: &TraceReader) -> Result<Vec<ThreadRow>, ReadError> {
+        let processes = trace.count::<Process>();
+        let mut firsts = Vec::new();
+        for row in trace.rows::<ThreadRow>() {
+            let row = row?;
+            if row.thread as usize != self.thread_facts.len() {
+                return Err(damaged(trace, "threads are not numbered in order"));
+            }
+            if u64::from(row.process) >= processes {
+                return Err(damaged(trace, "a thread belongs to no process"));
+            }
+            self.threads.push(None);
+            self.thread_facts.push(ThreadFacts {
+                process: row.process,
+                tid: row.tid,
+                shares_descriptors: row.shares_descriptors != 0,
+                shares_directories: row.shares_directories != 0,
+            });
+            match row.created_by {
+                Some(seq) => _ = self.spawned_by.insert(seq, row.thread),
+                None => firsts.push(row),
+            }
+        }
+        Ok(firsts)
+    }
+
+    /// Reads the processes; returns those that have one of these threads.
+    fn meet_processes(
+        &mut self,
+        trace: &TraceReader,
+        firsts: &[ThreadRow],
+    ) -> Result<HashMap<u32, Process>, ReadError> {
+        let mut starting: HashMap<u32, Process> = HashMap::new();
+        let begins: HashSet<u32> = firsts.iter().map(|row| row.process).collect();
+        for row in trace.rows::<Process>() {
+            let row = row?;
+            if row.process as usize != self.processes.len() {
+                return Err(damaged(trace, "processes are not numbered in order"));
+            }
+            self.processes.push(ProcessState { pid: row.pid, threads: 0 });
+            if begins.contains(&row.process) {
+                starting.insert(row.process, row);
+            }
+        }
+        self.pids = (0..).zip(&self.processes).map(|(process, state)| (state.pid, process)).collect();
+        self.pids.sort_unstable();
+        Ok(starting)
+    }
+
+    /// Another thread that was there at the beginning: it shares all with the first of its process.
+    fn join_process(&mut self, row: &ThreadRow, first: Thread) {
+        self.threads[row.thread as usize] = Some(Box::new(first));
+        self.processes[row.process as usize].threads += 1;
+        let table = &mut self.descriptors.tables[first.table as usize];
+        (table.users, table.shared) = (table.users + 1, true);
+        let directories = &mut self.directories[first.directories as usize];
+        (directories.users, directories.shared) = (directories.users + 1, true);
+        self.spaces[first.space as usize].users += 1;
+    }
+
+    /// The first thread of a process that no action started. `shared` holds, for each description of the trace, what it
+    /// became and the first binding to it.
+    fn start_process(
+        &mut self,
+        thread: &ThreadRow,
+        process: &Process,
+        descriptors: &[DescriptorRow],
+        shared: &mut HashMap<u64, (u32, u32)>,
+    ) {
         let (root, cwd) = (self.directory_at(&process.root), self.directory_at(&process.cwd));
-        self.directories.push(Directories { cwd, root, umask: process.umask, users: 1, shared: false });
-        self.descriptors.tables.push(Table { users: 1, ..Table::default() });
-        self.spaces.push(Space::default());
-        let table = (self.descriptors.tables.len() - 1) as u32;
-        self.threads[thread.thread as usize] = Some(Thread {
+        let directories = Directories { cwd, root, umask: process.umask, users: 1, shared: false };
+        let table = self.descriptors.tables.insert(Table { users: 1, ..Table::default() });
+        self.threads[thread.thread as usize] = Some(Box::new(Thread {
             process: process.process,
             table,
-            directories: (self.directories.len() - 1) as u32,
-            space: (self.spaces.len() - 1) as u32,
+            directories: self.directories.insert(directories),
+            space: self.spaces.insert(Space::of(1)),
             users: Identity::from_list(&process.uids),
             groups: Identity::from_list(&process.gids),
-            alive: true,
-        });
+        }));
         self.processes[process.process as usize].threads += 1;
-        let mut shared: HashMap<u64, (u32, u32)> = HashMap::new();
         let mut start = Vec::new();
         for row in descriptors.iter().filter(|d| d.process == process.process) {
             let earlier = shared.get(&row.description).copied();
@@ -194,9 +249,11 @@ impl World {
             (Some(_), _) => None,
             (None, FileKind::Fifo) => Some(StreamKind::Pipe),
             (None, FileKind::Socket) => Some(StreamKind::Socket),
-            (None, _) => Some(StreamKind::Null),
+            (None, _) => Some(StreamKind::of_nameless(&row.path)),
         };
-        let listing = ListingState::default();
+        // Where a directory's listing stands is the file system's own: from the middle it is not compared.
+        let lost = row.offset > 0 && FileKind::from_mode(row.kind) == FileKind::Directory;
+        let listing = ListingState { lost, ..ListingState::default() };
         let place = node.and_then(|n| self.initial.places.get(&n).cloned());
         let opened_as = place.map(|(directory, name)| self.names.entry(directory, &name));
         self.descriptors.describe(Description {
@@ -206,6 +263,7 @@ impl World {
             flags: row.flags,
             offset: row.offset,
             listing,
+            ..Description::default()
         })
     }
 
@@ -225,23 +283,6 @@ impl World {
     /// Descriptors of a process that no action started.
     pub fn initial_descriptors(&self, process: u32) -> &[InitialDescriptor] {
         self.starts.get(&process).map_or(&[], Vec::as_slice)
-    }
-
-    /// Takes in what was observed before the action with this number took effect.
-    pub(crate) fn observe_until(&mut self, seq: u64) {
-        while self.pending_names.front().is_some_and(|r| r.seq <= seq) {
-            let row = self.pending_names.pop_front();
-            row.iter().for_each(|row| self.meet_name(row));
-        }
-        while self.pending_contents.front().is_some_and(|r| r.seq <= seq) {
-            let row = self.pending_contents.pop_front();
-            row.iter().for_each(|row| self.meet_content(row));
-        }
-    }
-
-    /// Takes in what was observed after the last action.
-    pub fn finish(&mut self) {
-        self.observe_until(u64::MAX);
     }
 
     /// The initial content of a file, for resolving [`crate::Source::Initial`] in the final tree.
@@ -303,16 +344,26 @@ impl World {
 
     /// Whether a thread shares descriptors, and directories, with the one that started it.
     pub fn shares(&self, thread: u32) -> (bool, bool) {
-        self.thread_rows
-            .get(thread as usize)
-            .map_or((true, true), |t| (t.shares_descriptors != 0, t.shares_directories != 0))
+        let facts = self.thread_facts.get(thread as usize);
+        facts.map_or((true, true), |t| (t.shares_descriptors, t.shares_directories))
+    }
+
+    /// Whether a thread acts as the superuser.
+    pub fn is_superuser(&self, thread: u32) -> bool {
+        self.thread(thread).is_some_and(|t| t.users.effective == 0)
+    }
+
+    /// The processes that the kernel gave this number, the last first.
+    pub(crate) fn processes_of(&self, pid: i32) -> impl Iterator<Item = u32> {
+        let end = self.pids.partition_point(|(p, _)| *p <= pid);
+        self.pids[..end].iter().rev().take_while(move |(p, _)| *p == pid).map(|(_, process)| *process)
     }
 
     pub(crate) fn thread(&self, thread: u32) -> Option<Thread> {
-        self.threads.get(thread as usize).copied().flatten()
+        self.threads.get(thread as usize)?.as_deref().copied()
     }
 
     pub(crate) fn thread_mut(&mut self, thread: u32) -> Option<&mut Thread> {
-        self.threads.get_mut(thread as usize).and_then(Option::as_mut)
+        self.threads.get_mut(thread as usize).and_then(Option::as_deref_mut)
     }
 }

@@ -4,6 +4,9 @@
 //! A reader of an encoded stream must survive any words: [`Command::decode`] checks every length and tag; offsets
 //! into the plan's bytes and buffers are checked by the accessors of [`crate::Plan`].
 
+use crate::order::Rule;
+use crate::timing::Timing;
+
 /// How the engine performs a command. Closed: the engine matches exhaustively.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
@@ -55,12 +58,21 @@ pub enum Op {
     /// (`setresgid`): arguments 3 to 5 are the same of the groups; call 116 (`setgroups`): argument 3 is the list, 32
     /// bits each.
     ChangeIdentity,
+    /// A message that carries descriptors was sent: each is kept for whoever receives it. `list` holds pairs: a slot, and
+    /// the number on the way.
+    Pass,
+    /// Such a message was received. `list` holds pairs: the slot to fill (`u32::MAX`: let it go), and the number on the way
+    /// (`u32::MAX`: nobody sent it, a stand-in takes its place). Argument 0 is 1 if all of it is kept on (`MSG_PEEK`).
+    Receive,
+    /// `pidfd_getfd`: the descriptor of argument 1 in the table of the thread in argument 0 gets a number in this thread's
+    /// table too, kept in `produces[0]`.
+    Take,
 }
 
 impl Op {
     fn from_word(word: u8) -> Option<Op> {
         use Op::*;
-        const ALL: [Op; 20] = [
+        const ALL: [Op; 23] = [
             Issue,
             IssueFd,
             IssuePair,
@@ -81,6 +93,9 @@ impl Op {
             List,
             SyncTarget,
             ChangeIdentity,
+            Pass,
+            Receive,
+            Take,
         ];
         ALL.get(usize::from(word)).copied()
     }
@@ -198,7 +213,8 @@ impl Tolerance {
 /// What a listing should amount to, at [`Expect::Listing`]: five words in `bytes`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Listing {
-    /// 1 if this is the first call since the directory was opened or rewound: sums begin anew.
+    /// Not 0 if this is the first call since the directory was opened or rewound: sums begin anew. 1 if it shows what there
+    /// is now, 2 if it shows what there was then.
     pub begins: u64,
     /// 1 if the traced call returned 0, the end: the engine reads on to the end itself and compares the sums.
     pub ends: u64,
@@ -243,17 +259,20 @@ pub struct Wait {
     pub thread: u32,
     /// How many of its actions must have been completed.
     pub count: u64,
+    /// Why.
+    pub rule: Rule,
 }
 
 impl Wait {
-    /// Encodes: thread in the upper 24 bits.
+    /// Encodes: thread in the upper 22 bits, then 5 bits for the rule, then the count.
     pub fn to_word(self) -> u64 {
-        (u64::from(self.thread) << 40) | (self.count & 0xff_ffff_ffff)
+        (u64::from(self.thread) << 42) | (self.rule as u64) << 37 | (self.count & 0x1f_ffff_ffff)
     }
 
-    /// Decodes.
+    /// Decodes; a rule that does not exist reads as [`Rule::Single`].
     pub fn from_word(word: u64) -> Wait {
-        Wait { thread: (word >> 40) as u32, count: word & 0xff_ffff_ffff }
+        let rule = Rule::from_number((word >> 37) as u8 & 0x1f).unwrap_or(Rule::Single);
+        Wait { thread: (word >> 42) as u32, count: word & 0x1f_ffff_ffff, rule }
     }
 }
 
@@ -282,6 +301,8 @@ pub struct Command {
     pub list: Vec<u32>,
     /// What must have been completed before.
     pub waits: Vec<Wait>,
+    /// When it was issued in the trace.
+    pub timing: Timing,
 }
 
 impl Arg {
@@ -358,6 +379,7 @@ impl Command {
         let (expect, a, b) = self.expect.parts();
         stream.extend([0, self.origin, self.result as u64, 0, a, b]);
         stream.push(u64::from(self.produces[0]) | u64::from(self.produces[1]) << 32);
+        let timing = self.timing.encode(stream);
         let mut tags = [0u8; 8];
         for (tag, arg) in tags.iter_mut().zip(&self.args) {
             *tag = arg.encode(stream);
@@ -368,7 +390,7 @@ impl Command {
         stream.extend(self.list.iter().map(|s| u64::from(*s)));
         stream.extend(self.waits.iter().map(|w| w.to_word()));
         stream[start + 3] = u64::from_le_bytes(tags);
-        let head = [self.op as u8, self.stand_in as u8, self.tolerance as u8, 0];
+        let head = [self.op as u8, self.stand_in as u8, self.tolerance as u8, timing];
         let length = (stream.len() - start) as u64;
         stream[start] = u64::from(u32::from_le_bytes(head)) | (u64::from(self.number) & 0xffff) << 32 | length << 48;
         // A command of 65,535 words or more names thousands of slots or threads; its length is then in the list word's stead.
@@ -390,6 +412,8 @@ impl Command {
         let mut next = || at.next().copied();
         let (head, origin, result, tags) = (next()?, next()?, next()?, next()?);
         let (a, b, produces) = (next()?, next()?, next()?);
+        let bytes = (head as u32).to_le_bytes();
+        self.timing = Timing::decode(bytes[3], &mut at)?;
         let tags = tags.to_le_bytes();
         let argc = usize::from(tags[7]);
         if argc > 6 {
@@ -410,7 +434,6 @@ impl Command {
         let words_of_waits = rest[lists..].get(..waits)?;
         self.waits.extend(words_of_waits.iter().map(|w| Wait::from_word(*w)));
         let used = words.len() - rest.len() + lists + waits;
-        let bytes = (head as u32).to_le_bytes();
         self.origin = origin;
         self.number = (head >> 32) as u32 & 0xffff;
         self.op = Op::from_word(bytes[0])?;
@@ -439,6 +462,7 @@ impl Default for Command {
             expect: Expect::Nothing,
             list: Vec::new(),
             waits: Vec::new(),
+            timing: Timing::default(),
         }
     }
 }

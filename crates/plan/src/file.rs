@@ -15,7 +15,7 @@ use crate::tree::Node;
 
 const MAGIC: [u8; 8] = *b"RPRSPLAN";
 /// Version of the plan's layout; a plan of another version is compiled anew from its trace.
-pub const PLAN_VERSION: u32 = 1;
+pub const PLAN_VERSION: u32 = 3;
 const ALIGNMENT: u64 = 4096;
 
 /// A section of the file.
@@ -70,7 +70,7 @@ pub enum FdSource {
         /// Offset in bytes.
         offset: u64,
     },
-    /// A duplicate of an earlier descriptor: they share one open file description.
+    /// A duplicate of an earlier descriptor, perhaps of an earlier process: they share one open file description.
     Duplicate {
         /// Its slot.
         slot: u32,
@@ -102,7 +102,7 @@ pub struct ProcessStart {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ProcessPlan {
     /// Set for a process that no command starts.
-    pub start: Option<ProcessStart>,
+    pub start: Option<Box<ProcessStart>>,
 }
 
 /// The description of a plan.
@@ -124,6 +124,8 @@ pub struct Contents {
     pub processes: Vec<ProcessPlan>,
     /// The initial tree.
     pub tree: Vec<Node>,
+    /// Names of the initial tree that stand for files without a name: removed once the descriptors at the start are open.
+    pub nameless: Vec<Vec<u8>>,
     /// The section of commands.
     pub command_section: Section,
     /// The section of strings and structures.
@@ -170,6 +172,19 @@ pub struct PlanWriter {
     buffers: Stream,
 }
 
+/// A file without a name, beside the plan.
+pub(crate) struct Scratch {
+    pub file: File,
+    directory: PathBuf,
+}
+
+impl Scratch {
+    /// It cannot be read or written.
+    pub fn error(&self, source: io::Error) -> PlanError {
+        PlanError::io(&self.directory, "cannot use a file of intermediate results")(source)
+    }
+}
+
 struct Stream {
     file: BufWriter<File>,
     length: u64,
@@ -189,29 +204,41 @@ impl Stream {
 
     fn align(&mut self, path: &Path, alignment: u64) -> Result<(), PlanError> {
         let gap = self.length.next_multiple_of(alignment) - self.length;
-        self.add(path, &vec![0; gap as usize]).map(drop)
+        self.add(path, &[0; ALIGNMENT as usize][..gap as usize]).map(drop)
     }
+}
+
+fn scratch_beside(path: &Path) -> Result<Scratch, PlanError> {
+    let directory = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let file = tempfile::tempfile_in(directory).map_err(PlanError::io(directory, "cannot make a file"))?;
+    Ok(Scratch { file, directory: directory.to_owned() })
 }
 
 impl PlanWriter {
     /// Begins a plan; its directory must have room for the contents of the trace.
     pub fn create(path: &Path) -> Result<PlanWriter, PlanError> {
-        let directory = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let mut file = File::create(path).map_err(PlanError::io(path, "cannot create the plan"))?;
         file.seek(SeekFrom::Start(ALIGNMENT)).map_err(PlanError::io(path, "cannot create the plan"))?;
         let buffers = Stream::new(file);
-        let scratch = || {
-            let file = tempfile::tempfile_in(directory).map_err(PlanError::io(directory, "cannot make a file"))?;
-            Ok(Stream::new(file))
-        };
-        Ok(PlanWriter { path: path.to_owned(), commands: scratch()?, bytes: scratch()?, buffers })
+        let stream = || scratch_beside(path).map(|scratch| Stream::new(scratch.file));
+        Ok(PlanWriter { path: path.to_owned(), commands: stream()?, bytes: stream()?, buffers })
+    }
+
+    /// A file for intermediate results.
+    pub(crate) fn scratch(&self) -> Result<Scratch, PlanError> {
+        scratch_beside(&self.path)
     }
 
     /// Appends commands of one thread.
     pub fn commands(&mut self, words: &[u64]) -> Result<Chunk, PlanError> {
         let first = self.commands.length / 8;
-        let bytes: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
-        self.commands.add(&self.path, &bytes)?;
+        let mut bytes = [0; 1024];
+        for words in words.chunks(bytes.len() / 8) {
+            for (bytes, word) in bytes.as_chunks_mut::<8>().0.iter_mut().zip(words) {
+                *bytes = word.to_le_bytes();
+            }
+            self.commands.add(&self.path, &bytes[..words.len() * 8])?;
+        }
         Ok(Chunk { first, words: words.len() as u64 })
     }
 

@@ -6,12 +6,19 @@
 pub mod command;
 mod compile;
 mod file;
+pub mod graph;
+mod merge;
 mod order;
+mod timing;
 pub mod tree;
 
-pub use compile::{CompileError, CompileReport, compile};
+pub use compile::{CompileError, CompileReport, Fill, compile, compile_filled};
 pub use file::{
     Chunk, Contents, FdSource, InitialFd, PLAN_VERSION, Plan, PlanError, PlanWriter, ProcessPlan, ProcessStart,
     Section, ThreadPlan,
 };
-pub use order::{Order, Ordering};
+pub use merge::{Conflict, Merged, merge};
+pub use order::{
+    AioRule, Edge, FdRule, FileRule, HandoffRule, JoinRule, LockRule, Order, Ordering, PathRule, Rule, Rules, Waits,
+};
+pub use timing::Timing;

@@ -1,7 +1,7 @@
 //! Reading, writing, sizes and listings.
 
 use reprise_calls::ArgKind;
-use reprise_trace::payload::{Side, split};
+use reprise_trace::payload::{Side, split, vector_lengths};
 
 use super::opening::word;
 use super::{O_APPEND, Step};
@@ -28,6 +28,16 @@ impl World {
         self.descriptors.descriptions[slot.description as usize].offset = offset;
     }
 
+    /// How many bytes a read asked for, where the arguments say so.
+    fn wanted(s: &Step<'_>) -> Option<u64> {
+        // Of a vector the length argument counts the buffers.
+        if let Some(vector) = s.call.position(|k| matches!(k, ArgKind::InVector(_) | ArgKind::OutVector(_))) {
+            let lengths = split(s.call, Side::Input, &s.action.input)[vector]?;
+            return Some(vector_lengths(lengths).iter().fold(0, |all: u64, one| all.saturating_add(*one)));
+        }
+        s.call.position(|k| matches!(k, ArgKind::Length)).map(|i| s.arg(i))
+    }
+
     /// The bytes the action moved, as far as they are in the trace.
     fn moved(s: &Step<'_>) -> Vec<(u64, Source)> {
         let kept = s.action.data_bytes.saturating_sub(s.action.truncated_bytes);
@@ -35,14 +45,24 @@ impl World {
     }
 
     pub(super) fn read(&mut self, s: &mut Step<'_>) {
+        if s.action.result > 0 || (s.succeeded() && s.wants_bytes()) {
+            self.drain(s, 0, s.action.result as u64);
+        }
         let Some((slot, node)) = self.file(s, 0) else {
             return;
         };
-        if s.action.result <= 0 {
+        let (offset, moves) = self.position(s, slot);
+        if moves {
+            s.out.change(self.offset(slot));
+        }
+        if s.action.result < 0 {
             return;
         }
-        let (offset, moves) = self.position(s, slot);
         let length = s.action.result as u64;
+        self.read_touch(s, node, offset, length, Self::wanted(s));
+        if length == 0 {
+            return;
+        }
         self.learn(node, offset, &Self::moved(s));
         if moves {
             self.advance(slot, offset.saturating_add(length));
@@ -60,23 +80,30 @@ impl World {
     }
 
     pub(super) fn write(&mut self, s: &mut Step<'_>) {
+        if s.action.result > 0 {
+            self.put_out(s, 0, s.action.result as u64, &[]);
+        }
         let Some((slot, node)) = self.file(s, 0) else {
             return;
         };
-        if s.action.result <= 0 || self.names.node(node).kind != FileKind::Regular {
-            return;
-        }
         const RWF_APPEND: u64 = 0x10;
         const RWF_NOAPPEND: u64 = 0x20;
         let flags = if s.call.name == "pwritev2" { s.arg(5) } else { 0 };
         let appends = self.descriptors.descriptions[slot.description as usize].flags & O_APPEND != 0;
         let append = (appends && flags & RWF_NOAPPEND == 0) || flags & RWF_APPEND != 0;
         let (mut offset, moves) = self.position(s, slot);
+        if moves {
+            s.out.change(self.offset(slot));
+        }
+        if s.action.result <= 0 || self.names.node(node).kind != FileKind::Regular {
+            return;
+        }
         if append {
             // Also `pwrite` appends then (BUGS in its man page).
             offset = self.names.node(node).size;
         }
         let length = s.action.result as u64;
+        self.write_touch(s, node, offset, length, append);
         let sources = if self.detail { Self::moved(s) } else { Vec::new() };
         self.names.write(node, offset, length, &sources);
         self.drop_set_id(s, node);
@@ -89,15 +116,21 @@ impl World {
         let Some(slot) = self.descriptor(s, 0) else {
             return;
         };
+        s.out.change(self.offset(slot));
         let shared = self.descriptors.is_shared(slot.description);
-        let description = &mut self.descriptors.descriptions[slot.description as usize];
-        if let Some(node) = description.node
-            && (shared || s.arg(2) >= 2)
-        {
-            // From the end, or to data or a hole: depends on the file. A shared offset is kept in order with the reads and
-            // writes that move it, which touch the file.
-            s.out.change(Resource::File(node));
+        if let Some(node) = self.descriptors.descriptions[slot.description as usize].node {
+            const END: u64 = 2;
+            const DATA: u64 = 3;
+            const HOLE: u64 = 4;
+            match s.arg(2) {
+                END => s.out.look(Resource::Size(node)),
+                DATA | HOLE => self.whole_touch(s, node, s.arg(1)),
+                // A shared offset is kept in order with the reads and writes that move it, which touch the file.
+                _ if shared => s.out.look(Resource::File(node)),
+                _ => {}
+            }
         }
+        let description = &mut self.descriptors.descriptions[slot.description as usize];
         if s.succeeded() {
             description.offset = s.action.result as u64;
             match (s.arg(1), s.arg(2)) {
@@ -116,7 +149,7 @@ impl World {
             self.file(s, 0).map(|(_, node)| node)
         };
         if let (Some(node), true) = (node, s.succeeded()) {
-            self.names.truncate(node, s.arg(1));
+            self.resize(s, node, s.arg(1));
             self.drop_set_id(s, node);
         }
     }
@@ -130,11 +163,29 @@ impl World {
         let Some((_, node)) = self.file(s, 0) else {
             return;
         };
+        let (mode, offset, length) = (s.arg(1), s.arg(2), s.arg(3));
         if !s.succeeded() {
+            // ext4 and XFS take it away before they look whether the range suits them.
+            const EINVAL: i64 = -22;
+            if mode & (COLLAPSE | INSERT) != 0 && length > 0 && s.action.result == EINVAL {
+                self.drop_set_id(s, node);
+            }
             return;
         }
         self.drop_set_id(s, node);
-        let (mode, offset, length) = (s.arg(1), s.arg(2), s.arg(3));
+        let size = self.names.node(node).size;
+        let end = offset.saturating_add(length);
+        if mode & (COLLAPSE | INSERT) != 0 {
+            s.out.change(Resource::Size(node));
+            s.out.write(node, offset, u64::MAX);
+        } else if mode & KEEP_SIZE == 0 && end > size {
+            self.write_touch(s, node, offset, length, false);
+        } else if mode & (PUNCH | ZERO) != 0 {
+            s.out.write(node, offset, length);
+        } else {
+            // Space is reserved before it is written.
+            s.out.read(node, offset, length);
+        }
         let n = self.names.node_mut(node);
         if mode & COLLAPSE != 0 {
             n.content.collapse(offset, length);
@@ -172,25 +223,45 @@ impl World {
         };
         let (source_node, target_node) = (node_of(self, source), node_of(self, target));
         for node in [source_node, target_node].into_iter().flatten() {
-            s.out.change(Resource::File(node));
+            s.out.look(Resource::File(node));
         }
-        if s.action.result <= 0 {
+        for (slot, given) in [(source, from_given), (target, to_given)] {
+            if let (Some(slot), None) = (slot, given) {
+                s.out.change(self.offset(slot));
+            }
+        }
+        if s.action.result < 0 {
             return;
         }
         let length = s.action.result as u64;
+        self.drain(s, source_arg, length);
+        self.put_out(s, target_arg, length, &[]);
         let offset_of = |world: &World, slot: Option<Slot>| {
             slot.map_or(0, |slot| world.descriptors.descriptions[slot.description as usize].offset)
         };
         let from = from_given.unwrap_or_else(|| offset_of(self, source));
         let mut to = to_given.unwrap_or_else(|| offset_of(self, target));
-        if let (Some(slot), Some(node)) = (target, target_node)
-            && self.descriptors.descriptions[slot.description as usize].flags & O_APPEND != 0
-        {
+        let append =
+            target.is_some_and(|slot| self.descriptors.descriptions[slot.description as usize].flags & O_APPEND != 0);
+        if let Some(node) = target_node.filter(|_| append) {
             to = self.names.node(node).size;
+        }
+        if let Some(node) = source_node {
+            self.read_touch(s, node, from, length, Self::wanted(s));
+        }
+        if length == 0 {
+            return;
+        }
+        if let Some(node) = target_node {
+            self.write_touch(s, node, to, length, append);
+        }
+        if length == 0 {
+            return;
         }
         let seen = Self::moved(s);
         target_node.into_iter().for_each(|node| self.drop_set_id(s, node));
         match (source_node, target_node) {
+            (Some(source), Some(target)) if source == target => self.copy_within(source, from, to, length, &seen),
             (Some(source), Some(target)) => self.copy_range(source, from, target, to, length, &seen),
             (Some(source), None) => self.learn(source, from, &seen),
             (None, Some(target)) => {
@@ -206,10 +277,36 @@ impl World {
         }
     }
 
+    /// Copies within a file, forward and page by page as the kernel does it: what it has just written is copied again
+    /// where the file is read behind its old end, or where both ranges overlap.
+    fn copy_within(&mut self, node: NodeId, from: u64, to: u64, length: u64, seen: &[(u64, Source)]) {
+        const PAGE: u64 = 4096;
+        const MOST_STEPS: u32 = 1 << 20;
+        if to.abs_diff(from) >= length {
+            return self.copy_range(node, from, node, to, length, seen);
+        }
+        self.learn(node, from, seen);
+        let (mut done, mut steps) = (0, 0);
+        while done < length {
+            let (source, target) = (from.saturating_add(done), to.saturating_add(done));
+            let page = PAGE - source % PAGE;
+            let step = match self.names.node(node).size.saturating_sub(source) {
+                _ if steps == MOST_STEPS => length,
+                0 => page,
+                there => page.min(there),
+            };
+            let distance = to.checked_sub(from).filter(|d| *d > 0).unwrap_or(length);
+            let step = step.min(distance).min(length - done);
+            self.copy_range(node, source, node, target, step, &[]);
+            (done, steps) = (done + step, steps + 1);
+        }
+    }
+
     pub(super) fn list(&mut self, s: &mut Step<'_>) {
         let Some((slot, node)) = self.file(s, 0) else {
             return;
         };
+        s.out.change(self.offset(slot));
         s.out.look(Resource::Names(node));
         if !s.succeeded() {
             return;
@@ -226,7 +323,15 @@ impl World {
         }
         let number = listing.number;
         let ends = (s.action.result == 0).then(|| std::mem::take(&mut listing.names));
-        s.out.listing = Some(Listing { number, begins, names: ends });
+        s.out.listing = Some(Listing { number, begins, as_opened: self.names.node(node).on_btrfs, names: ends });
+    }
+
+    /// The names that a listing returned are not in the trace: what it comes to cannot be judged.
+    pub(crate) fn lose_listing(&mut self, action: &reprise_trace::Action) {
+        let slot = self.thread(action.thread).and_then(|thread| self.descriptors.get(thread.table, action.args[0]));
+        if let Some(slot) = slot {
+            self.descriptors.descriptions[slot.description as usize].listing.lost = true;
+        }
     }
 
     /// Tells the model the buffer that a listing returned; the contents are the caller's to fetch.

@@ -6,6 +6,7 @@ use reprise_trace::payload::{Side, split};
 use super::opening::word;
 use super::{O_CLOEXEC, Step};
 use crate::content::Source;
+use crate::descriptors::Slot;
 use crate::node::Nature;
 use crate::resolve::Place;
 use crate::touch::Resource;
@@ -17,11 +18,18 @@ impl World {
         let Some((slot, released)) = self.descriptors.close(s.thread.table, fd) else {
             return;
         };
-        s.out.change(Resource::Descriptor(slot.generation));
-        s.out.dead.push(Resource::Descriptor(slot.generation));
-        if let Some(node) = self.descriptors.descriptions[slot.description as usize].node {
-            s.out.change(Resource::File(node));
+        if self.descriptors.tables[s.thread.table as usize].shared {
+            s.out.add(Resource::Table(s.thread.table));
         }
+        s.out.destroy(Resource::Descriptor(slot.generation));
+        s.out.dead.extend([Resource::Descriptor(slot.generation), Resource::CloseOnExec(slot.generation)]);
+        if let Some(node) = self.descriptors.descriptions[slot.description as usize].node {
+            s.out.look(Resource::File(node));
+            if self.names.node(node).locked {
+                s.out.change(Resource::Locks(node));
+            }
+        }
+        self.end_flow(s, slot.description);
         if released {
             s.out.released.push(slot.binding);
         }
@@ -31,6 +39,22 @@ impl World {
         self.descriptor(s, 0);
         // `close` frees the number even when it reports an error, except EBADF.
         self.end_descriptor(s, s.arg(0) as u32);
+    }
+
+    /// A call that takes, asks for, or lets go of a lock.
+    pub(super) fn lock(&mut self, s: &mut Step<'_>) -> Option<Slot> {
+        let mut node = None;
+        self.use_file(s, |out, locked| {
+            out.change(Resource::Locks(locked));
+            node = Some(locked);
+        });
+        self.names.node_mut(node?).locked = true;
+        self.descriptors.get(s.thread.table, s.arg(0))
+    }
+
+    /// The offset and flags that a descriptor shares with its copies.
+    pub(super) fn offset(&self, slot: Slot) -> Resource {
+        Resource::Offset(self.descriptors.descriptions[slot.description as usize].serial)
     }
 
     pub(super) fn close_range(&mut self, s: &mut Step<'_>) {
@@ -52,6 +76,7 @@ impl World {
             if flags & CLOEXEC != 0 {
                 if let Some(slot) = self.descriptors.tables[s.thread.table as usize].slots.get_mut(&fd) {
                     slot.close_on_exec = true;
+                    s.out.change(Resource::CloseOnExec(slot.generation));
                 }
             } else if let Some(slot) = self.descriptors.get(s.thread.table, fd.into()) {
                 s.out.ended.push(slot.binding);
@@ -88,20 +113,22 @@ impl World {
 
     pub(super) fn control(&mut self, s: &mut Step<'_>) {
         const DUPFD: u64 = 0;
+        const GETFD: u64 = 1;
         const SETFD: u64 = 2;
         const GETFL: u64 = 3;
         const SETFL: u64 = 4;
         const DUPFD_CLOEXEC: u64 = 1030;
         let command = s.arg(1) & 0xffff_ffff;
-        let slot = if matches!(command, 5..=7 | 36..=38) { self.file(s, 0).map(|(slot, _)| slot) } else { None };
+        let locks = matches!(command, 5..=7 | 36..=38);
+        let slot = if locks { self.lock(s) } else { None };
         let Some(slot) = slot.or_else(|| self.descriptor(s, 0)) else {
             return;
         };
         // Flags belong to the description: several descriptors may have it in common.
-        if let (GETFL | SETFL, Some(node)) = (command, self.descriptors.descriptions[slot.description as usize].node)
-            && self.descriptors.is_shared(slot.description)
-        {
-            s.out.change(Resource::File(node));
+        match command {
+            GETFL => s.out.look(self.offset(slot)),
+            SETFL => s.out.change(self.offset(slot)),
+            _ => {}
         }
         if !s.succeeded() {
             return;
@@ -110,6 +137,7 @@ impl World {
             DUPFD | DUPFD_CLOEXEC => {
                 self.bind(s, s.action.result as u32, slot.description, command == DUPFD_CLOEXEC);
             }
+            GETFD => s.out.look(Resource::CloseOnExec(slot.generation)),
             SETFD => self.set_close_on_exec(s, s.arg(2) & 1 != 0),
             SETFL => {
                 const CHANGEABLE: u64 = 0o2000 | 0o4000 | 0o20000 | 0o40000 | 0o1000000;
@@ -124,6 +152,7 @@ impl World {
         let fd = s.arg(0) as u32;
         if let Some(slot) = self.descriptors.tables[s.thread.table as usize].slots.get_mut(&fd) {
             slot.close_on_exec = on;
+            s.out.change(Resource::CloseOnExec(slot.generation));
         }
     }
 
@@ -131,17 +160,25 @@ impl World {
         match ioctl_effect(s.arg(1)) {
             IoctlEffect::SetCloseOnExec => {
                 self.descriptor(s, 0);
-                self.set_close_on_exec(s, true);
+                if s.succeeded() {
+                    self.set_close_on_exec(s, true);
+                }
             }
             IoctlEffect::ClearCloseOnExec => {
                 self.descriptor(s, 0);
-                self.set_close_on_exec(s, false);
+                if s.succeeded() {
+                    self.set_close_on_exec(s, false);
+                }
             }
             IoctlEffect::Clone => {
                 let target = self.file(s, 0);
                 let source = self.file(s, 2);
                 if let (true, Some((_, target)), Some((_, source))) = (s.succeeded(), target, source) {
                     let size = self.names.node(source).size;
+                    s.out.read(source, 0, u64::MAX);
+                    s.out.look(Resource::Size(source));
+                    s.out.write(target, 0, u64::MAX);
+                    s.out.change(Resource::Size(target));
                     self.copy_range(source, 0, target, 0, size, &[]);
                     self.names.truncate(target, size);
                 }
@@ -158,20 +195,27 @@ impl World {
                     return;
                 };
                 s.out.arguments[2] = Some(slot.binding);
-                s.out.change(Resource::Descriptor(slot.generation));
+                s.out.look(Resource::Descriptor(slot.generation));
                 let Some(source) = self.descriptors.descriptions[slot.description as usize].node else {
                     return;
                 };
-                s.out.change(Resource::File(source));
+                s.out.look(Resource::File(source));
+                s.out.look(Resource::Size(source));
                 if length == 0 {
                     length = self.names.node(source).size.saturating_sub(from);
                 }
                 if let (true, Some((_, target))) = (s.succeeded(), target) {
+                    s.out.read(source, from, length);
+                    self.write_touch(s, target, to, length, false);
                     self.copy_range(source, from, target, to, length, &[]);
                 }
             }
             IoctlEffect::Inspect => {
-                self.file(s, 0);
+                if let Some((_, node)) = self.file(s, 0) {
+                    s.out.read(node, 0, u64::MAX);
+                    s.out.look(Resource::Size(node));
+                    s.out.look(Resource::Attributes(node));
+                }
             }
             IoctlEffect::Foreign => {
                 self.descriptor(s, 0);
@@ -259,8 +303,13 @@ impl World {
     pub(super) fn copy_table(&mut self, s: &mut Step<'_>) -> u32 {
         let table = &self.descriptors.tables[s.thread.table as usize];
         if table.shared {
+            // A copy lacks what was closed before; what is closed later it has.
+            s.out.look(Resource::Table(s.thread.table));
             let open: Vec<_> = table.slots.values().map(|x| x.generation).collect();
-            open.into_iter().for_each(|generation| s.out.change(Resource::Descriptor(generation)));
+            for generation in open {
+                s.out.look(Resource::Descriptor(generation));
+                s.out.look(Resource::CloseOnExec(generation));
+            }
         }
         self.descriptors.copy_table(s.thread.table)
     }
@@ -268,6 +317,7 @@ impl World {
     fn unshare_table(&mut self, s: &mut Step<'_>) {
         if self.descriptors.tables[s.thread.table as usize].users > 1 {
             let copy = self.copy_table(s);
+            s.out.left.descriptors = true;
             self.descriptors.tables[s.thread.table as usize].users -= 1;
             self.descriptors.tables[s.thread.table as usize].left = true;
             self.descriptors.tables[copy as usize].users = 1;
@@ -283,10 +333,10 @@ impl World {
         let shared = &mut self.directories[s.thread.directories as usize];
         if shared.users > 1 {
             shared.users -= 1;
+            s.out.left.directories = true;
             let copy = crate::processes::Directories { users: 1, shared: false, ..*shared };
             s.out.look(Resource::Directories(s.thread.directories));
-            self.directories.push(copy);
-            let number = (self.directories.len() - 1) as u32;
+            let number = self.directories.insert(copy);
             if let Some(thread) = self.thread_mut(s.action.thread) {
                 thread.directories = number;
             }

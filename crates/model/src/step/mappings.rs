@@ -2,7 +2,7 @@
 
 use super::Step;
 use crate::interpretation::MappedRange;
-use crate::mapping::Region;
+use crate::mapping::{Region, Space};
 use crate::node::FileKind;
 use crate::touch::Resource;
 use crate::world::World;
@@ -26,6 +26,9 @@ impl World {
         if !s.succeeded() {
             return;
         }
+        if let Some((_, node)) = file {
+            s.out.look(Resource::Size(node));
+        }
         let address = s.action.result as u64;
         let (Some((slot, node)), None) = (file, s.out.streams[4]) else {
             return self.spaces[s.thread.space as usize].unmap(address, length);
@@ -41,13 +44,15 @@ impl World {
         let region = match inside {
             Some((mapping, delta, n)) if n == whole => {
                 s.out.range = Some(MappedRange { mapping, delta, length });
-                Region { length: whole, mapping, delta, owned: true }
+                s.out.change(Resource::Mapping(mapping));
+                Region { length: whole, mapping, delta, whole: space.whole(address).unwrap_or(whole), owned: true }
             }
             _ => {
                 let mapping = self.mappings;
                 self.mappings += 1;
                 s.out.mapping = Some(mapping);
-                Region { length: whole, mapping, delta: 0, owned: true }
+                s.out.change(Resource::Mapping(mapping));
+                Region { length: whole, mapping, delta: 0, whole, owned: true }
             }
         };
         space.map(address, region);
@@ -60,9 +65,32 @@ impl World {
 
     pub(super) fn unmap(&mut self, s: &mut Step<'_>) {
         self.range(s);
-        if s.succeeded() {
-            self.spaces[s.thread.space as usize].unmap(s.arg(0), s.arg(1));
+        self.change_mapping(s);
+        if !s.succeeded() {
+            return;
         }
+        let space = &mut self.spaces[s.thread.space as usize];
+        if let Some(range) = s.out.range
+            && range.delta == 0
+            && space.whole(s.arg(0)).is_some_and(|whole| whole == range.length)
+        {
+            s.out.dead.push(Resource::Mapping(range.mapping));
+        }
+        space.unmap(s.arg(0), s.arg(1));
+    }
+
+    fn change_mapping(&mut self, s: &mut Step<'_>) {
+        if let Some(range) = s.out.range {
+            s.out.change(Resource::Mapping(range.mapping));
+        }
+    }
+
+    /// Nothing maps into an address space any more.
+    pub(super) fn end_space(&mut self, s: &mut Step<'_>) {
+        let here = &mut self.spaces[s.thread.space as usize];
+        let users = here.users;
+        let space = std::mem::replace(here, Space::of(users));
+        s.out.dead.extend(space.owned().map(Resource::Mapping));
     }
 
     /// A moved mapping is no longer followed: the replay keeps it where it was.
@@ -76,6 +104,11 @@ impl World {
 
     pub(super) fn map_advise(&mut self, s: &mut Step<'_>) {
         self.range(s);
+        if s.call.name == "mprotect" {
+            self.change_mapping(s);
+        } else if let Some(range) = s.out.range {
+            s.out.look(Resource::Mapping(range.mapping));
+        }
         if s.call.name == "msync" && s.out.range.is_some() {
             // Which file it is does not matter for order: mapped writes are not in the trace.
             s.out.look(Resource::Process(s.thread.process));

@@ -19,11 +19,16 @@ impl World {
     }
 
     pub(super) fn inspect(&mut self, s: &mut Step<'_>) {
-        self.subject(s);
+        let Some(node) = self.subject(s) else { return };
+        s.out.look(Resource::Attributes(node));
+        if s.call.effect == Effect::GetMetadata {
+            s.out.look(Resource::Size(node));
+        }
     }
 
     pub(super) fn change_metadata(&mut self, s: &mut Step<'_>) {
         let Some(node) = self.subject(s) else { return };
+        s.out.change(Resource::Attributes(node));
         // Who may pass through a directory decides about every path below it.
         if let Some(entry) = self.names.node(node).stood {
             s.out.change(Resource::Entry(entry));
@@ -60,7 +65,7 @@ impl World {
                 if gid != u32::MAX {
                     n.attributes.gid = gid;
                 }
-                if n.kind == FileKind::Regular {
+                if n.kind != FileKind::Directory {
                     // The kernel drops set-user-id, and set-group-id where the group may execute.
                     n.attributes.mode &= !0o4000;
                     if n.attributes.mode & 0o10 != 0 {
@@ -78,11 +83,13 @@ impl World {
     }
 
     /// Whoever changes content without privilege takes set-user-id away, and set-group-id where the group may execute.
-    pub(super) fn drop_set_id(&mut self, s: &Step<'_>, node: NodeId) {
+    pub(super) fn drop_set_id(&mut self, s: &mut Step<'_>, node: NodeId) {
         let n = self.names.node_mut(node);
-        if s.thread.users.effective != 0 && n.kind == FileKind::Regular {
-            let group = if n.attributes.mode & 0o10 != 0 { 0o2000 } else { 0 };
-            n.attributes.mode &= !(0o4000 | group);
+        let group = if n.attributes.mode & 0o10 != 0 { 0o2000 } else { 0 };
+        let dropped = n.attributes.mode & (0o4000 | group);
+        if dropped != 0 && s.thread.users.effective != 0 && n.kind == FileKind::Regular {
+            n.attributes.mode &= !dropped;
+            s.out.change(Resource::Attributes(node));
         }
     }
 
@@ -91,7 +98,7 @@ impl World {
         let Some(thread) = self.thread(action.thread) else {
             return;
         };
-        let mut s = Step { call, action, thread, out: Default::default() };
+        let mut s = Step { call, action, thread, out: &mut crate::Interpretation::default() };
         let Some(node) = self.subject(&mut s) else {
             return;
         };

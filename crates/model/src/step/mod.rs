@@ -2,6 +2,8 @@
 
 mod data;
 mod descriptors;
+mod extent;
+mod flows;
 mod mappings;
 mod metadata;
 mod names;
@@ -9,7 +11,7 @@ mod opening;
 mod processes;
 
 use reprise_calls::{ArgKind, Call, Effect, Follow, PathArg};
-use reprise_trace::Action;
+use reprise_trace::{Action, ReadError};
 
 use crate::descriptors::Slot;
 use crate::interpretation::Interpretation;
@@ -36,12 +38,17 @@ pub(crate) struct Step<'a> {
     pub call: &'a Call,
     pub action: &'a Action,
     pub thread: Thread,
-    pub out: Interpretation,
+    pub out: &'a mut Interpretation,
 }
 
 impl Step<'_> {
     fn succeeded(&self) -> bool {
         self.action.result >= 0
+    }
+
+    /// Whether a read asks for anything.
+    fn wants_bytes(&self) -> bool {
+        self.call.position(|k| matches!(k, ArgKind::Length)).is_none_or(|i| self.arg(i) > 0)
     }
 
     fn arg(&self, index: usize) -> u64 {
@@ -51,14 +58,35 @@ impl Step<'_> {
 
 impl World {
     /// Follows one action. Actions must come in order of effect.
-    pub fn step(&mut self, call: &Call, action: &Action) -> Interpretation {
-        self.observe_until(action.seq);
+    ///
+    /// # Errors
+    /// When what was observed before the action cannot be read.
+    pub fn step(&mut self, call: &Call, action: &Action) -> Result<Interpretation, ReadError> {
+        let mut found = Interpretation::default();
+        self.step_into(call, action, &mut found)?;
+        Ok(found)
+    }
+
+    /// As [`World::step`], into findings whose memory is used again.
+    pub(crate) fn step_into(
+        &mut self,
+        call: &Call,
+        action: &Action,
+        out: &mut Interpretation,
+    ) -> Result<(), ReadError> {
+        out.clear();
+        self.observe_until(action.seq)?;
         let Some(thread) = self.thread(action.thread) else {
-            return Interpretation { surprise: Some("a thread that nothing started"), ..Interpretation::default() };
+            out.surprise = Some("a thread that nothing started");
+            return Ok(());
         };
-        let mut step = Step { call, action, thread, out: Interpretation::default() };
+        let mut step = Step { call, action, thread, out };
         self.dispatch(&mut step);
-        step.out
+        if !step.succeeded() {
+            step.out.failed();
+        }
+        self.settle(call.effect, step.out);
+        Ok(())
     }
 
     fn dispatch(&mut self, s: &mut Step<'_>) {
@@ -70,6 +98,7 @@ impl World {
             CloseRange => self.close_range(s),
             Duplicate => self.duplicate(s),
             DuplicateTo => self.duplicate_to(s),
+            Take => self.take(s),
             Control => self.control(s),
             DeviceControl => self.device_control(s),
             Read => self.read(s),
@@ -83,7 +112,11 @@ impl World {
             Remap => self.remap(s),
             MapAdvise | MapSync => self.map_advise(s),
             GetMetadata | TestAccess | ReadLink | GetXattr | ListXattr | StatFs => self.inspect(s),
-            Advise | Sync | Lock => self.use_file(s),
+            Advise => self.use_file(s, |_, _| ()),
+            Sync => self.use_file(s, |out, node| out.flush(node)),
+            Lock => {
+                self.lock(s);
+            }
             SyncAll | Poll | Watch | Asynchronous => self.use_descriptors(s),
             ChangeMode | ChangeOwner | ChangeTimes | SetXattr | RemoveXattr => self.change_metadata(s),
             MakeDirectory => self.make(s, FileKind::Directory),
@@ -110,6 +143,12 @@ impl World {
     /// The descriptor in an argument; its use is noted.
     fn descriptor(&mut self, s: &mut Step<'_>, index: usize) -> Option<Slot> {
         let slot = self.descriptors.get(s.thread.table, s.arg(index))?;
+        if given_meanwhile(slot, s.action) {
+            // It waited, and the end of its descriptor did not end that: what it was about is not open any more.
+            s.out.surprise = Some(CLOSED_IN_USE);
+            s.out.meet(Nature::Pseudo);
+            return None;
+        }
         let description = &self.descriptors.descriptions[slot.description as usize];
         s.out.arguments[index] = Some(slot.binding);
         s.out.streams[index] = description.stream;
@@ -121,7 +160,7 @@ impl World {
                 s.out.meet(n.nature);
             }
         }
-        s.out.change(Resource::Descriptor(slot.generation));
+        s.out.look(Resource::Descriptor(slot.generation));
         Some(slot)
     }
 
@@ -129,37 +168,41 @@ impl World {
     fn file(&mut self, s: &mut Step<'_>, index: usize) -> Option<(Slot, NodeId)> {
         let slot = self.descriptor(s, index)?;
         let node = self.descriptors.descriptions[slot.description as usize].node?;
-        s.out.change(Resource::File(node));
+        s.out.look(Resource::File(node));
         Some((slot, node))
     }
 
     /// Notes every descriptor argument.
     fn use_descriptors(&mut self, s: &mut Step<'_>) {
         for (index, arg) in s.call.args.iter().enumerate() {
-            if matches!(arg.kind, ArgKind::Fd(_)) {
-                self.descriptor(s, index);
+            if matches!(arg.kind, ArgKind::Fd(_)) && self.descriptor(s, index).is_none() && s.succeeded() {
+                s.out.surprise = Some(CLOSED_IN_USE);
+                s.out.meet(Nature::Pseudo);
             }
         }
     }
 
     /// Calls that other threads need not wait for are in order of their ends: meanwhile the number that they began with
     /// may have been closed, and even given to another file.
-    fn use_file(&mut self, s: &mut Step<'_>) {
+    fn use_file(&mut self, s: &mut Step<'_>, touch: impl FnOnce(&mut Interpretation, NodeId)) {
         let slot = self.descriptors.get(s.thread.table, s.arg(0));
-        let end = s.action.begin_ns.saturating_add(s.action.duration_ns);
-        if slot.is_none_or(|slot| slot.since_ns > s.action.begin_ns && slot.since_ns < end) && s.succeeded() {
-            s.out.surprise = Some("a descriptor was closed while a call used it");
+        if slot.is_none_or(|slot| given_meanwhile(slot, s.action)) && s.succeeded() {
+            s.out.surprise = Some(CLOSED_IN_USE);
+            s.out.meet(Nature::Pseudo);
             return;
         }
-        self.file(s, 0);
+        if let Some((_, node)) = self.file(s, 0) {
+            touch(s.out, node);
+        }
     }
 
     /// Where a path argument leads. The number says which of the call's paths it is.
     fn place(&mut self, s: &mut Step<'_>, number: usize) -> Option<Place> {
         let argument: PathArg = s.call.paths().nth(number)?;
         let directories = self.directories[s.thread.directories as usize];
-        let path = if number == 0 { s.action.path.as_ref() } else { s.action.path2.as_ref() };
-        let path = path.map(|p| p.to_vec()).unwrap_or_default();
+        let action = s.action;
+        let path = if number == 0 { action.path.as_deref() } else { action.path2.as_deref() };
+        let path = path.unwrap_or_default();
         let mut start = Some(directories.cwd);
         let mut relative_to_cwd = true;
         if let Some(index) = argument.dirfd
@@ -193,16 +236,18 @@ impl World {
                 flags & O_NOFOLLOW == 0 && flags & (O_CREAT | O_EXCL) != (O_CREAT | O_EXCL)
             }
         };
-        let path = match self.through_descriptor(s.thread, &path, follow, &mut s.out) {
+        let real;
+        let path = match self.through_descriptor(s.thread, path, follow, s.out) {
             Named::No => path,
-            Named::Path(real) => {
+            Named::Path(found) => {
+                real = found;
                 s.out.paths[number.min(1)] = Some(real.clone());
-                real
+                &real
             }
             Named::File(place) => return Some(place),
         };
         let start = if path.starts_with(b"/") { directories.root } else { start? };
-        Some(self.names.resolve(start, directories.root, &path, follow, &mut s.out))
+        Some(self.names.resolve(start, directories.root, path, follow, s.out))
     }
 
     /// As [`World::place`], but where the call succeeded and so something must stand there, it is assumed if unknown.
@@ -220,9 +265,17 @@ impl World {
             (None, _) => return None,
         };
         s.out.mapped_file |= self.names.node(node).mapped;
-        s.out.change(Resource::File(node));
+        s.out.look(Resource::File(node));
         Some(node)
     }
+}
+
+const CLOSED_IN_USE: &str = "a descriptor was closed while a call used it";
+
+/// Whether a number was given to another file while the call was under way, which began with what it named before.
+fn given_meanwhile(slot: Slot, action: &Action) -> bool {
+    let end = action.end_ns();
+    slot.since_ns > action.begin_ns && slot.since_ns < end
 }
 
 /// The flags of an `open`-like call.

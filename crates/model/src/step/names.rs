@@ -4,8 +4,11 @@ use reprise_calls::{ArgKind, FlagSet};
 use reprise_trace::payload::{Side, split};
 
 use super::Step;
+use super::opening::NameChange;
+use crate::names::Names;
 use crate::node::{FileKind, Nature, NodeId};
 use crate::resolve::Place;
+use crate::streams::Address;
 use crate::touch::{EntryId, Resource};
 use crate::world::World;
 
@@ -29,7 +32,6 @@ impl World {
         // Directories inherit set-group-id, and never have set-user-id from the start.
         let mode = Self::mode_arg(s) & 0o1777;
         let node = self.create(s, entry, kind, mode);
-        s.out.change(Resource::File(node));
         if kind == FileKind::Symlink {
             let text = split(s.call, Side::Input, &s.action.input)[0].unwrap_or_default().to_vec();
             self.names.node_mut(node).target = text;
@@ -47,25 +49,29 @@ impl World {
         let kind = FileKind::from_mode(mode);
         let node = self.create(s, entry, kind, mode);
         let n = self.names.node_mut(node);
+        let device = s.call.position(|k| matches!(k, ArgKind::Device)).map_or(0, |i| s.arg(i));
+        n.attributes.rdev = device;
         n.nature = match kind {
+            // A whiteout.
+            FileKind::CharDevice if device == 0 => Nature::Ordinary,
             FileKind::CharDevice | FileKind::BlockDevice => Nature::Device,
             FileKind::Fifo | FileKind::Socket => Nature::Stream,
             FileKind::Regular | FileKind::Directory | FileKind::Symlink => Nature::Ordinary,
         };
-        s.out.change(Resource::File(node));
     }
 
     pub(super) fn link(&mut self, s: &mut Step<'_>) {
         let Some(old) = self.place(s, 0).and_then(|p| p.node) else {
             return;
         };
-        s.out.change(Resource::File(old));
+        s.out.look(Resource::File(old));
+        s.out.change(Resource::Attributes(old));
         let Some(Place { entry: Some(entry), .. }) = self.place(s, 1) else {
             return;
         };
         // No system links directories: a damaged trace must not make a loop of them.
         if s.succeeded() && self.names.node(old).kind != FileKind::Directory {
-            self.note_name_change(s, entry);
+            self.note_name_change(s, entry, NameChange::Make);
             self.names.detach(entry);
             self.names.attach(entry, old);
         }
@@ -79,7 +85,7 @@ impl World {
         let flags = s.call.flags_arg(FlagSet::Unlink).map_or(0, |i| s.arg(i));
         let directory = s.call.name == "rmdir" || flags & REMOVE_DIRECTORY != 0;
         if let Some(node) = place.node {
-            s.out.change(Resource::File(node));
+            self.unlinked(s, node);
             if directory {
                 s.out.look(Resource::Names(node));
             }
@@ -87,12 +93,23 @@ impl World {
         let (true, Some(entry)) = (s.succeeded(), place.entry) else {
             return;
         };
-        self.note_name_change(s, entry);
+        self.note_name_change(s, entry, NameChange::Remove);
         if let Some(node) = self.names.detach(entry)
             && directory
         {
             s.out.add(Resource::Names(node));
         }
+    }
+
+    /// A file loses a name, or would have: its link count changes, and with the last name its life ends.
+    fn unlinked(&mut self, s: &mut Step<'_>, node: NodeId) {
+        let last = self.names.node(node).links <= 1;
+        if s.succeeded() && last {
+            s.out.destroy(Resource::File(node));
+        } else {
+            s.out.look(Resource::File(node));
+        }
+        s.out.change(Resource::Attributes(node));
     }
 
     pub(super) fn rename(&mut self, s: &mut Step<'_>) {
@@ -105,16 +122,22 @@ impl World {
             return;
         };
         let (moved, replaced) = (self.names.target(old), self.names.target(new));
-        let is_directory = |n: &NodeId| self.names.node(*n).kind == FileKind::Directory;
+        let is_directory = |names: &Names, n: &NodeId| names.node(*n).kind == FileKind::Directory;
         if let Some(replaced) = replaced {
-            s.out.change(Resource::File(replaced));
-            if is_directory(&replaced) {
+            // An exchange takes no name away.
+            if flags & EXCHANGE == 0 && moved != Some(replaced) {
+                self.unlinked(s, replaced);
+            }
+            if is_directory(&self.names, &replaced) {
                 s.out.look(Resource::Names(replaced));
             }
         }
         // Who owns a file decides whether it may leave a sticky directory.
-        moved.into_iter().for_each(|n| s.out.change(Resource::File(n)));
-        if [moved, replaced].iter().flatten().any(is_directory) {
+        for node in [moved, replaced].into_iter().flatten() {
+            s.out.look(Resource::File(node));
+            s.out.look(Resource::Attributes(node));
+        }
+        if [moved, replaced].iter().flatten().any(|n| is_directory(&self.names, n)) {
             // A directory cannot move below itself: what lies above both places counts.
             for entry in [old, new] {
                 self.look_above(s, self.names.entries[entry as usize].directory);
@@ -130,8 +153,10 @@ impl World {
             // Two names of one file: rename does nothing.
             return;
         }
-        self.note_name_change(s, old);
-        self.note_name_change(s, new);
+        let stays = flags & (EXCHANGE | WHITEOUT) != 0;
+        self.note_name_change(s, old, if stays { NameChange::Replace } else { NameChange::Remove });
+        let stood = self.names.target(new).is_some();
+        self.note_name_change(s, new, if stood { NameChange::Replace } else { NameChange::Make });
         self.names.detach(old);
         let replaced = self.names.detach(new);
         self.names.attach(new, moved);
@@ -140,8 +165,7 @@ impl World {
                 self.names.attach(old, replaced);
             }
         } else if flags & WHITEOUT != 0 {
-            let whiteout = self.create(s, old, FileKind::CharDevice, 0);
-            self.names.node_mut(whiteout).nature = Nature::Device;
+            self.create(s, old, FileKind::CharDevice, 0);
         }
     }
 
@@ -202,11 +226,6 @@ impl World {
         }
     }
 
-    /// `bind` of a UNIX-domain socket makes a file.
-    pub(super) fn message(&mut self, s: &mut Step<'_>) {
-        self.use_descriptors(s);
-    }
-
     /// Tells the model the address of a successful `bind`; a name in the file system becomes a socket file. Returns the
     /// path if so.
     pub(crate) fn bound(&mut self, action: &reprise_trace::Action, address: &[u8], out: &mut crate::Interpretation) {
@@ -222,14 +241,13 @@ impl World {
         let Some(call) = reprise_calls::by_name("mknod") else {
             return;
         };
-        let mut s = Step { call, action, thread, out: std::mem::take(out) };
-        let place = self.names.resolve(directories.cwd, directories.root, path, false, &mut s.out);
+        let mut s = Step { call, action, thread, out };
+        let place = self.names.resolve(directories.cwd, directories.root, path, false, s.out);
         if let (Some(entry), None) = (place.entry, place.node) {
             let node = self.create(&mut s, entry, FileKind::Socket, 0o777);
             self.names.node_mut(node).nature = Nature::Stream;
-            s.out.change(Resource::File(node));
             s.out.binds = Some(path.to_vec());
+            self.name_socket(&s, Address::File(node));
         }
-        *out = s.out;
     }
 }

@@ -10,6 +10,17 @@ use crate::node::{Attributes, FileKind, Nature, NodeId};
 use crate::touch::{EntryId, Resource};
 use crate::world::World;
 
+/// What becomes of a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum NameChange {
+    /// Nothing stood under it.
+    Make,
+    /// Nothing stands under it afterwards.
+    Remove,
+    /// Something else stands under it.
+    Replace,
+}
+
 impl World {
     pub(super) fn open(&mut self, s: &mut Step<'_>) {
         let flags = open_flags(s);
@@ -24,7 +35,9 @@ impl World {
             (Some(directory), _) if flags & O_TMPFILE == O_TMPFILE && s.succeeded() => {
                 s.out.change(Resource::Directories(s.thread.directories));
                 let attributes = self.new_attributes(s, directory, mode as u32);
-                self.names.add_node(FileKind::Regular, attributes)
+                let node = self.names.add_node(FileKind::Regular, attributes);
+                s.out.create(Resource::File(node));
+                node
             }
             (Some(node), _) => node,
             (None, Some(entry)) if s.succeeded() => {
@@ -39,14 +52,15 @@ impl World {
             }
             (None, _) => return self.lost_open(s, flags),
         };
-        s.out.change(Resource::File(node));
+        s.out.look(Resource::File(node));
+        s.out.look(Resource::Attributes(node));
         s.out.meet(self.names.node(node).nature);
         s.out.mapped_file |= self.names.node(node).mapped;
         if !s.succeeded() {
             return;
         }
         if flags & O_TRUNC != 0 && self.names.node(node).kind == FileKind::Regular {
-            self.names.truncate(node, 0);
+            self.resize(s, node, 0);
             if place.node.is_some() {
                 self.drop_set_id(s, node);
             }
@@ -78,7 +92,7 @@ impl World {
         }
     }
 
-    fn new_descriptor(
+    pub(super) fn new_descriptor(
         &mut self,
         s: &mut Step<'_>,
         node: Option<NodeId>,
@@ -87,14 +101,10 @@ impl World {
         flags: u64,
     ) {
         let fd = s.action.result as u32;
-        let description = self.descriptors.describe(Description {
-            node,
-            opened_as,
-            stream,
-            flags,
-            offset: 0,
-            listing: Default::default(),
-        });
+        let links = self.fifo_links(node, flags);
+        self.streams.hold(links);
+        let description =
+            self.descriptors.describe(Description { node, opened_as, stream, flags, links, ..Description::default() });
         self.bind(s, fd, description, flags & O_CLOEXEC != 0);
     }
 
@@ -108,7 +118,7 @@ impl World {
         if let Some(slot) = self.descriptors.tables[s.thread.table as usize].slots.get_mut(&fd) {
             slot.since_ns = s.action.begin_ns;
         }
-        s.out.change(Resource::Descriptor(slot.generation));
+        s.out.create(Resource::Descriptor(slot.generation));
         let stream = self.descriptors.descriptions[description as usize].stream;
         s.out.made.push(NewDescriptor { binding: slot.binding, stream });
     }
@@ -124,8 +134,11 @@ impl World {
         if kind == FileKind::Symlink {
             attributes.mode = 0o777;
         }
+        let on_btrfs = self.names.node(directory).on_btrfs;
         let node = self.names.add_node(kind, attributes);
-        self.note_name_change(s, entry);
+        self.names.node_mut(node).on_btrfs = on_btrfs;
+        s.out.create(Resource::File(node));
+        self.note_name_change(s, entry, NameChange::Make);
         self.names.attach(entry, node);
         node
     }
@@ -141,9 +154,14 @@ impl World {
     }
 
     /// Notes that something is made or removed under a name.
-    pub(super) fn note_name_change(&mut self, s: &mut Step<'_>, entry: EntryId) {
-        s.out.change(Resource::Entry(entry));
+    pub(super) fn note_name_change(&mut self, s: &mut Step<'_>, entry: EntryId, change: NameChange) {
+        let resource = Resource::Entry(entry);
         let e = &mut self.names.entries[entry as usize];
+        match change {
+            NameChange::Make => s.out.create(resource),
+            NameChange::Remove => s.out.destroy(resource),
+            NameChange::Replace => s.out.change(resource),
+        }
         e.changed = true;
         s.out.add(Resource::Names(e.directory));
     }
@@ -167,12 +185,14 @@ impl World {
         }
         let flags = s.call.flags_arg(FlagSet::Open).map_or(0, |i| s.arg(i));
         let close_on_exec = object_close_on_exec(s);
+        let all_links = self.object_links(s, object);
         let output = split(s.call, Side::Output, &s.action.output);
         let numbers = match output.iter().flatten().next() {
             Some(pair) if pair.len() == 8 => vec![word(pair, 0) as u32, word4(pair, 4)],
             _ => vec![s.action.result as u32],
         };
-        for fd in numbers {
+        for (fd, links) in numbers.into_iter().zip(all_links) {
+            self.streams.hold(links);
             let node = (object == Object::Memory).then(|| {
                 let attributes = Attributes {
                     mode: 0o777,
@@ -180,15 +200,17 @@ impl World {
                     gid: s.thread.groups.files,
                     ..Attributes::default()
                 };
-                self.names.add_node(FileKind::Regular, attributes)
+                let node = self.names.add_node(FileKind::Regular, attributes);
+                s.out.create(Resource::File(node));
+                node
             });
             let description = self.descriptors.describe(Description {
                 node,
                 opened_as: None,
                 stream,
                 flags,
-                offset: 0,
-                listing: Default::default(),
+                links,
+                ..Description::default()
             });
             self.bind(s, fd, description, close_on_exec);
         }

@@ -6,7 +6,8 @@ use super::Step;
 use super::opening::word;
 use crate::descriptors::{Description, StreamKind};
 use crate::mapping::Space;
-use crate::processes::Thread;
+use crate::processes::{Thread, ThreadFacts};
+use crate::streams::Links;
 use crate::touch::Resource;
 use crate::world::World;
 
@@ -19,9 +20,7 @@ impl World {
             s.out.surprise = Some("a thread was started that never appeared");
             return;
         };
-        let row = &self.thread_rows[child as usize];
-        let (shares_descriptors, shares_directories) = (row.shares_descriptors != 0, row.shares_directories != 0);
-        let (process, tid) = (row.process, row.tid);
+        let ThreadFacts { process, tid, shares_descriptors, shares_directories } = self.thread_facts[child as usize];
         let parent = s.thread;
         let table = if shares_descriptors { parent.table } else { self.copy_table(s) };
         let users = &mut self.descriptors.tables[table as usize];
@@ -38,15 +37,15 @@ impl World {
                 shared: false,
                 ..self.directories[parent.directories as usize]
             };
-            self.directories.push(copy);
-            (self.directories.len() - 1) as u32
+            self.directories.insert(copy)
         };
         let same_process = process == parent.process;
         let space = if same_process {
+            self.spaces[parent.space as usize].users += 1;
             parent.space
         } else {
-            self.spaces.push(self.spaces[parent.space as usize].inherited());
-            (self.spaces.len() - 1) as u32
+            let space = self.spaces[parent.space as usize].inherited();
+            self.spaces.insert(space)
         };
         if let Some(state) = self.processes.get_mut(process as usize) {
             state.threads += 1;
@@ -54,7 +53,7 @@ impl World {
                 state.pid = tid;
             }
         }
-        self.threads[child as usize] = Some(Thread { process, table, directories, space, alive: true, ..parent });
+        self.threads[child as usize] = Some(Box::new(Thread { process, table, directories, space, ..parent }));
         s.out.spawned = Some(child);
         s.out.change(Resource::Process(process));
         self.process_handle(s);
@@ -74,13 +73,15 @@ impl World {
         }
         let open = &self.descriptors.tables[s.thread.table as usize].slots;
         let free = (0..).find(|fd| !open.contains_key(fd)).unwrap_or(u32::MAX);
+        let process = s.out.spawned.and_then(|child| self.thread_facts.get(child as usize)).map(|facts| facts.process);
+        let links = Links { process, ..Links::default() };
         let description = self.descriptors.describe(Description {
             node: None,
             opened_as: None,
             stream: Some(StreamKind::Event),
             flags: 0,
-            offset: 0,
-            listing: Default::default(),
+            links,
+            ..Description::default()
         });
         self.bind(s, free, description, true);
     }
@@ -102,8 +103,9 @@ impl World {
                 self.end_descriptor(s, fd);
             }
         }
-        self.spaces.push(Space::default());
-        let space = (self.spaces.len() - 1) as u32;
+        self.end_space(s);
+        self.leave_space(s.thread.space);
+        let space = self.spaces.insert(Space::of(1));
         if let Some(thread) = self.thread_mut(s.action.thread) {
             thread.space = space;
         }
@@ -118,15 +120,37 @@ impl World {
                 self.end_descriptor(s, fd);
             }
             s.out.last_of_process = true;
+            self.descriptors.tables.remove(s.thread.table);
+            s.out.dead.push(Resource::Table(s.thread.table));
         }
         let directories = &mut self.directories[s.thread.directories as usize];
-        directories.users = directories.users.saturating_sub(1);
+        match directories.users {
+            0 => {}
+            1 => {
+                self.directories.remove(s.thread.directories);
+                s.out.dead.push(Resource::Directories(s.thread.directories));
+            }
+            _ => directories.users -= 1,
+        }
         s.out.change(Resource::Process(s.thread.process));
+        s.out.ended_thread_of = Some(s.thread.process);
         if let Some(state) = self.processes.get_mut(s.thread.process as usize) {
             state.threads = state.threads.saturating_sub(1);
+            if state.threads == 0 {
+                self.end_space(s);
+            }
         }
-        if let Some(thread) = self.thread_mut(s.action.thread) {
-            thread.alive = false;
+        self.leave_space(s.thread.space);
+        self.threads[s.action.thread as usize] = None;
+    }
+
+    fn leave_space(&mut self, space: u32) {
+        let users = &mut self.spaces[space as usize].users;
+        match *users {
+            // A damaged trace: it ended before.
+            0 => {}
+            1 => self.spaces.remove(space),
+            _ => *users -= 1,
         }
     }
 
@@ -137,10 +161,16 @@ impl World {
             "waitid" if s.succeeded() && s.arg(0) == 1 => s.arg(1) as i64,
             _ => 0,
         };
-        if waited > 0
-            && let Some(process) = self.processes.iter().rposition(|p| i64::from(p.pid) == waited && p.threads == 0)
+        let ended = |process: &u32| self.processes[*process as usize].threads == 0;
+        if let Some(pid) = i32::try_from(waited).ok().filter(|pid| *pid > 0)
+            && let Some(process) = self.processes_of(pid).find(ended)
         {
-            s.out.look(Resource::Process(process as u32));
+            s.out.look(Resource::Process(process));
+            if s.call.name == "wait4" {
+                // It cannot be waited for again.
+                s.out.joined = Some(process);
+                s.out.dead.push(Resource::Process(process));
+            }
         }
     }
 

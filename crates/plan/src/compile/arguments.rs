@@ -15,11 +15,12 @@ const MOST: u64 = 0x7fff_f000;
 
 impl Compiler {
     /// The arguments of the call as it was made, for issuing it again.
-    pub(super) fn arguments(&mut self, l: &Lowering<'_>) -> Result<Vec<Arg>, CompileError> {
+    pub(super) fn arguments<'a>(&mut self, l: &Lowering<'a>) -> Result<Vec<Arg>, CompileError> {
         let input = split(l.call, Side::Input, &l.action.input);
-        let path = |number: usize, traced: Option<&Name>| l.found.paths[number].clone().or(traced.map(|p| p.to_vec()));
+        let path = |number: usize, traced: Option<&'a Name>| l.found.paths[number].as_deref().or(traced.map(|p| &**p));
         let mut paths = [path(0, l.action.path.as_ref()), path(1, l.action.path2.as_ref())].into_iter();
-        let mut out = Vec::with_capacity(l.call.args.len());
+        let mut out = std::mem::take(&mut self.spare);
+        out.clear();
         for (i, arg) in l.call.args.iter().enumerate() {
             let value = l.action.args[i];
             let pointer = |given: Option<Arg>| match given {
@@ -32,7 +33,7 @@ impl Compiler {
                 ArgKind::Dirfd if value as i32 == AT_FDCWD => Arg::Value(value),
                 ArgKind::Dirfd => self.descriptor(l, i),
                 ArgKind::Path(_) => match paths.next().flatten() {
-                    Some(path) if value != 0 => Arg::Bytes(self.store.bytes(&path)?, path.len() as u64),
+                    Some(path) if value != 0 => Arg::Bytes(self.store.bytes(path)?, path.len() as u64),
                     _ => pointer(None),
                 },
                 ArgKind::Text => match input[i] {
@@ -97,7 +98,7 @@ impl Compiler {
         slot.map_or(Arg::Value(u64::MAX), Arg::Fd)
     }
 
-    /// The content a call reads: from the trace, else zeros of the same length.
+    /// The content a call reads: from the trace, else made content of the same length.
     pub(super) fn content(&mut self, l: &Lowering<'_>, length: u64) -> Result<Option<Arg>, CompileError> {
         let kept = l.action.data.len() as u64 * reprise_trace::CHUNK_BYTES as u64;
         let whole = l.action.truncated_bytes == 0 && (kept >= length || length == 0);
@@ -105,7 +106,7 @@ impl Compiler {
         let at = match at {
             Some(at) => at,
             None if l.action.result < 0 && l.action.data.is_empty() => return Ok(None),
-            None => self.store.zeros(length)?,
+            None => self.store.missing(length)?,
         };
         Ok(Some(Arg::Content(at, length)))
     }

@@ -1,5 +1,7 @@
 //! What is judged, by the row's check.
 
+use std::borrow::Cow;
+
 use reprise_calls::{Check, Effect};
 use reprise_model::Nature;
 use reprise_trace::payload::{Side, split};
@@ -39,25 +41,25 @@ impl Compiler {
     }
 
     /// Attributes with the link count that a replay can have: names that were never met do not exist there.
-    fn without_unmet_links(&self, structure: &[u8]) -> Vec<u8> {
-        let mut out = structure.to_vec();
+    fn without_unmet_links<'a>(&self, structure: &'a [u8]) -> Cow<'a, [u8]> {
         let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| structure[at + i]));
         let half = |at: usize| u32::from_le_bytes(std::array::from_fn(|i| structure[at + i]));
         // struct stat: st_dev 0, st_ino 8, st_nlink 16 (u64). statx: stx_nlink 16 (u32), stx_ino 32, device 136 and 140.
         let (key, links) = match structure.len() {
             144 => ((word(0), word(8)), word(16)),
             256 => ((device(half(136), half(140)), word(32)), half(16).into()),
-            _ => return out,
+            _ => return structure.into(),
         };
         let unmet = self.world.unmet_links(key);
-        if unmet > 0 {
-            let met = links.saturating_sub(unmet);
-            match structure.len() {
-                144 => out[16..24].copy_from_slice(&met.to_le_bytes()),
-                _ => out[16..20].copy_from_slice(&(met as u32).to_le_bytes()),
-            }
+        if unmet == 0 {
+            return structure.into();
         }
-        out
+        let (mut out, met) = (structure.to_vec(), links.saturating_sub(unmet));
+        match structure.len() {
+            144 => out[16..24].copy_from_slice(&met.to_le_bytes()),
+            _ => out[16..20].copy_from_slice(&(met as u32).to_le_bytes()),
+        }
+        out.into()
     }
 
     fn returned(&mut self, l: &Lowering<'_>) -> Result<Expect, CompileError> {
@@ -70,12 +72,12 @@ impl Compiler {
     }
 
     fn listing(&mut self, l: &Lowering<'_>) -> Result<Expect, CompileError> {
-        let Some(reprise_model::Listing { number, begins, names }) = &l.found.listing else {
+        let Some(reprise_model::Listing { number, begins, as_opened, names }) = &l.found.listing else {
             return Ok(Expect::Outcome);
         };
         let sum = names.iter().flatten().fold(0u128, |sum, name| sum.wrapping_add(entry_hash(name)));
         let listing = Listing {
-            begins: (*begins).into(),
+            begins: if *begins { 1 + u64::from(*as_opened) } else { 0 },
             ends: names.is_some().into(),
             entries: names.as_ref().map_or(0, |n| n.len() as u64),
             sum_low: sum as u64,

@@ -4,10 +4,11 @@ use reprise_calls::{ArgKind, Effect, FlagSet, IoctlEffect, Object, Replay, ioctl
 use reprise_model::Nature;
 use reprise_trace::payload::{Side, split};
 
-use super::{CompileError, Compiler, Lowering, bare, stand_in};
+use super::{CompileError, Compiler, Lowering, stand_in};
 use crate::command::{Arg, Command, Expect, Op, Tolerance};
 
 const SEEK_DATA: u64 = 3;
+const ENOENT: i64 = -2;
 const EINTR: i64 = -4;
 const EIO: i64 = -5;
 const ENXIO: i64 = -6;
@@ -17,6 +18,7 @@ const EFAULT: i64 = -14;
 const EBUSY: i64 = -16;
 const EXDEV: i64 = -18;
 const ENODEV: i64 = -19;
+const EISDIR: i64 = -21;
 const EINVAL: i64 = -22;
 const ENFILE: i64 = -23;
 const EMFILE: i64 = -24;
@@ -39,10 +41,12 @@ const OF_THE_MACHINE: [i64; 17] = [
 impl Compiler {
     pub(super) fn lower(&mut self, l: &Lowering<'_>) -> Result<Command, CompileError> {
         match l.call.replay {
-            Replay::Skip(_) => Ok(bare(l.action, Op::Skip)),
-            Replay::Unsupported(_) if l.found.made.is_empty() => Ok(bare(l.action, Op::Unsupported)),
+            Replay::Skip(_) => Ok(l.bare(Op::Skip)),
+            Replay::Unsupported(_) if l.found.made.is_empty() => Ok(l.bare(Op::Unsupported)),
             Replay::Unsupported(_) => self.simulate(l),
             Replay::Simulate if l.found.binds.is_some() => self.socket_file(l),
+            Replay::Simulate if !l.found.passed.is_empty() => Ok(self.pass(l)),
+            Replay::Simulate if !l.found.received.is_empty() => Ok(self.receive(l)),
             Replay::Simulate => self.simulate(l),
             Replay::Issue | Replay::Engine => self.perform(l),
         }
@@ -56,17 +60,20 @@ impl Compiler {
             CloseRange => self.close_many(l),
             Duplicate => self.issue_descriptor(l),
             DuplicateTo => self.duplicate_to(l),
+            Take => self.take(l),
             Spawn => Ok(self.spawn(l)),
             Execute => Ok(self.execute(l)),
-            Exit => Ok(Command { produces: [l.found.last_of_process.into(), u32::MAX], ..bare(l.action, Op::Exit) }),
+            Exit => Ok(Command { produces: [l.found.last_of_process.into(), u32::MAX], ..l.bare(Op::Exit) }),
             Wait => self.simulate(l),
             Mount => self.unshare(l),
             Control if matches!(l.action.args[1] & 0xffff_ffff, 0 | 1030) => self.issue_descriptor(l),
             Copy | Splice if l.action.result >= 0 => self.copy(l),
             ChangeMode | ChangeOwner if l.found.streams[0].is_some() && l.found.paths[0].is_some() => self.by_name(l),
+            Read if !l.found.received.is_empty() => Ok(self.receive(l)),
             _ if self.is_simulated(l) => self.simulate(l),
             _ if l.found.by_descriptor.is_some() => self.by_descriptor(l),
             Open => self.issue_descriptor(l),
+            Link => self.link(l),
             MakeObject(Object::Pipe) => {
                 let mut command = self.issue(l, Op::IssuePair)?;
                 self.produce(l, &mut command);
@@ -81,7 +88,7 @@ impl Compiler {
                 const NONBLOCKING: u64 = 4;
                 self.issue(l, if l.action.args[1] & NONBLOCKING == 0 { Op::Lock } else { Op::Issue })
             }
-            SyncAll if l.call.name == "sync" => Ok(bare(l.action, Op::SyncTarget)),
+            SyncAll if l.call.name == "sync" => Ok(l.bare(Op::SyncTarget)),
             Seek if l.action.args[2] >= SEEK_DATA && l.action.result >= 0 => {
                 // Where data begins is the file system's own; what follows depends on the position.
                 let mut command = self.issue(l, Op::Issue)?;
@@ -96,10 +103,8 @@ impl Compiler {
             MakeNode => self.make_node(l),
             Read | Write | Seek | Truncate | Allocate | Copy | Splice | Advise | Sync | SyncAll | GetMetadata
             | TestAccess | ReadLink | GetXattr | ListXattr | StatFs | ChangeMode | ChangeOwner | ChangeTimes
-            | SetXattr | RemoveXattr | MakeDirectory | MakeSymlink | Link | Remove | Rename | ChangeDirectory
-            | ChangeRoot | GetDirectory | ChangeMask | Message | Poll | Watch | Asynchronous => {
-                self.issue(l, Op::Issue)
-            }
+            | SetXattr | RemoveXattr | MakeDirectory | MakeSymlink | Remove | Rename | ChangeDirectory | ChangeRoot
+            | GetDirectory | ChangeMask | Message | Poll | Watch | Asynchronous => self.issue(l, Op::Issue),
         }
     }
 
@@ -113,12 +118,19 @@ impl Compiler {
             || (l.action.result == EAGAIN && !lock);
         let on_stream = l.found.streams.iter().any(Option::is_some);
         let lists_position = effect == Seek && l.found.on_directory && (l.action.args[1], l.action.args[2]) != (0, 0);
+        // Without privileges, a file is linked by its descriptor only with the very credentials that it was opened with.
+        // The kernel compares not what they say but which they are.
+        const EMPTY_PATH: u64 = 0x1000;
+        let by_descriptor = l.call.name == "linkat" && l.action.args[4] & EMPTY_PATH != 0;
+        let by_credentials = by_descriptor && l.action.result == ENOENT && !self.world.is_superuser(l.action.thread);
         // A descriptor's name leads to the file whoever may pass the directories above it.
-        let refused_through_descriptor = l.action.result < 0 && l.found.paths.iter().any(Option::is_some);
+        let through_descriptor = l.found.paths.iter().any(Option::is_some);
+        let refused_through_descriptor = l.action.result < 0 && through_descriptor;
         // How far a listing has come is the file system's own, and may be too far for a read to get as far as its error.
-        let reads_directory = effect == Read && l.found.on_directory && l.action.result == EINVAL;
+        let reads_directory = effect == Read && l.found.on_directory && matches!(l.action.result, EINVAL | EISDIR);
         machine
             || reads_directory
+            || by_credentials
             || refused_through_descriptor
             || on_stream
             || lists_position
@@ -137,11 +149,11 @@ impl Compiler {
     fn issue(&mut self, l: &Lowering<'_>, op: Op) -> Result<Command, CompileError> {
         let args = self.arguments(l)?;
         let expect = self.expectation(l)?;
-        Ok(Command { args, expect, tolerance: self.tolerance(l), ..bare(l.action, op) })
+        Ok(Command { args, expect, tolerance: self.tolerance(l), ..l.bare(op) })
     }
 
     /// Gives slots to the descriptors that the action made.
-    fn produce(&mut self, l: &Lowering<'_>, command: &mut Command) {
+    pub(super) fn produce(&mut self, l: &Lowering<'_>, command: &mut Command) {
         for (slot, made) in command.produces.iter_mut().zip(&l.found.made) {
             *slot = self.slots.make(l.action.thread, made.binding);
         }
@@ -157,8 +169,8 @@ impl Compiler {
         Ok(command)
     }
 
-    fn simulate(&mut self, l: &Lowering<'_>) -> Result<Command, CompileError> {
-        let mut command = Command { tolerance: self.tolerance(l), ..bare(l.action, Op::Simulate) };
+    pub(super) fn simulate(&mut self, l: &Lowering<'_>) -> Result<Command, CompileError> {
+        let mut command = Command { tolerance: self.tolerance(l), ..l.bare(Op::Simulate) };
         self.produce(l, &mut command);
         Ok(command)
     }
@@ -167,11 +179,10 @@ impl Compiler {
         if l.action.result < 0 {
             return self.simulate(l);
         }
-        const UNSHARE: u64 = 2;
         const CLONE_FILES: u64 = 0x400;
-        let unshare = (l.action.args[2] & UNSHARE != 0).then_some(Arg::Value(CLONE_FILES));
+        let unshare = l.found.left.descriptors.then_some(Arg::Value(CLONE_FILES));
         let args = unshare.into_iter().collect();
-        Ok(Command { args, list: self.ended(l), ..bare(l.action, Op::CloseMany) })
+        Ok(Command { args, list: self.ended(l), ..l.bare(Op::CloseMany) })
     }
 
     fn ended(&self, l: &Lowering<'_>) -> Vec<u32> {
@@ -183,26 +194,25 @@ impl Compiler {
             // It failed, or source and target are the same number: nothing moves.
             return self.simulate(l);
         }
-        let mut command =
-            Command { args: self.arguments(l)?, expect: Expect::Outcome, ..bare(l.action, Op::DuplicateTo) };
+        let mut command = Command { args: self.arguments(l)?, expect: Expect::Outcome, ..l.bare(Op::DuplicateTo) };
         command.list = l.found.replaced.and_then(|binding| self.slots.get(binding)).into_iter().collect();
         self.produce(l, &mut command);
         Ok(command)
     }
 
     fn spawn(&mut self, l: &Lowering<'_>) -> Command {
-        let Some(child) = l.found.spawned else { return bare(l.action, Op::Simulate) };
+        let Some(child) = l.found.spawned else { return l.bare(Op::Simulate) };
         let (descriptors, directories) = self.world.shares(child);
         let shares = u32::from(descriptors) | u32::from(directories) << 1;
         let list = l.found.made.iter().map(|made| self.slots.make(l.action.thread, made.binding)).collect();
-        Command { produces: [child, shares], list, ..bare(l.action, Op::Spawn) }
+        Command { produces: [child, shares], list, ..l.bare(Op::Spawn) }
     }
 
     fn execute(&self, l: &Lowering<'_>) -> Command {
         if l.action.result < 0 {
-            return bare(l.action, Op::Simulate);
+            return l.bare(Op::Simulate);
         }
-        Command { list: self.ended(l), ..bare(l.action, Op::Execute) }
+        Command { list: self.ended(l), ..l.bare(Op::Execute) }
     }
 
     /// Users and groups are given as they are afterwards; a change that failed changes nothing.
@@ -224,17 +234,20 @@ impl Compiler {
             }
             _ => SETRESUID,
         };
-        Ok(Command { number, args, expect: Expect::Outcome, ..bare(l.action, Op::ChangeIdentity) })
+        Ok(Command { number, args, expect: Expect::Outcome, ..l.bare(Op::ChangeIdentity) })
     }
 
-    /// Of `unshare` what concerns descriptors and directories is done; namespaces are not entered.
+    /// Of `unshare` what concerns descriptors and directories is done; namespaces are not entered. Where nobody shared
+    /// them (any more), nothing is: in the replay a thread that has ended may still be there.
     fn unshare(&mut self, l: &Lowering<'_>) -> Result<Command, CompileError> {
-        const FS_AND_FILES: u64 = 0x600;
-        let flags = l.action.args[0] & FS_AND_FILES;
+        const CLONE_FS: u64 = 0x200;
+        const CLONE_FILES: u64 = 0x400;
+        let bit = |left: bool, bit: u64| if left { bit } else { 0 };
+        let flags = bit(l.found.left.descriptors, CLONE_FILES) | bit(l.found.left.directories, CLONE_FS);
         if l.call.name != "unshare" || l.action.result < 0 || flags == 0 {
-            return Ok(bare(l.action, Op::Skip));
+            return Ok(l.bare(Op::Skip));
         }
-        Ok(Command { args: vec![Arg::Value(flags)], expect: Expect::Outcome, ..bare(l.action, Op::Issue) })
+        Ok(Command { args: vec![Arg::Value(flags)], expect: Expect::Outcome, ..l.bare(Op::Issue) })
     }
 
     fn control(&mut self, l: &Lowering<'_>) -> Result<Command, CompileError> {
@@ -309,7 +322,7 @@ impl Compiler {
             args: vec![self.descriptor(l, fd), content, Arg::Value(moved), at(fd)],
             expect: Expect::Value,
             tolerance: self.tolerance(l),
-            ..bare(l.action, op)
+            ..l.bare(op)
         })
     }
 
@@ -340,6 +353,17 @@ impl Compiler {
         let mut command = self.issue(l, Op::OnMapping)?;
         command.args[0] = Arg::Mapped(range.mapping, range.delta);
         command.args[1] = Arg::Value(range.length);
+        Ok(command)
+    }
+
+    /// With a path, `AT_EMPTY_PATH` means nothing; but the kernel asks for a capability that the replay does without.
+    fn link(&mut self, l: &Lowering<'_>) -> Result<Command, CompileError> {
+        const EMPTY_PATH: u64 = 0x1000;
+        let mut command = self.issue(l, Op::Issue)?;
+        let named = l.action.path.as_ref().is_some_and(|path| !path.to_vec().is_empty());
+        if let (true, Some(flags)) = (named, l.call.flags_arg(FlagSet::At)) {
+            command.args[flags] = Arg::Value(l.action.args[flags] & !EMPTY_PATH);
+        }
         Ok(command)
     }
 
@@ -384,14 +408,21 @@ impl Compiler {
         Ok(command)
     }
 
-    /// Devices are not made: a file takes the name, so that later calls find one.
+    /// Devices are not made: a file takes the name, so that later calls find one. A whiteout is no device.
     fn make_node(&mut self, l: &Lowering<'_>) -> Result<Command, CompileError> {
         const TYPE: u64 = 0o170000;
         const REGULAR: u64 = 0o100000;
-        let mut command = self.issue(l, Op::Issue)?;
+        const CHARACTER: u64 = 0o020000;
+        const BLOCK: u64 = 0o060000;
         let mode = if l.call.name == "mknod" { 1 } else { 2 };
-        let value = l.action.args[mode];
-        if matches!(value & TYPE, 0o020000 | 0o060000) {
+        let (value, device) = (l.action.args[mode], l.action.args[mode + 1] & 0xffff_ffff);
+        let is_device = matches!((value & TYPE, device), (CHARACTER, 1..) | (BLOCK, _));
+        if is_device && l.action.result < 0 {
+            // Who may not make a device may make the file.
+            return self.simulate(l);
+        }
+        let mut command = self.issue(l, Op::Issue)?;
+        if is_device {
             command.args[mode] = Arg::Value((value & !TYPE) | REGULAR);
             command.args[mode + 1] = Arg::Value(0);
             command.tolerance = Tolerance::Machine;
@@ -409,7 +440,7 @@ impl Compiler {
             number: MKNOD,
             args: vec![Arg::Bytes(self.store.bytes(&path)?, path.len() as u64), Arg::Value(SOCKET), Arg::Value(0)],
             expect: Expect::Outcome,
-            ..bare(l.action, Op::Issue)
+            ..l.bare(Op::Issue)
         })
     }
 }

@@ -2,26 +2,36 @@
 
 mod arguments;
 mod expect;
+mod fill;
 mod lower;
+mod offsets;
+mod passing;
+mod recent;
 mod slots;
 mod store;
 mod tree;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
 use reprise_calls::Call;
 use reprise_model::{Interpretation, StreamKind, World};
-use reprise_trace::{Action, ReadError, TraceReader};
+use reprise_trace::{Action, Process, ReadError, ThreadRow, TraceReader};
 
-use crate::command::{Arg, Command, Expect, Op, StandIn, Tolerance};
+use crate::command::{Arg, Command, Expect, Op, StandIn, Tolerance, Wait};
 use crate::file::{Contents, FdSource, InitialFd, PlanError, PlanWriter, ProcessPlan, ProcessStart, ThreadPlan};
-use crate::order::{Order, Ordering};
+use crate::order::{Order, Ordering, Waits};
+use crate::timing::Timing;
+use fill::Filler;
 use slots::Slots;
 use store::Store;
 
+/// Number of a call that has none here.
+const UNKNOWN_CALL: u32 = 0xffff;
 /// Words of a thread that are gathered before they are written.
 const CHUNK_WORDS: usize = 4096;
+
+pub use fill::Fill;
 
 /// Compiling failed.
 #[derive(Debug, thiserror::Error)]
@@ -44,6 +54,17 @@ pub enum CompileError {
     },
 }
 
+impl CompileError {
+    /// An action of a thread that the trace does not name.
+    pub(crate) fn no_thread(trace: &str, action: &Action) -> CompileError {
+        CompileError::Malformed {
+            trace: trace.to_owned(),
+            action: action.seq,
+            cause: format!("thread {} does not exist", action.thread),
+        }
+    }
+}
+
 /// What the compiler found.
 #[derive(Debug, Clone, Default)]
 pub struct CompileReport {
@@ -64,16 +85,29 @@ pub fn compile(
     order: Order,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<CompileReport, CompileError> {
-    let mut compiler = Compiler::begin(trace, path, order)?;
+    compile_filled(trace, path, order, Fill::default(), progress)
+}
+
+/// As [`compile`]; `fill` stands for content that the trace lacks.
+pub fn compile_filled(
+    trace: &TraceReader,
+    path: &Path,
+    order: Order,
+    fill: Fill,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<CompileReport, CompileError> {
+    let mut compiler = Compiler::begin(trace, path, order, fill)?;
     let total = trace.count::<Action>();
-    for (done, action) in trace.actions().enumerate() {
-        compiler.action(&action?)?;
-        if done % 4096 == 0 {
-            progress(done as u64, total);
+    let mut actions = trace.actions().without(Action::BESIDE_THE_CALL);
+    let (mut action, mut found) = (Action::default(), Interpretation::default());
+    while actions.read(&mut action)? {
+        if compiler.report.actions.is_multiple_of(4096) {
+            progress(compiler.report.actions, total);
         }
+        compiler.action(&action, &mut found)?;
     }
     progress(total, total);
-    compiler.finish(trace, order)
+    compiler.finish(trace, order, Filler::new(fill))
 }
 
 struct Compiler {
@@ -86,6 +120,10 @@ struct Compiler {
     threads: Vec<ThreadPlan>,
     streams: Vec<Vec<u64>>,
     mappings: u32,
+    /// Memory for the arguments of the next command.
+    spare: Vec<Arg>,
+    /// When the first action was issued.
+    origin_ns: Option<u64>,
     report: CompileReport,
 }
 
@@ -93,42 +131,55 @@ struct Compiler {
 struct Lowering<'a> {
     call: &'a Call,
     action: &'a Action,
-    found: Interpretation,
+    found: &'a Interpretation,
+}
+
+impl Lowering<'_> {
+    fn bare(&self, op: Op) -> Command {
+        bare(self.action, self.call.number, op)
+    }
 }
 
 impl Compiler {
-    fn begin(trace: &TraceReader, path: &Path, order: Order) -> Result<Compiler, CompileError> {
+    fn begin(trace: &TraceReader, path: &Path, order: Order, fill: Fill) -> Result<Compiler, CompileError> {
         let world = World::begin(trace, false)?;
-        let rows = trace.threads()?;
-        let count = rows.len();
-        let processes = trace.processes()?;
+        let count = trace.count::<ThreadRow>() as usize;
+        let processes = trace.count::<Process>() as usize;
         let mut compiler = Compiler {
             trace: trace.path().display().to_string(),
             world,
             ordering: Ordering::new(order, count),
-            store: Store::new(PlanWriter::create(path)?, trace.blobs()),
+            store: Store::new(PlanWriter::create(path)?, trace.blobs(), fill)?,
             slots: Slots::new(count),
-            processes: vec![ProcessPlan::default(); processes.len()],
+            processes: vec![ProcessPlan::default(); processes],
             threads: Vec::with_capacity(count),
             streams: vec![Vec::new(); count],
             mappings: 0,
+            spare: Vec::new(),
+            origin_ns: None,
             report: CompileReport::default(),
         };
-        for row in rows {
-            compiler.threads.push(ThreadPlan {
-                process: row.process,
-                spawned: row.created_by.is_some(),
-                ..ThreadPlan::default()
-            });
-            if row.created_by.is_none() && compiler.processes[row.process as usize].start.is_none() {
-                let start = compiler.process_start(row.thread, &processes[row.process as usize]);
-                compiler.processes[row.process as usize].start = Some(start);
+        // The first thread of each process that no action starts.
+        let mut starting: HashMap<u32, u32> = HashMap::new();
+        for row in trace.rows::<ThreadRow>() {
+            let row = row?;
+            let spawned = row.created_by.is_some();
+            if !spawned {
+                starting.entry(row.process).or_insert(row.thread);
+            }
+            compiler.threads.push(ThreadPlan { process: row.process, spawned, ..ThreadPlan::default() });
+        }
+        for row in trace.rows::<Process>() {
+            let row = row?;
+            if let Some(&thread) = starting.get(&row.process) {
+                let start = compiler.process_start(thread, &row);
+                compiler.processes[row.process as usize].start = Some(Box::new(start));
             }
         }
         Ok(compiler)
     }
 
-    fn process_start(&mut self, thread: u32, row: &reprise_trace::Process) -> ProcessStart {
+    fn process_start(&mut self, thread: u32, row: &Process) -> ProcessStart {
         let four = |ids: &[u32]| std::array::from_fn(|i| ids.get(i).copied().unwrap_or(0));
         let mut descriptors = Vec::new();
         for initial in self.world.initial_descriptors(row.process) {
@@ -154,48 +205,62 @@ impl Compiler {
         }
     }
 
-    fn action(&mut self, action: &Action) -> Result<(), CompileError> {
+    /// `found` is memory for what the model finds.
+    fn action(&mut self, action: &Action, found: &mut Interpretation) -> Result<(), CompileError> {
         let thread = action.thread as usize;
         if thread >= self.threads.len() {
-            return Err(CompileError::Malformed {
-                trace: self.trace.clone(),
-                action: action.seq,
-                cause: format!("thread {thread} does not exist"),
-            });
+            return Err(CompileError::no_thread(&self.trace, action));
         }
         let command = match reprise_calls::by_name(&action.call) {
-            Some(call) => self.known(call, action)?,
+            Some(call) => self.known(call, action, found)?,
             None => {
                 let waits = self.wait(action, &Interpretation::default());
-                Command { waits, ..bare(action, Op::Unsupported) }
+                self.ordered(action, bare(action, UNKNOWN_CALL, Op::Unsupported), waits)
             }
         };
         command.encode(&mut self.streams[thread]);
+        self.spare = command.args;
         self.threads[thread].commands += 1;
         self.report.actions += 1;
         self.report.waits += command.waits.len() as u64;
-        if self.streams[thread].len() >= CHUNK_WORDS {
+        if command.op == Op::Exit {
+            self.flush(thread)?;
+            self.streams[thread] = Vec::new();
+        } else if self.streams[thread].len() >= CHUNK_WORDS {
             self.flush(thread)?;
         }
         Ok(())
     }
 
-    fn wait(&mut self, action: &Action, found: &Interpretation) -> Vec<crate::command::Wait> {
-        let end = action.begin_ns.saturating_add(action.duration_ns);
-        let waits = self.ordering.next(action.thread, action.begin_ns, end, &found.touches);
-        found.dead.iter().for_each(|resource| self.ordering.forget(*resource));
+    /// The command with what it waits for, and when it came.
+    fn ordered(&mut self, action: &Action, command: Command, waits: Waits) -> Command {
+        let origin_ns = *self.origin_ns.get_or_insert(action.begin_ns);
+        let issued = !matches!(command.op, Op::Simulate | Op::Skip | Op::Unsupported);
+        let at_ns = if issued { action.begin_ns } else { action.end_ns() };
+        let timing = Timing::of(at_ns, waits.ready_ns, origin_ns, action.cpu_ns);
+        Command { waits: waits_of(&waits), timing, ..command }
+    }
+
+    fn wait(&mut self, action: &Action, found: &Interpretation) -> Waits {
+        let waits = self.ordering.next(action.thread, action.begin_ns, action.end_ns(), &found.touches);
+        self.ordering.follow(action.thread, found);
         waits
     }
 
-    fn known(&mut self, call: &'static Call, action: &Action) -> Result<Command, CompileError> {
-        let found = self.world.follow(call, action, &mut self.store.blobs)?;
+    fn known(
+        &mut self,
+        call: &'static Call,
+        action: &Action,
+        found: &mut Interpretation,
+    ) -> Result<Command, CompileError> {
+        self.world.follow_into(call, action, &mut self.store.blobs, found)?;
         if let Some(surprise) = found.surprise {
             *self.report.surprises.entry(surprise).or_default() += 1;
         }
-        let waits = self.wait(action, &found);
+        let waits = self.wait(action, found);
         let lowering = Lowering { call, action, found };
-        let mut command = self.lower(&lowering)?;
-        command.waits = waits;
+        let command = self.lower(&lowering)?;
+        let command = self.ordered(action, command, waits);
         for &binding in &lowering.found.released {
             self.slots.release(action.thread, binding);
         }
@@ -211,12 +276,12 @@ impl Compiler {
         Ok(())
     }
 
-    fn finish(mut self, trace: &TraceReader, order: Order) -> Result<CompileReport, CompileError> {
-        self.world.finish();
+    fn finish(mut self, trace: &TraceReader, order: Order, filler: Filler) -> Result<CompileReport, CompileError> {
+        self.world.finish()?;
         for thread in 0..self.threads.len() {
             self.flush(thread)?;
         }
-        let tree = tree::initial_tree(&self.world, &mut self.store)?;
+        let tree = tree::initial_tree(&self.world, filler, &mut self.store)?;
         self.report.names = tree.len() as u64;
         let contents = Contents {
             trace: trace.manifest().id.clone(),
@@ -227,6 +292,7 @@ impl Compiler {
             threads: self.threads,
             processes: self.processes,
             tree,
+            nameless: self.world.nameless().map(<[u8]>::to_vec).collect(),
             ..Contents::default()
         };
         self.store.writer.finish(contents)?;
@@ -234,11 +300,15 @@ impl Compiler {
     }
 }
 
+fn waits_of(waits: &Waits) -> Vec<Wait> {
+    waits.edges.iter().map(|edge| edge.wait).collect()
+}
+
 /// A command with nothing but its origin and traced result.
-fn bare(action: &Action, op: Op) -> Command {
+fn bare(action: &Action, number: u32, op: Op) -> Command {
     Command {
         origin: action.seq,
-        number: reprise_calls::by_name(&action.call).map_or(0xffff, |c| c.number),
+        number,
         op,
         stand_in: StandIn::Null,
         tolerance: Tolerance::None,
@@ -248,6 +318,7 @@ fn bare(action: &Action, op: Op) -> Command {
         expect: Expect::Nothing,
         list: Vec::new(),
         waits: Vec::new(),
+        timing: Timing::default(),
     }
 }
 

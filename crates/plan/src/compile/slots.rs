@@ -3,18 +3,17 @@
 //! A slot is given to the next descriptor once its life ended, but only by the thread that ended it: thread order then
 //! says that every use has passed. A slot that forked processes share is not given away, since nothing orders their ends.
 
-use std::collections::HashMap;
-
 /// Gives slots to bindings of the model.
 pub(super) struct Slots {
-    of: HashMap<u32, u32>,
+    /// By binding, whose numbers are used again.
+    of: Vec<Option<u32>>,
     free: Vec<Vec<u32>>,
     next: u32,
 }
 
 impl Slots {
     pub fn new(threads: usize) -> Slots {
-        Slots { of: HashMap::new(), free: vec![Vec::new(); threads], next: 0 }
+        Slots { of: Vec::new(), free: vec![Vec::new(); threads], next: 0 }
     }
 
     /// A slot for a new binding.
@@ -23,18 +22,24 @@ impl Slots {
             self.next += 1;
             self.next - 1
         });
-        self.of.insert(binding, slot);
+        let at = binding as usize;
+        if self.of.len() <= at {
+            self.of.resize(at + 1, None);
+        }
+        self.of[at] = Some(slot);
         slot
     }
 
     /// The slot of a binding.
     pub fn get(&self, binding: u32) -> Option<u32> {
-        self.of.get(&binding).copied()
+        self.of.get(binding as usize).copied().flatten()
     }
 
     /// A binding ended, never having been shared.
     pub fn release(&mut self, thread: u32, binding: u32) {
-        if let (Some(slot), Some(free)) = (self.of.remove(&binding), self.free.get_mut(thread as usize)) {
+        if let (Some(slot), Some(free)) =
+            (self.of.get_mut(binding as usize).and_then(Option::take), self.free.get_mut(thread as usize))
+        {
             free.push(slot);
         }
     }

@@ -1,40 +1,51 @@
-//! Strings and contents of the plan: each placed once.
-
-use std::collections::HashMap;
+//! Strings and contents of the plan: each blob placed once, strings and joined contents as far as they are remembered.
 
 use reprise_trace::{BlobReader, CHUNK_BYTES};
 
 use super::CompileError;
+use super::fill::Fill;
+use super::offsets::Offsets;
+use super::recent::Recent;
 use crate::file::PlanWriter;
 
-/// Strings remembered for finding equal ones.
-const REMEMBERED: usize = 1 << 20;
+/// Bytes of strings remembered for finding equal ones.
+const STRING_BYTES: usize = 4 << 20;
+/// Bytes of lists of blobs remembered.
+const JOINED_BYTES: usize = 1 << 20;
+
+/// Made content: at first so much, and for a single write no more than so much; what is longer is zeros.
+const LEAST_MADE: u64 = 4 << 20;
+const MOST_MADE: u64 = 64 << 20;
+/// Distance between the parts that two writes get; odd, so that the parts go on differing.
+const STEP: u64 = 69_621 * 16 + 16;
 
 /// Places strings, structures and contents.
 pub(super) struct Store {
     pub writer: PlanWriter,
     pub blobs: BlobReader,
-    strings: HashMap<Vec<u8>, u64>,
-    placed: HashMap<u32, u64>,
-    joined: HashMap<Vec<u32>, u64>,
+    strings: Recent<u8>,
+    placed: Offsets,
+    joined: Recent<u32>,
     zeros: (u64, u64),
+    fill: Fill,
+    /// Where made content lies, how long it is, and how many writes have taken of it.
+    made: (u64, u64, u64),
 }
 
 impl Store {
-    pub fn new(writer: PlanWriter, blobs: BlobReader) -> Store {
-        Store { writer, blobs, strings: HashMap::new(), placed: HashMap::new(), joined: HashMap::new(), zeros: (0, 0) }
+    pub fn new(writer: PlanWriter, blobs: BlobReader, fill: Fill) -> Result<Store, CompileError> {
+        let placed = Offsets::new(writer.scratch()?);
+        let (strings, joined) = (Recent::new(STRING_BYTES), Recent::new(JOINED_BYTES));
+        Ok(Store { writer, blobs, strings, placed, joined, zeros: (0, 0), fill, made: (0, 0, 0) })
     }
 
     /// A string or structure, NUL behind it.
     pub fn bytes(&mut self, bytes: &[u8]) -> Result<u64, CompileError> {
-        if let Some(&at) = self.strings.get(bytes) {
+        if let Some(at) = self.strings.get(bytes) {
             return Ok(at);
         }
         let at = self.writer.bytes(bytes)?;
-        if self.strings.len() >= REMEMBERED {
-            self.strings.clear();
-        }
-        self.strings.insert(bytes.to_vec(), at);
+        self.strings.insert(bytes, at);
         Ok(at)
     }
 
@@ -47,7 +58,7 @@ impl Store {
 
     /// One blob; `None` if its content was not kept.
     pub fn blob(&mut self, blob: u32) -> Result<Option<u64>, CompileError> {
-        if let Some(&at) = self.placed.get(&blob) {
+        if let Some(at) = self.placed.get(blob)? {
             return Ok(Some(at));
         }
         let payload = self.blobs.get(blob)?;
@@ -55,7 +66,7 @@ impl Store {
             return Ok(None);
         };
         let at = self.writer.content(content)?;
-        self.placed.insert(blob, at);
+        self.placed.set(blob, at)?;
         Ok(Some(at))
     }
 
@@ -65,19 +76,36 @@ impl Store {
             [] => Ok(Some(0)),
             [one] => self.blob(*one),
             many => {
-                if let Some(&at) = self.joined.get(many) {
+                if let Some(at) = self.joined.get(many) {
                     return Ok(Some(at));
                 }
                 let Some(content) = self.blobs.content(many)? else {
                     return Ok(None);
                 };
                 let at = self.writer.content(&content)?;
-                let pieces = many.iter().zip((at..).step_by(CHUNK_BYTES));
-                pieces.for_each(|(blob, at)| _ = self.placed.entry(*blob).or_insert(at));
-                self.joined.insert(many.to_vec(), at);
+                for (&blob, at) in many.iter().zip((at..).step_by(CHUNK_BYTES)) {
+                    if self.placed.get(blob)?.is_none() {
+                        self.placed.set(blob, at)?;
+                    }
+                }
+                self.joined.insert(many, at);
                 Ok(Some(at))
             }
         }
+    }
+
+    /// Content of a write that was not kept. Of noise every write gets another part, so that no two write the same.
+    pub fn missing(&mut self, length: u64) -> Result<u64, CompileError> {
+        if matches!(self.fill, Fill::Hole | Fill::Zero) || length > MOST_MADE {
+            return self.zeros(length);
+        }
+        if self.made.1 < 2 * length {
+            let length = (2 * length).next_power_of_two().max(LEAST_MADE);
+            self.made = (self.writer.content(&self.fill.made(length))?, length, self.made.2);
+        }
+        let (at, whole, taken) = self.made;
+        self.made.2 += 1;
+        Ok(at + taken.wrapping_mul(STEP) % (whole - length + 1) / 16 * 16)
     }
 
     /// So many zeros: content that was not kept.

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use reprise_model::{FileKind, Source, World};
 
 use super::CompileError;
+use super::fill::Filler;
 use super::store::Store;
 use crate::tree::{Extent, Node, NodeKind};
 
@@ -21,7 +22,7 @@ fn kind(kind: FileKind) -> NodeKind {
 }
 
 /// All names of the initial tree; contents are placed in the plan.
-pub(super) fn initial_tree(world: &World, store: &mut Store) -> Result<Vec<Node>, CompileError> {
+pub(super) fn initial_tree(world: &World, mut filler: Filler, store: &mut Store) -> Result<Vec<Node>, CompileError> {
     let mut first: HashMap<u32, u32> = HashMap::new();
     let mut out = Vec::new();
     for name in world.initial_tree() {
@@ -42,6 +43,9 @@ pub(super) fn initial_tree(world: &World, store: &mut Store) -> Result<Vec<Node>
                 if length > 0 {
                     extents.push(Extent { offset: piece.offset, length, buffer: buffer + u64::from(at) });
                 }
+            }
+            if name.kind == FileKind::Regular {
+                filler.complete(&mut extents, name.size, store)?;
             }
         }
         out.push(Node {
