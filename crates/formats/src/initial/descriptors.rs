@@ -1,0 +1,197 @@
+//! Descriptors, and those that were open at the beginning.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use super::node::{NodeId, Source, kind};
+use super::{Seat, World};
+use crate::strace::annotated_path;
+
+/// An open file description.
+#[derive(Debug, Default)]
+pub struct Description {
+    /// The file, if it has a name.
+    pub node: Option<NodeId>,
+    /// Where reads and writes go on.
+    pub offset: u64,
+    /// Whether writes go to the end.
+    pub append: bool,
+}
+
+/// A table of descriptors.
+#[derive(Debug, Default)]
+pub struct Table {
+    /// Open descriptors.
+    pub open: HashMap<u32, Rc<RefCell<Description>>>,
+    /// Threads that use it.
+    pub users: u32,
+    /// Root process that it descends from.
+    pub origin: u32,
+}
+
+impl Table {
+    pub fn new(origin: u32) -> Table {
+        Table { open: HashMap::new(), users: 1, origin }
+    }
+
+    /// What a fork gives to the child.
+    pub fn copy(&self) -> Table {
+        Table { open: self.open.clone(), users: 1, origin: self.origin }
+    }
+}
+
+/// A descriptor that was open at the beginning.
+#[derive(Debug)]
+pub struct InitialDescriptor {
+    /// What it names, as `/proc/PID/fd` says.
+    pub path: Vec<u8>,
+    /// Type bits; 0 if not known.
+    pub kind: u32,
+    /// Its description.
+    pub description: Rc<RefCell<Description>>,
+    /// Its offset at the beginning, as far as known.
+    pub offset: u64,
+    /// Whether an operation on it showed which ways it is open: reading, writing.
+    pub ways: (bool, bool),
+}
+
+impl World {
+    /// The description behind a number; one that no call opened was open at the beginning.
+    pub(super) fn description(
+        &mut self,
+        seat: Seat,
+        fd: u32,
+        annotation: Option<&[u8]>,
+    ) -> Option<Rc<RefCell<Description>>> {
+        if !self.tables[seat.table as usize].open.contains_key(&fd) || annotation.is_some() {
+            self.met_descriptor(seat, fd, annotation);
+        }
+        self.tables[seat.table as usize].open.get(&fd).cloned()
+    }
+
+    /// A descriptor is spoken of: if no call made it, it was open at the beginning.
+    pub(super) fn met_descriptor(&mut self, seat: Seat, fd: u32, annotation: Option<&[u8]>) {
+        let origin = self.tables[seat.table as usize].origin;
+        let open = self.tables[seat.table as usize].open.contains_key(&fd);
+        if !open {
+            if self.origins.get(&origin).is_some_and(|o| o.bound.contains(&fd)) {
+                self.note("a descriptor was opened by a call that is not in the log");
+                return;
+            }
+            let description = match self.descriptors.get(&(origin, fd)) {
+                Some(known) => known.description.clone(),
+                None => {
+                    let description = Rc::<RefCell<Description>>::default();
+                    let initial = InitialDescriptor {
+                        path: Vec::new(),
+                        kind: 0,
+                        description: description.clone(),
+                        offset: 0,
+                        ways: (false, false),
+                    };
+                    self.descriptors.insert((origin, fd), initial);
+                    description
+                }
+            };
+            self.tables[seat.table as usize].open.insert(fd, description);
+        }
+        if let Some(annotation) = annotation {
+            self.annotate(origin, seat, fd, annotation);
+        }
+    }
+
+    /// What strace says a descriptor is.
+    fn annotate(&mut self, origin: u32, seat: Seat, fd: u32, annotation: &[u8]) {
+        let Some(initial) = self.descriptors.get(&(origin, fd)).filter(|d| d.path.is_empty()) else { return };
+        let same = self.tables[seat.table as usize].open.get(&fd).is_some_and(|d| Rc::ptr_eq(d, &initial.description));
+        if !same {
+            return;
+        }
+        let (path, kind) = match annotated_path(annotation) {
+            None => (annotation.to_vec(), nameless_kind(annotation)),
+            Some(path) => {
+                let device = if annotation.ends_with(b">") { kind::CHARACTER } else { 0 };
+                let found = self.resolve(super::names::Names::ROOT, super::names::Names::ROOT, &path, true, true);
+                let node = match (found.node, found.entry) {
+                    (Some(node), _) => Some(node),
+                    (None, Some((directory, name))) => {
+                        let guess = if device == 0 { kind::REGULAR } else { device };
+                        Some(self.discover(directory, &name, guess, device != 0))
+                    }
+                    (None, None) => None,
+                };
+                if let Some(initial) = self.descriptors.get(&(origin, fd)) {
+                    initial.description.borrow_mut().node = node;
+                }
+                (path, device)
+            }
+        };
+        if let Some(initial) = self.descriptors.get_mut(&(origin, fd)) {
+            (initial.path, initial.kind) = (path, kind);
+        }
+    }
+
+    /// A call has shown of which type a descriptor is that was open at the beginning.
+    pub(super) fn descriptor_is(&mut self, seat: Seat, fd: u32, kind: u32) {
+        if let Some(initial) = self.initially(seat, fd)
+            && initial.kind == 0
+        {
+            initial.kind = kind;
+        }
+    }
+
+    /// A call has shown which way a descriptor is open that was open at the beginning.
+    pub(super) fn descriptor_goes(&mut self, seat: Seat, fd: u32, reads: bool, writes: bool) {
+        if let Some(initial) = self.initially(seat, fd) {
+            initial.ways = (initial.ways.0 | reads, initial.ways.1 | writes);
+        }
+    }
+
+    /// A call has shown the offset of a descriptor that was open at the beginning, before any call moved it.
+    pub(super) fn began_at(&mut self, seat: Seat, fd: u32, offset: u64) {
+        if let Some(initial) = self.initially(seat, fd).filter(|i| i.offset == 0) {
+            initial.offset = offset;
+        }
+    }
+
+    fn initially(&mut self, seat: Seat, fd: u32) -> Option<&mut InitialDescriptor> {
+        let table = &self.tables[seat.table as usize];
+        let description = table.open.get(&fd)?;
+        let initial = self.descriptors.get_mut(&(table.origin, fd))?;
+        Rc::ptr_eq(description, &initial.description).then_some(initial)
+    }
+
+    /// A call made a descriptor.
+    pub(super) fn bind(&mut self, seat: Seat, fd: u32, description: Rc<RefCell<Description>>) {
+        let table = &mut self.tables[seat.table as usize];
+        table.open.insert(fd, description);
+        let origin = table.origin;
+        self.origins.entry(origin).or_default().bound.insert(fd);
+    }
+
+    /// A call made a descriptor of a file.
+    pub(super) fn open_file(&mut self, seat: Seat, fd: u32, node: Option<NodeId>, append: bool) {
+        self.bind(seat, fd, Rc::new(RefCell::new(Description { node, offset: 0, append })));
+    }
+
+    /// The file behind a descriptor.
+    pub(super) fn file(&mut self, seat: Seat, fd: u32, annotation: Option<&[u8]>) -> Option<NodeId> {
+        self.description(seat, fd, annotation)?.borrow().node
+    }
+
+    /// Whether a file may have been there at the beginning.
+    pub(super) fn is_old(&self, node: NodeId) -> bool {
+        self.names.node(node).source != Source::Made
+    }
+}
+
+fn nameless_kind(annotation: &[u8]) -> u32 {
+    if annotation.starts_with(b"pipe:") {
+        kind::FIFO
+    } else if annotation.starts_with(b"anon_inode:") {
+        kind::REGULAR
+    } else {
+        kind::SOCKET
+    }
+}

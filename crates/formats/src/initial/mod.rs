@@ -1,0 +1,150 @@
+//! What must have been there before the first line: names, attributes, sizes, links, descriptors, directories.
+//!
+//! Goals: everything a successful call shows of what no earlier call made, and nothing a call made itself; memory in
+//! proportion to the names and descriptors met. Non-goals: the state after the log; content (the reads themselves hold it).
+
+mod descriptors;
+mod names;
+mod node;
+mod observe;
+mod resolve;
+mod rows;
+mod sizes;
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use descriptors::{InitialDescriptor, Table};
+use names::Names;
+use node::NodeId;
+pub use observe::Seen;
+
+/// Where a thread's descriptors, directories and root process are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Seat {
+    table: u32,
+    places: u32,
+}
+
+/// Working and root directory.
+#[derive(Debug, Clone, Copy)]
+struct Places {
+    cwd: NodeId,
+    root: NodeId,
+}
+
+/// A process that was there at the beginning.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Origin {
+    /// File mode creation mask, if a call showed it.
+    pub umask: Option<u32>,
+    /// Users: real, effective, saved.
+    pub uids: Option<[u32; 3]>,
+    /// Groups.
+    pub gids: Option<[u32; 3]>,
+    /// Working directory.
+    pub cwd: Vec<u8>,
+    /// Whether the working directory is a guess that relative paths depend on.
+    pub cwd_guessed: bool,
+    /// Descriptor numbers that a call of it made.
+    bound: HashSet<u32>,
+}
+
+/// The world as far as the log shows it.
+#[derive(Debug, Default)]
+pub struct World {
+    names: Names,
+    tables: Vec<Table>,
+    free_tables: Vec<u32>,
+    places: Vec<Places>,
+    /// Root processes, by number.
+    origins: BTreeMap<u32, Origin>,
+    descriptors: BTreeMap<(u32, u32), InitialDescriptor>,
+    /// Texts of links, by absolute path, that the log speaks of somewhere.
+    links: HashMap<Vec<u8>, Vec<u8>>,
+    /// What did not fit, and how often.
+    pub notes: BTreeMap<&'static str, u64>,
+}
+
+/// Stands for the working directory if the log does not say which it was.
+pub const ASSUMED_DIRECTORY: &[u8] = b"/assumed/working/directory";
+
+impl World {
+    /// Nothing met yet; texts of links are known beforehand.
+    pub fn new(links: HashMap<Vec<u8>, Vec<u8>>) -> World {
+        World { names: Names::new(), links, ..World::default() }
+    }
+
+    /// A process that no call in the log made.
+    pub fn begin(&mut self, process: u32, cwd: Option<&[u8]>) -> Seat {
+        let path = cwd.unwrap_or(ASSUMED_DIRECTORY);
+        let node = self.directory(path);
+        let guessed = cwd.is_none();
+        self.origins.insert(process, Origin { cwd: path.to_vec(), cwd_guessed: guessed, ..Origin::default() });
+        let table = self.add_table(Table::new(process));
+        self.places.push(Places { cwd: node, root: Names::ROOT });
+        let seat = Seat { table, places: (self.places.len() - 1) as u32 };
+        (0..3).for_each(|fd| self.met_descriptor(seat, fd, None));
+        seat
+    }
+
+    /// A thread that another made.
+    pub fn fork(&mut self, parent: Seat, shares_descriptors: bool, shares_directories: bool) -> Seat {
+        let table = match shares_descriptors {
+            true => {
+                self.tables[parent.table as usize].users += 1;
+                parent.table
+            }
+            false => {
+                let copy = self.tables[parent.table as usize].copy();
+                self.add_table(copy)
+            }
+        };
+        let places = match shares_directories {
+            true => parent.places,
+            false => {
+                let copy = self.places[parent.places as usize];
+                self.places.push(copy);
+                (self.places.len() - 1) as u32
+            }
+        };
+        Seat { table, places }
+    }
+
+    /// A thread is gone.
+    pub fn end(&mut self, seat: Seat) {
+        let table = &mut self.tables[seat.table as usize];
+        table.users = table.users.saturating_sub(1);
+        if table.users == 0 {
+            table.open.clear();
+            self.free_tables.push(seat.table);
+        }
+    }
+
+    fn add_table(&mut self, table: Table) -> u32 {
+        match self.free_tables.pop() {
+            Some(free) => {
+                self.tables[free as usize] = table;
+                free
+            }
+            None => {
+                self.tables.push(table);
+                (self.tables.len() - 1) as u32
+            }
+        }
+    }
+
+    /// The root process that a thread descends from.
+    pub fn origin(&mut self, seat: Seat) -> &mut Origin {
+        let process = self.tables[seat.table as usize].origin;
+        self.origins.entry(process).or_default()
+    }
+
+    /// All root processes.
+    pub fn origins(&self) -> &BTreeMap<u32, Origin> {
+        &self.origins
+    }
+
+    fn note(&mut self, text: &'static str) {
+        *self.notes.entry(text).or_default() += 1;
+    }
+}

@@ -1,0 +1,134 @@
+//! All files and names met.
+
+use std::collections::HashMap;
+
+use super::node::{Node, NodeId, Slot, Source, kind};
+
+/// File systems that show the kernel's state, by where they stand, with their type (`include/uapi/linux/magic.h`).
+const PSEUDO: [(&[u8], u64); 2] = [(b"proc", 0x9fa0), (b"sys", 0x6265_6572)];
+const DEVPTS: u64 = 0x1cd1;
+
+/// Devices by their names, with their numbers.
+const DEVICES: [(&[u8], u64); 9] = [
+    (b"null", 0x103),
+    (b"zero", 0x105),
+    (b"full", 0x107),
+    (b"random", 0x108),
+    (b"urandom", 0x109),
+    (b"kmsg", 0x10b),
+    (b"tty", 0x500),
+    (b"console", 0x501),
+    (b"ptmx", 0x502),
+];
+
+/// Files and names.
+#[derive(Debug, Default)]
+pub struct Names {
+    pub nodes: Vec<Node>,
+    /// Names of the initial tree, in the order met: directory, name, file.
+    pub initial: Vec<(NodeId, Box<[u8]>, NodeId)>,
+    /// Files by device and inode.
+    pub identities: HashMap<(u64, u64), NodeId>,
+}
+
+impl Names {
+    /// The root directory.
+    pub const ROOT: NodeId = 0;
+
+    /// Only a root directory.
+    pub fn new() -> Names {
+        let root = Node::new(kind::DIRECTORY, true, Source::Initial, Names::ROOT, b"");
+        Names { nodes: vec![root], ..Names::default() }
+    }
+
+    pub fn node(&self, id: NodeId) -> &Node {
+        &self.nodes[id as usize]
+    }
+
+    pub fn node_mut(&mut self, id: NodeId) -> &mut Node {
+        &mut self.nodes[id as usize]
+    }
+
+    /// What stands under a name; `None` if that is not known.
+    pub fn slot(&self, directory: NodeId, name: &[u8]) -> Option<Slot> {
+        self.node(directory).entries.get(name).copied()
+    }
+
+    /// Notes what stands under a name.
+    pub fn set(&mut self, directory: NodeId, name: &[u8], slot: Slot) {
+        match self.node_mut(directory).entries.get_mut(name) {
+            Some(place) => *place = slot,
+            None => drop(self.node_mut(directory).entries.insert(name.into(), slot)),
+        }
+    }
+
+    /// A new file under a name.
+    pub fn add(&mut self, directory: NodeId, name: &[u8], kind: u32, sure: bool, source: Source) -> NodeId {
+        let id = self.nodes.len() as NodeId;
+        let mut node = Node::new(kind, sure, source, directory, name);
+        self.furnish(directory, name, &mut node);
+        self.nodes.push(node);
+        self.set(directory, name, Slot::File(id));
+        if source == Source::Initial {
+            self.initial.push((directory, name.into(), id));
+        }
+        id
+    }
+
+    /// A new file without a name.
+    pub fn add_nameless(&mut self, kind: u32) -> NodeId {
+        self.nodes.push(Node::new(kind, true, Source::Made, Names::ROOT, b""));
+        (self.nodes.len() - 1) as NodeId
+    }
+
+    /// What follows from where a file stands.
+    fn furnish(&self, directory: NodeId, name: &[u8], node: &mut Node) {
+        node.filesystem = self.node(directory).filesystem;
+        if directory == Names::ROOT
+            && let Some((_, filesystem)) = PSEUDO.iter().find(|(pseudo, _)| *pseudo == name)
+        {
+            (node.filesystem, node.kind, node.sure) = (*filesystem, kind::DIRECTORY, true);
+        }
+        let above = self.node(directory);
+        if above.parent != Names::ROOT || &*above.name != b"dev" {
+            return;
+        }
+        if let Some((_, number)) = DEVICES.iter().find(|(device, _)| *device == name) {
+            (node.kind, node.sure, node.device, node.mode) = (kind::CHARACTER, true, *number, Some(0o666));
+        }
+        match name {
+            b"pts" => (node.kind, node.filesystem) = (kind::DIRECTORY, DEVPTS),
+            b"fd" => make_link(node, b"/proc/self/fd"),
+            b"stdin" => make_link(node, b"/proc/self/fd/0"),
+            b"stdout" => make_link(node, b"/proc/self/fd/1"),
+            b"stderr" => make_link(node, b"/proc/self/fd/2"),
+            _ => {}
+        }
+    }
+
+    /// What only perhaps was there, was.
+    pub fn was_there(&mut self, id: NodeId) {
+        let node = self.node_mut(id);
+        if node.source == Source::Perhaps {
+            node.source = Source::Initial;
+            let (directory, name) = (node.parent, node.name.clone());
+            self.initial.push((directory, name, id));
+        }
+    }
+
+    /// The path under which a file was met, or was moved to.
+    pub fn path(&self, id: NodeId) -> Vec<u8> {
+        const DEEPEST: usize = 4096;
+        let (mut parts, mut here) = (Vec::new(), id);
+        while here != Names::ROOT && parts.len() < DEEPEST {
+            parts.push(&*self.node(here).name);
+            here = self.node(here).parent;
+        }
+        let path: Vec<u8> = parts.iter().rev().flat_map(|p| [b"/", *p].concat()).collect();
+        if path.is_empty() { b"/".to_vec() } else { path }
+    }
+}
+
+fn make_link(node: &mut Node, target: &[u8]) {
+    (node.kind, node.sure, node.target, node.mode) = (kind::SYMLINK, true, target.to_vec(), Some(0o777));
+}

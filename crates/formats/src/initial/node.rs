@@ -1,0 +1,117 @@
+//! A file, as far as calls have shown it.
+
+use std::collections::HashMap;
+
+/// Number of a file.
+pub type NodeId = u32;
+
+/// Type bits of `st_mode`.
+pub mod kind {
+    /// Regular file.
+    pub const REGULAR: u32 = 0o100000;
+    /// Directory.
+    pub const DIRECTORY: u32 = 0o040000;
+    /// Symbolic link.
+    pub const SYMLINK: u32 = 0o120000;
+    /// Character device.
+    pub const CHARACTER: u32 = 0o020000;
+    /// Named pipe.
+    pub const FIFO: u32 = 0o010000;
+    /// Socket.
+    pub const SOCKET: u32 = 0o140000;
+}
+
+/// What stands under a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Slot {
+    /// Surely nothing.
+    Absent,
+    /// A file.
+    File(NodeId),
+}
+
+/// Where a file comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    /// It was there at the beginning.
+    Initial,
+    /// A call made it.
+    Made,
+    /// A call opened it and would have made it: until it shows content that nobody wrote it counts as made.
+    Perhaps,
+}
+
+/// A file.
+#[derive(Debug, Clone)]
+pub struct Node {
+    /// Type bits.
+    pub kind: u32,
+    /// Whether the type is more than a guess.
+    pub sure: bool,
+    /// Where it comes from.
+    pub source: Source,
+    /// The directory it was met in, and its name there.
+    pub parent: NodeId,
+    /// Its name there.
+    pub name: Box<[u8]>,
+    /// Permission bits, if shown before a call changed them.
+    pub mode: Option<u32>,
+    /// Whether a call changed them.
+    pub mode_changed: bool,
+    /// Owner and group.
+    pub owner: Option<(u32, u32)>,
+    /// Whether a call changed them.
+    pub owner_changed: bool,
+    /// Hard links.
+    pub links: u64,
+    /// Device number.
+    pub device: u64,
+    /// Access, modification and change time, nanoseconds.
+    pub times: [i64; 3],
+    /// Device and inode, if shown.
+    pub identity: Option<(u64, u64)>,
+    /// Type of file system.
+    pub filesystem: u64,
+    /// Text of a link.
+    pub target: Vec<u8>,
+    /// Whether that text is a guess.
+    pub target_guessed: bool,
+    /// Extended attributes at the beginning; those that a call set or removed first stand as `None`.
+    pub xattrs: HashMap<Vec<u8>, Option<Vec<u8>>>,
+    /// What is known of its size.
+    pub size: super::sizes::Size,
+    /// Names of a directory.
+    pub entries: HashMap<Box<[u8]>, Slot>,
+}
+
+impl Node {
+    /// A file of which nothing more is known.
+    pub fn new(kind: u32, sure: bool, source: Source, parent: NodeId, name: &[u8]) -> Node {
+        Node {
+            kind,
+            sure,
+            source,
+            parent,
+            name: name.into(),
+            mode: None,
+            mode_changed: false,
+            owner: None,
+            owner_changed: false,
+            links: 1,
+            device: 0,
+            times: [0; 3],
+            identity: None,
+            filesystem: 0,
+            target: Vec::new(),
+            target_guessed: false,
+            xattrs: HashMap::new(),
+            size: Default::default(),
+            entries: HashMap::new(),
+        }
+    }
+
+    /// Whether it may be part of the initial tree.
+    pub fn may_be_initial(&self) -> bool {
+        self.source != Source::Made
+    }
+}

@@ -1,0 +1,243 @@
+//! Attributes and content: looked at, changed.
+
+use reprise_calls::{ArgKind, Effect, FlagSet};
+
+use super::{Seen, errors};
+use crate::initial::World;
+use crate::initial::node::{NodeId, kind};
+use crate::strace::{Stat, Time};
+
+impl World {
+    pub(super) fn metadata(&mut self, s: &Seen<'_>) {
+        if !s.ok() {
+            return self.failed(s, kind::REGULAR);
+        }
+        let stat = s.decoded.stat;
+        let guess = stat.map_or(kind::REGULAR, |stat| stat.mode & 0o170000);
+        let by_path = s.decoded.path.as_ref().is_some_and(|p| !p.is_empty());
+        let fd = s.call.position(|k| matches!(k, ArgKind::Fd(_) | ArgKind::Dirfd)).map(|i| s.fd(i));
+        if let (false, Some((fd, annotation))) = (by_path, fd) {
+            self.met(s, fd, annotation);
+            self.descriptor_is(s.seat, fd, guess);
+        }
+        let Some(node) = self.subject(s, guess, stat.is_some()) else { return };
+        if let Some(stat) = stat {
+            self.learn(node, &stat);
+        }
+    }
+
+    fn met(&mut self, s: &Seen<'_>, fd: u32, annotation: Option<&[u8]>) {
+        self.description(s.seat, fd, annotation);
+    }
+
+    /// Takes in attributes as they are now.
+    fn learn(&mut self, node: NodeId, stat: &Stat) {
+        if let (Some(size), true) = (stat.size, stat.mode & 0o170000 == kind::REGULAR)
+            && self.names.node_mut(node).size.is(size)
+        {
+            self.names.was_there(node);
+        }
+        if self.is_root(node) && stat.mode & 0o170000 != kind::DIRECTORY {
+            return;
+        }
+        let n = self.names.node_mut(node);
+        if stat.mode & 0o170000 == kind::SYMLINK && n.kind == kind::SYMLINK {
+            self.guess_target(node, stat.size.unwrap_or(1));
+        }
+        let n = self.names.node_mut(node);
+        if n.may_be_initial() && n.identity.is_none() {
+            if !n.mode_changed {
+                n.mode.get_or_insert(stat.mode & 0o7777);
+            }
+            if !n.owner_changed && n.owner.is_none() {
+                n.owner = stat.owner;
+            }
+            n.device = stat.device.unwrap_or(n.device);
+            if stat.complete {
+                n.links = stat.links.unwrap_or(1);
+                n.times = stat.times.map(|t| t.map_or(0, nanoseconds));
+            }
+        }
+        if let (Some(identity), true) = (stat.identity, n.may_be_initial()) {
+            n.identity.get_or_insert(identity);
+            self.names.identities.entry(identity).or_insert(node);
+        }
+    }
+
+    /// Calls that look at, or change, attributes.
+    pub(super) fn attributes(&mut self, s: &Seen<'_>) {
+        if !s.ok() {
+            return self.failed(s, kind::REGULAR);
+        }
+        let link = s.call.effect == Effect::ReadLink;
+        let guess = if link { kind::SYMLINK } else { kind::REGULAR };
+        let Some(node) = self.subject(s, guess, link) else { return };
+        let text = || s.call.position(|k| matches!(k, ArgKind::Text)).and_then(|_| s.decoded.input.get(4..));
+        let data = &s.decoded.data;
+        let executes = self.flags(s, FlagSet::Access) & 1 != 0;
+        let n = self.names.node_mut(node);
+        match s.call.effect {
+            Effect::ReadLink if n.target.is_empty() || n.target_guessed => {
+                (n.target, n.target_guessed) = (data.clone(), false);
+                let rest = (s.result as u64).saturating_sub(data.len() as u64);
+                n.target.extend(std::iter::repeat_n(b'x', rest.min(4096) as usize));
+            }
+            Effect::ChangeMode => n.mode_changed = true,
+            Effect::ChangeOwner => n.owner_changed = true,
+            Effect::TestAccess if executes && !n.mode_changed && n.may_be_initial() => {
+                n.mode.get_or_insert(0o755);
+            }
+            Effect::GetXattr => {
+                let name = text().map(<[u8]>::to_vec).unwrap_or_default();
+                if name.starts_with(b"user.") && data.len() as i64 == s.result && s.arg(3) > 0 {
+                    n.xattrs.entry(name).or_insert_with(|| Some(data.clone()));
+                }
+            }
+            Effect::ListXattr => {
+                for name in data.split(|b| *b == 0).filter(|name| name.starts_with(b"user.")) {
+                    n.xattrs.entry(name.to_vec()).or_insert_with(|| Some(Vec::new()));
+                }
+            }
+            Effect::SetXattr | Effect::RemoveXattr => {
+                let (name, set) = (text().map(<[u8]>::to_vec).unwrap_or_default(), s.call.effect == Effect::SetXattr);
+                // What is removed was there; what is set anew may have been.
+                n.xattrs.entry(name).or_insert(if set { None } else { Some(Vec::new()) });
+            }
+            _ => {}
+        }
+    }
+
+    /// Where a read or write happens, and whether the description's offset moves with it.
+    fn position(&mut self, s: &Seen<'_>) -> Option<(NodeId, u64, bool)> {
+        let (fd, annotation) = s.fd(0);
+        let description = self.description(s.seat, fd, annotation)?;
+        let (node, offset, append) = {
+            let d = description.borrow();
+            (d.node, d.offset, d.append)
+        };
+        let given = s.call.offset_arg().map(|i| s.arg(i)).filter(|at| *at != u64::MAX);
+        let moved = u64::try_from(s.result).unwrap_or(0);
+        if given.is_none() {
+            description.borrow_mut().offset = offset.saturating_add(moved);
+        }
+        Some((node?, given.unwrap_or(offset), append))
+    }
+
+    pub(super) fn read(&mut self, s: &Seen<'_>) {
+        let position = self.position(s);
+        self.descriptor_goes(s.seat, s.arg(0) as u32, s.ok(), false);
+        let Some((node, offset, _)) = position else { return };
+        if s.result == errors::EISDIR {
+            let n = self.names.node_mut(node);
+            (n.kind, n.sure) = (kind::DIRECTORY, true);
+        }
+        let Ok(got) = u64::try_from(s.result) else { return };
+        let asked = match s.call.position(|k| matches!(k, ArgKind::OutData(_))) {
+            Some(_) => s.arg(2),
+            None => got,
+        };
+        let n = self.names.node_mut(node);
+        if n.kind == kind::REGULAR && n.filesystem == 0 && n.size.read(offset, asked, got) {
+            self.names.was_there(node);
+        }
+    }
+
+    pub(super) fn write(&mut self, s: &Seen<'_>) {
+        let position = self.position(s);
+        self.descriptor_goes(s.seat, s.arg(0) as u32, false, s.ok());
+        let Some((node, offset, append)) = position else { return };
+        if s.result > 0 {
+            self.wrote(node, offset, s.result as u64, append);
+        }
+    }
+
+    fn wrote(&mut self, node: NodeId, offset: u64, length: u64, append: bool) {
+        let size = &mut self.names.node_mut(node).size;
+        if append { size.appended(length) } else { size.written(offset.saturating_add(length)) }
+    }
+
+    pub(super) fn seek(&mut self, s: &Seen<'_>) {
+        const CURRENT: u64 = 1;
+        const END: u64 = 2;
+        let (fd, annotation) = s.fd(0);
+        let Some(description) = self.description(s.seat, fd, annotation) else { return };
+        if s.result == errors::ESPIPE {
+            return self.descriptor_is(s.seat, fd, kind::FIFO);
+        }
+        let Ok(offset) = u64::try_from(s.result) else { return };
+        self.descriptor_is(s.seat, fd, kind::REGULAR);
+        let node = description.borrow().node;
+        let before = std::mem::replace(&mut description.borrow_mut().offset, offset);
+        if s.arg(2) == CURRENT && before == 0 {
+            // Only asks: what it was before the log began.
+            self.began_at(s.seat, fd, offset.wrapping_sub(s.arg(1)));
+        }
+        if s.arg(2) == END
+            && let Some(node) = node
+            && self.names.node(node).kind == kind::REGULAR
+            && self.names.node_mut(node).size.is(offset.wrapping_sub(s.arg(1)))
+        {
+            self.names.was_there(node);
+        }
+    }
+
+    /// `sendfile`, `copy_file_range`, `splice`.
+    pub(super) fn copy(&mut self, s: &Seen<'_>) {
+        self.use_descriptors(s);
+        let Some(moved) = u64::try_from(s.result).ok() else { return };
+        let (from, to) = if s.call.name == "sendfile" { (1, 0) } else { (0, 2) };
+        for (fd, reads) in [(from, true), (to, false)] {
+            let (number, annotation) = s.fd(fd);
+            let given = cell(s, if s.call.name == "sendfile" { 2 } else { fd + 1 })
+                .filter(|_| !(s.call.name == "sendfile" && fd == 0));
+            let Some(description) = self.description(s.seat, number, annotation) else { continue };
+            self.descriptor_goes(s.seat, number, reads, !reads);
+            let (node, offset, append) = {
+                let d = description.borrow();
+                (d.node, given.unwrap_or(d.offset), d.append)
+            };
+            if given.is_none() {
+                description.borrow_mut().offset = offset.saturating_add(moved);
+            }
+            match node {
+                Some(node) if reads && self.names.node_mut(node).size.read(offset, moved, moved) => {
+                    self.names.was_there(node);
+                }
+                Some(node) if !reads && moved > 0 => self.wrote(node, offset, moved, append),
+                _ => {}
+            }
+        }
+    }
+
+    pub(super) fn truncate(&mut self, s: &Seen<'_>) {
+        if !s.ok() {
+            return self.failed(s, kind::REGULAR);
+        }
+        if let Some(node) = self.subject(s, kind::REGULAR, true) {
+            self.names.node_mut(node).size.cut();
+        }
+    }
+
+    pub(super) fn allocate(&mut self, s: &Seen<'_>) {
+        const KEEP_SIZE: u64 = 1;
+        let (fd, annotation) = s.fd(0);
+        if let (true, Some(node)) = (s.ok(), self.file(s.seat, fd, annotation)) {
+            let size = &mut self.names.node_mut(node).size;
+            match s.arg(1) {
+                0 | 16 => size.written(s.arg(2).saturating_add(s.arg(3))),
+                mode if mode & KEEP_SIZE != 0 => {}
+                _ => size.cut(),
+            }
+        }
+    }
+}
+
+/// The position that a call was given in memory.
+fn cell(s: &Seen<'_>, index: usize) -> Option<u64> {
+    let input = reprise_trace::payload::split(s.call, reprise_trace::payload::Side::Input, &s.decoded.input);
+    input[index].and_then(|b| b.try_into().ok()).map(u64::from_le_bytes)
+}
+
+fn nanoseconds(time: Time) -> i64 {
+    time.seconds.saturating_mul(1_000_000_000).saturating_add(time.nanoseconds.into())
+}

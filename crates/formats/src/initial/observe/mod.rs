@@ -1,0 +1,271 @@
+//! What each call shows of the beginning, by family of effects.
+
+mod descriptors;
+mod files;
+mod names;
+
+use reprise_calls::{ArgKind, Call, Effect, FlagSet, Follow};
+
+use super::names::Names;
+use super::node::{NodeId, Slot, kind};
+use super::resolve::Found;
+use super::{Seat, World};
+use crate::strace::Decoded;
+
+const AT_FDCWD: u32 = 0xffff_ff9c;
+const O_CREAT: u64 = 0o100;
+const O_EXCL: u64 = 0o200;
+const O_NOFOLLOW: u64 = 0o400000;
+
+/// Error numbers that show something.
+mod errors {
+    pub const ENOENT: i64 = -2;
+    pub const EACCES: i64 = -13;
+    pub const EEXIST: i64 = -17;
+    pub const ENOTDIR: i64 = -20;
+    pub const EISDIR: i64 = -21;
+    pub const ESPIPE: i64 = -29;
+    pub const ENOTEMPTY: i64 = -39;
+    pub const ELOOP: i64 = -40;
+}
+
+/// A call that has returned.
+pub struct Seen<'a> {
+    /// Whose it was.
+    pub seat: Seat,
+    /// The call.
+    pub call: &'a Call,
+    /// What it was given and returned.
+    pub decoded: &'a Decoded<'a>,
+    /// Its result.
+    pub result: i64,
+}
+
+impl Seen<'_> {
+    fn ok(&self) -> bool {
+        self.result >= 0
+    }
+
+    fn arg(&self, i: usize) -> u64 {
+        self.decoded.args[i]
+    }
+
+    fn fd(&self, i: usize) -> (u32, Option<&[u8]>) {
+        (self.decoded.args[i] as u32, self.decoded.annotations[i])
+    }
+
+    fn open_flags(&self) -> u64 {
+        let how = self.decoded.input.get(4..).unwrap_or_default();
+        self.call.open_flags(&self.decoded.args, how)
+    }
+}
+
+impl World {
+    /// Takes in what a call shows.
+    pub fn observe(&mut self, s: &Seen<'_>) {
+        use Effect::*;
+        match s.call.effect {
+            Open => self.open(s),
+            MakeObject(_) | Take => self.make_object(s),
+            Close => self.close(s),
+            CloseRange => self.close_range(s),
+            Duplicate => self.duplicate(s, 0, s.result),
+            DuplicateTo => self.duplicate(s, 0, s.arg(1) as i64),
+            Control => self.control(s),
+            Read => self.read(s),
+            Write => self.write(s),
+            Seek => self.seek(s),
+            Copy | Splice => self.copy(s),
+            Truncate => self.truncate(s),
+            Allocate => self.allocate(s),
+            GetMetadata => self.metadata(s),
+            TestAccess | StatFs | ReadLink | GetXattr | ListXattr | ChangeMode | ChangeOwner | ChangeTimes
+            | SetXattr | RemoveXattr => self.attributes(s),
+            MakeDirectory => self.make(s, kind::DIRECTORY),
+            MakeNode => self.make_node(s),
+            MakeSymlink => self.make(s, kind::SYMLINK),
+            Link => self.link(s),
+            Remove => self.remove(s),
+            Rename => self.rename(s),
+            List => self.list(s),
+            ChangeDirectory => self.change_directory(s),
+            ChangeRoot => self.change_root(s),
+            GetDirectory => {}
+            ChangeMask => {
+                let origin = self.origin(s.seat);
+                origin.umask.get_or_insert(s.result as u32 & 0o777);
+            }
+            ChangeIdentity => {
+                // From now on what it was is not known by asking.
+                let origin = self.origin(s.seat);
+                origin.uids.get_or_insert([0; 3]);
+                origin.gids.get_or_insert([0; 3]);
+            }
+            Execute => self.execute(s),
+            DeviceControl | Sync | Advise | Lock | Map | SyncAll | Message | Poll | Watch | Asynchronous => {
+                self.use_descriptors(s);
+            }
+            Unmap | Remap | MapAdvise | MapSync | Spawn | Exit | Wait | Mount => {}
+        }
+    }
+
+    /// Where one of the call's paths leads. `exists`: something surely stands there.
+    fn place(&mut self, s: &Seen<'_>, number: usize, exists: bool) -> Found {
+        let Some(argument) = s.call.paths().nth(number) else { return Found::default() };
+        let path = if number == 0 { &s.decoded.path } else { &s.decoded.path2 };
+        let path = path.as_deref().unwrap_or_default();
+        let places = self.places[s.seat.places as usize];
+        let mut start = Some(places.cwd);
+        if let Some(i) = argument.dirfd.filter(|_| !path.starts_with(b"/"))
+            && s.arg(i) as u32 != AT_FDCWD
+        {
+            let (fd, annotation) = s.fd(i);
+            start = self.file(s.seat, fd, annotation);
+        }
+        let Some(start) = start.or_else(|| path.starts_with(b"/").then_some(places.root)) else {
+            return Found::default();
+        };
+        if path.is_empty() {
+            return Found { entry: None, node: s.ok().then_some(start) };
+        }
+        self.relative(s, path);
+        let follow = match argument.follow {
+            Follow::Always => true,
+            Follow::Never => false,
+            Follow::Unless { arg, bit } => s.arg(arg.into()) & bit == 0,
+            Follow::If { arg, bit } => s.arg(arg.into()) & bit != 0,
+            Follow::AsOpen => {
+                let flags = s.open_flags();
+                flags & O_NOFOLLOW == 0 && flags & (O_CREAT | O_EXCL) != (O_CREAT | O_EXCL)
+            }
+        };
+        self.resolve(start, places.root, path, follow, exists)
+    }
+
+    /// A relative path depends on the working directory.
+    fn relative(&mut self, s: &Seen<'_>, path: &[u8]) {
+        if !path.starts_with(b"/") && self.names.path(self.places[s.seat.places as usize].cwd).starts_with(b"/assumed")
+        {
+            self.note("a path is relative to a working directory that the log does not name");
+        }
+    }
+
+    /// The file at one of the call's paths, which exists: met before, or there at the beginning.
+    fn existing(&mut self, s: &Seen<'_>, number: usize, guess: u32, sure: bool) -> Option<NodeId> {
+        let found = self.place(s, number, true);
+        let node = self.settle(s, found, guess, sure)?;
+        Some(node)
+    }
+
+    fn settle(&mut self, s: &Seen<'_>, found: Found, guess: u32, sure: bool) -> Option<NodeId> {
+        match (found.node, found.entry) {
+            (Some(node), _) => {
+                let n = self.names.node_mut(node);
+                if sure && !n.sure {
+                    (n.kind, n.sure) = (guess, true);
+                }
+                Some(node)
+            }
+            (None, Some((directory, name))) => {
+                let identity = s.decoded.stat.and_then(|stat| stat.identity);
+                let known = identity.and_then(|i| self.names.identities.get(&i).copied());
+                let absent = self.names.slot(directory, &name) == Some(Slot::Absent);
+                match known.filter(|n| guess != kind::DIRECTORY && self.names.node(*n).may_be_initial() && !absent) {
+                    Some(node) => {
+                        // A further name of a file that was met before.
+                        self.names.set(directory, &name, Slot::File(node));
+                        self.names.initial.push((directory, name.into(), node));
+                        Some(node)
+                    }
+                    None => Some(self.discover(directory, &name, guess, sure)),
+                }
+            }
+            (None, None) => None,
+        }
+    }
+
+    /// A call failed: what that shows of its first path.
+    fn failed(&mut self, s: &Seen<'_>, made: u32) {
+        let found = self.place(s, 0, false);
+        let Some((directory, name)) = found.entry else {
+            if s.result == errors::ENOTDIR {
+                self.not_a_directory(s);
+            }
+            return;
+        };
+        let unknown = self.names.slot(directory, &name).is_none();
+        let old = self.is_old(directory);
+        match s.result {
+            errors::ENOENT if unknown => self.names.set(directory, &name, Slot::Absent),
+            errors::EEXIST if unknown && old => drop(self.discover(directory, &name, made, false)),
+            errors::EISDIR | errors::ENOTEMPTY if unknown && old => {
+                self.discover(directory, &name, kind::DIRECTORY, true);
+            }
+            errors::ELOOP if unknown && old => {
+                let link = self.discover(directory, &name, kind::SYMLINK, true);
+                self.guess_target(link, 1);
+            }
+            errors::EACCES if unknown && old && s.call.effect == Effect::Open => {
+                let node = self.discover(directory, &name, kind::REGULAR, false);
+                let n = self.names.node_mut(node);
+                (n.mode, n.owner) = (Some(0o600), Some((0, 0)));
+            }
+            errors::ENOTEMPTY => self.not_empty(found.node),
+            _ => {}
+        }
+    }
+
+    /// Something on the way is no directory: most likely the last name but one.
+    fn not_a_directory(&mut self, s: &Seen<'_>) {
+        let path = s.decoded.path.clone().unwrap_or_default();
+        let Some(end) = path.iter().rposition(|b| *b == b'/').filter(|end| *end > 0) else { return };
+        let places = self.places[s.seat.places as usize];
+        let found = self.resolve(places.cwd, places.root, &path[..end], true, false);
+        if let (None, Some((directory, name))) = (found.node, found.entry)
+            && self.names.slot(directory, &name).is_none()
+            && self.is_old(directory)
+        {
+            self.discover(directory, &name, kind::REGULAR, true);
+        }
+    }
+
+    /// A directory that is not empty although nothing is known to be in it.
+    fn not_empty(&mut self, node: Option<NodeId>) {
+        const STRANGER: &[u8] = b".not-in-the-log";
+        let Some(node) = node.filter(|n| self.is_old(*n)) else { return };
+        let n = self.names.node(node);
+        let holds = n.entries.values().any(|slot| matches!(slot, Slot::File(_)));
+        if n.kind == kind::DIRECTORY && !holds {
+            self.note("a directory was not empty: a name was made up for it");
+            self.names.add(node, STRANGER, kind::REGULAR, false, super::node::Source::Initial);
+        }
+    }
+
+    /// The text of a link is not known: one of its length is made up.
+    fn guess_target(&mut self, node: NodeId, length: u64) {
+        const TEXT: &[u8] = b"not-in-the-log-";
+        let n = self.names.node_mut(node);
+        if n.target.is_empty() {
+            n.target = TEXT.iter().copied().cycle().take(length.clamp(1, 255) as usize).collect();
+            n.target_guessed = true;
+        }
+    }
+
+    /// The file that a call acts on: by its path, or else by its descriptor.
+    fn subject(&mut self, s: &Seen<'_>, guess: u32, sure: bool) -> Option<NodeId> {
+        if s.call.position(|k| matches!(k, ArgKind::Path(_))).is_some() {
+            self.existing(s, 0, guess, sure)
+        } else {
+            let (fd, annotation) = s.fd(0);
+            self.file(s.seat, fd, annotation)
+        }
+    }
+
+    fn is_root(&self, node: NodeId) -> bool {
+        node == Names::ROOT
+    }
+
+    fn flags(&self, s: &Seen<'_>, set: FlagSet) -> u64 {
+        s.call.flags_arg(set).map_or(0, |i| s.arg(i))
+    }
+}

@@ -1,0 +1,195 @@
+//! Names: opened, made, moved, removed, listed.
+
+use reprise_calls::{ArgKind, FlagSet};
+
+use super::{O_CREAT, O_EXCL, Seen};
+use crate::initial::World;
+use crate::initial::node::{NodeId, Slot, Source, kind};
+
+const O_TRUNC: u64 = 0o1000;
+const O_APPEND: u64 = 0o2000;
+const O_DIRECTORY: u64 = 0o200000;
+const O_TMPFILE: u64 = 0o20200000;
+
+impl World {
+    pub(super) fn open(&mut self, s: &Seen<'_>) {
+        if !s.ok() {
+            return self.failed(s, kind::REGULAR);
+        }
+        let flags = s.open_flags();
+        let node = if flags & O_TMPFILE == O_TMPFILE {
+            self.existing(s, 0, kind::DIRECTORY, true);
+            Some(self.names.add_nameless(kind::REGULAR))
+        } else {
+            self.opened(s, flags)
+        };
+        if let Some(node) = node {
+            let n = self.names.node_mut(node);
+            if flags & O_TRUNC != 0 && n.kind == kind::REGULAR {
+                n.size.cut();
+            }
+            // Only a directory can be opened so, and no directory can be opened to be written.
+            if flags & O_DIRECTORY != 0 && !n.sure {
+                (n.kind, n.sure) = (kind::DIRECTORY, true);
+            }
+        }
+        self.open_file(s.seat, s.result as u32, node, flags & O_APPEND != 0);
+    }
+
+    fn opened(&mut self, s: &Seen<'_>, flags: u64) -> Option<NodeId> {
+        let found = self.place(s, 0, true);
+        if let Some(node) = found.node {
+            return Some(node);
+        }
+        let path = s.decoded.path.as_deref().unwrap_or_default();
+        let (directory, name) = found.entry?;
+        if flags & O_CREAT == 0 {
+            let is_directory = flags & O_DIRECTORY != 0 || path.ends_with(b"/");
+            let guess = if is_directory { kind::DIRECTORY } else { kind::REGULAR };
+            return Some(self.discover(directory, &name, guess, is_directory));
+        }
+        let fresh = flags & O_EXCL != 0
+            || self.names.slot(directory, &name) == Some(Slot::Absent)
+            || self.names.node(directory).source == Source::Made;
+        let source = if fresh { Source::Made } else { Source::Perhaps };
+        Some(self.names.add(directory, &name, kind::REGULAR, true, source))
+    }
+
+    /// `mkdir` and `symlink`.
+    pub(super) fn make(&mut self, s: &Seen<'_>, kind: u32) {
+        if !s.ok() {
+            return self.failed(s, kind);
+        }
+        let Some((directory, name)) = self.place(s, 0, true).entry else { return };
+        let node = self.names.add(directory, &name, kind, true, Source::Made);
+        if kind == kind::SYMLINK {
+            self.names.node_mut(node).target = s.decoded.input.get(4..).unwrap_or_default().to_vec();
+        }
+    }
+
+    pub(super) fn make_node(&mut self, s: &Seen<'_>) {
+        let mode = s.call.position(|k| matches!(k, ArgKind::Mode)).map_or(0, |i| s.arg(i)) as u32;
+        let kind = if mode & 0o170000 == 0 { kind::REGULAR } else { mode & 0o170000 };
+        self.make(s, kind);
+    }
+
+    pub(super) fn link(&mut self, s: &Seen<'_>) {
+        if !s.ok() {
+            return;
+        }
+        let old = self.existing(s, 0, kind::REGULAR, false);
+        if let (Some(old), Some((directory, name))) = (old, self.place(s, 1, true).entry) {
+            self.names.set(directory, &name, Slot::File(old));
+        }
+    }
+
+    pub(super) fn remove(&mut self, s: &Seen<'_>) {
+        if !s.ok() {
+            return self.failed(s, kind::REGULAR);
+        }
+        const REMOVE_DIRECTORY: u64 = 0x200;
+        let directory = s.call.name == "rmdir" || self.flags(s, FlagSet::Unlink) & REMOVE_DIRECTORY != 0;
+        let guess = if directory { kind::DIRECTORY } else { kind::REGULAR };
+        let found = self.place(s, 0, true);
+        let entry = found.entry.clone();
+        if let Some(node) = self.settle(s, found, guess, directory) {
+            // What it was at the beginning is settled: its number may come back.
+            if let Some(identity) = self.names.node(node).identity
+                && self.names.identities.get(&identity) == Some(&node)
+                && self.names.node(node).links <= 1
+            {
+                self.names.identities.remove(&identity);
+            }
+        }
+        if let Some((parent, name)) = entry {
+            self.names.set(parent, &name, Slot::Absent);
+        }
+    }
+
+    pub(super) fn rename(&mut self, s: &Seen<'_>) {
+        if !s.ok() {
+            return self.failed(s, kind::REGULAR);
+        }
+        const EXCHANGE: u64 = 2;
+        let found = self.place(s, 0, true);
+        let old = found.entry.clone();
+        let moved = self.settle(s, found, kind::REGULAR, false);
+        let target = self.place(s, 1, true);
+        let (Some((from, from_name)), Some((to, to_name)), Some(moved)) = (old, target.entry.clone(), moved) else {
+            return;
+        };
+        if self.flags(s, FlagSet::Rename) & EXCHANGE != 0 {
+            if let Some(other) = self.settle(s, target, kind::REGULAR, false) {
+                self.names.set(from, &from_name, Slot::File(other));
+                self.moved(other, from, &from_name);
+            }
+        } else if target.node != Some(moved) {
+            self.names.set(from, &from_name, Slot::Absent);
+        }
+        self.names.set(to, &to_name, Slot::File(moved));
+        self.moved(moved, to, &to_name);
+    }
+
+    fn moved(&mut self, node: NodeId, directory: NodeId, name: &[u8]) {
+        // Where it was at the beginning must be settled before it moves.
+        let n = self.names.node_mut(node);
+        if n.source == Source::Perhaps {
+            n.source = Source::Made;
+        }
+        (n.parent, n.name) = (directory, name.into());
+    }
+
+    pub(super) fn list(&mut self, s: &Seen<'_>) {
+        let (fd, annotation) = s.fd(0);
+        let Some(directory) = self.file(s.seat, fd, annotation) else { return };
+        if !s.ok() {
+            return;
+        }
+        let n = self.names.node_mut(directory);
+        if !n.sure {
+            (n.kind, n.sure) = (kind::DIRECTORY, true);
+        }
+        for entry in &s.decoded.entries {
+            let known = matches!(entry.name.as_slice(), b"." | b"..");
+            if known || self.names.slot(directory, &entry.name).is_some() || !self.is_old(directory) {
+                continue;
+            }
+            // DT_* are the type bits of the mode, moved.
+            let kind = u32::from(entry.kind) << 12;
+            let node = match kind {
+                0 => self.discover(directory, &entry.name, kind::REGULAR, false),
+                kind => self.discover(directory, &entry.name, kind, true),
+            };
+            if kind == kind::SYMLINK {
+                self.guess_target(node, 1);
+            }
+        }
+    }
+
+    pub(super) fn change_directory(&mut self, s: &Seen<'_>) {
+        if !s.ok() {
+            return self.failed(s, kind::DIRECTORY);
+        }
+        if let Some(node) = self.subject(s, kind::DIRECTORY, true) {
+            self.places[s.seat.places as usize].cwd = node;
+        }
+    }
+
+    pub(super) fn change_root(&mut self, s: &Seen<'_>) {
+        if let (true, Some(node)) = (s.ok(), self.subject(s, kind::DIRECTORY, s.ok())) {
+            self.places[s.seat.places as usize].root = node;
+        }
+    }
+
+    pub(super) fn execute(&mut self, s: &Seen<'_>) {
+        if !s.ok() {
+            return self.failed(s, kind::REGULAR);
+        }
+        if let Some(node) = self.existing(s, 0, kind::REGULAR, true) {
+            let n = self.names.node_mut(node);
+            if !n.mode_changed {
+                n.mode.get_or_insert(0o755);
+            }
+        }
+    }
+}

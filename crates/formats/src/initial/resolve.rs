@@ -1,0 +1,149 @@
+//! Paths over the names met, as the kernel resolves them.
+
+use super::World;
+use super::names::Names;
+use super::node::{NodeId, Slot, Source, kind};
+
+/// Where a path leads.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Found {
+    /// The directory of the last component, and the component; none for `/`, `.`, `..` and what leads nowhere.
+    pub entry: Option<(NodeId, Vec<u8>)>,
+    /// The file, if one is known.
+    pub node: Option<NodeId>,
+}
+
+/// As many links as the kernel follows.
+const LINKS: u32 = 40;
+
+impl World {
+    /// Resolves a path. If it is known to have led somewhere (`exists`), the directories on its way did exist too.
+    pub(super) fn resolve(&mut self, start: NodeId, root: NodeId, path: &[u8], follow: bool, exists: bool) -> Found {
+        let mut links = LINKS;
+        self.walk(start, root, path, follow, exists, &mut links)
+    }
+
+    fn walk(&mut self, start: NodeId, root: NodeId, path: &[u8], follow: bool, exists: bool, links: &mut u32) -> Found {
+        let mut here = if path.starts_with(b"/") { root } else { start };
+        let directory_wanted = path.ends_with(b"/");
+        let mut found = Found { entry: None, node: Some(here) };
+        let mut components = path.split(|b| *b == b'/').filter(|c| !c.is_empty()).peekable();
+        while let Some(name) = components.next() {
+            let last = components.peek().is_none();
+            match name {
+                b"." => (found.entry, found.node) = (None, Some(here)),
+                b".." => {
+                    if here != root {
+                        here = self.names.node(here).parent;
+                    }
+                    (found.entry, found.node) = (None, Some(here));
+                }
+                _ => {
+                    let node = self.component(here, name, last, exists);
+                    found = Found { entry: Some((here, name.to_vec())), node };
+                    let Some(node) = node else { return if last { found } else { Found::default() } };
+                    let is_link = self.names.node(node).kind == kind::SYMLINK;
+                    if is_link && (!last || follow || directory_wanted) {
+                        if *links == 0 {
+                            return Found::default();
+                        }
+                        *links -= 1;
+                        let target = self.names.node(node).target.clone();
+                        found = self.walk(here, root, &target, true, exists, links);
+                        if !last {
+                            let Some(entered) = self.entered(&found, exists) else { return Found::default() };
+                            here = entered;
+                        }
+                        continue;
+                    }
+                    if !last {
+                        here = node;
+                    }
+                }
+            }
+            if !last && !self.is_directory(here, exists) {
+                return Found::default();
+            }
+        }
+        found
+    }
+
+    /// What stands under a name on the way; directories are assumed where something must stand.
+    fn component(&mut self, directory: NodeId, name: &[u8], last: bool, exists: bool) -> Option<NodeId> {
+        match self.names.slot(directory, name) {
+            Some(Slot::File(node)) => Some(node),
+            None if exists && (!last || self.linked(directory, name).is_some()) => {
+                Some(self.discover(directory, name, kind::DIRECTORY, false))
+            }
+            Some(Slot::Absent) if exists && !last => {
+                self.note("a name that was absent appeared: something outside of the log made it");
+                Some(self.discover(directory, name, kind::DIRECTORY, false))
+            }
+            Some(Slot::Absent) | None => None,
+        }
+    }
+
+    /// The directory that a link on the way leads to.
+    fn entered(&mut self, found: &Found, exists: bool) -> Option<NodeId> {
+        match (found.node, &found.entry) {
+            (Some(node), _) => Some(node),
+            (None, Some((directory, name))) if exists => Some(self.discover(*directory, name, kind::DIRECTORY, true)),
+            (None, _) => None,
+        }
+    }
+
+    fn is_directory(&mut self, node: NodeId, exists: bool) -> bool {
+        let n = self.names.node_mut(node);
+        if exists && !n.sure && n.kind != kind::DIRECTORY {
+            n.kind = kind::DIRECTORY;
+        }
+        n.kind == kind::DIRECTORY
+    }
+
+    /// The text of a link that the log shows somewhere at this place.
+    fn linked(&self, directory: NodeId, name: &[u8]) -> Option<Vec<u8>> {
+        if self.links.is_empty() {
+            return None;
+        }
+        let mut path = self.names.path(directory);
+        if path != b"/" {
+            path.push(b'/');
+        }
+        path.extend_from_slice(name);
+        self.links.get(&path).cloned()
+    }
+
+    /// Something stands under a name that no call made: it was there at the beginning, unless its directory was not.
+    pub(super) fn discover(&mut self, directory: NodeId, name: &[u8], kind: u32, sure: bool) -> NodeId {
+        let source = match (self.names.node(directory).source, self.names.slot(directory, name)) {
+            (Source::Initial, None) => Source::Initial,
+            (Source::Perhaps, None) => {
+                self.names.was_there(directory);
+                Source::Initial
+            }
+            _ => {
+                self.note("a file came from outside of the log");
+                Source::Made
+            }
+        };
+        let link = self.linked(directory, name);
+        let node = self.names.add(directory, name, kind, sure, source);
+        if let Some(target) = link.filter(|_| !sure || kind == kind::SYMLINK) {
+            let n = self.names.node_mut(node);
+            (n.kind, n.sure, n.target) = (kind::SYMLINK, true, target);
+        }
+        node
+    }
+
+    /// The directory at an absolute path, which existed.
+    pub(super) fn directory(&mut self, path: &[u8]) -> NodeId {
+        let found = self.resolve(Names::ROOT, Names::ROOT, path, true, true);
+        let node = match (found.node, found.entry) {
+            (Some(node), _) => node,
+            (None, Some((directory, name))) => self.discover(directory, &name, kind::DIRECTORY, true),
+            (None, None) => Names::ROOT,
+        };
+        self.is_directory(node, true);
+        node
+    }
+}

@@ -1,0 +1,303 @@
+//! Logs as strace of different versions and options prints them, written by hand.
+
+mod means;
+
+use means::{import, import_threads};
+use reprise_formats::strace::{ImportError, Reason};
+
+#[test]
+fn plain() {
+    let log = import(
+        "execve(\"/bin/cat\", [\"cat\", \"a\"], 0x7ffd /* 3 vars */) = 0\n\
+         brk(NULL)                               = 0x5581\n\
+         openat(AT_FDCWD, \"/etc/passwd\", O_RDONLY|O_CLOEXEC) = 3\n\
+         fstat(3, {st_mode=S_IFREG|0644, st_size=1234, ...}) = 0\n\
+         read(3, \"root:x:0\"..., 4096)           = 1234\n\
+         read(3, \"\", 4096)                      = 0\n\
+         close(3)                                = 0\n\
+         exit_group(0)                           = ?\n\
+         +++ exited with 0 +++\n",
+    )
+    .unwrap();
+    assert_eq!(log.calls(), "execve=0 openat=3 fstat=0 read=1234 read=0 close=0 exit_group=0");
+    assert_eq!(
+        log.tree(),
+        [
+            "/assumed 40755 0",
+            "/assumed/working 40755 0",
+            "/assumed/working/directory 40755 0",
+            "/bin 40755 0",
+            "/bin/cat 100755 0",
+            "/etc 40755 0",
+            "/etc/passwd 100644 1234"
+        ]
+    );
+    let read = &log.actions()[3];
+    assert_eq!((read.data_bytes, read.truncated_bytes), (1234, 1226));
+    assert!(log.actions()[2].output.len() == 4, "a shortened structure is left out");
+    assert_eq!(log.trace.manifest().command, ["cat", "a"]);
+}
+
+#[test]
+fn threads_with_unfinished_calls() {
+    let log = import(
+        "10 1700000000.000001 execve(\"/x\", [\"x\"], 0x7ff /* 0 vars */) = 0 <0.0001>\n\
+         10 1700000000.000002 clone(child_stack=0x7f00, flags=CLONE_VM|CLONE_FS|CLONE_FILES|CLONE_SIGHAND|CLONE_THREAD <unfinished ...>\n\
+         11 1700000000.000003 openat(AT_FDCWD, \"/a\", O_RDONLY) = 3 <0.000010>\n\
+         10 1700000000.000004 <... clone resumed>, parent_tid=[11], tls=0x7f, child_tidptr=0x7f) = 11 <0.000050>\n\
+         11 1700000000.000005 read(3,  <unfinished ...>\n\
+         10 1700000000.000006 close(3 <unfinished ...>\n\
+         11 1700000000.000007 <... read resumed>\"x\", 1) = 1 <0.000020>\n\
+         10 1700000000.000008 <... close resumed>) = 0 <0.000002>\n\
+         11 1700000000.000009 exit(0) = ?\n\
+         11 1700000000.000010 +++ exited with 0 +++\n\
+         10 1700000000.000011 exit_group(0 <unfinished ...>\n\
+         10 1700000000.000012 <... exit_group resumed>) = ?\n\
+         10 1700000000.000013 +++ exited with 0 +++\n",
+    )
+    .unwrap();
+    assert_eq!(log.calls(), "execve=0 clone=11 openat=3 read=1 close=0 exit=0 exit_group=0");
+    let threads = log.trace.threads().unwrap();
+    assert_eq!(threads.len(), 2);
+    assert_eq!((threads[1].created_by, threads[1].process, threads[1].shares_descriptors), (Some(1), 0, 1));
+    let read = &log.actions()[3];
+    assert_eq!((read.begin_ns, read.duration_ns), (4_000, 20_000));
+    assert_eq!(log.trace.manifest().started_ns, 1_700_000_000_000_001_000);
+}
+
+#[test]
+fn a_fork_in_an_old_version() {
+    let log = import(
+        "execve(\"/bin/sh\", [\"sh\"], [/* 20 vars */]) = 0\n\
+         clone(Process 501 attached (waiting for parent)\n\
+         child_stack=0, flags=CLONE_CHILD_CLEARTID|SIGCHLD, child_tidptr=0xb7) = 501\n\
+         [pid   500] waitpid(-1, Process 500 suspended\n\
+          <unfinished ...>\n\
+         [pid   501] stat64(\"/tmp\", {st_mode=S_IFDIR|S_ISVTX|0777, st_size=4096, ...}) = 0\n\
+         [pid   501] _llseek(0, 0, [55], SEEK_CUR) = 0\n\
+         [pid   501] mmap2(NULL, 4096, PROT_READ, MAP_PRIVATE, 3, 0) = -1 EBADF (Bad file descriptor)\n\
+         [pid   501] exit_group(0)             = ?\n\
+         Process 500 resumed\n\
+         Process 501 detached\n\
+         <... waitpid resumed> [{WIFEXITED(s) && WEXITSTATUS(s) == 0}], 0) = 501\n\
+         --- SIGCHLD (Child exited) @ 0 (0) ---\n\
+         fcntl64(0, F_SETFD, FD_CLOEXEC)         = 0\n\
+         exit_group(0)                           = ?\n",
+    )
+    .unwrap();
+    assert_eq!(log.calls(), "execve=0 clone=501 stat=0 lseek=55 mmap=-9 exit_group=0 wait4=501 fcntl=0 exit_group=0");
+    let threads = log.trace.threads().unwrap();
+    assert_eq!(threads.iter().map(|t| t.tid).collect::<Vec<_>>(), [500, 501]);
+    assert!(log.tree().contains(&"/tmp 41777 0".to_owned()));
+}
+
+#[test]
+fn attached_and_detached_in_the_middle() {
+    let log = import(
+        "strace: Process 70 attached with 2 threads\n\
+         [pid 71] <... read resumed>\"abc\", 3)    = 3\n\
+         [pid 70] restart_syscall(<... resuming interrupted poll ...> <unfinished ...>\n\
+         [pid 71] write(4</tmp/out>, \"abc\", 3)   = 3\n\
+         [pid 70] <... restart_syscall resumed>)  = 0\n\
+         [pid 70] read(5, 0x7ffd, 10)             = ? ERESTARTSYS (To be restarted if SA_RESTART is set)\n\
+         [pid 70] --- SIGWINCH {si_signo=SIGWINCH, si_code=SI_KERNEL} ---\n\
+         [pid 70] read(5,  <unfinished ...>\n\
+         strace: Process 70 detached\n\
+         strace: Process 71 detached\n",
+    )
+    .unwrap();
+    assert_eq!(log.calls(), "write=3");
+    assert_eq!(log.counted(Reason::NeverBegan), 1);
+    assert_eq!(log.counted(Reason::NeverReturned), 1);
+    let threads = log.trace.threads().unwrap();
+    assert!(threads.iter().all(|t| t.process == 0));
+    let descriptors = log.trace.descriptors().unwrap();
+    let out = descriptors.iter().find(|d| d.fd == 4).unwrap();
+    assert_eq!((out.path.to_text(), out.flags), ("/tmp/out".to_owned(), 1));
+}
+
+#[test]
+fn output_spliced_in() {
+    let log = import(
+        "write(1, \"hello\\n\", 6hello\n\
+         )                  = 6\n\
+         write(1, \"12\", 212)                      = 2\n\
+         write(1, \"it's \\\"so\\\"\\n\", 10it's \"so\"\n\
+         some more output\n\
+         )            = 10\n\
+         prompt> read(0, \"x\\n\", 1024)            = 2\n\
+         just output\n\
+         write(1, \"cut",
+    )
+    .unwrap();
+    assert_eq!(log.calls(), "write=6 write=2 write=10 read=2");
+    assert_eq!(log.actions().iter().map(|a| a.args[2]).collect::<Vec<_>>(), [6, 2, 10, 1024]);
+    assert_eq!((log.counted(Reason::Foreign), log.counted(Reason::CutOff)), (2, 1));
+}
+
+#[test]
+fn prefixes_and_annotations() {
+    let log = import(
+        b"[pid 9<sh>] 10:00:00.000001 (+     0.000000) [ 257] [00007f00] openat(AT_FDCWD</home/u>, \"f\", O_WRONLY|O_CREAT|O_EXCL, 0644) = 3</home/u/f> <0.000005>\r\n\
+          [pid 9<sh>] 10:00:00.000100 (+     0.000099) [   1] [00007f00] write(3</home/u/f>, \"\\x61\\xff\", 2) = 2 (DELAYED) <0.000005>\r\n\
+           > /lib/libc.so.6(write+0x10) [0xf00]\r\n\
+          \r\n\
+          # what is this?\r\n\
+          [pid 9<sh>] 10:00:00.000200 (+     0.000100) [  32] [00007f00] dup(1</dev/pts/0<char 136:0>>) = 4</dev/pts/0<char 136:0>> <0.000005>\r\n\
+          [pid 9<sh>] 10:00:00.000300 (+     0.000100) [   1] [00007f00] write(2<UNIX-STREAM:[5->6,\"/run/a,b\"]>, \"\xff\", 1) = 1 <0.000005>\r\n",
+    )
+    .unwrap();
+    assert_eq!(log.calls(), "openat=3 write=2 dup=4 write=1");
+    assert_eq!(log.report.account.counted(), 0);
+    assert_eq!(log.tree()[..2], ["/home 40755 0", "/home/u 40755 0"]);
+    assert_eq!(log.trace.processes().unwrap()[0].cwd.to_text(), "/home/u");
+    assert_eq!(log.trace.blobs().content(&log.actions()[1].data).unwrap().unwrap(), b"a\xff");
+    let kinds: Vec<u32> = log.trace.descriptors().unwrap().iter().map(|d| d.kind).collect();
+    assert_eq!(kinds, [0o020000, 0o020000, 0o140000]);
+}
+
+#[test]
+fn structures_in_full() {
+    let log = import(
+        "stat(\"/d/f\", {st_dev=makedev(0x8, 0x1), st_ino=77, st_mode=S_IFREG|S_ISUID|0755, st_nlink=2, st_uid=5, st_gid=6, st_blksize=4096, st_blocks=8, st_size=10, st_atime=1 /* 1970 */, st_atime_nsec=2, st_mtime=3, st_mtime_nsec=4, st_ctime=5, st_ctime_nsec=6}) = 0\n\
+         lstat(\"/d/g\", {st_dev=makedev(0x8, 0x1), st_ino=77, st_mode=S_IFREG|S_ISUID|0755, st_nlink=2, st_uid=5, st_gid=6, st_blksize=4096, st_blocks=8, st_size=10, st_atime=1, st_atime_nsec=2, st_mtime=3, st_mtime_nsec=4, st_ctime=5, st_ctime_nsec=6}) = 0\n\
+         open(\"/d\", O_RDONLY|O_DIRECTORY) = 3\n\
+         getdents64(3, [{d_ino=77, d_off=1, d_reclen=24, d_type=DT_REG, d_name=\"f\"}, {d_ino=8, d_off=2, d_reclen=24, d_type=DT_LNK, d_name=\"l\"}], 32768) = 48\n\
+         readlink(\"/d/l\", \"f\", 100) = 1\n\
+         utimensat(AT_FDCWD, \"/d/f\", [{tv_sec=7, tv_nsec=8} /* date */, UTIME_OMIT], 0) = 0\n\
+         fcntl(3, F_SETLK, {l_type=F_WRLCK, l_whence=SEEK_SET, l_start=1, l_len=2}) = 0\n\
+         writev(4, [{iov_base=\"ab\", iov_len=2}, {iov_base=\"c\", iov_len=1}], 2) = 3\n\
+         pipe2([5, 6], O_CLOEXEC) = 0\n\
+         umask(077) = 022\n\
+         copy_file_range(3, [5], 4, NULL, 9, 0) = 9\n\
+         getxattr(\"/d/f\", \"user.a\", \"val\", 100) = 3\n\
+         getuid() = 1000\n",
+    )
+    .unwrap();
+    let actions = log.actions();
+    let output = |i: usize| actions[i].output[4..].to_vec();
+    let word = |bytes: &[u8], at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
+    let stat = output(0);
+    assert_eq!((stat.len(), word(&stat, 0), word(&stat, 8), word(&stat, 16), word(&stat, 48)), (144, 0x801, 77, 2, 10));
+    assert_eq!(word(&stat, 24), 0o104755 | 5 << 32);
+    assert_eq!((word(&stat, 88), word(&stat, 96)), (3, 4));
+    let names = log.trace.tree().unwrap();
+    let inodes: Vec<_> =
+        names.iter().filter(|r| ["f", "g"].contains(&r.name.to_text().as_str())).map(|r| (r.inode, r.nlink)).collect();
+    assert_eq!(inodes, [(77, 2), (77, 2)], "two names of one file");
+    assert_eq!(names.iter().find(|r| *r.name == *b"l").unwrap().target.to_text(), "f");
+    let listing = log.trace.blobs().content(&actions[3].data).unwrap().unwrap();
+    assert_eq!((listing.len(), listing[18], listing[19], listing[42], listing[43]), (48, 8, b'f', 10, b'l'));
+    let times = &actions[5].input[4..];
+    assert_eq!([0, 8, 24].map(|at| word(times, at)), [7, 8, 0x3fff_fffe]);
+    assert_eq!(actions[6].input[4..8], [1, 0, 0, 0]);
+    assert_eq!((word(&actions[6].input[4..], 8), word(&actions[6].input[4..], 16)), (1, 2));
+    assert_eq!((word(&actions[7].input[4..], 0), word(&actions[7].input[4..], 8)), (2, 1));
+    assert_eq!(output(8), [5, 0, 0, 0, 6, 0, 0, 0]);
+    assert_eq!((actions[9].args[0], actions[9].result), (0o77, 0o22));
+    assert_eq!(word(&actions[10].input, 4), 5);
+    let process = &log.trace.processes().unwrap()[0];
+    assert_eq!((process.umask, process.uids.clone()), (0o22, vec![1000; 4]));
+}
+
+#[test]
+fn what_a_call_made_was_not_there() {
+    let log = import(
+        "mkdir(\"/w/new\", 0755) = 0\n\
+         open(\"/w/new/f\", O_RDWR|O_CREAT, 0644) = 3\n\
+         open(\"/w/db\", O_RDWR|O_CREAT, 0644) = 4\n\
+         read(4, \"SQLite\"..., 100) = 100\n\
+         open(\"/w/log\", O_WRONLY|O_CREAT|O_APPEND, 0644) = 5\n\
+         write(5, \"x\", 1) = 1\n\
+         fstat(5, {st_mode=S_IFREG|0600, st_size=11, ...}) = 0\n\
+         open(\"/w/none\", O_RDONLY) = -1 ENOENT (No such file or directory)\n\
+         open(\"/w/none\", O_WRONLY|O_CREAT, 0644) = 6\n\
+         rename(\"/w/old\", \"/w/db\") = 0\n\
+         unlink(\"/w/gone\") = 0\n",
+    )
+    .unwrap();
+    let mut tree: Vec<String> = log.tree().into_iter().filter(|t| t.starts_with("/w/")).collect();
+    tree.sort();
+    assert_eq!(tree, ["/w/db 100644 100", "/w/gone 100644 0", "/w/log 100600 10", "/w/old 100644 0"]);
+}
+
+#[test]
+fn a_log_of_each_thread() {
+    let parent = "1700000000.000001 execve(\"/x\", [\"x\"], 0x7ff /* 0 vars */) = 0\n\
+                  1700000000.000002 vfork() = 22\n\
+                  1700000000.000003 wait4(-1, NULL, 0, NULL) = 22\n\
+                  1700000000.000020 exit_group(0) = ?\n\
+                  1700000000.000021 +++ exited with 0 +++\n";
+    let child = "1700000000.000002 chdir(\"/tmp\") = 0\n\
+                 1700000000.000010 exit_group(0) = ?\n\
+                 1700000000.000011 +++ exited with 0 +++\n";
+    let log = import_threads(&[(22, child), (21, parent)]).unwrap();
+    assert_eq!(log.calls(), "execve=0 vfork=22 chdir=0 exit_group=0 wait4=22 exit_group=0");
+    let bare = |text: &str| text.lines().map(|l| l.split_once(' ').unwrap().1.to_owned() + "\n").collect::<String>();
+    assert!(matches!(import_threads(&[(21, &bare(parent)), (22, &bare(child))]), Err(ImportError::NoOrder)));
+    assert!(import_threads(&[(21, &bare(parent))]).is_ok());
+}
+
+#[test]
+fn a_vfork_whose_child_runs_first() {
+    let log = import(
+        "5 vfork( <unfinished ...>\n\
+         6 execve(\"/y\", [\"y\"], 0x7ff /* 0 vars */ <unfinished ...>\n\
+         5 <... vfork resumed>) = 6\n\
+         6 <... execve resumed>) = 0\n\
+         6 +++ killed by SIGKILL +++\n\
+         5 --- SIGCHLD {si_signo=SIGCHLD, si_code=CLD_KILLED, si_pid=6} ---\n",
+    )
+    .unwrap();
+    assert_eq!(log.calls(), "vfork=6 execve=0 exit_group=0");
+    assert_eq!(log.actions()[2].args[0], 137);
+}
+
+#[test]
+fn reasons_have_names_and_lines() {
+    let log = import(
+        "close(3) = 0\n\
+         frobnicate(1) = 2\n\
+         close(zzz) = 0\n\
+         close(3) is broken\n\
+         % time     seconds  usecs/call     calls    errors syscall\n",
+    )
+    .unwrap();
+    for (reason, line) in [(Reason::UnknownCall, 2), (Reason::Arguments, 3), (Reason::Result, 4), (Reason::Summary, 5)]
+    {
+        let tally = &log.report.account.reasons[&reason];
+        assert_eq!((tally.count, tally.first[0].line), (1, line), "{reason}");
+        let ledger = log.trace.ledger();
+        assert!(
+            ledger.losses.values().any(|c| c.keys().any(|k| k.contains(reason.name()))),
+            "{reason} is in the ledger"
+        );
+    }
+}
+
+#[test]
+fn what_is_not_strace_is_named() {
+    for (text, word) in [
+        ("", "empty"),
+        ("Dear all,\nplease find attached the report.\n", "plain text"),
+        ("{\"a\": 1}\n", "JSON"),
+        ("\x7fELF\x02\x01", "program"),
+        (
+            "open(\"/etc/libmap.conf\",O_RDONLY,0666)\t\t = 3 (0x3)\nopen(\"/x\",O_RDONLY,00)\t ERR#2 'No such file or directory'\n",
+            "FreeBSD",
+        ),
+        ("execve(\"/bin/ls\", 0x08047BC4, 0x08047BD0)\targc = 1\nopen(\"/x\", O_RDONLY)\t\tErr#2 ENOENT\n", "Solaris"),
+        ("__libc_start_main(0x4005, 1, 0x7ff) = 0\nputs(\"hello\") = 6\n+++ exited (status 0) +++\n", "ltrace"),
+        (" 1234 ls       CALL  open(0x80,0)\n 1234 ls       NAMI  \"/x\"\n 1234 ls       RET   open 3\n", "ktrace"),
+        (
+            "% time     seconds  usecs/call     calls    errors syscall\n------ ----------- ----------- --------- --------- ----------------\n 40.00    0.000004           4         1           read\n",
+            "-c",
+        ),
+    ] {
+        match import(text) {
+            Err(ImportError::Foreign { kind, .. }) => assert!(kind.contains(word), "{kind} for {text}"),
+            Err(other) => panic!("{other}"),
+            Ok(_) => panic!("taken for strace: {text}"),
+        }
+    }
+}
