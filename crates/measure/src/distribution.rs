@@ -87,6 +87,21 @@ impl Samples {
         self.total_ns
     }
 
+    /// The sample of this rank, from 1 to their number; 0 if there is none.
+    pub(crate) fn at_rank(&self, rank: u64) -> u64 {
+        let count = self.count();
+        match &self.store {
+            _ if rank <= 1 => self.min_ns,
+            _ if rank >= count => self.max_ns,
+            Store::Exact(all) => {
+                let mut sorted = all.clone();
+                sorted.sort_unstable();
+                sorted[rank as usize - 1]
+            }
+            Store::Binned(h) => h.value_at_quantile(rank as f64 / count as f64).clamp(self.min_ns, self.max_ns),
+        }
+    }
+
     /// The distribution of the samples so far.
     pub fn distribution(&self) -> Distribution {
         let count = self.count();

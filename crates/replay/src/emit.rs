@@ -9,12 +9,14 @@
 mod contents;
 mod host;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 
 use reprise_calls::{Effect, Replay};
-use reprise_trace::{Action, Kind, Loss, Manifest, ReadError, TraceReader, TraceWriter, WriteError, WriterOptions};
+use reprise_trace::{
+    Action, Kind, Lookup, Loss, Manifest, ReadError, TraceReader, TraceWriter, WriteError, WriterOptions,
+};
 
 use crate::log::{Class, Code, Handling, Record};
 use crate::run::{End, ReplayResult};
@@ -43,7 +45,7 @@ pub enum EmitError {
 }
 
 /// Writes the trace of a replay of `original` to the directory `out`. `facts` are added to the manifest's own
-/// (`order`, `target`, `filesystem`, `end`).
+/// (`order`, `pace`, `target`, `filesystem`, `confinement`, `end`).
 ///
 /// # Errors
 /// When the original or the log cannot be read, or the trace not be written.
@@ -69,6 +71,7 @@ pub fn emit(
     };
     let own = [
         ("order", result.order.clone()),
+        ("pace", result.pace.to_string()),
         ("target", result.target.display().to_string()),
         ("filesystem", result.file_system.clone()),
         ("confinement", result.confinement.clone()),
@@ -94,26 +97,12 @@ pub fn emit(
 }
 
 fn actions(result: &ReplayResult, original: &TraceReader, writer: &mut TraceWriter) -> Result<(), EmitError> {
-    let mut rows = original.actions();
-    // Rows that were read but whose replay completes later.
-    let mut ahead: HashMap<u64, Action> = HashMap::new();
+    let mut rows = Lookup::new(original);
     let mut contents = Contents::new(original);
     let mut seq = 0;
     for record in result.log.merged() {
         let record = record?;
-        let row = loop {
-            if let Some(row) = ahead.remove(&record.origin) {
-                break Some(row);
-            }
-            match rows.next() {
-                Some(row) => {
-                    let row = row?;
-                    ahead.insert(row.seq, row);
-                }
-                None => break None,
-            }
-        };
-        let Some(row) = row else {
+        let Some(row) = rows.take(record.origin)? else {
             writer.ledger().note("actions of the plan that the trace does not have, or has once only");
             continue;
         };

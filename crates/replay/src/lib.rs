@@ -7,6 +7,8 @@ pub mod confine;
 pub mod emit;
 mod engine;
 pub mod log;
+mod pace;
 pub mod run;
 pub mod sys;
 pub mod target;
+pub mod times;

@@ -1,17 +1,20 @@
 //! The replay's log: what every command did, written by the engine's threads, read by their parent.
 //!
-//! Goals: a fixed 64 bytes per command, bounded memory on both sides, a log cut off anywhere readable up to there.
+//! Goals: 64 bytes per command and a few more where it waited, bounded memory on both sides, a log cut off anywhere readable up to there.
 //! Non-goals: an exchange format (the log lives only as long as its replay; `emit` makes a trace of it).
 
 mod difference;
 mod merge;
 mod reader;
+mod times;
 mod wording;
 mod writer;
 
 pub use difference::{Class, Code, Difference, Field, Handling};
 pub use merge::Merged;
 pub use reader::{Clock, Record, ReplayLog};
+pub use times::{Blocked, Pacing};
+pub(crate) use times::{Paced, Times};
 pub(crate) use writer::{Entry, Writer};
 
 /// Most bytes of a call's actual output that are kept.

@@ -4,29 +4,32 @@
 //! every error names its cause and the next step. Non-goals: the result's trace (`emit`), printing.
 
 mod error;
+mod extract;
+mod launch;
+mod meeting;
+mod ready;
 mod result;
+mod several;
 mod worker;
 
+use std::ffi::OsString;
 use std::fs::File;
-use std::io::Read;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::sync::atomic::AtomicU32;
+use std::time::Duration;
 
 use reprise_plan::Plan;
 
-pub use crate::engine::{Failure, Verify};
+pub use crate::engine::{Failure, Schedule, Verify};
+pub use crate::pace::{By, Pace};
 pub use error::ReplayError;
+pub use extract::extract;
 pub use result::{Counts, Divergence, End, MOST_DIVERGENCES, Preparation, ReplayResult};
+pub use several::{Job, replay_all};
 
-use crate::engine::memory::Shared;
-use crate::engine::{Board, Ended, Sections, issue};
-use crate::log::{Clock, ReplayLog};
-use crate::target::{self, State, Target};
-use crate::{confine, sys};
-use worker::Message;
+use crate::confine;
+use crate::engine::issue;
 
 /// How often the worker's progress is looked at, in milliseconds.
 const TICK_MS: i32 = 100;
@@ -42,10 +45,18 @@ pub struct Options {
     pub log_directory: PathBuf,
     /// Counts requests to end, see [`catch_signals`]: the first ends the replay in order, the second at once.
     pub interrupt: Option<&'static AtomicU32>,
+    /// How fast it goes.
+    pub pace: Pace,
     /// Longest time without any progress before the replay is given up.
     pub patience: Duration,
     /// Longest wait for a lock that the traced program obtained.
     pub lock_patience: Duration,
+    /// One action at a time, in an order that is chosen: for tests.
+    pub schedule: Option<Schedule>,
+    /// Whether caches are emptied before the start.
+    pub cold: bool,
+    /// Run by the shell before the start.
+    pub before_start: Option<OsString>,
 }
 
 impl Default for Options {
@@ -55,8 +66,12 @@ impl Default for Options {
             confinement: confine::Options::default(),
             log_directory: std::env::temp_dir(),
             interrupt: None,
+            pace: Pace::Afap,
             patience: Duration::from_secs(120),
             lock_patience: Duration::from_secs(5),
+            schedule: None,
+            cold: false,
+            before_start: None,
         }
     }
 }
@@ -99,136 +114,8 @@ pub fn replay(
     options: &Options,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<ReplayResult, ReplayError> {
-    let target = target::open(dir, &plan.contents.trace)?;
-    let sections = Sections::map(plan).map_err(|source| ReplayError::system("map the plan", source))?;
-    let sections = Arc::new(sections);
-    let preparation = prepare(&target, plan, &sections, progress)?;
-    let file_system = file_system(dir);
-    drop(target);
-    let log_error = |source| ReplayError::Log { directory: options.log_directory.clone(), source };
-    let log = tempfile::Builder::new().append(true).tempfile_in(&options.log_directory).map_err(log_error)?.into_file();
-    let board = Arc::new(Shared::<Board>::new().map_err(|e| ReplayError::system("share memory", e))?);
-    let (mut from, to) = std::io::pipe().map_err(|e| ReplayError::system("make a pipe", e))?;
-    let started_ns = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos() as u64);
-    let child = sys::fork().map_err(|e| ReplayError::system("fork a worker", e))?;
-    let Some(child) = child else {
-        let work =
-            worker::Work { plan: &plan.contents, sections: &sections, board: &board, dir, options, log: &log, to };
-        worker::work(work)
-    };
-    drop(to);
-    let total = plan.contents.commands;
-    let (text, killed) = watch(&mut from, child, &board, options, |done| {
-        progress(Progress { phase: Phase::Replaying, done: done.min(total), total });
-    });
-    let status = sys::wait(child).map_err(|e| ReplayError::system("wait for the worker", e))?;
-
-    let (mut confinement, mut ended) = (None, None);
-    for message in text.split(|b| *b == b'\n').filter_map(|line| serde_json::from_slice(line).ok()) {
-        match message {
-            Message::Confined(report) => confinement = Some(report),
-            Message::Refused(text) => return Err(ReplayError::Confine { text }),
-            Message::Failed(failure) => return Err(ReplayError::Engine(failure)),
-            Message::Ended(how, notes) => ended = Some((how, notes)),
-        }
-    }
-    let (end, notes) = match ended {
-        Some((Ended::Complete, notes)) => (End::Complete, notes),
-        Some((Ended::FirstDivergence, notes)) => (End::FirstDivergence, notes),
-        Some((Ended::Interrupted, notes)) => (End::Interrupted, notes),
-        Some((Ended::Failed(failure), notes)) => (End::Failed(failure.into()), notes),
-        None if killed => (End::Interrupted, Vec::new()),
-        None => (End::Failed(ReplayError::worker(status)), Vec::new()),
-    };
-    let Some(confinement) = confinement else {
-        return Err(match end {
-            End::Failed(error) => error,
-            _ => ReplayError::worker(status),
-        });
-    };
-    let number = |n: &std::sync::atomic::AtomicU64| n.load(Ordering::Relaxed);
-    let clock = Clock {
-        first_ticks: number(&board.first_ticks),
-        first_ns: number(&board.first_ns),
-        last_ticks: number(&board.last_ticks),
-        last_ns: number(&board.last_ns),
-    };
-    let log = ReplayLog::open(log, clock).map_err(log_error)?;
-    let mut result = ReplayResult {
-        trace: plan.contents.trace.clone(),
-        order: plan.contents.order.clone(),
-        target: dir.to_owned(),
-        file_system,
-        started_ns,
-        end,
-        counts: Counts::default(),
-        planned: total,
-        divergences: Vec::new(),
-        elapsed_ns: 0,
-        threads: 0,
-        confinement,
-        preparation,
-        notes,
-        log,
-    };
-    result.count().map_err(log_error)?;
-    Ok(result)
-}
-
-fn prepare(
-    target: &Target,
-    plan: &Plan,
-    sections: &Sections,
-    progress: &mut dyn FnMut(Progress),
-) -> Result<Preparation, ReplayError> {
-    // The materializer reports often; whoever draws wants it now and then.
-    let mut last = None;
-    let mut now_and_then = |done, total| {
-        let due = last.is_none_or(|at: Instant| at.elapsed() >= Duration::from_millis(TICK_MS as u64));
-        if due || done == total {
-            last = Some(Instant::now());
-            progress(Progress { phase: Phase::Preparing, done, total });
-        }
-    };
-    let tree = &plan.contents.tree;
-    Ok(match target.state() {
-        State::Empty => Preparation::Built(target.build(tree, &sections.buffers, &mut now_and_then)?),
-        State::Ours(_) => Preparation::Restored(target.restore(tree, &sections.buffers, &mut now_and_then)?),
-    })
-}
-
-/// What the worker said until it ended, and whether it was killed by a second request to end.
-fn watch(
-    from: &mut std::io::PipeReader,
-    child: i32,
-    board: &Board,
-    options: &Options,
-    mut progress: impl FnMut(u64),
-) -> (Vec<u8>, bool) {
-    let mut text = Vec::new();
-    let (requests, mut killed) = (options.interrupt, false);
-    loop {
-        if issue::readable(from.as_raw_fd(), TICK_MS) {
-            let mut piece = [0; 4096];
-            match from.read(&mut piece) {
-                Ok(0) => break,
-                Ok(n) => text.extend_from_slice(&piece[..n]),
-                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
-                Err(_) => break,
-            }
-        }
-        let asked = requests.map_or(0, |r| r.load(Ordering::SeqCst));
-        if asked >= 1 {
-            board.stop.store(asked, Ordering::SeqCst);
-        }
-        if asked >= 2 && !killed {
-            killed = true;
-            issue::kill(child);
-        }
-        progress(board.done.load(Ordering::Relaxed));
-    }
-    progress(board.done.load(Ordering::Relaxed));
-    (text, killed)
+    let mut results = replay_all(&[Job { plan, dir }], options, progress)?;
+    results.pop().ok_or(ReplayError::Worker { how: "was never begun".into() })
 }
 
 /// The name of the target's file system.

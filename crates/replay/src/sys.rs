@@ -201,6 +201,10 @@ macro_rules! by_number {
 }
 
 by_number! {
+    /// `syncfs`: writes out the file system of `fd`.
+    synchronize, SYS_syncfs, (fd: BorrowedFd<'_>) => [raw(fd)];
+    /// `fadvise64(POSIX_FADV_DONTNEED)`: drops what is cached of a file's contents and need not be written first.
+    forget_contents, SYS_fadvise64, (fd: BorrowedFd<'_>) => [raw(fd), 0, 0, libc::POSIX_FADV_DONTNEED];
     /// `unshare`: `CLONE_NEW*` bits.
     unshare, SYS_unshare, (flags: c_int) => [flags];
     /// `fchdir`.

@@ -23,17 +23,7 @@ fn row(seq: u64, call: &str, args: [u64; 6], result: i64) -> Action {
         duration_ns: 5,
         args,
         result,
-        errno: None,
-        path: None,
-        path2: None,
-        input: Vec::new(),
-        output: Vec::new(),
-        data: Vec::new(),
-        data_bytes: 0,
-        truncated_bytes: 0,
-        origin: None,
-        handling: None,
-        difference: None,
+        ..Action::default()
     }
 }
 

@@ -18,6 +18,33 @@ const RW: i32 = libc::O_RDWR | libc::O_CREAT;
 const EAGAIN: i64 = -(libc::EAGAIN as i64);
 
 #[test]
+fn the_command_before_the_start_finds_the_tree_and_nothing_else() {
+    let scratch = Scratch::new("engine-before");
+    let mut s = Script::new(scratch.path());
+    let p = s.process(vec![]);
+    let t = s.thread(p, false);
+    s.contents.tree = vec![node("/", NodeKind::Directory, 0o755), node("/there", NodeKind::Directory, 0o755)];
+    let dir = s.text("/made");
+    s.add(t, issue("mkdir", &[dir, Arg::Value(0o755)], 0));
+    s.exit(t);
+    let plan = s.finish();
+    let target = scratch.dir("target");
+    let seen = scratch.path().join("seen");
+    let command = format!("ls {} >{}", target.display(), seen.display());
+    let ready = Options { before_start: Some(command.into()), ..options() };
+    let result = run(&plan, &target, &ready).unwrap();
+    assert_eq!(result.counts.diverged, 0);
+    let seen = fs::read_to_string(&seen).unwrap();
+    assert!(seen.contains("there") && !seen.contains("made"), "{seen}");
+    assert!(target.join("made").exists());
+    // It fails: nothing is replayed.
+    let failing = Options { before_start: Some("exit 3".into()), ..options() };
+    let error = run(&plan, &target, &failing).unwrap_err().to_string();
+    assert!(error.contains("exit status: 3"), "{error}");
+    assert!(!target.join("made").exists());
+}
+
+#[test]
 fn files_are_made_read_and_judged() {
     let scratch = Scratch::new("engine-files");
     let mut s = Script::new(scratch.path());

@@ -92,6 +92,9 @@ fn op() -> impl Strategy<Value = Op> {
         ReadAway,
         WriteFrom,
         Lock,
+        Pass,
+        Receive,
+        Take,
         List,
         SyncTarget,
     ];
@@ -140,7 +143,11 @@ fn command() -> impl Strategy<Value = Command> {
         args,
         expect,
         list,
-        waits: waits.into_iter().map(|(thread, count)| Wait { thread, count }).collect(),
+        waits: waits
+            .into_iter()
+            .map(|(thread, count)| Wait { thread, count, rule: reprise_plan::Rule::Single })
+            .collect(),
+        timing: reprise_plan::Timing::default(),
     })
 }
 

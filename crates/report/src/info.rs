@@ -121,7 +121,7 @@ pub fn info(trace: &TraceReader) -> Result<Info, ReadError> {
     for action in trace.actions() {
         let action = action?;
         info.actions += 1;
-        let end = action.begin_ns.saturating_add(action.duration_ns);
+        let end = action.end_ns();
         info.duration_ns = info.duration_ns.max(end);
         let failed = u64::from(action.result < 0);
         info.errors += failed;

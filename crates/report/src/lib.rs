@@ -5,17 +5,23 @@
 
 mod cat;
 mod comparison;
+mod graph;
 mod info;
 mod info_text;
+mod replay_times;
 mod stat;
 mod style;
 mod table;
+mod tree;
 mod units;
 
 pub use cat::{Cat, CatOptions, cat};
 pub use comparison::{comparison_text, tree_text};
+pub use graph::{critical_text, dot, svg, tally_text, why_text};
 pub use info::{CallCount, Info, info};
+pub use replay_times::{Detail, replay_times, replay_times_text};
 pub use stat::{By, Stat, StatRow, stat};
 pub use style::Style;
 pub use table::{Align, Table};
+pub use tree::{TreeOptions, tree_lines};
 pub use units::{bytes, count, date, duration};

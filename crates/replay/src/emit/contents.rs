@@ -88,6 +88,11 @@ impl Contents {
             path: row.path,
             path2: row.path2,
             input: row.input,
+            cpu_ns: None,
+            waited_ns: record.blocked.map(|b| b.ns),
+            waited_for: record.blocked.map(|b| b.rule.name().to_owned()),
+            paced_ns: record.pacing.map(|p| p.waited_ns),
+            issue_error_ns: record.pacing.map(|p| p.error_ns),
         })
     }
 }

@@ -3,15 +3,16 @@
 //! Goals: a met dependency costs one load; a thread that is waited for pays for waking only if somebody sleeps; no
 //! lost wake-up. Non-goals: fairness. Each counter has cache lines of its own.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use reprise_plan::command::Wait;
 
-use super::issue;
+use super::sync::{self, AtomicU32, AtomicU64, Ordering, fence};
 
 /// How long a waiter spins while processors are idle, in nanoseconds.
 const SPIN_NS: u64 = 20_000;
+/// Instants of completion that are remembered of each thread.
+pub(super) const REMEMBERED: u64 = 1024;
 /// `Counter::waiting` of a thread that does not.
 pub(super) const NOT_WAITING: u64 = u64::MAX;
 
@@ -20,6 +21,8 @@ pub(super) const NOT_WAITING: u64 = u64::MAX;
 #[repr(align(128))]
 pub(super) struct Counter {
     completed: AtomicU64,
+    /// When its latest actions were completed, in ticks, at their number modulo [`REMEMBERED`]; if anybody asks.
+    ends: Option<Box<[AtomicU64]>>,
     sleepers: AtomicU32,
     /// The kernel's thread number while it lives, else 0.
     pub tid: AtomicU32,
@@ -27,6 +30,8 @@ pub(super) struct Counter {
     pub started: AtomicU32,
     /// The encoded [`Wait`] it sleeps for.
     pub waiting: AtomicU64,
+    /// 1 while it waits for nothing but its pace.
+    pub pacing: AtomicU32,
     /// The call it is in.
     pub call: AtomicU32,
     /// 0, then 1 when its start is done: a futex.
@@ -34,13 +39,15 @@ pub(super) struct Counter {
 }
 
 impl Counter {
-    pub(super) fn new() -> Counter {
+    fn new(remembers: bool) -> Counter {
         Counter {
             completed: AtomicU64::new(0),
+            ends: remembers.then(|| (0..REMEMBERED).map(|_| AtomicU64::new(0)).collect()),
             sleepers: AtomicU32::new(0),
             tid: AtomicU32::new(0),
             started: AtomicU32::new(0),
             waiting: AtomicU64::new(NOT_WAITING),
+            pacing: AtomicU32::new(0),
             call: AtomicU32::new(0),
             ready: AtomicU64::new(0),
         }
@@ -51,12 +58,37 @@ impl Counter {
         self.completed.load(Ordering::Acquire)
     }
 
-    /// One more is completed; only its own thread calls this.
-    pub(super) fn complete(&self, count: u64) {
-        // Sequentially consistent on both sides: either the sleeper sees the new count, or this thread sees the sleeper.
-        self.completed.store(count, Ordering::SeqCst);
-        if self.sleepers.load(Ordering::SeqCst) > 0 {
-            issue::futex_wake(&self.completed);
+    /// One more is completed, at this instant; only its own thread calls this.
+    pub(super) fn complete(&self, count: u64, end: u64) {
+        if let Some(ends) = &self.ends {
+            ends[(count % REMEMBERED) as usize].store(end, Ordering::Release);
+        }
+        self.completed.store(count, Ordering::Release);
+        // A fence on both sides, see `Counters::sleep`: either the sleeper sees the new count, or this thread sees the
+        // sleeper.
+        fence(Ordering::SeqCst);
+        if self.sleepers.load(Ordering::Relaxed) > 0 {
+            sync::futex_wake(&self.completed);
+        }
+    }
+}
+
+impl Counter {
+    /// When an action that is completed was, in ticks: exactly if it is one of the latest, else the earliest instant
+    /// that is remembered. 0 if nothing is.
+    pub(super) fn ended(&self, count: u64) -> u64 {
+        let Some(ends) = &self.ends else {
+            return 0;
+        };
+        let mut count = count;
+        loop {
+            let end = ends[(count % REMEMBERED) as usize].load(Ordering::Acquire);
+            // The place may be taken by a later action as soon as the one before that is completed.
+            let earliest = (self.completed() + 2).saturating_sub(REMEMBERED);
+            if count >= earliest {
+                return end;
+            }
+            count = earliest;
         }
     }
 }
@@ -75,13 +107,14 @@ pub(super) struct Counters {
 }
 
 impl Counters {
-    pub(super) fn new(threads: usize) -> Counters {
+    /// For so many threads; `remember` if instants of completion are asked for.
+    pub(super) fn new(threads: usize, remember: bool) -> Counters {
         Counters {
-            all: (0..threads).map(|_| Counter::new()).collect(),
+            all: (0..threads).map(|_| Counter::new(remember)).collect(),
             live: AtomicU64::new(0),
             sleeping: AtomicU32::new(0),
             stop: AtomicU32::new(0),
-            processors: std::thread::available_parallelism().map_or(1, |n| n.get() as u64),
+            processors: sync::processors(),
         }
     }
 
@@ -103,29 +136,41 @@ impl Counters {
         self.stop.load(Ordering::Relaxed) != 0
     }
 
-    /// Waits until a dependency is met. False when all must end, or when the thread awaited does not exist.
-    pub(super) fn wait(&self, me: &Counter, wait: Wait) -> bool {
-        let Some(awaited) = self.get(wait.thread) else {
-            return false;
-        };
-        awaited.completed() >= wait.count || self.spin(awaited, wait.count) || self.sleep(me, awaited, wait)
+    /// Waits until a dependency on `awaited` is met: how long that took, in nanoseconds, 0 if it was met before.
+    /// `None` when all must end.
+    pub(super) fn wait(&self, me: &Counter, awaited: &Counter, wait: Wait) -> Option<u64> {
+        if awaited.completed() >= wait.count {
+            return Some(0);
+        }
+        let begin = sync::nanoseconds();
+        let met = self.spin(awaited, wait.count, begin) || self.sleep(me, awaited, wait);
+        met.then(|| sync::nanoseconds().saturating_sub(begin).max(1))
     }
 
-    fn spin(&self, awaited: &Counter, count: u64) -> bool {
-        // Spinning helps only if the thread awaited can run meanwhile.
+    /// Whether every thread that does not sleep can have a processor of its own.
+    pub(super) fn processors_idle(&self) -> bool {
         let active = self.live.load(Ordering::Relaxed).saturating_sub(self.sleeping.load(Ordering::Relaxed).into());
-        if active > self.processors {
+        active <= self.processors
+    }
+
+    /// Whether a thread waits for nothing but its pace.
+    pub(super) fn pacing(&self) -> bool {
+        self.all.iter().any(|c| c.pacing.load(Ordering::SeqCst) != 0)
+    }
+
+    fn spin(&self, awaited: &Counter, count: u64, begin: u64) -> bool {
+        // Spinning helps only if the thread awaited can run meanwhile.
+        if !self.processors_idle() {
             return false;
         }
-        let begin = issue::nanoseconds();
         loop {
-            for _ in 0..32 {
+            for _ in 0..sync::LOOKS {
                 if awaited.completed() >= count {
                     return true;
                 }
-                std::hint::spin_loop();
+                sync::spin_loop();
             }
-            if issue::nanoseconds() - begin > SPIN_NS {
+            if sync::nanoseconds() - begin > SPIN_NS {
                 return false;
             }
         }
@@ -134,9 +179,10 @@ impl Counters {
     fn sleep(&self, me: &Counter, awaited: &Counter, wait: Wait) -> bool {
         me.waiting.store(wait.to_word(), Ordering::SeqCst);
         self.sleeping.fetch_add(1, Ordering::SeqCst);
-        awaited.sleepers.fetch_add(1, Ordering::SeqCst);
+        awaited.sleepers.fetch_add(1, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
         let met = loop {
-            let seen = awaited.completed.load(Ordering::SeqCst);
+            let seen = awaited.completed();
             if seen >= wait.count {
                 break true;
             }
@@ -144,9 +190,9 @@ impl Counters {
                 break false;
             }
             // Who ends the replay interrupts every thread again and again: no time limit is needed.
-            issue::futex_wait(&awaited.completed, seen, None);
+            sync::futex_wait(&awaited.completed, seen, None);
         };
-        awaited.sleepers.fetch_sub(1, Ordering::SeqCst);
+        awaited.sleepers.fetch_sub(1, Ordering::Relaxed);
         self.sleeping.fetch_sub(1, Ordering::SeqCst);
         me.waiting.store(NOT_WAITING, Ordering::SeqCst);
         met
@@ -182,7 +228,7 @@ impl Counters {
             if self.stopping() {
                 return false;
             }
-            issue::futex_wait(word, 0, Some(Duration::from_millis(50)));
+            sync::futex_wait(word, 0, Some(Duration::from_millis(50)));
         }
         true
     }

@@ -89,6 +89,10 @@ pub(crate) fn allowed_calls() -> Vec<u32> {
         SYS_inotify_init1,
         SYS_fstatfs,
         SYS_pipe2,
+        SYS_sendmsg,
+        SYS_recvmsg,
+        SYS_pidfd_open,
+        SYS_pidfd_getfd,
     ];
     // What threads, locks, memory and clocks of this process need.
     let own = [

@@ -5,6 +5,7 @@
 //! decided in `arguments`, and a [`Checked`] set of arguments proves that it was.
 #![allow(unsafe_code)]
 
+pub(super) mod message;
 mod process;
 
 use std::ffi::CStr;
@@ -14,7 +15,9 @@ use std::sync::atomic::AtomicU64;
 use super::arguments::Checked;
 use super::memory::Scratch;
 pub(super) use process::interrupt;
-pub(crate) use process::{catch_signals, kill, nanoseconds, readable, ticks, worker_limits, worker_signals};
+pub(crate) use process::{
+    catch_signals, exact_sleeps, kill, nanoseconds, readable, sleep_until, ticks, worker_limits, worker_signals,
+};
 
 /// # Safety
 /// The arguments must be what the call expects: pointers valid for what the kernel reads and writes through them.
@@ -74,6 +77,10 @@ plain! {
     set_file_user SYS_setfsuid(user: u32 => user.into());
     /// `setfsgid` of this thread.
     set_file_group SYS_setfsgid(group: u32 => group.into());
+    /// `pidfd_open`.
+    open_handle SYS_pidfd_open(thread: u32 => thread.into(), flags: u32 => flags.into());
+    /// `pidfd_getfd`.
+    get_descriptor SYS_pidfd_getfd(handle: i32 => fd(handle), number: i32 => fd(number));
     /// `syncfs`.
     sync_file_system SYS_syncfs(number: i32 => fd(number));
     /// `eventfd2`, close-on-exec.
@@ -103,6 +110,25 @@ fn pair(number: i64, before: [u64; 3], flags: Option<i32>) -> Result<[i32; 2], i
 /// `pipe2`.
 pub(super) fn pipe(flags: i32) -> Result<[i32; 2], i64> {
     pair(libc::SYS_pipe2, [0; 3], Some(flags))
+}
+
+/// `socketpair` of sockets that keep messages apart.
+pub(crate) fn message_pair() -> Result<[i32; 2], i64> {
+    let kind = (libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC) as u64;
+    pair(libc::SYS_socketpair, [libc::AF_UNIX as u64, kind, 0], None)
+}
+
+/// `pidfd_getfd` from another thread of this process, which has a table of its own.
+pub(super) fn take_descriptor(thread: u32, number: i32) -> i64 {
+    let handle = open_handle(thread, libc::PIDFD_THREAD);
+    match i32::try_from(handle) {
+        Ok(handle) if handle >= 0 => {
+            let result = get_descriptor(handle, number);
+            close(handle);
+            result
+        }
+        _ => handle,
+    }
 }
 
 /// `socketpair` of stream sockets.
@@ -151,6 +177,11 @@ pub(super) fn change_directory(path: &CStr) -> i64 {
     by_path(libc::SYS_chdir, None, path, 0)
 }
 
+/// `unlink`.
+pub(super) fn unlink(path: &CStr) -> i64 {
+    by_path(libc::SYS_unlink, None, path, 0)
+}
+
 /// `chroot`.
 pub(super) fn change_root(path: &CStr) -> i64 {
     by_path(libc::SYS_chroot, None, path, 0)
@@ -179,6 +210,12 @@ pub(super) fn list(call: u32, number: i32, into: &mut Scratch) -> i64 {
     let args = [fd(number), into.address(0), into.capacity().min(1 << 20) as u64, 0, 0, 0];
     // SAFETY: as in `read`.
     unsafe { raw(call, args) }
+}
+
+/// Puts an open directory to its begin.
+pub(super) fn rewind(number: i32) -> i64 {
+    // SAFETY: no pointers.
+    unsafe { raw(libc::SYS_lseek, [fd(number), 0, libc::SEEK_SET as u64, 0, 0, 0]) }
 }
 
 /// `memfd_create`: an empty file in memory.

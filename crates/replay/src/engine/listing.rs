@@ -45,17 +45,18 @@ impl Worker {
         let Some(prepared) = self.prepared(command)? else {
             return Ok(Self::refused(command));
         };
+        let expected = self.expected(command)?;
+        // Btrfs lists what there was at the opening or the last rewinding; others, what there is. At a listing's begin
+        // the position is the begin already.
+        if expected.is_some_and(|(_, wanted)| wanted.begins == 1) {
+            issue::rewind(from);
+        }
         let result = issue::call(command.number, &prepared.checked);
         let mut done = self.judged(command, result, Default::default())?;
-        let (Expect::Listing(number, offset), true) = (command.expect, result >= 0) else {
+        let (Some((number, wanted)), true) = (expected, result >= 0) else {
             return Ok(done);
         };
-        let at = offset as usize;
-        let words = self.engine.sections.bytes.get(at..at.saturating_add(Listing::BYTES as usize));
-        let words = words.and_then(|w| <&[u8; 40]>::try_from(w).ok());
-        let wanted = Listing::from_bytes(words.ok_or(Stop::Damaged("what is expected lies outside its section"))?);
-
-        let known = if wanted.begins == 1 { None } else { lock(&self.engine.listings).remove(&number) };
+        let known = if wanted.begins != 0 { None } else { lock(&self.engine.listings).remove(&number) };
         let mut sum = known.unwrap_or_default();
         let filled = prepared.filled.unwrap_or_default();
         let returned = self.scratch.bytes(filled.at, filled.length.min(result as usize));
@@ -79,6 +80,18 @@ impl Worker {
             }
         }
         Ok(done)
+    }
+
+    /// The number of the listing, and what it should amount to.
+    fn expected(&self, command: &Command) -> Result<Option<(u64, Listing)>, Stop> {
+        let Expect::Listing(number, offset) = command.expect else {
+            return Ok(None);
+        };
+        let at = offset as usize;
+        let words = self.engine.sections.bytes.get(at..at.saturating_add(Listing::BYTES as usize));
+        let words = words.and_then(|w| <&[u8; 40]>::try_from(w).ok());
+        let words = words.ok_or(Stop::Damaged("what is expected lies outside its section"))?;
+        Ok(Some((number, Listing::from_bytes(words))))
     }
 
     /// The trace's listing came to its end here; this one must too.

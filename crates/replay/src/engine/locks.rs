@@ -35,7 +35,11 @@ impl Worker {
             if self.engine.counters.stopping() {
                 return Err(Stop::Told);
             }
-            std::thread::sleep(pause);
+            match &self.engine.turns {
+                Some(turns) if turns.await_lock(self.engine, self.me)? => {}
+                Some(_) => break result,
+                None => std::thread::sleep(pause),
+            }
             pause = (pause * 2).min(LONGEST_PAUSE);
         };
         // A wait that a signal or a deadlock ended in the trace: without waiting the lock is merely not there.

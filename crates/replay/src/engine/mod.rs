@@ -10,6 +10,8 @@
 mod arguments;
 mod copying;
 mod counters;
+#[cfg(test)]
+mod counters_tests;
 mod descriptors;
 mod failure;
 mod guard;
@@ -20,10 +22,14 @@ mod listing;
 mod locks;
 mod mappings;
 pub(crate) mod memory;
+mod pacing;
 mod perform;
+mod post;
+mod schedule;
 mod spawn;
 mod start;
 mod supervise;
+mod sync;
 mod thread;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -40,6 +46,7 @@ pub(crate) use guard::allowed_calls;
 pub(crate) use issue::catch_signals;
 use judge::Circumstances;
 use memory::{Section, Shared};
+pub use schedule::Schedule;
 
 /// What happens at a difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -101,6 +108,8 @@ pub(crate) struct Reserved {
     pub null: i32,
     /// The target's root directory.
     pub root: i32,
+    /// Both ends of the way to the thread that keeps descriptors: see [`post`].
+    pub post: [i32; 2],
 }
 
 /// How the engine runs.
@@ -113,6 +122,7 @@ pub(crate) struct Settings {
     pub identities: bool,
     /// The time-stamp counter is the kernel's clock.
     pub tsc: bool,
+    pub pace: crate::pace::Pace,
     /// Longest time without any progress.
     pub patience: std::time::Duration,
     /// Longest wait for a lock.
@@ -130,6 +140,16 @@ pub(crate) enum Ended {
     Interrupted,
     /// Something is wrong.
     Failed(Failure),
+}
+
+/// What a run came to.
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) struct Outcome {
+    pub ended: Ended,
+    /// Notes that were made, and how often.
+    pub notes: Vec<(String, u64)>,
+    /// See [`Schedule`]: at each step that left a choice the number of threads that could go on.
+    pub degrees: Vec<u32>,
 }
 
 /// Shared with the parent process.
@@ -154,6 +174,7 @@ const MOST_THREADS: usize = 1 << 20;
 pub(crate) struct Engine {
     threads: Vec<ThreadPlan>,
     processes: Vec<ProcessPlan>,
+    nameless: Vec<Vec<u8>>,
     sections: Arc<Sections>,
     board: Arc<Shared<Board>>,
     reserved: Reserved,
@@ -161,12 +182,18 @@ pub(crate) struct Engine {
     circumstances: Circumstances,
     slots: Slots,
     counters: Counters,
+    /// Set where the order is explored.
+    turns: Option<schedule::Turns>,
+    pacer: pacing::Pacer,
     mappings: Vec<RwLock<Option<mappings::Held>>>,
     /// Mapping slots that each process has filled.
     mapped: Mutex<HashMap<u32, Vec<u32>>>,
     /// Processes that share a descriptor table with another one.
     joined: Mutex<HashSet<u32>>,
     listings: Mutex<HashMap<u64, listing::Sum>>,
+    keeper: post::Keeper,
+    /// One asks the keeper at a time.
+    post_turn: Mutex<()>,
     /// 1 when the root threads may begin: a futex.
     gate: AtomicU64,
     ended: Mutex<Option<Ended>>,
@@ -186,6 +213,7 @@ impl Engine {
         board: Arc<Shared<Board>>,
         reserved: Reserved,
         settings: Settings,
+        schedule: Option<&Schedule>,
     ) -> Result<Engine, Failure> {
         let absurd = |cause: &str| Failure::Absurd { cause: cause.to_owned() };
         if plan.slots > MOST_SLOTS || plan.mappings > MOST_SLOTS {
@@ -197,17 +225,22 @@ impl Engine {
         Ok(Engine {
             threads: plan.threads.clone(),
             processes: plan.processes.clone(),
+            nameless: plan.nameless.clone(),
             sections,
             board,
             reserved,
             settings,
             circumstances: Circumstances { owners: settings.owners },
             slots: Slots((0..plan.slots).map(|_| AtomicI32::new(-1)).collect()),
-            counters: Counters::new(plan.threads.len()),
+            counters: Counters::new(plan.threads.len(), settings.pace.follows_dependencies()),
+            pacer: pacing::Pacer::calibrate(settings.pace, settings.tsc),
+            turns: schedule.map(|s| schedule::Turns::new(s, plan.commands)),
             mappings: (0..plan.mappings).map(|_| RwLock::new(None)).collect(),
             mapped: Mutex::default(),
             joined: Mutex::default(),
             listings: Mutex::default(),
+            keeper: post::Keeper::new(),
+            post_turn: Mutex::default(),
             gate: AtomicU64::new(0),
             ended: Mutex::new(None),
             notes: Mutex::default(),

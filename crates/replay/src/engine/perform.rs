@@ -41,6 +41,9 @@ impl Worker {
             Op::Lock => self.wait_for_lock(command),
             Op::List => self.list(command),
             Op::ChangeIdentity => self.change_identity(command),
+            Op::Pass => self.pass(command),
+            Op::Receive => self.receive(command),
+            Op::Take => self.take(command),
             Op::SyncTarget => {
                 let result = issue::sync_file_system(self.engine.reserved.root);
                 self.judged(command, result, Range::default())

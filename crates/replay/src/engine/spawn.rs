@@ -23,6 +23,9 @@ pub(super) fn start(engine: &'static Engine, thread: u32, beginning: Beginning) 
         return Err(Stop::Damaged("it starts a thread that was started before"));
     }
     engine.counters.live.fetch_add(1, Ordering::SeqCst);
+    if let Some(turns) = &engine.turns {
+        turns.begin(thread);
+    }
     let body = move || {
         counter.tid.store(issue::thread_id() as u32, Ordering::SeqCst);
         if let Some(mut worker) = Worker::new(engine, thread) {
@@ -33,6 +36,9 @@ pub(super) fn start(engine: &'static Engine, thread: u32, beginning: Beginning) 
                 Ok(()) => worker.run(),
                 Err(stop) => worker.report(stop),
             }
+        }
+        if let Some(turns) = &engine.turns {
+            turns.end(engine, thread);
         }
         counter.tid.store(0, Ordering::SeqCst);
         engine.counters.live.fetch_sub(1, Ordering::SeqCst);

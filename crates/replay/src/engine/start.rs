@@ -17,15 +17,40 @@ pub(super) fn roots(engine: &Engine) -> Vec<Vec<u32>> {
     by_process.into_values().collect()
 }
 
-/// Begins the first thread of a process; it starts the process's other threads, which share all with it.
-pub(super) fn begin(worker: &mut Worker, others: &[u32]) -> Result<(), Stop> {
+/// Begins the first thread of the first process: it opens the descriptors of all, so that processes can share open file
+/// descriptions as after a fork, and starts the others, each with a copy of its table.
+fn begin_first(worker: &mut Worker, own: &[u32], others: &[Vec<u32>]) -> Result<(), Stop> {
     let engine = worker.engine;
     spawn::unshare(false, false)?;
     issue::close_range(0, u32::try_from(engine.reserved.first - 1).unwrap_or(0));
     issue::umask(0o022);
-    let process = engine.processes.get(worker.process as usize);
-    if let Some(start) = process.and_then(|p| p.start.as_ref()) {
+    for start in engine.processes.iter().filter_map(|p| p.start.as_ref()) {
         descriptors(worker, start)?;
+    }
+    remove_nameless(engine);
+    for threads in others {
+        let (first, siblings) = threads.split_first().ok_or(Stop::Damaged("a process has no thread"))?;
+        let siblings = siblings.to_vec();
+        spawn::start(
+            engine,
+            *first,
+            Box::new(move |worker| {
+                spawn::unshare(false, false)?;
+                begin(worker, &siblings)
+            }),
+        )?;
+    }
+    begin(worker, own)
+}
+
+/// Begins the first thread of a process, which has tables of its own; it starts the process's other threads, which share
+/// all with it.
+fn begin(worker: &mut Worker, others: &[u32]) -> Result<(), Stop> {
+    let engine = worker.engine;
+    let process = engine.processes.get(worker.process as usize);
+    let start = process.and_then(|p| p.start.as_deref());
+    close_foreign(engine, start)?;
+    if let Some(start) = start {
         issue::umask(start.umask & 0o777);
         directories(worker, start);
         identity(worker, start);
@@ -34,6 +59,26 @@ pub(super) fn begin(worker: &mut Worker, others: &[u32]) -> Result<(), Stop> {
         spawn::start(engine, *thread, Box::new(|_| Ok(())))?;
     }
     Ok(())
+}
+
+/// Closes the descriptors at the start that are not of this process.
+fn close_foreign(engine: &Engine, own: Option<&ProcessStart>) -> Result<(), Stop> {
+    let own: std::collections::HashSet<u32> = own.iter().flat_map(|s| &s.descriptors).map(|fd| fd.slot).collect();
+    let all = engine.processes.iter().filter_map(|p| p.start.as_ref()).flat_map(|s| &s.descriptors);
+    for fd in all.filter(|fd| !own.contains(&fd.slot)) {
+        issue::close(engine.slots.get(fd.slot)?);
+    }
+    Ok(())
+}
+
+/// Files that are open at the start without a name had one so that they could be opened.
+fn remove_nameless(engine: &Engine) {
+    for path in &engine.nameless {
+        let result = CString::new(&path[..]).map_or(-i64::from(libc::EINVAL), |path| issue::unlink(&path));
+        if result < 0 {
+            engine.note(format!("a file without a name keeps one in the target ({})", error_name(result)));
+        }
+    }
 }
 
 fn descriptors(worker: &Worker, start: &ProcessStart) -> Result<(), Stop> {
@@ -122,21 +167,18 @@ pub(super) fn wait_at_gate(engine: &Engine) -> Result<(), Stop> {
     if engine.counters.await_nonzero(&engine.gate) { Ok(()) } else { Err(Stop::Told) }
 }
 
-/// Starts the first thread of every process that no command starts.
+/// Starts the threads of every process that no command starts.
 pub(super) fn all(engine: &'static Engine) -> Result<(), Failure> {
-    for mut threads in roots(engine) {
-        let first = threads.remove(0);
-        let beginning = Box::new(move |worker: &mut Worker| begin(worker, &threads));
-        match spawn::start(engine, first, beginning) {
-            Ok(()) | Err(Stop::Told) => {}
-            Err(Stop::Failed(failure)) => return Err(failure),
-            Err(Stop::Damaged(cause)) => {
-                return Err(Failure::Absurd { cause: cause.to_owned() });
-            }
-        }
-        if engine.counters.stopping() {
-            break;
-        }
+    let mut others = roots(engine);
+    if others.is_empty() {
+        return Ok(());
     }
-    Ok(())
+    let mut own = others.remove(0);
+    let first = own.remove(0);
+    let beginning = Box::new(move |worker: &mut Worker| begin_first(worker, &own, &others));
+    match spawn::start(engine, first, beginning) {
+        Ok(()) | Err(Stop::Told) => Ok(()),
+        Err(Stop::Failed(failure)) => Err(failure),
+        Err(Stop::Damaged(cause)) => Err(Failure::Absurd { cause: cause.to_owned() }),
+    }
 }

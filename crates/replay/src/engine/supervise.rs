@@ -4,20 +4,24 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use super::failure::Failure;
-use super::{Board, Ended, Engine, issue, lock, start};
+use super::{Board, Ended, Engine, Outcome, issue, lock, start};
 
 const TICK: Duration = Duration::from_millis(50);
 const ENDING_TICK: Duration = Duration::from_millis(5);
+/// How often it is looked whether others are ready.
+const MEETING_TICK: Duration = Duration::from_micros(50);
 /// How long a thread that is told to end may stay in a call.
 const GRACE: Duration = Duration::from_secs(10);
 
 impl Engine {
-    /// Runs to the end: how it ended, and the notes that were made.
-    pub(crate) fn run(&'static self) -> (Ended, Vec<(String, u64)>) {
+    /// Runs to the end. Before the first action, others are waited for as long as `awaited` says.
+    pub(crate) fn run(&'static self, awaited: &dyn Fn() -> bool) -> Outcome {
         self.first_instant();
         if let Err(failure) = start::all(self) {
             self.stop(Ended::Failed(failure));
         }
+        self.await_others(awaited);
+        self.pacer.start(self.settings.tsc);
         self.gate.store(1, Ordering::SeqCst);
         issue::futex_wake(&self.gate);
         self.watch();
@@ -25,7 +29,18 @@ impl Engine {
         self.board.done.store(self.counters.total(), Ordering::Relaxed);
         let ended = lock(&self.ended).clone().unwrap_or(Ended::Complete);
         let notes = lock(&self.notes).iter().map(|(text, count)| (text.clone(), *count)).collect();
-        (ended, notes)
+        let degrees = self.turns.as_ref().map(super::schedule::Turns::degrees).unwrap_or_default();
+        Outcome { ended, notes, degrees }
+    }
+
+    fn await_others(&self, awaited: &dyn Fn() -> bool) {
+        let begun = Instant::now();
+        while awaited() && !self.counters.stopping() && begun.elapsed() < self.settings.patience {
+            if self.board.stop.load(Ordering::Relaxed) != 0 {
+                return;
+            }
+            issue::futex_wait(&self.gate, 0, Some(MEETING_TICK));
+        }
     }
 
     fn first_instant(&self) {
@@ -65,7 +80,8 @@ impl Engine {
             let total = self.counters.total();
             self.board.done.store(total, Ordering::Relaxed);
             self.last_instant();
-            if total != progress {
+            // Who waits for the pace of the trace is not stuck, however long that takes.
+            if total != progress || self.counters.pacing() {
                 (progress, since) = (total, Instant::now());
             }
             if let Some((thread, wait)) = self.counters.deadlock() {

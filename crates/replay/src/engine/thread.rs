@@ -2,6 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
+use reprise_plan::Rule;
 use reprise_plan::command::{Command, Expect, Op};
 
 use super::arguments::Range;
@@ -9,7 +10,7 @@ use super::counters::Counter;
 use super::failure::{Failure, Stop, error_name};
 use super::memory::Scratch;
 use super::{Ended, Engine, Verify};
-use crate::log::{Class, Difference, Handling, Writer};
+use crate::log::{Blocked, Class, Difference, Handling, Times, Writer};
 
 /// What one command did.
 #[derive(Debug)]
@@ -40,6 +41,8 @@ pub(super) struct Worker {
     pub scratch: Scratch,
     /// What the present command listed, for the log.
     pub listed: Vec<u8>,
+    /// When the latest of what the next command depends on was completed, in ticks.
+    pub ready: u64,
     log: Writer,
 }
 
@@ -49,7 +52,8 @@ impl Worker {
         let counter = engine.counters.get(me)?;
         let process = engine.threads.get(me as usize)?.process;
         let log = Writer::new(engine.reserved.log, me);
-        Some(Worker { engine, me, process, counter, scratch: Scratch::default(), listed: Vec::new(), log })
+        let (scratch, listed) = (Scratch::default(), Vec::new());
+        Some(Worker { engine, me, process, counter, scratch, listed, ready: 0, log })
     }
 
     /// Performs all commands, and says why if they end early.
@@ -84,6 +88,7 @@ impl Worker {
         let engine = self.engine;
         let words = engine.sections.commands.words();
         let plan = &engine.threads[self.me as usize];
+        self.ready = if plan.spawned { engine.ticks() } else { engine.pacer.started() };
         let mut command = Command::default();
         let mut count = 0;
         for chunk in &plan.chunks {
@@ -106,16 +111,11 @@ impl Worker {
     /// Performs one command; true if it was the last.
     fn one(&mut self, command: &Command, count: u64) -> Result<bool, Stop> {
         let engine = self.engine;
-        for wait in &command.waits {
-            if !engine.counters.wait(self.counter, *wait) {
-                let exists = engine.counters.get(wait.thread).is_some();
-                return Err(if exists {
-                    Stop::Told
-                } else {
-                    Stop::Damaged("it waits for a thread that does not exist")
-                });
-            }
+        if let Some(turns) = &engine.turns {
+            turns.await_turn(engine, self.me, command)?;
         }
+        let blocked = self.dependencies(command)?;
+        let paced = self.pace(command.timing)?;
         if engine.counters.stopping() {
             return Err(Stop::Told);
         }
@@ -123,23 +123,43 @@ impl Worker {
         let begin = engine.ticks();
         let done = self.perform(command)?;
         let end = engine.ticks();
+        self.ready = end;
+        let times = Times { begin, end, blocked, paced };
         // A call that was interrupted because all must end says nothing about the target.
         if done.result == -i64::from(libc::EINTR) && command.result != done.result && engine.counters.stopping() {
             return Err(Stop::Told);
         }
         if command.op == Op::Exit || done.last {
             // Nothing of this thread may be left when others see that it has ended.
-            self.record(command, &done, begin, end)?;
+            self.record(command, &done, times)?;
             self.flush();
-            self.counter.complete(count);
+            self.counter.complete(count, end);
         } else {
-            self.counter.complete(count);
-            self.record(command, &done, begin, end)?;
+            self.counter.complete(count, end);
+            self.record(command, &done, times)?;
         }
         Ok(done.last)
     }
 
-    fn record(&mut self, command: &Command, done: &Done, begin: u64, end: u64) -> Result<(), Stop> {
+    /// Waits until all that must come before is completed: whether that took any time, and for what.
+    fn dependencies(&mut self, command: &Command) -> Result<Option<Blocked>, Stop> {
+        let counters = &self.engine.counters;
+        let (mut total_ns, mut longest_ns, mut rule) = (0u64, 0, Rule::Thread);
+        for wait in &command.waits {
+            let Some(awaited) = counters.get(wait.thread) else {
+                return Err(Stop::Damaged("it waits for a thread that does not exist"));
+            };
+            let blocked_ns = counters.wait(self.counter, awaited, *wait).ok_or(Stop::Told)?;
+            self.ready = self.ready.max(awaited.ended(wait.count));
+            total_ns = total_ns.saturating_add(blocked_ns);
+            if blocked_ns > longest_ns {
+                (longest_ns, rule) = (blocked_ns, wait.rule);
+            }
+        }
+        Ok((total_ns > 0).then_some(Blocked { ns: total_ns, rule }))
+    }
+
+    fn record(&mut self, command: &Command, done: &Done, times: Times) -> Result<(), Stop> {
         let differs = done.difference.class != Class::Same;
         let compared = self.engine.settings.verify != Verify::Off
             && match command.expect {
@@ -160,8 +180,7 @@ impl Worker {
         };
         let entry = crate::log::Entry {
             origin: command.origin,
-            begin,
-            end,
+            times,
             result: done.result,
             number: command.number,
             handling: done.handling,

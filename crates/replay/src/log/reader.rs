@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use super::difference::{Difference, Handling};
 use super::merge::Merged;
+use super::times::{self, Blocked, Pacing};
 use super::writer::HEAD_BYTES;
 use super::{KEPT_OUTPUT, MAGIC, RECORD_BYTES};
 
@@ -31,6 +32,10 @@ pub struct Record {
     pub compared: bool,
     /// How it went differently.
     pub difference: Difference,
+    /// How long it was blocked for its dependencies, if it was.
+    pub blocked: Option<Blocked>,
+    /// How it was paced, if the replay has a pace.
+    pub pacing: Option<Pacing>,
     /// What the call returned in memory where that differs, at most [`KEPT_OUTPUT`] bytes.
     pub output: Vec<u8>,
 }
@@ -48,8 +53,12 @@ pub struct Clock {
 impl Clock {
     /// Nanoseconds since the first instant; instants before it are 0.
     pub fn since_begin(&self, ticks: u64) -> u64 {
+        self.length_ns(ticks.saturating_sub(self.first_ticks))
+    }
+
+    /// So many ticks in nanoseconds.
+    pub(super) fn length_ns(&self, passed: u64) -> u64 {
         let run = self.last_ticks.saturating_sub(self.first_ticks);
-        let passed = ticks.saturating_sub(self.first_ticks);
         let span = self.last_ns.saturating_sub(self.first_ns);
         match run {
             0 => passed,
@@ -121,6 +130,9 @@ impl ReplayLog {
         let mut out = Vec::with_capacity(bytes.len() / RECORD_BYTES);
         while let Some((head, tail)) = rest.split_first_chunk::<RECORD_BYTES>() {
             let damaged = || io::Error::new(io::ErrorKind::InvalidData, "the replay's log is damaged");
+            let mut tail = tail;
+            let (begin, flags) = (word(head, 8), head[51]);
+            let (blocked, pacing) = times::load(flags, begin, &self.clock, &mut tail).ok_or_else(damaged)?;
             let length = (word(head, 56) >> 32) as usize;
             let output = tail.get(..length).filter(|o| o.len() <= KEPT_OUTPUT).ok_or_else(damaged)?;
             rest = tail.get(length.next_multiple_of(8)..).unwrap_or_default();
@@ -131,11 +143,13 @@ impl ReplayLog {
                 origin: word(head, 0),
                 thread: batch.thread,
                 number: u32::from(u16::from_le_bytes([head[48], head[49]])),
-                begin_ns: self.clock.since_begin(word(head, 8)),
+                begin_ns: self.clock.since_begin(begin),
                 end_ns: self.clock.since_begin(word(head, 16)),
                 result: word(head, 24) as i64,
                 handling,
-                compared: head[51] != 0,
+                compared: flags & times::COMPARED != 0,
+                blocked,
+                pacing,
                 difference: Difference { unavoidable, found: word(head, 32), traced: word(head, 40), ..difference },
                 output: output.to_vec(),
             });

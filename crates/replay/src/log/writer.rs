@@ -1,6 +1,7 @@
 //! Writing: each thread gathers records and writes them in batches, each with one call at the end of the file.
 
 use super::difference::{Difference, Handling};
+use super::times::{COMPARED, Times};
 use super::{KEPT_OUTPUT, MAGIC, RECORD_BYTES};
 use crate::engine;
 
@@ -12,8 +13,7 @@ const FULL: usize = 32 << 10;
 /// What a record says; see [`super::Record`].
 pub(crate) struct Entry<'a> {
     pub origin: u64,
-    pub begin: u64,
-    pub end: u64,
+    pub times: Times,
     pub result: i64,
     pub number: u32,
     pub handling: Handling,
@@ -43,24 +43,27 @@ impl Writer {
     /// Adds a record; true if the batch should be written.
     pub(crate) fn add(&mut self, entry: &Entry<'_>) -> bool {
         if self.count == 0 {
-            self.first_end = entry.end;
+            self.first_end = entry.times.end;
         }
         self.count += 1;
         let output = &entry.output[..entry.output.len().min(KEPT_OUTPUT)];
         let d = entry.difference;
         let mut record = [0u8; RECORD_BYTES];
-        for (i, word) in
-            [entry.origin, entry.begin, entry.end, entry.result as u64, d.found, d.traced].into_iter().enumerate()
+        for (i, word) in [entry.origin, entry.times.begin, entry.times.end, entry.result as u64, d.found, d.traced]
+            .into_iter()
+            .enumerate()
         {
             record[i * 8..i * 8 + 8].copy_from_slice(&word.to_le_bytes());
         }
         record[48..50].copy_from_slice(&(entry.number as u16).to_le_bytes());
         record[50] = entry.handling as u8;
-        record[51] = entry.compared.into();
+        record[51] = if entry.compared { COMPARED } else { 0 };
+        entry.times.mark(&mut record[51]);
         record[52..56].copy_from_slice(&d.to_bytes());
         record[56..60].copy_from_slice(&d.unavoidable.to_le_bytes());
         record[60..64].copy_from_slice(&(output.len() as u32).to_le_bytes());
         self.buffer.extend_from_slice(&record);
+        entry.times.store(&mut self.buffer);
         if !output.is_empty() {
             self.buffer.extend_from_slice(output);
             self.buffer.resize(self.buffer.len().next_multiple_of(8), 0);

@@ -3,6 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use reprise_plan::tree::NodeKind;
+
 use crate::engine::Failure;
 use crate::target::TargetError;
 
@@ -28,11 +30,34 @@ pub enum ReplayError {
         /// The system's error.
         source: io::Error,
     },
+    /// The command to be run before the start failed, so nothing was replayed.
+    #[error(
+        "the command before the start failed ({status}): {command}; the initial tree is there, correct the command and replay again"
+    )]
+    BeforeStart {
+        /// The command.
+        command: String,
+        /// How it ended.
+        status: std::process::ExitStatus,
+    },
     /// The worker could not be confined, so nothing was replayed.
     #[error("{text}")]
     Confine {
         /// The cause and the next step.
         text: String,
+    },
+    /// Two traces cannot share a tree.
+    #[error(
+        "{path} is a {} in trace {} and a {} in trace {}: they cannot share one tree; replay them with --side-by-side",
+        first.1, first.0, second.1, second.0
+    )]
+    Conflict {
+        /// The name.
+        path: String,
+        /// Number of the trace that came first, counted from 1, and what it has there.
+        first: (usize, &'static str),
+        /// The other.
+        second: (usize, &'static str),
     },
     /// The engine ended the replay.
     #[error(transparent)]
@@ -50,6 +75,13 @@ impl ReplayError {
         ReplayError::System { doing, source }
     }
 
+    /// Trees that do not go together; `jobs` are the numbers of the plans that were merged.
+    pub(super) fn conflict(conflict: &reprise_plan::Conflict, jobs: &[usize]) -> ReplayError {
+        let side = |(plan, kind): (usize, NodeKind)| (jobs.get(plan).map_or(plan, |job| *job) + 1, word(kind));
+        let path = String::from_utf8_lossy(&conflict.path).into_owned();
+        ReplayError::Conflict { path, first: side(conflict.first), second: side(conflict.second) }
+    }
+
     /// By its wait status.
     pub(super) fn worker(status: i32) -> ReplayError {
         let how = match libc::WIFSIGNALED(status) {
@@ -60,5 +92,17 @@ impl ReplayError {
             false => format!("ended unexpectedly (exit code {})", libc::WEXITSTATUS(status)),
         };
         ReplayError::Worker { how }
+    }
+}
+
+fn word(kind: NodeKind) -> &'static str {
+    match kind {
+        NodeKind::File => "file",
+        NodeKind::Directory => "directory",
+        NodeKind::Symlink => "symbolic link",
+        NodeKind::Fifo => "FIFO",
+        NodeKind::Socket => "socket",
+        NodeKind::CharDevice => "character device",
+        NodeKind::BlockDevice => "block device",
     }
 }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use super::ReplayError;
 use crate::log::{Class, Handling, Record, ReplayLog};
+use crate::pace::Pace;
 use crate::target::{BuildReport, RestoreReport};
 
 /// Divergences that a result describes; all are in its log.
@@ -73,6 +74,8 @@ pub struct ReplayResult {
     pub trace: String,
     /// The ordering.
     pub order: String,
+    /// The pace.
+    pub pace: Pace,
     /// The target.
     pub target: PathBuf,
     /// Its file system.
@@ -97,6 +100,8 @@ pub struct ReplayResult {
     pub preparation: Preparation,
     /// Facts that concern no single action, with how often they were met.
     pub notes: Vec<(String, u64)>,
+    /// With [`super::Schedule`]: for each step that left a choice, the number of threads that could go on.
+    pub degrees: Vec<u32>,
     /// What every action did.
     pub log: ReplayLog,
 }

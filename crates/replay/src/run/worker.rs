@@ -10,9 +10,11 @@ use reprise_plan::Contents;
 use serde::{Deserialize, Serialize};
 
 use super::Options;
+use super::meeting::Meeting;
 use crate::confine::{self, Confinement};
 use crate::engine::memory::Shared;
-use crate::engine::{Board, Ended, Engine, Failure, Reserved, Sections, Settings, allowed_calls, issue};
+use crate::engine::{Board, Engine, Failure, Outcome, Reserved, Sections, Settings, allowed_calls, issue};
+use crate::pace::Pace;
 use crate::sys;
 
 /// Room for descriptors of a replay, at least; bash and others ask for numbers up to 255.
@@ -29,8 +31,8 @@ pub(super) enum Message {
     Refused(String),
     /// The engine could not begin.
     Failed(Failure),
-    /// The replay ended: how, and notes.
-    Ended(Ended, Vec<(String, u64)>),
+    /// The replay ended.
+    Ended(Outcome),
 }
 
 /// What a worker works on.
@@ -42,11 +44,16 @@ pub(super) struct Work<'a> {
     pub options: &'a Options,
     pub log: &'a File,
     pub to: std::io::PipeWriter,
+    /// Where others are waited for before the first action.
+    pub meeting: Option<&'a Meeting>,
 }
 
 /// Does the work, says how it ended, and ends the process.
 pub(super) fn work(work: Work<'_>) -> ! {
     issue::worker_signals();
+    if work.options.pace != Pace::Afap {
+        issue::exact_sleeps();
+    }
     // A panic would be a defect; its text must not go to a descriptor that the replayed program has made its own.
     std::panic::set_hook(Box::new(|_| {}));
     let to = work.to.as_raw_fd();
@@ -57,6 +64,7 @@ pub(super) fn work(work: Work<'_>) -> ! {
             Message::Failed(Failure::Absurd { cause: "the engine cannot handle it (a defect of Reprise)".into() })
         }
     };
+    work.meeting.iter().for_each(|meeting| meeting.leave());
     say(to, &message);
     sys::exit(0)
 }
@@ -75,7 +83,7 @@ fn say(to: i32, message: &Message) {
 }
 
 fn run(work: &Work<'_>) -> Result<Message, Message> {
-    let Work { plan, sections, board, dir, options, log, to } = work;
+    let Work { plan, sections, board, dir, options, log, to, meeting } = work;
     let refused = |e: confine::ConfineError| Message::Refused(e.to_string());
     let system = |doing: &'static str| {
         move |e: std::io::Error| {
@@ -102,15 +110,26 @@ fn run(work: &Work<'_>) -> Result<Message, Message> {
         owners: !confinement.user_namespace && has(&confinement, 0),
         identities: !confinement.user_namespace && has(&confinement, 6) && has(&confinement, 7),
         tsc,
+        pace: options.pace,
         patience: options.patience,
         lock_patience: options.lock_patience,
     };
     let engine =
-        Engine::new(plan, Arc::clone(sections), Arc::clone(board), reserved, settings).map_err(Message::Failed)?;
+        Engine::new(plan, Arc::clone(sections), Arc::clone(board), reserved, settings, options.schedule.as_ref())
+            .map_err(Message::Failed)?;
     // Its threads are detached; it lives as long as this process, which ends here.
     let engine: &'static Engine = Box::leak(Box::new(engine));
-    let (ended, notes) = engine.run();
-    Ok(Message::Ended(ended, notes))
+    let said = std::cell::Cell::new(false);
+    Ok(Message::Ended(engine.run(&|| others_are_waited_for(*meeting, &said))))
+}
+
+/// Says, once, that this worker is ready; then whether another is not.
+fn others_are_waited_for(meeting: Option<&Meeting>, said: &std::cell::Cell<bool>) -> bool {
+    let Some(meeting) = meeting else { return false };
+    if !said.replace(true) {
+        meeting.arrive();
+    }
+    !meeting.is_over()
 }
 
 /// The confined `/dev/null`, whose attributes cannot be changed; without one a file in memory. The machine's own must
@@ -138,5 +157,8 @@ fn reserve(limit: u64, log: i32, null: i32) -> std::io::Result<Reserved> {
         }
     };
     let root = File::open("/")?.into_raw_fd();
-    Ok(Reserved { first, log: move_up(log)?, null: move_up(null)?, root: move_up(root)? })
+    let [here, there] =
+        issue::message_pair().map_err(|e| std::io::Error::from_raw_os_error(e.unsigned_abs() as i32))?;
+    let post = [move_up(here)?, move_up(there)?];
+    Ok(Reserved { first, log: move_up(log)?, null: move_up(null)?, root: move_up(root)?, post })
 }

@@ -6,7 +6,7 @@ use super::check::{self, Checked, Digest};
 use super::marker::{Marker, Store};
 use super::place::Maker;
 use super::walk::{self, Directories};
-use super::{BuildReport, Progress, Target, TargetError, remove};
+use super::{Buffers, BuildReport, Progress, Target, TargetError, remove};
 use crate::sys;
 
 impl Target {
@@ -17,8 +17,13 @@ impl Target {
     /// # Errors
     /// [`TargetError::Node`] before anything is touched when the list is not sound; [`TargetError::AlreadyBuilt`] or
     /// [`TargetError::NotEmpty`]; failures of the file system, after which [`Target::restore`] can finish the work.
-    pub fn build(&self, nodes: &[Node], buffers: &[u8], progress: Progress<'_>) -> Result<BuildReport, TargetError> {
-        let list = check::check(nodes, buffers)?;
+    pub fn build<'a>(
+        &self,
+        nodes: &'a [Node],
+        buffers: impl Into<Buffers<'a>>,
+        progress: Progress<'_>,
+    ) -> Result<BuildReport, TargetError> {
+        let list = check::check(nodes, buffers.into())?;
         if Store::find(self.root(), &self.dir)?.is_some() {
             return Err(TargetError::AlreadyBuilt { dir: self.dir.clone() });
         }

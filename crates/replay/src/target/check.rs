@@ -5,13 +5,13 @@ use std::collections::HashMap;
 use reprise_plan::tree::{Node, NodeKind};
 
 use super::marker::MARKER_FILE;
-use super::{NodeFault, TargetError, walk};
+use super::{Buffers, NodeFault, TargetError, walk};
 use crate::confine::safe_device;
 
 /// A list of nodes that can be created without leaving the directory.
 pub(super) struct Checked<'a> {
     pub nodes: &'a [Node],
-    pub buffers: &'a [u8],
+    pub buffers: Buffers<'a>,
     /// Index of each path; the root only if it is in the list.
     pub by_path: HashMap<&'a [u8], usize>,
     /// How many names the file of each first name has; 0 for further names.
@@ -26,9 +26,11 @@ pub(super) fn split(path: &[u8]) -> (&[u8], &[u8]) {
     (&path[..slash.max(1).min(path.len())], path.get(slash + 1..).unwrap_or_default())
 }
 
-/// What is created for a node: devices become regular files.
+/// What is created for a node: devices become regular files, but for the one that overlayfs takes for the mark of a
+/// removed name (a whiteout, device 0:0), which nobody can open and everybody may make.
 pub(super) fn made_as(node: &Node) -> NodeKind {
     match node.kind {
+        NodeKind::CharDevice if node.rdev == 0 => NodeKind::CharDevice,
         NodeKind::CharDevice | NodeKind::BlockDevice => NodeKind::File,
         kind => kind,
     }
@@ -46,7 +48,7 @@ pub(super) fn directories(nodes: &[Node]) -> impl DoubleEndedIterator<Item = &No
 }
 
 /// Checks everything that can be known without a file system.
-pub(super) fn check<'a>(nodes: &'a [Node], buffers: &'a [u8]) -> Result<Checked<'a>, TargetError> {
+pub(super) fn check<'a>(nodes: &'a [Node], buffers: Buffers<'a>) -> Result<Checked<'a>, TargetError> {
     let mut by_path = HashMap::with_capacity(nodes.len());
     let mut names = vec![1u32; nodes.len()];
     let mut digest = Digest::default();
@@ -55,7 +57,7 @@ pub(super) fn check<'a>(nodes: &'a [Node], buffers: &'a [u8]) -> Result<Checked<
             path_fault(&node.path).and_then(|()| place_fault(node, nodes, &by_path)).and_then(|()| {
                 match node.link_of {
                     Some(first) => link_fault(first as usize, &nodes[..index]),
-                    None => content_fault(node, buffers.len() as u64),
+                    None => content_fault(node, &buffers),
                 }
             });
         outcome.map_err(|fault| {
@@ -110,7 +112,7 @@ fn link_fault(first: usize, earlier: &[Node]) -> Result<(), NodeFault> {
     ensure(first.is_some_and(|f| f.link_of.is_none() && f.kind != NodeKind::Directory), NodeFault::BadLink)
 }
 
-fn content_fault(node: &Node, buffers: u64) -> Result<(), NodeFault> {
+fn content_fault(node: &Node, buffers: &Buffers<'_>) -> Result<(), NodeFault> {
     if node.kind == NodeKind::Symlink {
         let text = &node.target;
         ensure(!text.is_empty() && text.len() <= 4095 && !text.contains(&0), NodeFault::BadLinkText)?;
@@ -126,8 +128,8 @@ fn content_fault(node: &Node, buffers: u64) -> Result<(), NodeFault> {
     let mut written = 0;
     for extent in &node.extents {
         let end = extent.offset.checked_add(extent.length).filter(|end| *end <= node.size);
-        let end_of_buffer = extent.buffer.checked_add(extent.length).filter(|end| *end <= buffers);
-        ensure(extent.offset >= written && end_of_buffer.is_some(), NodeFault::BadExtent)?;
+        let bytes = buffers.get(extent.buffer, extent.length);
+        ensure(extent.offset >= written && bytes.is_some(), NodeFault::BadExtent)?;
         written = end.ok_or(NodeFault::BadExtent)?;
     }
     Ok(())

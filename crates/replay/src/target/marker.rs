@@ -82,6 +82,15 @@ impl Store {
         self.write(root, marker).map_err(|e| TargetError::io("mark", dir, e))
     }
 
+    /// Takes the marker away.
+    pub fn remove(self, root: BorrowedFd<'_>, dir: &Path) -> Result<(), TargetError> {
+        let removed = match self {
+            Store::Attribute => sys::remove_xattr(root, ATTRIBUTE),
+            Store::File => sys::unlink(root, MARKER_FILE, 0),
+        };
+        removed.map_err(|e| TargetError::io("unmark", dir, e))
+    }
+
     /// Marks the tree complete, and returns when every later change is sure to have a later change time: the clock of
     /// the file system is read from the marker's own carrier until it has moved on, whatever its granularity.
     pub fn complete(self, root: BorrowedFd<'_>, dir: &Path, marker: &mut Marker) -> Result<(), TargetError> {

@@ -8,6 +8,7 @@
 //! has a later change time was changed since.
 
 mod attributes;
+mod buffers;
 mod build;
 mod check;
 mod error;
@@ -23,6 +24,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+pub use buffers::Buffers;
 pub use error::{NodeFault, TargetError};
 pub use marker::Marker;
 use marker::Store;
@@ -100,6 +102,17 @@ impl Target {
     /// The directory as it was given.
     pub fn path(&self) -> &Path {
         &self.dir
+    }
+
+    /// Makes it an ordinary directory again: nothing says any more that the tree is ours.
+    ///
+    /// # Errors
+    /// Failures of the file system.
+    pub fn disown(&self) -> Result<(), TargetError> {
+        match Store::locate(self.root(), &self.dir)? {
+            Some((store, _)) => store.remove(self.root(), &self.dir),
+            None => Ok(()),
+        }
     }
 
     fn root(&self) -> BorrowedFd<'_> {

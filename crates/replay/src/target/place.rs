@@ -84,7 +84,11 @@ impl<'a> Maker<'a> {
                 self.report.directories += 1;
                 return Ok(());
             }
-            NodeKind::File | NodeKind::CharDevice | NodeKind::BlockDevice => {
+            NodeKind::CharDevice => {
+                sys::mknod(dir, name, libc::S_IFCHR | 0o600, 0).map_err(&failed)?;
+                self.report.whiteouts += 1;
+            }
+            NodeKind::File | NodeKind::BlockDevice => {
                 let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL | libc::O_NOFOLLOW;
                 let file = sys::openat2(dir, name, flags, 0o600, libc::RESOLVE_BENEATH).map_err(&failed)?;
                 return self.file(file.into(), node);
@@ -133,8 +137,7 @@ impl<'a> Maker<'a> {
         }
         for extent in &node.extents {
             // In range: `check` saw to it; an empty slice would only write nothing.
-            let start = extent.buffer as usize;
-            let bytes = list.buffers.get(start..start.saturating_add(extent.length as usize)).unwrap_or_default();
+            let bytes = list.buffers.get(extent.buffer, extent.length).unwrap_or_default();
             let mut offset = extent.offset;
             for piece in bytes.chunks(PIECE) {
                 file.write_all_at(piece, offset).map_err(&failed)?;

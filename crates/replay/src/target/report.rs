@@ -38,6 +38,8 @@ pub struct BuildReport {
     pub directories: u64,
     pub symlinks: u64,
     pub pipes: u64,
+    /// Number of whiteouts (device 0:0, the mark of a name that an overlay removed).
+    pub whiteouts: u64,
     pub sockets: u64,
     /// Further names of files (hard links).
     pub links: u64,
@@ -74,7 +76,7 @@ fn list(f: &mut fmt::Formatter<'_>, counts: &[(u64, &str)], skipped: &Skipped) -
 
 impl fmt::Display for BuildReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let others = self.symlinks + self.pipes + self.sockets + self.placeholders;
+        let others = self.symlinks + self.pipes + self.whiteouts + self.sockets + self.placeholders;
         let counts = [
             (self.directories, "directories"),
             (self.files, "files"),

@@ -13,7 +13,7 @@ use super::check::{self, Checked};
 use super::marker::{MARKER_FILE, Store};
 use super::place::Maker;
 use super::remove::{self, Remover};
-use super::{Progress, RestoreReport, Target, TargetError, walk};
+use super::{Buffers, Progress, RestoreReport, Target, TargetError, walk};
 use crate::sys::{self, Stat};
 
 impl Target {
@@ -24,13 +24,13 @@ impl Target {
     ///
     /// # Errors
     /// As [`Target::build`]; [`TargetError::NotOurs`] without our marker; [`TargetError::MountInside`].
-    pub fn restore(
+    pub fn restore<'a>(
         &self,
-        nodes: &[Node],
-        buffers: &[u8],
+        nodes: &'a [Node],
+        buffers: impl Into<Buffers<'a>>,
         progress: Progress<'_>,
     ) -> Result<RestoreReport, TargetError> {
-        let list = check::check(nodes, buffers)?;
+        let list = check::check(nodes, buffers.into())?;
         let found = Store::locate(self.root(), &self.dir)?.filter(|(_, marker)| marker.trace_id == self.trace_id);
         let (store, old) = found.ok_or_else(|| TargetError::NotOurs { dir: self.dir.clone() })?;
         self.open_up()?;
@@ -152,7 +152,8 @@ impl<'a> Restore<'a> {
             NodeKind::Symlink => libc::S_IFLNK,
             NodeKind::Fifo => libc::S_IFIFO,
             NodeKind::Socket => libc::S_IFSOCK,
-            NodeKind::File | NodeKind::CharDevice | NodeKind::BlockDevice => libc::S_IFREG,
+            NodeKind::CharDevice => libc::S_IFCHR,
+            NodeKind::File | NodeKind::BlockDevice => libc::S_IFREG,
         }
     }
 

@@ -54,7 +54,7 @@ impl Script {
             descriptors,
             ..ProcessStart::default()
         };
-        self.contents.processes.push(ProcessPlan { start: Some(start) });
+        self.contents.processes.push(ProcessPlan { start: Some(Box::new(start)) });
         self.contents.processes.len() as u32 - 1
     }
 
@@ -90,7 +90,8 @@ impl Script {
     }
 
     pub fn add_after(&mut self, thread: u32, waits: &[(u32, u64)], command: Command) {
-        let waits = waits.iter().map(|&(thread, count)| Wait { thread, count }).collect();
+        let waits =
+            waits.iter().map(|&(thread, count)| Wait { thread, count, rule: reprise_plan::Rule::Single }).collect();
         self.add(thread, Command { waits, ..command });
     }
 

@@ -28,6 +28,16 @@ struct Object<'a> {
     handling: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     difference: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cpu_ns: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    waited_ns: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    waited_for: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    paced_ns: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    issue_error_ns: Option<i64>,
 }
 
 /// The object, on one line. Names stand as in the trace's columns, structures in hexadecimal, content as numbers of blobs.
@@ -51,6 +61,11 @@ pub(super) fn object(action: &Action) -> String {
         origin: action.origin,
         handling: action.handling.as_deref(),
         difference: action.difference.as_deref(),
+        cpu_ns: action.cpu_ns,
+        waited_ns: action.waited_ns,
+        waited_for: action.waited_for.as_deref(),
+        paced_ns: action.paced_ns,
+        issue_error_ns: action.issue_error_ns,
     };
     // Numbers and strings alone: nothing in it can fail to serialize.
     serde_json::to_string(&object).unwrap_or_default()

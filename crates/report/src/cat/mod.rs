@@ -44,22 +44,22 @@ pub fn cat(trace: &TraceReader, options: CatOptions) -> Result<Cat, ReadError> {
 }
 
 impl Cat {
-    fn wanted(&mut self, action: &Action) -> bool {
+    fn wanted(&mut self, action: &Action) -> Result<bool, ReadError> {
         let concerns = match (&self.options.path, &mut self.world) {
-            (Some(text), Some(world)) => concerns(world, action, text),
+            (Some(text), Some(world)) => concerns(world, action, text)?,
             _ => true,
         };
-        concerns
+        Ok(concerns
             && self.options.thread.is_none_or(|t| t == action.thread)
-            && (self.options.calls.is_empty() || self.options.calls.contains(&action.call))
+            && (self.options.calls.is_empty() || self.options.calls.contains(&action.call)))
     }
 }
 
 /// Whether an action has to do with a path that contains the text. Follows the action.
-fn concerns(world: &mut World, action: &Action, text: &str) -> bool {
+fn concerns(world: &mut World, action: &Action, text: &str) -> Result<bool, ReadError> {
     let contains = |path: &[u8]| Name(path.to_vec()).to_text().contains(text);
     let passed = [&action.path, &action.path2].into_iter().flatten().any(|p| contains(p));
-    let Some(call) = reprise_calls::by_name(&action.call) else { return passed };
+    let Some(call) = reprise_calls::by_name(&action.call) else { return Ok(passed) };
     let named = (0..2).filter_map(|n| world.argument_path(call, action, n)).any(|p| contains(&p));
     let open = |world: &World| {
         let descriptors = call.args.iter().zip(action.args);
@@ -69,8 +69,8 @@ fn concerns(world: &mut World, action: &Action, text: &str) -> bool {
             .any(|p| contains(&p))
     };
     let before = open(world);
-    world.step(call, action);
-    passed || named || before
+    world.step(call, action)?;
+    Ok(passed || named || before)
 }
 
 impl Iterator for Cat {
@@ -82,11 +82,11 @@ impl Iterator for Cat {
                 Ok(action) => action,
                 Err(e) => return Some(Err(e)),
             };
-            if self.wanted(&action) {
-                return Some(match self.options.json {
-                    true => Ok(json::object(&action)),
-                    false => line::line(&action, &mut self.blobs),
-                });
+            match self.wanted(&action) {
+                Ok(false) => {}
+                Ok(true) if self.options.json => return Some(Ok(json::object(&action))),
+                Ok(true) => return Some(line::line(&action, &mut self.blobs)),
+                Err(e) => return Some(Err(e)),
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Structures in words.
 
-use reprise_calls::{Call, Effect, FcntlArg, FlagSet, Struct, fcntl_arg, ioctl_arg};
+use reprise_calls::{Call, Effect, Envelope, FcntlArg, FlagSet, Struct, fcntl_arg, ioctl_arg};
 
 use super::quote::{SHOWN, hex};
 
@@ -46,11 +46,20 @@ pub(super) fn structure(call: &Call, kind: Struct, args: &[u64; 6], b: &[u8]) ->
         }
         Struct::Sized(_) => sized(call, b),
         Struct::ByCommand => by_command(call, args, b),
+        Struct::Message | Struct::Messages(_) => {
+            Envelope::decode(b).iter().map(envelope).collect::<Vec<_>>().join(", ")
+        }
         // Shorter than it should be.
         Struct::Stat | Struct::Statx | Struct::Statfs | Struct::Timespecs | Struct::Timevals | Struct::Utimbuf => {
             raw(b)
         }
     }
+}
+
+fn envelope(message: &Envelope) -> String {
+    let descriptors = &message.descriptors;
+    let passed = if descriptors.is_empty() { String::new() } else { format!(", fds={descriptors:?}") };
+    format!("{{len={}{passed}}}", message.length)
 }
 
 fn raw(b: &[u8]) -> String {

@@ -105,7 +105,7 @@ pub fn stat(trace: &TraceReader, by: By) -> Result<Stat, ReadError> {
             _ => {}
         }
         let key = match (&mut world, by) {
-            (Some(world), _) => path(world, call, &action),
+            (Some(world), _) => path(world, call, &action)?,
             (None, By::Thread) => thread_key(&threads, action.thread),
             (None, By::Call | By::Path) => action.call.clone(),
         };
@@ -141,15 +141,15 @@ fn asked(call: &Call, action: &Action) -> u64 {
 }
 
 /// The path an action concerns. Follows the action.
-fn path(world: &mut World, call: Option<&'static Call>, action: &Action) -> String {
-    let Some(call) = call else { return "[unknown call]".to_owned() };
+fn path(world: &mut World, call: Option<&'static Call>, action: &Action) -> Result<String, ReadError> {
+    let Some(call) = call else { return Ok("[unknown call]".to_owned()) };
     let named = world.argument_path(call, action, 0);
     let found = named.or_else(|| {
         let fd = call.position(|k| matches!(k, ArgKind::Fd(Access::Use | Access::Destroy)))?;
         world.descriptor_path(action.thread, action.args[fd])
     });
-    world.step(call, action);
-    found.map_or_else(|| "[no file]".to_owned(), |p| Name(p).to_text())
+    world.step(call, action)?;
+    Ok(found.map_or_else(|| "[no file]".to_owned(), |p| Name(p).to_text()))
 }
 
 fn thread_key(threads: &[ThreadRow], thread: u32) -> String {

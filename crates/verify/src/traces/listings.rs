@@ -33,7 +33,7 @@ impl Listings {
         found: &Action,
         contents: &mut Contents,
     ) -> Result<Verdict, ReadError> {
-        let Some(Listing { number, begins, names }) = &context.listing else {
+        let Some(Listing { number, begins, names, as_opened: _ }) = &context.listing else {
             return Ok(Verdict::default());
         };
         if *begins {

@@ -28,17 +28,7 @@ pub fn row(call: &str, args: &[u64], result: i64) -> Row {
         duration_ns: 1,
         args: all,
         result,
-        errno: None,
-        path: None,
-        path2: None,
-        input: Vec::new(),
-        output: Vec::new(),
-        data: Vec::new(),
-        data_bytes: 0,
-        truncated_bytes: 0,
-        origin: None,
-        handling: None,
-        difference: None,
+        ..Action::default()
     };
     Row { action, content: None }
 }

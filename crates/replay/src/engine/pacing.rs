@@ -1,0 +1,170 @@
+//! The pace: waiting until an action is due.
+//!
+//! Goals: never early; late by tens of nanoseconds where a processor is free; no drift, however long a wait (the sleep is
+//! on the kernel's clock, the time-stamp counter is only for its last stretch); at once over when the replay must end.
+//! Non-goals: what is due when (the plan says that), a guarantee on a machine that is busy: the issue error is measured.
+//!
+//! Think time follows the dependencies: it counts from the latest of the thread's own previous completion and the
+//! completions it waited for, and each thread remembers the instants of its latest ones ([`Counter::ended`]), so that
+//! waking up late is not added to it.
+//!
+//! [`Counter::ended`]: super::counters::Counter::ended
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use reprise_plan::Timing;
+
+use super::failure::Stop;
+use super::thread::Worker;
+use super::{Engine, issue};
+use crate::log::Paced;
+use crate::pace::{By, Pace};
+
+/// Bounds of how long before it is due a thread wakes up, and then spins.
+const EARLY_NS: std::ops::RangeInclusive<u64> = 20_000..=200_000;
+/// Sleeps that the calibration takes, and their length.
+const TRIALS: usize = 25;
+const TRIAL_NS: u64 = 200_000;
+
+/// What is known of the clocks.
+#[derive(Debug)]
+pub(super) struct Pacer {
+    ticks_per_ns: f64,
+    /// How long before it is due a sleeping thread should be woken.
+    early_ns: u64,
+    /// The begin of the replay, on both clocks.
+    start_ticks: AtomicU64,
+    start_ns: AtomicU64,
+}
+
+/// One instant on both clocks.
+#[derive(Debug, Clone, Copy)]
+struct Instant {
+    ticks: u64,
+    ns: u64,
+}
+
+impl Pacer {
+    /// Looks at the clocks, for about 5 ms if `pace` needs them.
+    pub(super) fn calibrate(pace: Pace, tsc: bool) -> Pacer {
+        let (mut ticks_per_ns, mut early_ns) = (1.0, *EARLY_NS.end());
+        if pace != Pace::Afap {
+            let begin = now(tsc);
+            let mut late: Vec<u64> = (0..TRIALS).map(|_| lateness()).collect();
+            late.sort_unstable();
+            let end = now(tsc);
+            ticks_per_ns = (end.ticks - begin.ticks) as f64 / (end.ns - begin.ns).max(1) as f64;
+            early_ns = (2 * late[TRIALS * 9 / 10]).clamp(*EARLY_NS.start(), *EARLY_NS.end());
+        }
+        Pacer { ticks_per_ns, early_ns, start_ticks: AtomicU64::new(0), start_ns: AtomicU64::new(0) }
+    }
+
+    /// The replay begins now.
+    pub(super) fn start(&self, tsc: bool) {
+        let Instant { ticks, ns } = now(tsc);
+        self.start_ticks.store(ticks, Ordering::SeqCst);
+        self.start_ns.store(ns, Ordering::SeqCst);
+    }
+
+    /// When the replay began, in ticks.
+    pub(super) fn started(&self) -> u64 {
+        self.start_ticks.load(Ordering::SeqCst)
+    }
+
+    /// A moment of one clock, `ns` from `instant`, on the other.
+    fn ticks_at(&self, instant: Instant, ns: u64) -> u64 {
+        let span = |ns: u64| (ns as f64 * self.ticks_per_ns) as u64;
+        match ns.checked_sub(instant.ns) {
+            Some(ahead) => instant.ticks.saturating_add(span(ahead)),
+            None => instant.ticks.saturating_sub(span(instant.ns - ns)),
+        }
+    }
+
+    fn ns_at(&self, instant: Instant, ticks: u64) -> u64 {
+        let span = |ticks: u64| (ticks as f64 / self.ticks_per_ns) as u64;
+        match ticks.checked_sub(instant.ticks) {
+            Some(ahead) => instant.ns.saturating_add(span(ahead)),
+            None => instant.ns.saturating_sub(span(instant.ticks - ticks)),
+        }
+    }
+}
+
+/// The present instant; the counter is read on both sides of the clock, which takes longer.
+fn now(tsc: bool) -> Instant {
+    if !tsc {
+        let ns = issue::nanoseconds();
+        return Instant { ticks: ns, ns };
+    }
+    let before = issue::ticks();
+    let ns = issue::nanoseconds();
+    Instant { ticks: before + (issue::ticks() - before) / 2, ns }
+}
+
+/// How late a sleep ends here.
+fn lateness() -> u64 {
+    let due = issue::nanoseconds() + TRIAL_NS;
+    issue::sleep_until(due);
+    issue::nanoseconds().saturating_sub(due)
+}
+
+fn times(ns: u64, factor: f64) -> u64 {
+    // Beyond the range of the integer it is the greatest.
+    if factor == 1.0 { ns } else { (ns as f64 * factor).ceil() as u64 }
+}
+
+impl Engine {
+    /// Waits until an action is due whose dependencies were completed at `ready` (ticks).
+    fn wait_for_pace(&self, worker: &Worker, by: By, factor: f64, timing: Timing) -> Result<Paced, Stop> {
+        let pacer = &self.pacer;
+        let from = now(self.settings.tsc);
+        let due_ns = match by {
+            By::Natural => pacer.ns_at(from, worker.ready).saturating_add(times(timing.predelay_ns, factor)),
+            By::Cpu => pacer.ns_at(from, worker.ready).saturating_add(times(timing.computing_ns(), factor)),
+            By::Timestamp => pacer.start_ns.load(Ordering::SeqCst).saturating_add(times(timing.at_ns, factor)),
+        };
+        let mut instant = from;
+        loop {
+            let early_ns = if self.counters.processors_idle() { pacer.early_ns } else { 0 };
+            if due_ns <= instant.ns.saturating_add(early_ns) {
+                break;
+            }
+            self.sleep_for_pace(worker, due_ns - early_ns)?;
+            instant = now(self.settings.tsc);
+        }
+        let due = pacer.ticks_at(instant, due_ns);
+        self.spin_until(due)?;
+        Ok(Paced { from: from.ticks, due })
+    }
+
+    fn sleep_for_pace(&self, worker: &Worker, until_ns: u64) -> Result<(), Stop> {
+        worker.counter.pacing.store(1, Ordering::SeqCst);
+        self.counters.sleeping.fetch_add(1, Ordering::SeqCst);
+        // Who ends the replay interrupts every thread again and again.
+        if !self.counters.stopping() {
+            issue::sleep_until(until_ns);
+        }
+        self.counters.sleeping.fetch_sub(1, Ordering::SeqCst);
+        worker.counter.pacing.store(0, Ordering::SeqCst);
+        if self.counters.stopping() { Err(Stop::Told) } else { Ok(()) }
+    }
+
+    fn spin_until(&self, due: u64) -> Result<(), Stop> {
+        while self.ticks() < due {
+            if self.counters.stopping() {
+                return Err(Stop::Told);
+            }
+            std::hint::spin_loop();
+        }
+        Ok(())
+    }
+}
+
+impl Worker {
+    /// Waits until an action is due, if the replay has a pace.
+    pub(super) fn pace(&self, timing: Timing) -> Result<Option<Paced>, Stop> {
+        match self.engine.settings.pace {
+            Pace::Afap => Ok(None),
+            Pace::Paced { by, factor } => self.engine.wait_for_pace(self, by, factor, timing).map(Some),
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! One worker: launched, watched, and what came of it.
+
+use std::fs::File;
+use std::io::{PipeReader, Read};
+use std::os::fd::AsRawFd;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use reprise_plan::Plan;
+
+use super::meeting::Meeting;
+use super::result::{Counts, End, Preparation, ReplayResult};
+use super::worker::{self, Message};
+use super::{Options, ReplayError, TICK_MS};
+use crate::engine::memory::Shared;
+use crate::engine::{Board, Ended, Outcome, Sections, issue};
+use crate::log::{Clock, ReplayLog};
+use crate::sys;
+
+/// A worker that runs.
+pub(super) struct Launched<'a> {
+    plan: &'a Plan,
+    dir: &'a Path,
+    from: PipeReader,
+    child: i32,
+    board: Arc<Shared<Board>>,
+    log: File,
+    started_ns: u64,
+}
+
+fn log_error(options: &Options) -> impl Fn(std::io::Error) -> ReplayError {
+    |source| ReplayError::Log { directory: options.log_directory.clone(), source }
+}
+
+/// Forks a worker for a plan in a directory that was prepared.
+pub(super) fn launch<'a>(
+    plan: &'a Plan,
+    dir: &'a Path,
+    sections: &Arc<Sections>,
+    options: &Options,
+    meeting: Option<&Meeting>,
+) -> Result<Launched<'a>, ReplayError> {
+    let log = tempfile::Builder::new().append(true).tempfile_in(&options.log_directory);
+    let log = log.map_err(log_error(options))?.into_file();
+    let board = Arc::new(Shared::<Board>::new().map_err(|e| ReplayError::system("share memory", e))?);
+    let (from, to) = std::io::pipe().map_err(|e| ReplayError::system("make a pipe", e))?;
+    let started_ns = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos() as u64);
+    let child = sys::fork().map_err(|e| ReplayError::system("fork a worker", e))?;
+    let Some(child) = child else {
+        drop(from);
+        worker::work(worker::Work {
+            plan: &plan.contents,
+            sections,
+            board: &board,
+            dir,
+            options,
+            log: &log,
+            to,
+            meeting,
+        })
+    };
+    Ok(Launched { plan, dir, from, child, board, log, started_ns })
+}
+
+impl Launched<'_> {
+    /// Commands completed.
+    pub fn done(&self) -> u64 {
+        self.board.done.load(Ordering::Relaxed)
+    }
+
+    /// Asks it to end.
+    pub fn stop(&self, how: u32) {
+        self.board.stop.store(how, Ordering::SeqCst);
+    }
+
+    /// Ends it at once.
+    pub fn kill(&self) {
+        issue::kill(self.child);
+    }
+
+    /// Reads what it says for a while; `false` when it has ended.
+    pub fn listen(&mut self, text: &mut Vec<u8>) -> bool {
+        if !issue::readable(self.from.as_raw_fd(), TICK_MS) {
+            return true;
+        }
+        let mut piece = [0; 4096];
+        match self.from.read(&mut piece) {
+            Ok(0) => false,
+            Ok(n) => {
+                text.extend_from_slice(&piece[..n]);
+                true
+            }
+            Err(e) => e.kind() == std::io::ErrorKind::Interrupted,
+        }
+    }
+
+    /// What came of it, once it has ended; `text` is all that it said.
+    pub fn finish(
+        self,
+        text: &[u8],
+        killed: bool,
+        (file_system, preparation): (String, Preparation),
+        options: &Options,
+    ) -> Result<ReplayResult, ReplayError> {
+        let status = sys::wait(self.child).map_err(|e| ReplayError::system("wait for the worker", e))?;
+        let (mut confinement, mut ended) = (None, None);
+        for message in text.split(|b| *b == b'\n').filter_map(|line| serde_json::from_slice(line).ok()) {
+            match message {
+                Message::Confined(report) => confinement = Some(report),
+                Message::Refused(text) => return Err(ReplayError::Confine { text }),
+                Message::Failed(failure) => return Err(ReplayError::Engine(failure)),
+                Message::Ended(outcome) => ended = Some(outcome),
+            }
+        }
+        let (end, notes, degrees) = match ended {
+            Some(Outcome { ended, notes, degrees }) => {
+                let end = match ended {
+                    Ended::Complete => End::Complete,
+                    Ended::FirstDivergence => End::FirstDivergence,
+                    Ended::Interrupted => End::Interrupted,
+                    Ended::Failed(failure) => End::Failed(failure.into()),
+                };
+                (end, notes, degrees)
+            }
+            None if killed => (End::Interrupted, Vec::new(), Vec::new()),
+            None => (End::Failed(ReplayError::worker(status)), Vec::new(), Vec::new()),
+        };
+        let Some(confinement) = confinement else {
+            return Err(match end {
+                End::Failed(error) => error,
+                _ => ReplayError::worker(status),
+            });
+        };
+        let number = |n: &std::sync::atomic::AtomicU64| n.load(Ordering::Relaxed);
+        let clock = Clock {
+            first_ticks: number(&self.board.first_ticks),
+            first_ns: number(&self.board.first_ns),
+            last_ticks: number(&self.board.last_ticks),
+            last_ns: number(&self.board.last_ns),
+        };
+        let log = ReplayLog::open(self.log, clock).map_err(log_error(options))?;
+        let mut result = ReplayResult {
+            trace: self.plan.contents.trace.clone(),
+            order: self.plan.contents.order.clone(),
+            pace: options.pace,
+            target: self.dir.to_owned(),
+            file_system,
+            started_ns: self.started_ns,
+            end,
+            counts: Counts::default(),
+            planned: self.plan.contents.commands,
+            divergences: Vec::new(),
+            elapsed_ns: 0,
+            threads: 0,
+            confinement,
+            preparation,
+            notes,
+            degrees,
+            log,
+        };
+        result.count().map_err(log_error(options))?;
+        Ok(result)
+    }
+}
