@@ -1,10 +1,14 @@
 //! The arguments, and the help that documents them.
 
+pub mod slices;
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::span::{Span, TimeSpan};
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
@@ -41,6 +45,9 @@ pub enum Command {
     /// Record a program: every storage-related call, with all data
     #[command(after_help = examples::RECORD)]
     Record(Record),
+    /// Make a trace from logs of strace
+    #[command(after_help = examples::IMPORT)]
+    Import(Import),
     /// Replay a trace into a directory, and check that it went the same
     #[command(after_help = examples::REPLAY)]
     Replay(Replay),
@@ -59,6 +66,15 @@ pub enum Command {
     /// Compile a trace to a plan, to replay it more than once
     #[command(after_help = examples::COMPILE)]
     Compile(Compile),
+    /// Show the dependencies of a trace: edges by rule, the critical path, a picture, why an action waits
+    #[command(after_help = examples::GRAPH)]
+    Graph(Graph),
+    /// Print, or extract, the tree as of any moment of a trace
+    #[command(after_help = slices::TREE_EXAMPLES)]
+    Tree(slices::Tree),
+    /// Cut a part out of a trace, as a trace that replays by itself
+    #[command(after_help = slices::SLICE_EXAMPLES)]
+    Slice(slices::Slice),
     /// List the calls that Reprise knows
     #[command(after_help = examples::CALLS)]
     Calls(Calls),
@@ -105,6 +121,9 @@ pub struct Record {
     /// Keep also what the program's loader maps: complete, but slow for programs with large libraries
     #[arg(long)]
     pub libraries: bool,
+    /// Record also the processor time used between calls, for `replay --pace cpu` (about 2 µs more per call)
+    #[arg(long)]
+    pub cpu: bool,
     /// Say nothing but errors
     #[arg(short, long)]
     pub quiet: bool,
@@ -114,6 +133,26 @@ pub struct Record {
     /// The program and its arguments
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
+}
+
+/// Arguments of `import`.
+#[derive(Debug, Args)]
+pub struct Import {
+    /// A log of strace (`-` reads standard input), or all logs FILE.TID of `strace -ff`
+    #[arg(required = true, value_name = "LOG")]
+    pub logs: Vec<PathBuf>,
+    /// Where the trace goes
+    #[arg(short, long, value_name = "TRACE")]
+    pub output: PathBuf,
+    /// Snapshot this directory, with contents: it is as the program found it
+    #[arg(long, value_name = "DIR")]
+    pub tree: Vec<PathBuf>,
+    /// Say nothing but errors
+    #[arg(short, long)]
+    pub quiet: bool,
+    /// Print a summary as JSON
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// What happens at a divergence.
@@ -127,21 +166,73 @@ pub enum Check {
     Off,
 }
 
+/// What stands for content that the trace lacks.
+#[derive(Debug, Clone, Copy, ValueEnum, PartialEq, Eq)]
+pub enum Fill {
+    /// In files holes: they take the space of what is known of them; in writes zeros
+    Hole,
+    /// Zeros that are written: files take the space they had
+    Zero,
+    /// Bytes that do not compress
+    Random,
+    /// A line of text again and again
+    Pattern,
+}
+
+impl From<Fill> for reprise_plan::Fill {
+    fn from(fill: Fill) -> reprise_plan::Fill {
+        match fill {
+            Fill::Hole => reprise_plan::Fill::Hole,
+            Fill::Zero => reprise_plan::Fill::Zero,
+            Fill::Random => reprise_plan::Fill::Random,
+            Fill::Pattern => reprise_plan::Fill::Pattern,
+        }
+    }
+}
+
 /// Arguments of `replay`.
 #[derive(Debug, Args)]
 pub struct Replay {
-    /// The trace, or a plan compiled from one
-    pub trace: PathBuf,
+    /// The trace, or a plan compiled from one; several are replayed at once, in one tree
+    #[arg(required = true, value_name = "TRACE")]
+    pub traces: Vec<PathBuf>,
     /// The directory to replay in: empty, or holding an earlier replay of the same trace
     #[arg(short, long, value_name = "DIR")]
     pub target: PathBuf,
-    /// What may be reordered: root, temporal, single or none
+    /// Replay several traces each in a tree of its own: DIR/1, DIR/2, ...
+    #[arg(long)]
+    pub side_by_side: bool,
+    /// What may be reordered: root, root:KEY=RULE,... (see docs/ORDERING.md), temporal, think, single or none
     #[arg(long, default_value = "root")]
     pub order: reprise_plan::Order,
+    /// How fast: afap, natural, cpu or timestamp; a factor slows down or speeds up: x2, cpu:x0.5
+    ///
+    /// afap: an action is issued as soon as what it depends on is completed. natural: the traced think time later, so
+    /// think time follows the dependencies. cpu: as natural, but only computing counts as thinking, as far as the trace
+    /// knows it (record --cpu). timestamp: at the traced instant since the begin, but never before its dependencies.
+    /// xF multiplies natural's think times by F: x2 thinks twice as long, x0.5 half as long; cpu:xF and timestamp:xF
+    /// likewise.
+    #[arg(long, default_value = "afap", value_name = "PACE")]
+    pub pace: reprise_replay::run::Pace,
+    /// What stands for content that the trace lacks (a plan has that already)
+    #[arg(long, value_enum, default_value = "hole")]
+    pub fill: Fill,
+    /// Empty the caches when the initial tree is there: the whole machine's as root, else those of the tree's contents
+    #[arg(long)]
+    pub cold: bool,
+    /// Run this by the shell when the initial tree is there and before the replay starts; nothing of the target is open
+    #[arg(long, value_name = "COMMAND")]
+    pub before_start: Option<OsString>,
     /// What to do when an action goes differently
     #[arg(long, value_enum, default_value = "warn")]
     pub verify: Check,
-    /// Write the replay's own trace here
+    /// For tests: one action at a time, in an order that the plan permits, drawn from a seed, or path:0,1,0
+    ///
+    /// At each step that leaves a choice, the path says which of the threads that can go on does; the result's "degrees"
+    /// say how many there were.
+    #[arg(long, value_name = "SEED|PATH")]
+    pub schedule: Option<reprise_replay::run::Schedule>,
+    /// Write the replay's own trace here; of several, RESULT/1.reprise, ...
     #[arg(short, long, value_name = "RESULT")]
     pub output: Option<PathBuf>,
     /// Print the result as JSON
@@ -218,6 +309,9 @@ pub struct Stat {
     /// What a row is
     #[arg(long, value_enum, default_value = "call")]
     pub by: By,
+    /// The trace is a replay's: show where its time went, beside this original
+    #[arg(long, value_name = "ORIGINAL", conflicts_with = "by")]
+    pub replay_of: Option<PathBuf>,
     /// Print as JSON
     #[arg(long)]
     pub json: bool,
@@ -231,15 +325,49 @@ pub struct Compile {
     /// The plan to write
     #[arg(short, long, value_name = "PLAN")]
     pub output: PathBuf,
-    /// What may be reordered: root, temporal, single or none
+    /// What may be reordered: root, root:KEY=RULE,... (see docs/ORDERING.md), temporal, think, single or none
     #[arg(long, default_value = "root")]
     pub order: reprise_plan::Order,
+    /// What stands for content that the trace lacks
+    #[arg(long, value_enum, default_value = "hole")]
+    pub fill: Fill,
     /// Print a summary as JSON
     #[arg(long)]
     pub json: bool,
     /// Show no progress
     #[arg(short, long)]
     pub quiet: bool,
+}
+
+/// Arguments of `graph`.
+#[derive(Debug, Args)]
+pub struct Graph {
+    /// The trace
+    pub trace: PathBuf,
+    /// What may be reordered: as for `replay`
+    #[arg(long, default_value = "root")]
+    pub order: reprise_plan::Order,
+    /// Say why this action waits
+    #[arg(long, value_name = "ACTION", conflicts_with_all = ["dot", "svg"])]
+    pub why: Option<u64>,
+    /// Write the graph for Graphviz; '-' is standard output
+    #[arg(long, value_name = "FILE")]
+    pub dot: Option<PathBuf>,
+    /// Write the graph as a picture; '-' is standard output
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
+    /// Of a picture: only actions with these numbers
+    #[arg(long, value_name = "FROM..TO")]
+    pub actions: Option<Span>,
+    /// Of a picture: only actions that began in this time since the trace began, for example 1.5s..1.6s
+    #[arg(long, value_name = "FROM..TO")]
+    pub time: Option<TimeSpan>,
+    /// Of a picture: at most so many actions
+    #[arg(long, value_name = "N", default_value_t = 200)]
+    pub most: usize,
+    /// Print as JSON
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Arguments of `calls`.
@@ -273,11 +401,29 @@ Examples:
 The exit code is the program's own; when a signal ended it, reprise ends by that signal. 125: the recorder failed;
 126, 127: the program cannot be run, or found. A trace that cannot be written any further (a full disk) does not stop
 the program: it goes on unrecorded, what was written is kept, and the exit code is 125.";
+    pub const IMPORT: &str = "\
+Examples:
+  strace -f -ttt -T -yy -v -s 1048576 -o app.log ./app      a log that loses little
+  reprise import app.log -o app.reprise
+  strace -ff -ttt -o app.log ./app && reprise import app.log.* -o app.reprise
+  reprise import --tree data app.log -o app.reprise         with what the program found in data
+
+Any options of strace 4.5 to 6.x are understood. What a log does not say is stated, also by `reprise info`; each line that
+is not in the trace is counted under a reason (docs/IMPORT.md). Exit code 3: the file is no log of strace.";
     pub const REPLAY: &str = "\
 Examples:
   mkdir t && reprise replay app.reprise --target t
   reprise replay app.reprise --target /mnt/btrfs/t --order temporal -o result.reprise
   reprise replay app.reprise --target t --verify abort       stop at the first difference
+  reprise replay app.reprise --target t --pace natural       think as long as the program did; x2: twice as long
+  reprise replay app.reprise --target t --fill zero --cold   files of full size, nothing of them cached: for timing
+
+  reprise replay db.reprise backup.reprise --target t        both at once, in one tree
+  reprise replay a.reprise b.reprise --target t --side-by-side
+
+Several traces begin together. In one tree their initial trees are merged: equal names must be of one type, and what
+two of them know differently is taken from the first. Nothing orders one trace after the other: where they touch the
+same files they interfere, and diverge, which is what such a replay is to show; --side-by-side keeps them apart.
 
 The original's /a/b is DIR/a/b afterwards. Nothing outside DIR is read, changed or run, whatever the trace says.
 Replaying again into the same DIR first restores the initial tree by difference. Exit code 1: something diverged.";
@@ -298,7 +444,15 @@ Examples:
     pub const STAT: &str = "\
 Examples:
   reprise stat app.reprise
-  reprise stat --by path app.reprise";
+  reprise stat --by path app.reprise
+  reprise stat --replay-of app.reprise result.reprise    response times, waits, concurrency, issue error";
+    pub const GRAPH: &str = "\
+Examples:
+  reprise graph app.reprise                              edges by rule, critical path
+  reprise graph app.reprise --order root:file=range      the same under another ordering
+  reprise graph app.reprise --why 1234                   what action 1234 waits for
+  reprise graph app.reprise --time 1.5s..1.6s --svg g.svg
+  reprise graph app.reprise --actions 100..150 --dot - | dot -Tpdf > g.pdf";
     pub const CALLS: &str = "\
 Examples:
   reprise calls | grep xattr

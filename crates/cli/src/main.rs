@@ -7,6 +7,7 @@ mod calls;
 mod commands;
 mod exit;
 mod progress;
+mod span;
 
 use clap::Parser;
 

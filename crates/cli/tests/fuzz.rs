@@ -155,7 +155,7 @@ fn exercise(trace: &Path, scratch: &Path) {
     let Ok(trace) = TraceReader::open(trace) else { return };
     let _ = trace.check_all();
     let plan = scratch.join("plan");
-    for order in [Order::Root, Order::Temporal] {
+    for order in [Order::default(), Order::range(), Order::Temporal] {
         if compile(&trace, &plan, order, &mut |_, _| {}).is_ok() {
             let plan = Plan::open(&plan).expect("a plan that was just compiled opens");
             assert!(plan.contents.threads.len() >= trace.threads().map_or(0, |t| t.len()));
@@ -253,7 +253,7 @@ fn mutated_plans() {
     // A senseless trace that compiles.
     loop {
         senseless(&trace, &mut Random(seed * 77));
-        if compile(&TraceReader::open(&trace).unwrap(), &plan, Order::Root, &mut |_, _| {}).is_ok() {
+        if compile(&TraceReader::open(&trace).unwrap(), &plan, Order::default(), &mut |_, _| {}).is_ok() {
             break;
         }
         fs::remove_dir_all(&trace).unwrap();

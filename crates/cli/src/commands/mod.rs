@@ -1,16 +1,22 @@
 //! One module a subcommand.
 
 mod compile;
+mod graph;
+mod import;
+mod overlay;
 mod read;
 mod record;
 mod replay;
+mod slice;
+mod tree;
 
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use clap::CommandFactory;
+use reprise_report::Style;
 
 use crate::args::{Cli, Command};
 use crate::exit::{Exit, Failure};
@@ -21,8 +27,10 @@ type Outcome = Result<ExitCode, Failure>;
 pub fn run(cli: Cli) -> Outcome {
     match cli.command {
         Command::Record(args) => record::run(args),
+        Command::Import(args) => import::run(args),
         Command::Replay(args) => replay::run(args),
         Command::Compile(args) => compile::run(args),
+        Command::Graph(args) => graph::run(args),
         Command::Calls(args) => {
             if args.json {
                 let rows =
@@ -46,6 +54,8 @@ pub fn run(cli: Cli) -> Outcome {
         Command::Info(args) => read::info(args),
         Command::Cat(args) => read::cat(args),
         Command::Stat(args) => read::stat(args),
+        Command::Tree(args) => tree::run(args),
+        Command::Slice(args) => slice::run(args),
     }
 }
 
@@ -57,6 +67,12 @@ fn end_if_interrupted(signal: &AtomicU32, scratch: &Path, state: &str) {
     let _ = std::fs::remove_dir_all(scratch);
     let _ = Failure::new(Exit::Interrupted, format!("interrupted; {state}")).report();
     std::process::exit(Exit::Interrupted as i32);
+}
+
+/// Colour where a person looks and has not declined it (<https://no-color.org>).
+fn style() -> Style {
+    let declined = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
+    if !declined && std::io::stdout().is_terminal() { Style::Colour } else { Style::Plain }
 }
 
 fn call_list() -> String {

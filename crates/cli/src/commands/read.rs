@@ -1,24 +1,19 @@
 //! The subcommands that only read: `info`, `cat`, `stat`, `verify`.
 
-use std::io::{BufWriter, IsTerminal, Write};
+use std::io::{BufWriter, Write};
+use std::path::Path;
 use std::process::ExitCode;
 
-use reprise_report::{CatOptions, Style};
+use reprise_report::{CatOptions, Detail};
 use reprise_trace::TraceReader;
 use reprise_verify::VerifyError;
 
-use super::{Outcome, print, print_json};
+use super::{Outcome, print, print_json, style};
 use crate::args::{By, Cat, Info, Stat, Verify};
 use crate::exit::{Exit, Failure};
 
 /// Rows of `stat` that people read; `--json` has all.
 const MOST_ROWS: usize = 40;
-
-/// Colour where a person looks and has not declined it (<https://no-color.org>).
-fn style() -> Style {
-    let declined = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
-    if !declined && std::io::stdout().is_terminal() { Style::Colour } else { Style::Plain }
-}
 
 /// `reprise info`.
 pub fn info(args: Info) -> Outcome {
@@ -48,6 +43,9 @@ pub fn cat(args: Cat) -> Outcome {
 /// `reprise stat`.
 pub fn stat(args: Stat) -> Outcome {
     let trace = TraceReader::open(&args.trace)?;
+    if let Some(original) = &args.replay_of {
+        return replay_times(&trace, original, args.json);
+    }
     let by = match args.by {
         By::Call => reprise_report::By::Call,
         By::Path => reprise_report::By::Path,
@@ -55,6 +53,23 @@ pub fn stat(args: Stat) -> Outcome {
     };
     let stat = reprise_report::stat(&trace, by)?;
     if args.json { print_json(&stat) } else { print(&stat.text(MOST_ROWS, style())) }
+}
+
+fn replay_times(result: &TraceReader, original: &Path, json: bool) -> Outcome {
+    let original = TraceReader::open(original)?;
+    let (of, id) = (result.manifest().origin.as_deref(), original.manifest().id.as_str());
+    if of != Some(id) {
+        let result = result.path().display();
+        let cause = match of {
+            Some(of) => {
+                format!("{result} is a replay of the trace {of}, not of {id}; give the trace that was replayed")
+            }
+            None => format!("{result} is not a replay's trace; `reprise replay -o` writes one"),
+        };
+        return Err(Failure::new(Exit::Usage, cause));
+    }
+    let times = reprise_report::replay_times(result, Some(&original))?;
+    if json { print_json(&times) } else { print(&reprise_report::replay_times_text(&times, Detail::Full, style())) }
 }
 
 /// `reprise verify`.

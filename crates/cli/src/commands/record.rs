@@ -25,6 +25,7 @@ pub fn run(args: Record) -> Outcome {
     };
     options.trees = args.tree;
     options.libraries = args.libraries;
+    options.cpu = args.cpu;
     options.whole_file_bytes = args.whole_files.saturating_mul(1024);
     options.warn = Box::new(move |text| {
         if !quiet {

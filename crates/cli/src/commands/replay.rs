@@ -2,15 +2,19 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::atomic::AtomicU32;
 use std::time::{Duration, Instant};
 
+use reprise_measure::ReplayTimes;
 use reprise_plan::{CompileReport, Plan};
-use reprise_replay::emit;
 use reprise_replay::run::{self, End, Failure as EngineFailure, Options, Phase, ReplayError, ReplayResult, Verify};
+use reprise_replay::{emit, times};
+use reprise_report::Detail;
 use reprise_trace::{DataPolicy, Loss, ReadError, TraceReader};
-use serde_json::json;
+use serde_json::{Map, Value, json};
+use tempfile::TempDir;
 
-use super::{Outcome, end_if_interrupted, print, print_json};
+use super::{Outcome, end_if_interrupted, print, print_json, style};
 use crate::args::{Check, Replay};
 use crate::exit::{Exit, Failure};
 use crate::progress::Progress;
@@ -22,12 +26,17 @@ struct Run {
     wall: Duration,
     /// What the trace lacks, and therefore the replay.
     lacks: Vec<String>,
+    times: ReplayTimes,
 }
 
 /// Replays a trace, or a plan.
 pub fn run(args: Replay) -> Outcome {
     check_target(&args.target)?;
-    let (trace, given_plan) = open(&args.trace)?;
+    let name = match &args.traces[..] {
+        [one] if !args.side_by_side => one.clone(),
+        _ => return super::overlay::run(args),
+    };
+    let (trace, given_plan) = open(&name)?;
     if let (None, Some(_)) = (&trace, &args.output) {
         let cause = "a plan alone cannot give a result's trace: replay the trace itself, or leave -o out";
         return Err(Failure::new(Exit::Usage, cause));
@@ -37,15 +46,7 @@ pub fn run(args: Replay) -> Outcome {
     {
         return Err(reprise_trace::WriteError::Exists { path: output.clone() }.into());
     }
-    // The plan and the log stay off the target.
-    let scratch = args.output.as_deref().and_then(Path::parent).filter(|p| !p.as_os_str().is_empty());
-    let scratch: PathBuf = scratch.map_or_else(std::env::temp_dir, Path::to_owned);
-    let directory = tempfile::Builder::new().prefix("reprise-").tempdir_in(&scratch).map_err(|e| {
-        Failure::new(
-            Exit::System,
-            format!("{}: cannot keep the plan: {e}; set TMPDIR to a place with room", scratch.display()),
-        )
-    })?;
+    let directory = scratch(args.output.as_deref(), "the plan")?;
     let interrupt = run::catch_signals();
     let (plan, compiled) = match (given_plan, &trace) {
         (Some(plan), _) => (plan, None),
@@ -55,22 +56,43 @@ pub fn run(args: Replay) -> Outcome {
         }
         (None, None) => return Err(Failure::new(Exit::Usage, "nothing to replay")),
     };
-    let options = Options {
-        verify: match args.verify {
-            Check::Warn => Verify::Warn,
-            Check::Abort => Verify::Abort,
-            Check::Off => Verify::Off,
-        },
-        log_directory: directory.path().to_owned(),
-        interrupt: Some(interrupt),
-        ..Options::default()
-    };
+    let options = options(&args, directory.path(), interrupt);
     let begin = Instant::now();
+    let result =
+        watched(&args, directory.path(), interrupt, |progress| run::replay(&plan, &args.target, &options, progress))?;
+    let wall = begin.elapsed();
+    let lacks = trace.as_ref().map(lacks).unwrap_or_default();
+    let times = times::times(&result, trace.as_ref()).map_err(emit_failure)?;
+    let run = Run { result, compiled, wall, lacks, times };
+    if let (Some(trace), Some(output)) = (&trace, &args.output) {
+        emit::emit(&run.result, trace, output, &Default::default()).map_err(emit_failure)?;
+    }
+    report(&args, &run)?;
+    end([run.result])
+}
+
+/// Where the plan and the log are: beside the result, off the target.
+pub(super) fn scratch(output: Option<&Path>, what: &str) -> Result<TempDir, Failure> {
+    let place = output.and_then(Path::parent).filter(|p| !p.as_os_str().is_empty());
+    let place: PathBuf = place.map_or_else(std::env::temp_dir, Path::to_owned);
+    tempfile::Builder::new().prefix("reprise-").tempdir_in(&place).map_err(|e| {
+        let text = format!("{}: cannot keep {what}: {e}; set TMPDIR to a place with room", place.display());
+        Failure::new(Exit::System, text)
+    })
+}
+
+/// Replays, and shows how far it has come.
+pub(super) fn watched<T>(
+    args: &Replay,
+    directory: &Path,
+    interrupt: &'static AtomicU32,
+    replay: impl FnOnce(&mut dyn FnMut(run::Progress)) -> Result<T, ReplayError>,
+) -> Result<T, Failure> {
     let mut preparing = Progress::new("preparing", "bytes", args.quiet);
     let mut replaying = Progress::new("replaying", "actions", args.quiet);
-    let result = run::replay(&plan, &args.target, &options, &mut |p| match p.phase {
+    let result = replay(&mut |p| match p.phase {
         Phase::Preparing => {
-            end_if_interrupted(interrupt, directory.path(), "the next replay into the same directory begins anew");
+            end_if_interrupted(interrupt, directory, "the next replay into the same directory begins anew");
             preparing.at(p.done, p.total);
         }
         Phase::Replaying => {
@@ -79,21 +101,38 @@ pub fn run(args: Replay) -> Outcome {
         }
     });
     drop((preparing, replaying));
-    let result = result.map_err(failure)?;
-    let run = Run { result, compiled, wall: begin.elapsed(), lacks: trace.as_ref().map(lacks).unwrap_or_default() };
-    if let (Some(trace), Some(output)) = (&trace, &args.output) {
-        emit::emit(&run.result, trace, output, &Default::default()).map_err(|e| match e {
-            emit::EmitError::Read(e) => e.into(),
-            emit::EmitError::Write(e) => e.into(),
-            other => Failure::new(Exit::System, other),
-        })?;
+    result.map_err(failure)
+}
+
+/// How to replay, as the arguments say.
+pub(super) fn options(args: &Replay, log_directory: &Path, interrupt: &'static AtomicU32) -> Options {
+    Options {
+        verify: match args.verify {
+            Check::Warn => Verify::Warn,
+            Check::Abort => Verify::Abort,
+            Check::Off => Verify::Off,
+        },
+        pace: args.pace,
+        log_directory: log_directory.to_owned(),
+        interrupt: Some(interrupt),
+        schedule: args.schedule.clone(),
+        cold: args.cold,
+        before_start: args.before_start.clone(),
+        ..Options::default()
     }
-    report(&args, &run)?;
-    end(run.result)
+}
+
+/// What emitting a result failed with.
+pub(super) fn emit_failure(error: emit::EmitError) -> Failure {
+    match error {
+        emit::EmitError::Read(e) => e.into(),
+        emit::EmitError::Write(e) => e.into(),
+        other @ (emit::EmitError::Log(_) | emit::EmitError::OtherTrace { .. }) => Failure::new(Exit::System, other),
+    }
 }
 
 /// What is not in the trace, and so cannot be in the replay.
-fn lacks(trace: &TraceReader) -> Vec<String> {
+pub(super) fn lacks(trace: &TraceReader) -> Vec<String> {
     let mut out = Vec::new();
     if !trace.manifest().complete {
         out.push("was not closed: it ends at the recorder's last flush".to_owned());
@@ -112,7 +151,7 @@ fn lacks(trace: &TraceReader) -> Vec<String> {
 }
 
 /// What is wrong with a target is said before a long trace is compiled.
-fn check_target(target: &Path) -> Result<(), Failure> {
+pub(super) fn check_target(target: &Path) -> Result<(), Failure> {
     use reprise_replay::target::TargetError;
     let dir = target.to_owned();
     if !target.exists() {
@@ -124,7 +163,7 @@ fn check_target(target: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-fn open(path: &Path) -> Result<(Option<TraceReader>, Option<Plan>), Failure> {
+pub(super) fn open(path: &Path) -> Result<(Option<TraceReader>, Option<Plan>), Failure> {
     match TraceReader::open(path) {
         Ok(trace) => Ok((Some(trace), None)),
         Err(ReadError::NotATrace { .. }) if path.is_file() => Ok((None, Some(Plan::open(path)?))),
@@ -132,12 +171,16 @@ fn open(path: &Path) -> Result<(Option<TraceReader>, Option<Plan>), Failure> {
     }
 }
 
-fn compile(trace: &TraceReader, directory: &Path, args: &Replay) -> Result<(Plan, CompileReport, Duration), Failure> {
+pub(super) fn compile(
+    trace: &TraceReader,
+    directory: &Path,
+    args: &Replay,
+) -> Result<(Plan, CompileReport, Duration), Failure> {
     let begin = Instant::now();
     let path = directory.join("plan");
     let mut progress = Progress::new("compiling", "actions", args.quiet);
     let interrupt = run::catch_signals();
-    let report = reprise_plan::compile(trace, &path, args.order, &mut |done, total| {
+    let report = reprise_plan::compile_filled(trace, &path, args.order, args.fill.into(), &mut |done, total| {
         end_if_interrupted(interrupt, directory, "the target is untouched");
         progress.at(done, total);
     })?;
@@ -145,61 +188,91 @@ fn compile(trace: &TraceReader, directory: &Path, args: &Replay) -> Result<(Plan
     Ok((plan, report, begin.elapsed()))
 }
 
-fn report(args: &Replay, run: &Run) -> Outcome {
-    let result = &run.result;
+/// What is said of every replay, as JSON.
+pub(super) fn document(result: &ReplayResult) -> Map<String, Value> {
     let counts = result.counts;
-    if args.json {
-        let divergences: Vec<_> = result
-            .divergences
-            .iter()
-            .map(|d| json!({"origin": d.origin, "call": d.call, "thread": d.thread, "text": d.text}))
-            .collect();
-        return print_json(&json!({
-            "target": args.target,
-            "result": args.output,
-            "file_system": result.file_system,
-            "order": result.order,
-            "end": end_text(&result.end),
-            "planned": result.planned,
-            "actions": counts.actions,
-            "threads": result.threads,
-            "issued": counts.issued,
-            "simulated": counts.simulated,
-            "skipped": counts.skipped,
-            "unsupported": counts.unsupported,
-            "diverged": counts.diverged,
-            "unavoidable": counts.unavoidable,
-            "divergences": divergences,
-            "compile_ns": run.compiled.as_ref().map(|(_, took)| took.as_nanos() as u64),
-            "waits": run.compiled.as_ref().map(|(report, _)| report.waits),
-            "surprises": run.compiled.as_ref().map(|(report, _)| report.surprises.clone()),
-            "replay_ns": result.elapsed_ns,
-            "wall_ns": run.wall.as_nanos() as u64,
-            "confinement": result.confinement,
-            "lacks": run.lacks,
-            "notes": result.notes,
-        }));
-    }
-    let mut text = format!(
-        "replayed {} of {} actions of {} in {} ({}), ordering {}, on {}\n",
+    let divergences = result.divergences.iter();
+    let divergences =
+        divergences.map(|d| json!({"origin": d.origin, "call": d.call, "thread": d.thread, "text": d.text}));
+    let facts = [
+        ("order", json!(result.order)),
+        ("end", json!(end_text(&result.end))),
+        ("planned", json!(result.planned)),
+        ("actions", json!(counts.actions)),
+        ("threads", json!(result.threads)),
+        ("issued", json!(counts.issued)),
+        ("simulated", json!(counts.simulated)),
+        ("skipped", json!(counts.skipped)),
+        ("unsupported", json!(counts.unsupported)),
+        ("diverged", json!(counts.diverged)),
+        ("unavoidable", json!(counts.unavoidable)),
+        ("divergences", divergences.collect()),
+        ("replay_ns", json!(result.elapsed_ns)),
+        ("notes", json!(result.notes)),
+    ];
+    facts.map(|(key, value)| (key.to_owned(), value)).into_iter().collect()
+}
+
+/// What is said of every replay first: how far it came, and the counts.
+pub(super) fn head_text(result: &ReplayResult) -> String {
+    let counts = result.counts;
+    format!(
+        "{} of {} actions of {} in {} ({}), ordering {}, on {}\n  \
+         issued {}, simulated {}, skipped {}, unsupported {}, diverged {} (and {} differences that no replay can avoid)\n",
         counts.actions,
         result.planned,
         threads(result.threads),
         reprise_report::duration(result.elapsed_ns),
         end_text(&result.end),
         result.order,
-        result.file_system
-    );
-    text += &format!(
-        "  issued {}, simulated {}, skipped {}, unsupported {}, diverged {} (and {} differences that no replay can avoid)\n",
-        counts.issued, counts.simulated, counts.skipped, counts.unsupported, counts.diverged, counts.unavoidable
-    );
+        result.file_system,
+        counts.issued,
+        counts.simulated,
+        counts.skipped,
+        counts.unsupported,
+        counts.diverged,
+        counts.unavoidable
+    )
+}
+
+/// What went differently, as far as it is told one by one.
+pub(super) fn divergences_text(result: &ReplayResult) -> String {
+    let mut text = String::new();
     for d in &result.divergences {
         text += &format!("  diverged: action {} (thread {}) {}: {}\n", d.origin, d.thread, d.call, d.text);
     }
-    if counts.diverged > result.divergences.len() as u64 {
-        text += &format!("  … and {} more\n", counts.diverged - result.divergences.len() as u64);
+    let more = result.counts.diverged.saturating_sub(result.divergences.len() as u64);
+    if more > 0 {
+        text += &format!("  … and {more} more\n");
     }
+    text
+}
+
+fn report(args: &Replay, run: &Run) -> Outcome {
+    let result = &run.result;
+    let counts = result.counts;
+    if args.json {
+        let mut document = document(result);
+        let own = [
+            ("target", json!(args.target)),
+            ("result", json!(args.output)),
+            ("file_system", json!(result.file_system)),
+            ("pace", json!(result.pace.to_string())),
+            ("compile_ns", json!(run.compiled.as_ref().map(|(_, took)| took.as_nanos() as u64))),
+            ("waits", json!(run.compiled.as_ref().map(|(report, _)| report.waits))),
+            ("surprises", json!(run.compiled.as_ref().map(|(report, _)| report.surprises.clone()))),
+            ("wall_ns", json!(run.wall.as_nanos() as u64)),
+            ("times", json!(run.times)),
+            ("confinement", json!(result.confinement)),
+            ("lacks", json!(run.lacks)),
+            ("degrees", json!(result.degrees)),
+        ];
+        document.extend(own.map(|(key, value)| (key.to_owned(), value)));
+        return print_json(&document);
+    }
+    let mut text = format!("replayed {}", head_text(result));
+    text += &reprise_report::replay_times_text(&run.times, Detail::Short, style());
+    text += &divergences_text(result);
     for lack in &run.lacks {
         text += &format!("  the trace: {lack}\n");
     }
@@ -211,7 +284,7 @@ fn report(args: &Replay, run: &Run) -> Outcome {
         text += &format!("  note: {note} ({count})\n");
     }
     if let (true, Some(output)) = (counts.diverged > 0, &args.output) {
-        text += &format!("  see `reprise verify {} {}`\n", args.trace.display(), output.display());
+        text += &format!("  see `reprise verify {} {}`\n", args.traces[0].display(), output.display());
     }
     print(&text)
 }
@@ -225,21 +298,28 @@ fn end_text(end: &End) -> &'static str {
     }
 }
 
-fn end(result: ReplayResult) -> Outcome {
-    let diverged = result.counts.diverged > 0;
-    match result.end {
-        End::Complete | End::FirstDivergence => Ok(ExitCode::from(if diverged { Exit::Diverged } else { Exit::Done })),
-        End::Interrupted => Err(Failure::new(
-            Exit::Interrupted,
-            "interrupted; the next replay into the same directory restores the initial tree first",
-        )),
-        End::Failed(error) => Err(failure(error)),
+/// The outcome of replays that ran together.
+pub(super) fn end(results: impl IntoIterator<Item = ReplayResult>) -> Outcome {
+    let mut diverged = false;
+    for result in results {
+        diverged |= result.counts.diverged > 0;
+        match result.end {
+            End::Complete | End::FirstDivergence => {}
+            End::Interrupted => {
+                let text = "interrupted; the next replay into the same directory restores the initial tree first";
+                return Err(Failure::new(Exit::Interrupted, text));
+            }
+            End::Failed(error) => return Err(failure(error)),
+        }
     }
+    Ok(ExitCode::from(if diverged { Exit::Diverged } else { Exit::Done }))
 }
 
-fn failure(error: ReplayError) -> Failure {
+/// What went wrong, with its exit code.
+pub fn failure(error: ReplayError) -> Failure {
     let exit = match &error {
         ReplayError::Target(_) => Exit::Target,
+        ReplayError::Conflict { .. } => Exit::Usage,
         ReplayError::Confine { .. } => Exit::Machine,
         ReplayError::Engine(failure) => match failure {
             EngineFailure::TargetFull { .. }
@@ -248,6 +328,7 @@ fn failure(error: ReplayError) -> Failure {
             EngineFailure::Damaged { .. } | EngineFailure::Absurd { .. } | EngineFailure::Stuck { .. } => Exit::Trace,
             EngineFailure::Stalled { .. } | EngineFailure::Log { .. } | EngineFailure::System { .. } => Exit::System,
         },
+        ReplayError::BeforeStart { .. } => Exit::Usage,
         ReplayError::System { .. } | ReplayError::Log { .. } | ReplayError::Worker { .. } => Exit::System,
     };
     Failure::new(exit, error)

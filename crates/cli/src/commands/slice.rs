@@ -1,0 +1,104 @@
+//! `reprise slice`.
+
+use std::os::unix::ffi::OsStringExt;
+
+use reprise_slice::{Selection, SliceError};
+use reprise_trace::TraceReader;
+use serde_json::json;
+
+use super::{Outcome, end_if_interrupted, print, print_json};
+use crate::args::slices::Slice;
+use crate::exit::{Exit, Failure};
+use crate::progress::Progress;
+
+/// Cuts a slice.
+pub fn run(args: Slice) -> Outcome {
+    let trace = TraceReader::open(&args.trace)?;
+    let selection = selection(&args)?;
+    if args.output.read_dir().is_ok_and(|mut entries| entries.next().is_some()) || args.output.is_file() {
+        return Err(reprise_trace::WriteError::Exists { path: args.output.clone() }.into());
+    }
+    let interrupt = reprise_replay::run::catch_signals();
+    let mut progress = Progress::new("slicing", "actions", args.quiet);
+    let report = reprise_slice::slice(&trace, &args.output, &selection, &mut |done, total| {
+        end_if_interrupted(interrupt, &args.output, "no slice was written");
+        progress.at(done, total);
+    });
+    drop(progress);
+    let report = report.map_err(|error| {
+        let _ = std::fs::remove_dir_all(&args.output);
+        failure(error)
+    })?;
+    if args.json {
+        return print_json(&json!({
+            "slice": args.output,
+            "of": trace.manifest().id,
+            "selection": selection.to_string(),
+            "actions": report.actions,
+            "supporting": report.supporting,
+            "missing": report.missing,
+            "threads": report.threads,
+            "initial_threads": report.initial_threads,
+            "processes": report.processes,
+            "names": report.names,
+            "first": report.origin.0,
+            "last": report.origin.1,
+            "notes": report.notes,
+        }));
+    }
+    let mut text = format!(
+        "{}: {} actions ({} to {} of the trace), {} threads in {} processes, {} names in the initial tree\n",
+        args.output.display(),
+        report.actions,
+        report.origin.0,
+        report.origin.1,
+        report.threads,
+        report.processes,
+        report.names
+    );
+    if report.supporting > 0 {
+        text += &format!("  {} actions of others kept since chosen ones depend on them\n", report.supporting);
+    }
+    if report.missing > 0 {
+        text += &format!(
+            "  {} actions that chosen ones depend on are left out (--strict): expect divergences\n",
+            report.missing
+        );
+    }
+    for (note, count) in &report.notes {
+        text += &format!("  note: {note} ({count})\n");
+    }
+    print(&text)
+}
+
+fn selection(args: &Slice) -> Result<Selection, Failure> {
+    if let Some(unknown) = args.call.iter().find(|name| reprise_calls::by_name(name).is_none()) {
+        return Err(Failure::new(Exit::Usage, format!("'{unknown}' is no call that is recorded; see `reprise calls`")));
+    }
+    if let Some(relative) = args.path.iter().find(|path| !path.as_encoded_bytes().starts_with(b"/")) {
+        let text = format!("'{}' is no absolute path; give it as the program saw it", relative.display());
+        return Err(Failure::new(Exit::Usage, text));
+    }
+    Ok(Selection {
+        from: args.from,
+        to: args.to,
+        processes: args.process.clone(),
+        threads: args.thread.clone(),
+        paths: args.path.iter().map(|path| path.clone().into_vec()).collect(),
+        calls: args.call.clone(),
+        strict: args.strict,
+    })
+}
+
+/// What went wrong, with its exit code.
+pub fn failure(error: SliceError) -> Failure {
+    match error {
+        SliceError::Read(error) => error.into(),
+        SliceError::Write(error) => error.into(),
+        SliceError::Beyond { .. }
+        | SliceError::Empty { .. }
+        | SliceError::NothingChosen { .. }
+        | SliceError::Unknown { .. }
+        | SliceError::OfReplay { .. } => Failure::new(Exit::Usage, error),
+    }
+}

@@ -1,0 +1,125 @@
+//! What random programs and explored orders have found: each as the smallest program that shows it.
+
+mod means;
+
+use std::path::Path;
+
+use means::{mkdir, record, run};
+use reprise_testkit::scratch::Scratch;
+use reprise_testkit::skip;
+
+const PYTHON: &str = "/usr/bin/python3";
+
+/// Records a Python program, replays it in several orders, and looks at the trees.
+fn same_in_every_order(name: &str, program: &str) {
+    // Not what stands for it in the path: that may be a script of many processes.
+    if !Path::new(PYTHON).exists() {
+        return skip(name, "no /usr/bin/python3");
+    }
+    let s = Scratch::new();
+    let dir = s.path();
+    mkdir(dir, "w");
+    std::fs::write(dir.join("program.py"), program).unwrap();
+    record(dir, "t.reprise", &format!("cd w && {PYTHON} -S -E -B ../program.py"));
+    for schedule in 0..8 {
+        let target = format!("t{schedule}");
+        mkdir(dir, &target);
+        let number = schedule.to_string();
+        run(dir, &["replay", "t.reprise", "--target", &target, "--schedule", &number]).ends(0);
+        run(dir, &["verify", "--tree", "t.reprise", &target]).ends(0);
+    }
+}
+
+/// The replay's thread had not ended yet, its table was left before the descriptor was there.
+#[test]
+fn a_table_whose_other_user_has_ended_is_not_left() {
+    same_in_every_order(
+        "a_table_whose_other_user_has_ended_is_not_left",
+        r#"
+import ctypes, os, threading
+def opens():
+    global fd
+    fd = os.open("made", os.O_RDWR | os.O_CREAT)
+thread = threading.Thread(target=opens)
+thread.start()
+thread.join()
+while len(os.listdir("/proc/self/task")) > 1:
+    pass
+UNSHARE = 2
+assert ctypes.CDLL(None).syscall(436, 900, 902, UNSHARE) == 0
+os.write(fd, b"by a table that nobody shares")
+os.close(fd)
+"#,
+    );
+}
+
+/// In the thread's own table the number meant another file.
+#[test]
+fn the_first_threads_descriptor_is_not_sought_in_another_table() {
+    same_in_every_order(
+        "the_first_threads_descriptor_is_not_sought_in_another_table",
+        r#"
+import ctypes, os, threading
+fd = os.open("gone", os.O_RDWR | os.O_CREAT, 0o600)
+os.write(fd, b"12345")
+os.unlink("gone")
+def leaves():
+    CLONE_FILES = 0x400
+    assert ctypes.CDLL(None).unshare(CLONE_FILES) == 0
+    os.close(fd)
+    assert os.open("other", os.O_RDWR | os.O_CREAT, 0o644) == fd
+    assert os.stat(f"/proc/self/fd/{fd}").st_size == 5
+thread = threading.Thread(target=leaves)
+thread.start()
+thread.join()
+"#,
+    );
+}
+
+#[test]
+fn a_file_copied_over_itself_and_behind_its_end() {
+    same_in_every_order(
+        "a_file_copied_over_itself_and_behind_its_end",
+        r#"
+import os
+for name, size, to, count in [("end", 5000, 5000, 9999), ("over", 9000, 4096, 9000), ("little", 100, 100, 700)]:
+    source = os.open(name, os.O_RDWR | os.O_CREAT)
+    os.write(source, bytes(i * 7 % 251 for i in range(size)))
+    target = os.open(name, os.O_RDWR)
+    os.lseek(target, to, os.SEEK_SET)
+    assert os.sendfile(target, source, 0, count) > 0
+"#,
+    );
+}
+
+#[test]
+fn a_copy_of_nothing_makes_a_file_no_longer() {
+    same_in_every_order(
+        "a_copy_of_nothing_makes_a_file_no_longer",
+        r#"
+import os
+source, target = (os.open(name, os.O_RDWR | os.O_CREAT) for name in ("source", "target"))
+os.lseek(target, 70000, os.SEEK_SET)
+assert os.sendfile(target, source, 0, 100) == 0
+"#,
+    );
+}
+
+/// `FIOCLEX` fails on an `O_PATH` descriptor, which so outlives the execution of a program.
+#[test]
+fn a_descriptor_marked_in_vain_is_not_closed_by_exec() {
+    same_in_every_order(
+        "a_descriptor_marked_in_vain_is_not_closed_by_exec",
+        r#"
+import fcntl, os, sys
+fd = os.open(".", os.O_PATH)
+os.set_inheritable(fd, True)
+try:
+    fcntl.ioctl(fd, 0x5451)
+    raise SystemExit("marked")
+except OSError:
+    pass
+os.execv(sys.executable, [sys.executable, "-S", "-E", "-B", "-c", f"import os; os.mkdir('below', dir_fd={fd}); os.close({fd})"])
+"#,
+    );
+}

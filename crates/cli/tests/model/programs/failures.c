@@ -1,0 +1,114 @@
+/* Calls that fail, one for every error that storage can give without a broken machine: the outcome is kept, and nothing
+ * changes. */
+#include "case.h"
+
+int main(int count, char **words) {
+    (void)count;
+    char page[4096], longest[300], far[5000];
+    memset(longest, 'n', sizeof longest - 1);
+    longest[sizeof longest - 1] = 0;
+    for (size_t i = 0; i < sizeof far - 1; i++)
+        far[i] = i % 2 ? '/' : '.';
+    far[sizeof far - 1] = 0;
+    put("file", "a file");
+    must(mkdir("dir", 0755));
+    put("dir/in", "in");
+    must(symlink("loop", "loop"));
+    must(symlink("dir", "to_dir"));
+    must(mkfifo("fifo", 0644));
+    int file = must(open("file", O_RDONLY)), out = must(open("file", O_WRONLY)), dir = must(open("dir", O_RDONLY));
+    int path = must(open("file", O_PATH)), pipes[2];
+    must(pipe(pipes));
+
+    fails(ENOENT, open("missing", O_RDWR));
+    fails(ENOENT, open("missing/x", O_RDWR | O_CREAT, 0644));
+    fails(ENOENT, open("", O_RDONLY));
+    fails(ENOENT, unlink("missing"));
+    fails(ENOENT, rename("missing", "file"));
+    fails(ENOENT, link("missing", "x"));
+    fails(ENOENT, truncate("missing", 1));
+    fails(EEXIST, open("file", O_RDWR | O_CREAT | O_EXCL, 0644));
+    fails(EEXIST, open("to_dir", O_RDWR | O_CREAT | O_EXCL, 0644));
+    fails(EEXIST, mkdir("to_dir", 0755));
+    fails(EEXIST, symlink("x", "file"));
+    fails(EEXIST, link("dir/in", "file"));
+    fails(EEXIST, mkfifo("dir", 0644));
+    fails(ENOTDIR, open("file/x", O_RDONLY));
+    fails(ENOTDIR, open("file", O_RDONLY | O_DIRECTORY));
+    fails(ENOTDIR, openat(file, "x", O_RDONLY));
+    fails(ENOTDIR, rmdir("file"));
+    fails(ENOTDIR, rename("dir", "file"));
+    fails(ENOTDIR, rmdir("to_dir"));
+    fails(EISDIR, open("dir", O_WRONLY));
+    fails(EISDIR, open("dir", O_RDONLY | O_CREAT, 0644));
+    fails(EISDIR, read(dir, page, 10));
+    fails(EISDIR, unlink("dir"));
+    fails(EISDIR, rename("file", "dir"));
+    fails(EISDIR, truncate("dir", 0));
+    fails(ENOTEMPTY, rmdir("dir"));
+    must(mkdir("other", 0755));
+    fails(ENOTEMPTY, rename("other", "dir"));
+    fails(ELOOP, open("loop", O_RDONLY));
+    fails(ELOOP, open("to_dir", O_RDONLY | O_NOFOLLOW));
+    fails(ENAMETOOLONG, open(longest, O_RDWR | O_CREAT, 0644));
+    fails(ENAMETOOLONG, open(far, O_RDONLY));
+    fails(ENAMETOOLONG, mkdir(longest, 0755));
+    fails(EBADF, read(9999, page, 10));
+    fails(EBADF, read(out, page, 10));
+    fails(EBADF, write(file, page, 10));
+    fails(EBADF, read(path, page, 10));
+    fails(EBADF, close(9999));
+    fails(EBADF, ftruncate(path, 1));
+    fails(EBADF, openat(9999, "x", O_RDONLY));
+    fails(EBADF, dup(9999));
+    fails(EBADF, fcntl(file, F_SETLK, &(struct flock){.l_type = F_WRLCK}));
+    fails(EINVAL, lseek(file, -1, SEEK_SET));
+    fails(EINVAL, lseek(file, 0, 99));
+    fails(EINVAL, pread(file, page, 10, -1));
+    fails(EINVAL, ftruncate(file, 1));
+    fails(EINVAL, truncate("file", -1));
+    fails(EINVAL, readlink("file", page, sizeof page));
+    fails(EINVAL, rename("dir", "dir/below"));
+    fails(EINVAL, rmdir("dir/."));
+    fails(EINVAL, fallocate(out, 0, 0, 0));
+    fails(EINVAL, fcntl(file, F_DUPFD, -1));
+    fails(EINVAL, dup3(file, file, 0));
+    fails(EINVAL, copy_file_range(file, NULL, dir, NULL, 1, 99));
+    fails(EINVAL, syscall(SYS_writev, out, page, -1));
+    fails(EBUSY, rmdir("/"));
+    fails(EBUSY, rename("dir", "/"));
+    fails(ENOTEMPTY, rmdir("dir/.."));
+    fails(EISDIR, unlink("/"));
+    fails(EPERM, link("dir", "x"));
+    fails(ESPIPE, lseek(pipes[0], 0, SEEK_CUR));
+    fails(ESPIPE, pread(pipes[0], page, 1, 0));
+    fails(ENXIO, open("fifo", O_WRONLY | O_NONBLOCK));
+    fails(ENXIO, lseek(file, 100, SEEK_DATA));
+    fails(EOPNOTSUPP, fallocate(out, 0x40000000, 0, 1));
+    fails(ENODATA, syscall(SYS_getxattr, "file", "user.none", page, sizeof page));
+    fails(EOPNOTSUPP, syscall(SYS_setxattr, "file", "nowhere.x", "v", 1, 0));
+    must(syscall(SYS_setxattr, "file", "user.x", "value", 5, 0));
+    fails(EEXIST, syscall(SYS_setxattr, "file", "user.x", "v", 1, 1));
+    fails(ERANGE, syscall(SYS_getxattr, "file", "user.x", page, 2));
+    fails(ERANGE, syscall(SYS_getcwd, page, 2));
+    fails(EFAULT, syscall(SYS_write, out, 8, 4));
+    fails(EFAULT, syscall(SYS_open, 8, O_RDONLY));
+    fails(EXDEV, link("file", "/dev/shm/reprise-case"));
+    fails(EXDEV, rename("file", "/dev/shm/reprise-case"));
+    fails(EXDEV, syscall(SYS_openat2, dir, "../file", &(struct { uint64_t a, b, c; }){0, 0, 8}, 24));
+    fails(ETXTBSY, open(words[0], O_WRONLY));
+    fails(ENOTDIR, execl("file/x", "x", NULL));
+    fails(EACCES, execl("file", "x", NULL));
+    /* Up to the limit the write is short, then it is refused. */
+    signal(SIGXFSZ, SIG_IGN);
+    must(setrlimit(RLIMIT_FSIZE, &(struct rlimit){1000, 1000}));
+    holds(pwrite(out, page, 100, 950) == 50);
+    fails(EFBIG, pwrite(out, page, 100, 1000));
+    fails(EFBIG, ftruncate(out, 2000));
+    must(setrlimit(RLIMIT_NOFILE, &(struct rlimit){12, 12}));
+    while (open("file", O_RDONLY) >= 0)
+        ;
+    holds(errno == EMFILE);
+    holds(about(out).st_size == 1000);
+    return 0;
+}

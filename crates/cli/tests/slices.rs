@@ -1,0 +1,264 @@
+//! Slices and trees as of any moment, of real programs: what a replay leaves behind is the oracle of what the model says.
+
+mod means;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use means::{Said, has, mkdir, record, run};
+use reprise_testkit::program;
+use reprise_testkit::scratch::{Scratch, is_root};
+use reprise_testkit::{skip, tree};
+use serde_json::Value;
+
+/// A recorded program, its working directory as it left it, and the directory for all that is made of it.
+struct Recorded {
+    scratch: Scratch,
+    name: String,
+    work: PathBuf,
+}
+
+impl Recorded {
+    fn script(script: &str) -> Recorded {
+        let scratch = Scratch::new();
+        let work = scratch.path().join("work");
+        std::fs::create_dir(&work).unwrap();
+        record(scratch.path(), "t.reprise", &format!("cd work\n{script}"));
+        Recorded { scratch, name: "t.reprise".into(), work }
+    }
+
+    fn random(seed: u64) -> Recorded {
+        let generator = program::sibling("random-program").expect("a test in a target directory");
+        let scratch = Scratch::new();
+        let work = scratch.path().join("work");
+        let place = work.join("1/2/tree");
+        let seed = seed.to_string();
+        program::succeed(Command::new(&generator).args(["--prepare", &seed]).arg(&place));
+        let texts = [&work, &generator, &place].map(|p| p.to_str().expect("UTF-8").to_owned());
+        let words = ["record", "-q", "-o", "t.reprise", "--tree", &texts[0], "--", &texts[1], &seed, &texts[2]];
+        run(scratch.path(), &words).ends(0);
+        Recorded { scratch, name: "t.reprise".into(), work }
+    }
+
+    fn dir(&self) -> &Path {
+        self.scratch.path()
+    }
+
+    fn actions(&self) -> u64 {
+        self.run(&["info", "--json", &self.name]).json()["actions"].as_u64().expect("a number")
+    }
+
+    fn run(&self, args: &[&str]) -> Said {
+        run(self.dir(), args)
+    }
+
+    /// Cuts a slice; what was said of it.
+    fn slice(&self, name: &str, args: &[&str]) -> Value {
+        let words = [&["slice", &self.name, "-o", name, "-q", "--json"], args].concat();
+        self.run(&words).ends(0).json()
+    }
+
+    /// Replays a trace, which must go well; the target.
+    fn replay(&self, trace: &str) -> PathBuf {
+        let target = format!("{trace}.target");
+        mkdir(self.dir(), &target);
+        let said = self.run(&["replay", trace, "--target", &target, "-q", "--json"]);
+        let result = said.json();
+        assert_eq!((&result["diverged"], said.code), (&Value::from(0), Some(0)), "{trace}: {said:#?}");
+        assert_eq!(result["actions"], result["planned"], "{trace}: {said:#?}");
+        self.run(&["verify", "--tree", trace, &target]).ends(0);
+        self.dir().join(target)
+    }
+
+    /// The program's own part of a replayed or extracted tree.
+    fn walk(&self, root: &Path) -> BTreeMap<PathBuf, tree::Node> {
+        let there = root.join(self.work.strip_prefix("/").expect("an absolute path"));
+        if there.exists() { tree::walk(&there) } else { BTreeMap::new() }
+    }
+
+    #[track_caller]
+    fn same(&self, expected: &Path, found: &Path, what: &str) {
+        let differences = tree::differences(&self.walk(expected), &self.walk(found));
+        assert!(differences.is_empty(), "{what} ({}): {differences:#?}", self.dir().display());
+    }
+
+    /// Cuts in two: each half replays, and leaves or finds the same tree at the cut.
+    fn cut(&self, at: u64, whole: &Path) {
+        let moment = format!("action:{at}");
+        let (before, after, extracted) = (format!("{at}.a"), format!("{at}.b"), format!("{at}.x"));
+        self.slice(&before, &["--to", &moment]);
+        let left = self.replay(&before);
+        mkdir(self.dir(), &extracted);
+        self.run(&["tree", &self.name, "--at", &moment, "--extract", &extracted, "-q"]).ends(0);
+        self.same(&left, &self.dir().join(extracted), &format!("the tree at {at}"));
+        let said = self.slice(&after, &["--from", &moment]);
+        if said["notes"].as_object().expect("notes").keys().any(|note| note.contains("O_TMPFILE")) {
+            return println!("{at}: a file without a name cannot be given one");
+        }
+        let right = self.replay(&after);
+        self.same(whole, &right, &format!("the final tree, from {at}"));
+    }
+
+    /// Cuts at so many places, evenly.
+    fn cuts(&self, count: u64) {
+        let whole = self.replay(&self.name);
+        let expected = tree::walk(&self.work);
+        let differences = tree::differences(&expected, &self.walk(&whole));
+        assert!(differences.is_empty(), "the whole: {differences:#?}");
+        let actions = self.actions();
+        (1..=count).map(|i| actions * i / (count + 1)).for_each(|at| self.cut(at, &whole));
+    }
+}
+
+const PIPELINE: &str = "
+umask 027
+echo one > a; mkdir d; echo two > d/b; chmod 640 d/b
+(cd d; cat ../a | sort | tee c > e; echo in-sub >> ../a) &
+exec 5<>f 6>>log; echo hello >&5; rm f
+wait
+cat d/b >&5
+for i in 1 2 3; do echo $i >> a; echo $i >&6; done
+mv d/b d/z; ln a d/hard; ln -s z d/soft
+( while read x; do echo $x; done ) < a > g
+(echo x >&6; echo y >&6); echo z >&6
+rm -r d; exec 6>&-
+";
+
+#[test]
+fn a_pipeline_is_cut_anywhere() {
+    Recorded::script(PIPELINE).cuts(12);
+}
+
+#[test]
+fn random_programs_are_cut_anywhere() {
+    if !is_root() {
+        return skip("slices of random programs", "their trees have foreign owners");
+    }
+    let seeds = match std::env::var("REPRISE_SEEDS").ok().and_then(|s| {
+        let (from, to) = s.split_once("..")?;
+        Some(from.parse().ok()?..to.parse().ok()?)
+    }) {
+        Some(seeds) => seeds,
+        None => 1..7,
+    };
+    for seed in seeds {
+        println!("seed {seed}");
+        Recorded::random(seed).cuts(3);
+    }
+}
+
+const SQL: &str = "
+sqlite3 db 'create table t(a,b); insert into t values(1,zeroblob(9000));'
+sqlite3 db 'pragma journal_mode=wal; insert into t values(2,zeroblob(90000)); select count(*) from t;' > out
+sqlite3 db 'begin; update t set a=a+1; commit; delete from t where a=2; vacuum;'
+";
+
+#[test]
+fn sqlite_is_cut_anywhere() {
+    if !has("sqlite3") {
+        return skip("slices of sqlite", "there is no sqlite3");
+    }
+    Recorded::script(SQL).cuts(8);
+}
+
+#[test]
+fn what_is_chosen_replays_with_what_it_depends_on() {
+    let recorded = Recorded::script(PIPELINE);
+    let all = recorded.actions();
+    let mut supporting = 0;
+    for process in 0..8 {
+        let name = format!("p{process}");
+        let said = recorded.slice(&name, &["--process", &process.to_string()]);
+        let (kept, support) = (said["actions"].as_u64().unwrap(), said["supporting"].as_u64().unwrap());
+        assert!(kept < all && kept > support, "{said}");
+        supporting += support;
+        recorded.replay(&name);
+    }
+    assert!(supporting > 0, "processes that share files depend on each other");
+    let place = recorded.work.join("d");
+    for (name, path) in [("d", place.as_path()), ("a", &recorded.work.join("a")), ("w", &recorded.work)] {
+        let said = recorded.slice(name, &["--path", path.to_str().unwrap()]);
+        assert!(said["actions"].as_u64().unwrap() < all, "{said}");
+        recorded.replay(name);
+    }
+    recorded.slice("c", &["--call", "openat,rename", "--from", "30%"]);
+    recorded.replay("c");
+    recorded.run(&["info", "d"]).ends(0);
+}
+
+#[test]
+fn strictly_chosen_actions_miss_what_others_did() {
+    let script = "
+echo 1 > f
+(echo two > f; mkdir d) & wait
+read x < f; [ $x = two ] && rmdir d && sh -c 'echo $0' done
+";
+    let recorded = Recorded::script(script);
+    let whole = recorded.slice("all", &["--process", "0"]);
+    let strict = recorded.slice("strict", &["--process", "0", "--strict"]);
+    let missing = strict["missing"].as_u64().unwrap();
+    assert!(missing > 0 && whole["supporting"].as_u64() > strict["supporting"].as_u64(), "{whole} {strict}");
+    recorded.replay("all");
+    mkdir(recorded.dir(), "t");
+    recorded.run(&["replay", "strict", "--target", "t", "-q"]).ends(1);
+}
+
+#[test]
+fn a_slice_is_a_trace_that_says_of_what() {
+    let recorded = Recorded::script(PIPELINE);
+    let id = recorded.run(&["info", "--json", "t.reprise"]).json()["id"].clone();
+    recorded.slice("half", &["--from", "20%", "--to", "80%"]);
+    let info = recorded.run(&["info", "--json", "half"]).json();
+    assert_eq!(info["facts"]["slice_of"], id, "{info:#}");
+    recorded.run(&["info", "--check", "half"]).ends(0);
+    // A slice of a slice is the same part, told from its own beginning.
+    let said = recorded.run(&["slice", "half", "-o", "quarter", "--from", "50%", "-q", "--json"]).ends(0).json();
+    assert!(said["actions"].as_u64().unwrap() > 0);
+    recorded.replay("quarter");
+}
+
+#[test]
+fn trees_are_printed() {
+    let recorded = Recorded::script("umask 022; echo hello > f; mkdir d; ln f d/g; ln -s nowhere d/l");
+    let place = recorded.work.to_str().unwrap().to_owned();
+    let said = recorded.run(&["tree", "t.reprise", "--path", &place, "--json", "-q"]);
+    let rows: Vec<Value> = said.ends(0).out.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+    let names: Vec<&str> = rows.iter().map(|r| r["path"].as_str().unwrap().strip_prefix(&place).unwrap()).collect();
+    assert_eq!(names, ["", "/d", "/d/g", "/d/l", "/f"]);
+    assert_eq!(
+        (&rows[2]["blake3"], &rows[2]["mode"]),
+        (&blake3::hash(b"hello\n").to_hex().as_str().into(), &"0644".into())
+    );
+    assert_eq!((&rows[3]["type"], &rows[3]["target"]), (&"symlink".into(), &"nowhere".into()));
+    assert_eq!(rows[4]["link_of"], rows[2]["path"]);
+    let early = recorded.run(&["tree", "t.reprise", "--at", "begin", "--path", &place, "-q"]);
+    assert_eq!(early.ends(0).out.lines().count(), 1);
+    let long = recorded.run(&["tree", "t.reprise", "--long", "-q"]);
+    assert!(long.ends(0).out.contains(" -> nowhere") && long.out.contains("-rw-r--r--"), "{long:#?}");
+}
+
+#[test]
+fn what_cannot_be_cut_is_said() {
+    let recorded = Recorded::script("echo x > f");
+    for (args, words) in [
+        (&["--from", "1h"][..], &["beyond the trace"][..]),
+        (&["--from", "action:99999999"], &["beyond the trace", "actions"]),
+        (&["--from", "50%", "--to", "50%"], &["nothing lies between"]),
+        (&["--from", "80%", "--to", "20%"], &["nothing lies between"]),
+        (&["--thread", "77"], &["no thread 77"]),
+        (&["--process", "pid:1"], &["no process pid:1"]),
+        (&["--path", "/no/such/place"], &["was chosen by --path /no/such/place"]),
+        (&["--path", "relative"], &["no absolute path"]),
+        (&["--call", "frobnicate"], &["frobnicate"]),
+    ] {
+        let words_of = [&["slice", "t.reprise", "-o", "x", "-q"], args].concat();
+        recorded.run(&words_of).fails(2, words);
+        assert!(!recorded.dir().join("x").exists(), "{args:?}");
+    }
+    recorded.run(&["slice", "t.reprise", "-o", "x", "--from", "noon"]).ends(2);
+    recorded.run(&["slice", "t.reprise", "-o", "t.reprise"]).fails(2, &["t.reprise"]);
+    recorded.run(&["tree", "t.reprise", "--at", "1h"]).fails(2, &["beyond the trace"]);
+    recorded.run(&["tree", "nothing"]).fails(3, &["nothing"]);
+    recorded.run(&["tree", "t.reprise", "--extract", "."]).fails(5, &["not empty"]);
+}
