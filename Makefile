@@ -3,7 +3,9 @@
 # make test        all tests: the crates', the comparison's own, the workload matrix
 # make lint        formatting and clippy, warnings are errors
 # make docs-table  measures docs/WORKLOADS.md anew
-# make bench       what recording and replaying cost, beside strace, as a table
+# make table-programs  measures docs/PROGRAMS.md anew: large programs in every order
+# make bench-ordering  how well replays predict the time on another storage system, by ordering (docs/RESULTS.md)
+# make bench       what recording, replaying and compiling cost, as tables
 
 SHELL := /bin/bash
 CARGO ?= cargo
@@ -12,7 +14,7 @@ export CARGO PYTHON
 # rustup's place, for shells that have not read ~/.cargo/env
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
-.PHONY: build demo test lint docs-table bench
+.PHONY: build demo test lint docs-table table-programs bench bench-ordering
 .DEFAULT_GOAL := build
 
 build:
@@ -37,7 +39,19 @@ docs-table:
 	$(CARGO) build --release
 	$(PYTHON) tests/workloads/run.py --table docs/WORKLOADS.md
 
+table-programs:
+	@scripts/install-deps programs
+	$(CARGO) build --release
+	$(PYTHON) tests/ordering/table.py --table docs/PROGRAMS.md
+
 bench:
 	@scripts/install-deps test
-	$(CARGO) build --release
+	$(CARGO) build --release --workspace
 	@scripts/bench
+	@scripts/bench-compile
+
+# Options by ORDERING='--quick --json FILE …'.
+bench-ordering:
+	@scripts/install-deps timing
+	$(CARGO) build --release
+	@scripts/bench-ordering $(ORDERING)

@@ -14,6 +14,7 @@ root; where it cannot be done the lines say SKIP and why.
 """
 
 import argparse
+import contextlib
 import ctypes
 import json
 import os
@@ -32,6 +33,8 @@ sys.dont_write_bytecode = True
 import compare  # noqa: E402
 
 FILE_SYSTEMS = ("same", "xfs", "btrfs")
+# How each file system's mkfs is told to be quiet and to take a plain file.
+MKFS = {"ext4": ("-q", "-F"), "xfs": ("-q", "-f"), "btrfs": ("-q", "-f")}
 IMAGE_SIZE = 3 << 30  # sparse
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 SKIPPED = 77
@@ -171,7 +174,7 @@ class FileSystems:
         image = os.path.join(self.work, name + ".image")
         with open(image, "wb") as out:
             out.truncate(IMAGE_SIZE)
-        made = call(["mkfs." + name, "-q", "-f", image], 120)
+        made = call(["mkfs." + name, *MKFS[name], image], 120)
         if made.code != 0:
             os.unlink(image)
             raise Skip(f"mkfs.{name} failed: {last_line(made)}")
@@ -253,9 +256,11 @@ def size_of(path):
 
 
 class Case:
+    scripts = os.path.join(HERE, "cases")
+
     def __init__(self, name, options, work):
         self.name, self.options = name, options
-        self.script = os.path.join(HERE, "cases", name + ".sh")
+        self.script = os.path.join(self.scripts, name + ".sh")
         self.top = os.path.join(work, name)
         self.w = os.path.join(self.top, "w")
         self.final = os.path.join(self.top, "final")
@@ -306,6 +311,27 @@ class Case:
                 raise Failure(f"info: {told.verdict()}", told.tail())
             self.info = json_of(told)
         self.finish(self.final, "the program's own tree")
+
+    def recorded(self):
+        """Records; what went wrong as a function that raises it, or None."""
+        os.mkdir(self.top)
+        try:
+            self.record()
+            return None
+        except (Failure, Skip) as exception:
+            outcome = exception
+        except OSError as error:
+            outcome = Failure(f"the matrix itself: {error}")
+
+        def raising():
+            raise outcome
+
+        return raising
+
+    def drop_trees(self):
+        if not self.options.keep:
+            for tree in (self.w, self.final):
+                shutil.rmtree(tree, ignore_errors=True)
 
     def finish(self, w, which):
         # The scratch directory of the check itself is not below W.
@@ -534,8 +560,35 @@ def arguments():
     return options
 
 
-def main():
-    options = arguments()
+class Lines:
+    """The lines of the result, and their number by verdict."""
+
+    def __init__(self):
+        self.counts = {"PASS": 0, "FAIL": 0, "SKIP": 0}
+
+    def line(self, name, make):
+        """Prints what `make` amounts to: it returns the detail, or raises Skip or Failure."""
+        try:
+            verdict, detail, more = "PASS", make(), []
+        except Skip as why:
+            verdict, detail, more = "SKIP", str(why), []
+        except Failure as failure:
+            verdict, detail, more = "FAIL", str(failure), failure.more
+            failure.more = []  # said once
+        except (OSError, shutil.Error) as error:
+            verdict, detail, more = "FAIL", f"the matrix itself: {error}", []
+        self.counts[verdict] += 1
+        print(f"{verdict} {name} {detail}", flush=True)
+        for text in more:
+            print(f"    {text}", flush=True)
+
+    def total(self, word):
+        return f"{word}: {self.counts['PASS']} passed, {self.counts['FAIL']} failed, {self.counts['SKIP']} skipped"
+
+
+@contextlib.contextmanager
+def workspace(keep):
+    """A directory for everything, with its file systems; nothing is left of it but what is kept."""
     os.umask(0o022)
     os.environ["PATH"] = os.environ.get("PATH", "") + ":" + PATH
     ctypes.CDLL(None, use_errno=True).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
@@ -545,72 +598,47 @@ def main():
     os.chmod(work, 0o755)  # PostgreSQL's user passes through
     file_systems = FileSystems(work)
 
-    def clean_up():
-        end_descendants()
-        file_systems.close()
-        if options.keep:
-            print(f"kept: {work}", flush=True)
-        else:
-            shutil.rmtree(work, ignore_errors=True)
-
     def terminated(signum, frame):
         sys.exit(128 + signum)
 
     for signum in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(signum, terminated)
-
-    counts = {"PASS": 0, "FAIL": 0, "SKIP": 0}
-
-    def line(case, fs, make):
-        try:
-            verdict, detail, more = "PASS", make(), []
-        except Skip as why:
-            verdict, detail, more = "SKIP", str(why), []
-        except Failure as failure:
-            verdict, detail, more = "FAIL", str(failure), failure.more
-        except (OSError, shutil.Error) as error:
-            verdict, detail, more = "FAIL", f"the matrix itself: {error}", []
-        counts[verdict] += 1
-        print(f"{verdict} {case} {fs} {detail}", flush=True)
-        for text in more:
-            print(f"    {text}", flush=True)
-
-    cases = []
     try:
-        for name in options.cases:
-            case = Case(name, options, work)
-            cases.append(case)
-            os.mkdir(case.top)
-            outcome = None
-            try:
-                case.record()
-            except (Failure, Skip) as exception:
-                outcome = exception
-            except OSError as error:
-                outcome = Failure(f"the matrix itself: {error}")
-
-            def raising(outcome=outcome):
-                raise outcome
-
-            lines = [(fs, lambda fs=fs: case.matrix_line(file_systems.place(fs), fs)) for fs in options.fs]
-            if name == "threads" and "same" in options.fs:
-                for order in ("none", "single", "temporal"):
-                    lines.append(
-                        (f"order-{order}", lambda order=order: case.order_line(file_systems.place("same"), order))
-                    )
-            for fs, make in lines:
-                line(name, fs, make if outcome is None else raising)
-                if isinstance(outcome, Failure):
-                    outcome.more = []  # said once
-            if not options.keep:
-                for tree in (case.w, case.final):
-                    shutil.rmtree(tree, ignore_errors=True)
-        if options.table:
-            table(options.table, cases, options.runs, work)
+        yield work, file_systems
     finally:
-        clean_up()
-    print(f"workloads: {counts['PASS']} passed, {counts['FAIL']} failed, {counts['SKIP']} skipped", flush=True)
-    return 1 if counts["FAIL"] else 0
+        end_descendants()
+        file_systems.close()
+        if keep:
+            print(f"kept: {work}", flush=True)
+        else:
+            shutil.rmtree(work, ignore_errors=True)
+
+
+def main():
+    options = arguments()
+    with workspace(options.keep) as (work, file_systems):
+        return matrix(options, work, file_systems)
+
+
+def matrix(options, work, file_systems):
+    lines, cases = Lines(), []
+    for name in options.cases:
+        case = Case(name, options, work)
+        cases.append(case)
+        fault = case.recorded()
+        todo = [(fs, lambda fs=fs: case.matrix_line(file_systems.place(fs), fs)) for fs in options.fs]
+        if name == "threads" and "same" in options.fs:
+            for order in ("none", "single", "temporal"):
+                todo.append(
+                    (f"order-{order}", lambda order=order: case.order_line(file_systems.place("same"), order))
+                )
+        for fs, make in todo:
+            lines.line(f"{name} {fs}", fault or make)
+        case.drop_trees()
+    if options.table:
+        table(options.table, cases, options.runs, work)
+    print(lines.total("workloads"), flush=True)
+    return 1 if lines.counts["FAIL"] else 0
 
 
 if __name__ == "__main__":

@@ -1,0 +1,238 @@
+#!/usr/bin/env python3
+"""Real programs, replayed in every order: a table like ROOT's Table 3.
+
+For each case of cases/: record it once on its own directory; then on each file
+system and in each order replay it as fast as possible, five times into one
+directory. Each replay restores the initial tree by difference, and by that the
+cache is warm. Counted are the actions that went differently; the table shows
+the greatest count of the five. Without any order (`none`) a case must diverge,
+or it proves nothing; under the others each divergence is a fault of Reprise, is
+listed, and fails the line. After the last replay in such an order the tree must
+be the program's own, judged by compare.py, which shares no code with Reprise.
+
+One line `PASS|FAIL|SKIP case fs order detail` for each, and
+`ordering: N passed, N failed, N skipped` at the end.
+"""
+
+import argparse
+import collections
+import itertools
+import os
+import shutil
+import statistics
+import sys
+
+HERE = os.path.dirname(os.path.realpath(__file__))
+sys.path.insert(0, os.path.join(os.path.dirname(HERE), "workloads"))
+sys.dont_write_bytecode = True
+import compare  # noqa: E402
+import run  # noqa: E402
+from run import Failure, Skip, number  # noqa: E402
+
+FILE_SYSTEMS = ("ext4", "xfs", "btrfs")
+ORDERS = ("none", "temporal", "root", "root:file=range")
+# Orders that promise nothing: what diverges is counted and not explained.
+LOOSE = ("none",)
+USAGE = 2
+SHOWN = 110
+
+
+class Row:
+    """What became of a case on one file system in one order."""
+
+    def __init__(self):
+        self.diverged, self.seconds, self.actions, self.threads = [], [], 0, 0
+        self.found = collections.Counter()  # (action, what was different): in how many replays
+
+    def add(self, said):
+        self.diverged.append(number(said.get("diverged")))
+        self.seconds.append(number(said.get("replay_ns")) / 1e9)
+        self.actions, self.threads = number(said.get("actions")), number(said.get("threads"))
+        for divergence in said.get("divergences", ()):
+            self.found[divergence["origin"], divergence["text"]] += 1
+
+    def worst(self):
+        return max(self.diverged)
+
+    def median(self):
+        return statistics.median(self.seconds)
+
+
+class OrderingCase(run.Case):
+    scripts = os.path.join(HERE, "cases")
+
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self.plans = {}
+
+    def plan(self, order):
+        """The trace compiled in this order, once for all file systems."""
+        if order not in self.plans:
+            path = os.path.join(self.top, f"plan{len(self.plans)}")
+            compiled = self.reprise("compile", self.trace, "--order", order, "-o", path)
+            if compiled.code == USAGE:
+                raise Skip(f"not yet: {(compiled.err.splitlines() or [''])[0]}")
+            if compiled.code != 0:
+                raise Failure(f"compile: {compiled.verdict()}", compiled.tail())
+            self.plans[order] = path
+        return self.plans[order]
+
+    def drop_trees(self):
+        super().drop_trees()
+        if not self.options.keep:
+            for plan in self.plans.values():
+                os.unlink(plan)
+
+    def replays(self, place, fs, order):
+        """All replays on one file system in one order: the detail of the line that passes."""
+        row, target, plan = Row(), os.path.join(place, self.name), self.plan(order)
+        os.makedirs(target, exist_ok=True)
+        for number_of_run in range(1, self.options.runs + 1):
+            row.add(self.one(plan, target, f"replay {number_of_run} of {self.options.runs}"))
+        self.rows[fs, order] = row
+        detail = f"{row.worst()} diverged at most, {row.actions} actions, {row.threads} threads, {row.median():.2f} s"
+        if order in LOOSE:
+            if not row.worst():
+                raise Failure(detail, ["without any order it must go differently, or the case proves nothing"])
+            return detail
+        if row.worst():
+            raise Failure(detail, self.explained(row))
+        differences = compare.compare(self.final, target + self.w)
+        if differences:
+            raise Failure(f"{len(differences)} differences in the tree", differences[:25])
+        return detail
+
+    def one(self, plan, target, which):
+        result = self.reprise("replay", plan, "--target", target, "--json")
+        if result.timed_out or result.code not in (0, 1):
+            raise Failure(f"{which}: {result.verdict()}", result.tail())
+        said = run.json_of(result)
+        if said.get("end") != "complete":
+            raise Failure(f"{which}: ended {said.get('end')}", result.tail())
+        return said
+
+    def explained(self, row):
+        """Each action that diverged: how often, what was different, what the program did."""
+        lines = self.lines_of({action for action, _ in row.found})
+        out = []
+        for (action, text), times in sorted(row.found.items()):
+            out.append(f"action {action}, {times} of {len(row.diverged)} replays: {text}")
+            out.append(f"  {lines.get(action, '')[:SHOWN]}")
+        if row.worst() > len(row.found):
+            out.append("a replay describes its first divergences only; there are more")
+        return out
+
+    def lines_of(self, actions):
+        """The trace's lines of these actions: line n of `cat` is action n - 1."""
+        text = self.reprise("cat", self.trace).out
+        return {n: line.strip() for n, line in enumerate(text.splitlines()) if n in actions}
+
+
+# ------------------------------------------------------------------------- table
+
+
+def table(path, cases, options, work):
+    orders = options.orders
+    lines = [
+        "# Real programs, replayed in every order",
+        "",
+        "Written by `make table-programs` (tests/ordering/table.py --table); not edited by hand.",
+        "",
+        run.machine_line(work),
+        "",
+        f"Each program was recorded once and replayed {options.runs} times in each order on each file system (on loop",
+        "devices), as fast as possible, with a warm cache. Under each order stands the greatest number of",
+        "actions that went differently in one replay; the time is the median of the replays in the default",
+        "order. A dash: not run, or it did not end.",
+        "",
+        "| program | actions | threads | recorded in | file system | " + " | ".join(orders) + " | replayed in |",
+        "|---|---:|---:|---:|---|" + "---:|" * (len(orders) + 1),
+    ]
+    for case, fs in itertools.product(cases, options.fs):
+        rows = [case.rows.get((fs, order)) for order in orders]
+        first = next((row for row in rows if row), None)
+        if first is None:
+            continue
+        root = case.rows.get((fs, "root"), first)
+        cells = [case.name, str(first.actions), str(first.threads), f"{case.record_seconds:.1f} s"]
+        if fs != options.fs[0]:
+            cells = [""] * len(cells)
+        cells += [fs, *(str(row.worst()) if row else "–" for row in rows), f"{root.median():.2f} s"]
+        lines.append("| " + " | ".join(cells) + " |")
+    explained = []
+    for case in cases:
+        for (fs, order), row in case.rows.items():
+            if order not in LOOSE and row.worst():
+                explained += ["", f"{case.name}, {fs}, `{order}`:", ""]
+                explained += [f"    {line}" for line in case.explained(row)]
+    if explained:
+        lines += ["", "## What diverged"] + explained
+    with open(path, "w") as out:
+        out.write("\n".join(lines) + "\n")
+
+
+# -------------------------------------------------------------------------- main
+
+
+def arguments():
+    known = sorted(name[:-3] for name in os.listdir(OrderingCase.scripts) if name.endswith(".sh"))
+    target = os.environ.get("CARGO_TARGET_DIR") or os.path.join(run.ROOT, "target")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--case", action="append", metavar="NAME", choices=known,
+                        help="only this case; may be repeated (there are: %(choices)s)")
+    parser.add_argument("--fs", default=",".join(FILE_SYSTEMS), metavar="LIST",
+                        help="file systems, separated by commas (default: %(default)s)")
+    parser.add_argument("--order", action="append", metavar="ORDER", dest="orders",
+                        help="only this order; may be repeated (default: " + " ".join(ORDERS) + ")")
+    parser.add_argument("--runs", type=int, default=5, metavar="N",
+                        help="replays on each file system in each order (default: %(default)s)")
+    parser.add_argument("--timeout", type=float, default=300, metavar="SECONDS",
+                        help="for each command (default: %(default)s)")
+    parser.add_argument("--keep", action="store_true",
+                        help="keep traces and trees, but for those on loop devices")
+    parser.add_argument("--reprise", default=os.path.join(target, "release", "reprise"), metavar="PATH",
+                        help="the program (default: %(default)s)")
+    parser.add_argument("--table", metavar="FILE", help="write the results as a Markdown table")
+    options = parser.parse_args()
+    options.fs = [name for name in options.fs.split(",") if name]
+    for name in options.fs:
+        if name not in (*FILE_SYSTEMS, "same"):
+            parser.error(f"no such file system: {name} (there are: {', '.join(FILE_SYSTEMS)}, same)")
+    if options.runs < 1:
+        parser.error("--runs takes 1 or more")
+    options.cases, options.orders = options.case or known, options.orders or list(ORDERS)
+    options.reprise = os.path.abspath(options.reprise)
+    if not os.access(options.reprise, os.X_OK):
+        parser.error(f"{options.reprise} is not there; cargo build --release makes it")
+    options.dry = options.damage = False
+    return options
+
+
+def main():
+    options = arguments()
+    lines = run.Lines()
+    with run.workspace(options.keep) as (work, file_systems):
+        cases = []
+        for name in options.cases:
+            case = OrderingCase(name, options, work)
+            cases.append(case)
+            fault = case.recorded()
+            for fs in options.fs:
+                for order in options.orders:
+                    def make(fs=fs, order=order):
+                        return case.replays(file_systems.place(fs), fs, order)
+
+                    lines.line(f"{name} {fs} {order}", fault or make)
+                if fs not in file_systems.why_not and not options.keep:
+                    case.clear(os.path.join(file_systems.place(fs), name))
+            case.drop_trees()
+        if options.table:
+            table(options.table, cases, options, work)
+    print(lines.total("ordering"), flush=True)
+    return 1 if lines.counts["FAIL"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
