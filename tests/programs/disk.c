@@ -51,7 +51,7 @@ static const struct model models[] = {
     { "raid", 2, CHUNK, 1, 0, 0, 5 },
     { "flash", 4, 4096, 0, 1.5 * MS, 3.0 * MS, 10 },
 };
-static const double seek_least_ns = 0.4 * MS, seek_most_ns = 4.0 * MS, turn_ns = 4.0 * MS;
+static const double seek_least_ns = 0.4 * MS, seek_most_ns = 4.0 * MS, turn_ns = 25.0 / 6 * MS;
 /* Read in advance by the disk itself: a request not further on than this needs no seek. */
 #define AHEAD (256 << 10)
 

@@ -2,7 +2,7 @@
  *
  *     readers PATTERN THREADS READS
  *
- * Thread i reads blocks of 4 KiB of its own file `fi`, one after the other, READS times:
+ * Thread i reads blocks of 4 KiB (in order: of 64 KiB) of its own file `fi`, one after the other, READS times:
  *     random      anywhere
  *     warm        anywhere, after thread 0 has read all of its file in order
  *     sequential  in order, from the beginning, without readahead: each read is a request of its own, and a scheduler
@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #define BLOCK 4096
+#define BLOCK_IN_ORDER (64 << 10) /* so that the disk takes longer than the kernel's way to it */
 #define PIECE (128 << 10)
 
 static enum { RANDOM, WARM, SEQUENTIAL } pattern;
@@ -46,7 +47,7 @@ static void *reader(void *argument)
     struct stat about;
     snprintf(name, sizeof name, "f%ld", me);
     int file = open(name, O_RDONLY);
-    if (file < 0 || fstat(file, &about) < 0 || about.st_size < BLOCK)
+    if (file < 0 || fstat(file, &about) < 0 || about.st_size < PIECE)
         fail(name);
     if (pattern == SEQUENTIAL)
         posix_fadvise(file, 0, 0, POSIX_FADV_RANDOM);
@@ -54,10 +55,11 @@ static void *reader(void *argument)
         for (off_t at = 0; at < about.st_size; at += PIECE)
             if (pread(file, buffer, PIECE, at) < 0)
                 fail(name);
-    uint64_t state = 4711 + me, blocks = about.st_size / BLOCK;
+    size_t bytes = pattern == SEQUENTIAL ? BLOCK_IN_ORDER : BLOCK;
+    uint64_t state = 4711 + me, blocks = about.st_size / bytes;
     for (long i = 0; i < reads; i++) {
         uint64_t block = (pattern == SEQUENTIAL ? (uint64_t)i : next(&state)) % blocks;
-        if (pread(file, buffer, BLOCK, block * BLOCK) != BLOCK)
+        if (pread(file, buffer, bytes, block * bytes) != (ssize_t)bytes)
             fail(name);
     }
     close(file);

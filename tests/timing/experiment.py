@@ -23,12 +23,12 @@ ENVIRONMENTS = {e.name: e for e in [
     Environment("btrfs throttled", "btrfs", "flash", iops=400),
     Environment("ext4 small cache", "ext4", "hdd", cache_mib=48),
     Environment("ext4 raid small cache", "ext4", "raid", cache_mib=64),
-    Environment("ext4 slice 4 ms", "ext4", "hdd", slice_ms=4),
+    Environment("ext4 slice 12 ms", "ext4", "hdd", slice_ms=12),
     Environment("ext4 slice 100 ms", "ext4", "hdd", slice_ms=100),
 ]}
 ALL = ["ext4 hdd", "xfs hdd", "btrfs hdd", "ext4 raid", "xfs flash", "btrfs throttled", "ext4 small cache"]
 SOURCES = ["ext4 hdd", "xfs flash"]
-SLICES = ["ext4 slice 4 ms", "ext4 slice 100 ms"]
+SLICES = ["ext4 slice 12 ms", "ext4 slice 100 ms"]
 CACHES = ["ext4 raid", "ext4 raid small cache"]
 
 #: workload: pairs of source and target, as (sources, targets)
@@ -57,6 +57,8 @@ class Run:
     seconds: float
     concurrency: float | None = None
     diverged: int = 0
+    #: what the disk got: reads, writes
+    requests: tuple = (0, 0)
 
 
 @dataclass
@@ -83,7 +85,7 @@ class Experiment:
     def _known_modes(self):
         """Modes that this build knows; others are named and left out."""
         known = []
-        for mode in MODES:
+        for mode in self.options.modes:
             said = subprocess.run([self.reprise, "replay", "/nonexistent", "--target", "/", "--order", mode],
                                   capture_output=True, text=True, check=False)
             if said.returncode == 2:
@@ -168,7 +170,7 @@ class Experiment:
         subprocess.run(["sh", "-c", self._cold(data)], check=True)
         took = self.machine.work / "time"
         self._go(self.machine.inside(*self._command(workload), time=took), data)
-        return Run(int(took.read_text()) / 1e9)
+        return Run(int(took.read_text()) / 1e9, requests=self.machine.requests())
 
     def _replay(self, source, mode):
         target = self.machine.mount / ("target-" + source.replace(" ", "-"))
@@ -185,9 +187,10 @@ class Experiment:
         if self.options.pace:
             command += ["--pace", self.options.pace]
         done = self._go(command, "/")
+        requests = self.machine.requests()
         said = json.loads(done.stdout)
         threads = concurrency(self.reprise, result)[1] if with_result else None
-        return Run(said["replay_ns"] / 1e9, threads, said["diverged"])
+        return Run(said["replay_ns"] / 1e9, threads, said["diverged"], requests)
 
 
 def concurrency(reprise, trace):

@@ -182,9 +182,15 @@ class Machine:
         lines.append(f"ls -d '{data}/.' >/dev/null")
         lines += [f"echo '{value}' >'{file}'" for file, value in self.group.limits(self.environment)]
         lines.append(f"echo {self.environment.disk} >'{self.control}/model'")
+        lines.append(f"cat '{self.queue.parent}/stat' >'{self.work}/stat'")
         script = self.work / "start.sh"
         script.write_text("\n".join(lines) + "\n")
         return f". '{script}'"
+
+    def requests(self):
+        """Reads and writes that the disk got since the last start script, as the kernel counts them."""
+        then, now = ([int(field) for field in place.read_text().split()] for place in (self.work / "stat", self.queue.parent / "stat"))
+        return now[0] - then[0], now[4] - then[4]
 
     def ease(self):
         """No delays, no limits: for preparations."""
