@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use reprise_plan::Plan;
+use reprise_plan::{Fill, Plan};
 use reprise_replay::emit;
 use reprise_replay::run::{self, Job, ReplayResult};
 use reprise_trace::{TraceReader, WriteError};
@@ -19,6 +19,13 @@ struct Part {
     trace: Option<TraceReader>,
     plan: Plan,
     dir: PathBuf,
+}
+
+impl Part {
+    /// What its trace lacks.
+    fn lacks(&self, fill: Fill) -> Vec<String> {
+        self.trace.iter().flat_map(|trace| lacks(trace, fill)).collect()
+    }
 }
 
 /// Replays several traces, in one tree or side by side.
@@ -98,7 +105,7 @@ fn document(args: &Replay, parts: &[Part], results: &[ReplayResult]) -> Value {
             ("target", json!(part.dir)),
             ("result", json!(args.output.as_ref().map(|output| output.join(format!("{number}.reprise"))))),
             ("started_ns", json!(result.started_ns)),
-            ("lacks", json!(part.trace.as_ref().map(lacks).unwrap_or_default())),
+            ("lacks", json!(part.lacks(args.fill.into()))),
         ];
         document.extend(own.map(|(key, value)| (key.to_owned(), value)));
         Value::Object(document)
@@ -113,7 +120,7 @@ fn text(args: &Replay, parts: &[Part], results: &[ReplayResult]) -> String {
     for (part, result) in parts.iter().zip(results) {
         out += &format!("{}: {}", part.name.display(), replay::head_text(result));
         out += &replay::divergences_text(result);
-        for lack in part.trace.iter().flat_map(lacks) {
+        for lack in part.lacks(args.fill.into()) {
             out += &format!("  the trace: {lack}\n");
         }
         for (note, count) in &result.notes {

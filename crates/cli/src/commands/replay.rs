@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicU32;
 use std::time::{Duration, Instant};
 
 use reprise_measure::ReplayTimes;
-use reprise_plan::{CompileReport, Plan};
+use reprise_plan::{CompileReport, Fill, Plan};
 use reprise_replay::run::{self, End, Failure as EngineFailure, Options, Phase, ReplayError, ReplayResult, Verify};
 use reprise_replay::{emit, times};
 use reprise_report::Detail;
@@ -61,7 +61,7 @@ pub fn run(args: Replay) -> Outcome {
     let result =
         watched(&args, directory.path(), interrupt, |progress| run::replay(&plan, &args.target, &options, progress))?;
     let wall = begin.elapsed();
-    let lacks = trace.as_ref().map(lacks).unwrap_or_default();
+    let lacks = trace.as_ref().map(|trace| lacks(trace, args.fill.into())).unwrap_or_default();
     let times = times::times(&result, trace.as_ref()).map_err(emit_failure)?;
     let run = Run { result, compiled, wall, lacks, times };
     if let (Some(trace), Some(output)) = (&trace, &args.output) {
@@ -132,15 +132,16 @@ pub(super) fn emit_failure(error: emit::EmitError) -> Failure {
 }
 
 /// What is not in the trace, and so cannot be in the replay.
-pub(super) fn lacks(trace: &TraceReader) -> Vec<String> {
+pub(super) fn lacks(trace: &TraceReader, fill: Fill) -> Vec<String> {
     let mut out = Vec::new();
     if !trace.manifest().complete {
         out.push("was not closed: it ends at the recorder's last flush".to_owned());
     }
     if trace.manifest().data != DataPolicy::Full {
-        out.push(
-            "was recorded without contents: writes are replayed as zeros, reads are judged by their length".into(),
-        );
+        out.push(format!(
+            "was recorded without contents: writes are replayed as {}, reads are judged by their length",
+            fill.words()
+        ));
     }
     for loss in [Loss::Dropped, Loss::Truncated, Loss::Unsupported] {
         for (cause, entry) in trace.ledger().losses.get(&loss).into_iter().flatten() {
