@@ -17,6 +17,7 @@ compile_error!("the recorder knows Linux on x86-64 only");
 mod arguments;
 mod cpu;
 mod effects;
+pub mod environment;
 mod error;
 mod filter;
 mod gate;
@@ -31,5 +32,5 @@ mod tracer;
 mod world;
 
 pub use error::CaptureError;
-pub use record::{Options, Outcome, record, snapshot_into};
+pub use record::{Options, Outcome, SAMPLE_EVERY, record, snapshot_into};
 pub use sys::die_by_signal;

@@ -3,6 +3,7 @@
 //! Goals: one place that gives out `seq`, so that the order of rows is the order of effects; a trace that cannot be
 //! written any further (a full disk) does not harm the program. Non-goals: deciding that order.
 
+use std::sync::mpsc::Receiver;
 use std::time::Instant;
 
 use reprise_trace::{
@@ -10,6 +11,7 @@ use reprise_trace::{
     TreeNode, WriteError,
 };
 
+use crate::environment::{Observation, Surroundings};
 use crate::error::CaptureError;
 
 /// The log of a recording.
@@ -24,17 +26,34 @@ pub struct Log {
     told: bool,
     /// Names written, where they are asked for.
     names: Option<Vec<TreeNode>>,
+    /// Samples of the environment that wait to be written.
+    samples: Option<Receiver<Observation>>,
 }
 
 impl Log {
     /// Begins; times count from now.
     pub fn new(writer: TraceWriter, policy: DataPolicy) -> Log {
-        Log { writer, started: Instant::now(), next: 0, bytes: 0, policy, failed: None, told: false, names: None }
+        Log {
+            writer,
+            started: Instant::now(),
+            next: 0,
+            bytes: 0,
+            policy,
+            failed: None,
+            told: false,
+            names: None,
+            samples: None,
+        }
     }
 
     /// Nanoseconds since the trace began.
     pub fn now(&self) -> u64 {
         self.started.elapsed().as_nanos() as u64
+    }
+
+    /// When it began.
+    pub fn started(&self) -> Instant {
+        self.started
     }
 
     /// The number that the next action will get.
@@ -64,9 +83,13 @@ impl Log {
     }
 
     /// Why nothing is written any more; once.
-    pub fn news_of_failure(&mut self) -> Option<&WriteError> {
-        let told = std::mem::replace(&mut self.told, self.failed.is_some());
-        self.failed.as_ref().filter(|_| !told)
+    pub fn news(&mut self) -> Option<String> {
+        let news = match &self.failed {
+            Some(error) => error.to_string(),
+            None if self.writer.is_full() => "the trace has reached the size it may have".to_owned(),
+            None => return None,
+        };
+        (!std::mem::replace(&mut self.told, true)).then_some(news)
     }
 
     /// The failure so far, if any: for the time before the program runs.
@@ -116,6 +139,25 @@ impl Log {
         self.write(|writer| writer.descriptor(row));
     }
 
+    /// Writes what is around the program at the start.
+    pub fn surroundings(&mut self, around: Surroundings) {
+        self.manifest_mut().facts.extend(around.facts);
+        around.mounts.into_iter().for_each(|mount| self.write(|writer| writer.mount(mount)));
+        around.queues.into_iter().for_each(|setting| self.write(|writer| writer.queue(setting)));
+    }
+
+    /// Samples of the environment come from here.
+    pub fn sampled_by(&mut self, samples: Receiver<Observation>) {
+        self.samples = Some(samples);
+    }
+
+    fn write_samples(&mut self) {
+        while let Some(seen) = self.samples.as_ref().and_then(|samples| samples.try_recv().ok()) {
+            self.write(|writer| writer.environment(seen.environment));
+            seen.devices.into_iter().for_each(|device| self.write(|writer| writer.device(device)));
+        }
+    }
+
     /// Writes out all rows.
     pub fn flush(&mut self) {
         self.write(TraceWriter::flush);
@@ -123,6 +165,7 @@ impl Log {
 
     /// Writes out all rows if the oldest is old.
     pub fn flush_if_due(&mut self) {
+        self.write_samples();
         self.write(TraceWriter::flush_if_due);
     }
 
@@ -168,6 +211,7 @@ impl Log {
 
     /// Closes the trace.
     pub fn close(mut self, end: End) -> Result<Manifest, CaptureError> {
+        self.write_samples();
         let closed = self.check().and_then(|()| self.writer.close(Some(end)));
         closed.map_err(|source| CaptureError::Unwritten { source, end })
     }

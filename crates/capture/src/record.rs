@@ -4,11 +4,17 @@ use std::ffi::{CString, OsStr, OsString};
 use std::fs;
 use std::io::{self, Read};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use reprise_trace::{DataPolicy, End, Host, Kind, Ledger, Manifest, TraceWriter, TreeNode, WriterOptions};
+use reprise_trace::{
+    DataPolicy, End, Host, Kind, Ledger, Loss, Manifest, TraceWriter, TreeNode, WriterOptions, contents_elsewhere, discard,
+};
 
+use crate::environment::{Observer, Processes, Sampler, Surroundings};
 use crate::error::CaptureError;
 use crate::filter;
 use crate::log::Log;
@@ -16,6 +22,12 @@ use crate::procfs;
 use crate::sys::{self, Launch, Signals, Waiting};
 use crate::tracer::{Launching, Tracer};
 use crate::world::{World, snapshot};
+
+/// How often the environment is sampled if nothing else is asked for.
+pub const SAMPLE_EVERY: Duration = Duration::from_millis(100);
+
+/// Samples that may wait to be written; the tracer looks after them several times a second.
+const SAMPLES_WAITING: usize = 256;
 
 /// What to record, and how.
 pub struct Options {
@@ -34,7 +46,9 @@ pub struct Options {
     pub libraries: bool,
     /// Whether the processor time that threads use between calls is recorded: for `replay --pace cpu`.
     pub cpu: bool,
-    /// Bounds on what the writer holds in memory.
+    /// How often the environment is sampled; `None`: not at all.
+    pub sample_every: Option<Duration>,
+    /// Bounds on what the writer holds in memory and on disk, and where the contents go.
     pub writer: WriterOptions,
     /// Hears what the user should know at once.
     pub warn: Box<dyn FnMut(&str)>,
@@ -51,7 +65,8 @@ impl Options {
             whole_file_bytes: 1 << 20,
             libraries: false,
             cpu: false,
-            writer: WriterOptions::default(),
+            sample_every: Some(SAMPLE_EVERY),
+            writer: WriterOptions { begin_encoder: sys::step_back, ..WriterOptions::default() },
             warn: Box::new(|_| {}),
         }
     }
@@ -80,12 +95,12 @@ pub fn record(mut options: Options) -> Result<Outcome, CaptureError> {
     let argv: Vec<CString> = options.command.iter().map(|a| c_string(a.as_bytes())).collect::<Result<_, _>>()?;
     let manifest = manifest(&options)?;
     let existed = options.trace.is_dir();
-    let writer = TraceWriter::create(&options.trace, manifest, options.writer)?;
+    let writer = TraceWriter::create(&options.trace, manifest, options.writer.clone())?;
     let started = start(&mut options, writer, &program, &argv, command);
     if let Err(error) = &started
         && !matches!(error, CaptureError::Trace { .. } | CaptureError::Unwritten { .. })
     {
-        remove(&options.trace, existed);
+        discard(&options.trace, existed);
     }
     started
 }
@@ -116,11 +131,14 @@ fn start(
     let mut log = Log::new(writer, options.data);
     let mut world = World::new(options.whole_file_bytes, options.libraries);
     world.exclude(&options.trace);
+    contents_elsewhere(&options.trace).iter().for_each(|place| world.exclude(place));
+    log.surroundings(Surroundings::look());
     for tree in &options.trees {
         let full = snapshot(&mut world, tree, &mut log)?;
         log.manifest_mut().snapshots.push(full);
     }
     log.check()?;
+    let sampling = sampling(options.sample_every, &mut log)?;
     let filter = filter::program();
     let launch = Launch { program, argv, filter: &filter };
     let child = sys::fork(&launch).map_err(|source| CaptureError::Start {
@@ -138,15 +156,58 @@ fn start(
         }
     };
     let launching = Launching::new(command, program.to_bytes().to_vec());
-    let mut tracer = Tracer::new(pid, launching, log, world, &mut *options.warn).with_cpu(options.cpu);
+    let tracer = Tracer::new(pid, launching, log, world, &mut *options.warn).with_cpu(options.cpu);
+    let mut tracer = tracer.with_sampled(sampling.processes.clone());
     let end = tracer.run(&mut signals)?;
     let unprivileged = tracer.is_unprivileged();
     let mut log = tracer.into_log();
+    sampling.finish(&mut log);
     let facts = &mut log.manifest_mut().facts;
     facts.insert("no_new_privs".into(), unprivileged.to_string());
     let (actions, bytes, ledger) = (log.next(), log.bytes(), log.ledger().clone());
     let manifest = log.close(end)?;
     Ok(Outcome { end, actions, bytes, ledger, manifest })
+}
+
+/// The sampler of a recording, if there is one.
+struct Sampling {
+    processes: Processes,
+    sampler: Option<Sampler>,
+    lost: Arc<AtomicU64>,
+}
+
+/// Begins to sample.
+fn sampling(every: Option<Duration>, log: &mut Log) -> Result<Sampling, CaptureError> {
+    let fact = every.map_or("off".to_owned(), |every| format!("every {} ms", every.as_millis()));
+    log.manifest_mut().facts.insert("samples".into(), fact);
+    let mut sampling = Sampling { processes: Processes::default(), sampler: None, lost: Arc::default() };
+    if let Some(every) = every {
+        let (to, from) = mpsc::sync_channel(SAMPLES_WAITING);
+        let lost = sampling.lost.clone();
+        let sink = move |seen| {
+            if to.try_send(seen).is_err() {
+                lost.fetch_add(1, Ordering::Relaxed);
+            }
+        };
+        let observer = Observer::new(sampling.processes.clone());
+        let sampler = Sampler::start(observer, every, log.started(), sink);
+        sampling.sampler = Some(sampler.map_err(|source| CaptureError::Start {
+            step: "make a thread",
+            source,
+            advice: "check the limits on processes and memory",
+        })?);
+        log.sampled_by(from);
+    }
+    Ok(sampling)
+}
+
+impl Sampling {
+    fn finish(mut self, log: &mut Log) {
+        self.sampler = None;
+        for _ in 0..self.lost.load(Ordering::Relaxed) {
+            log.loss(Loss::Dropped, "samples of the environment: the recorder was busy", 0);
+        }
+    }
 }
 
 /// Takes the child under trace, installs our signal handling, and lets it go.
@@ -228,17 +289,4 @@ fn manifest(options: &Options) -> Result<Manifest, CaptureError> {
         manifest.facts.insert(key.into(), value.into());
     }
     Ok(manifest)
-}
-
-/// Removes a trace of nothing: the directory if it is ours, else what was put into it.
-fn remove(trace: &Path, existed: bool) {
-    // What cannot be removed stays; the error that led here is the one to report.
-    if existed {
-        for entry in fs::read_dir(trace).into_iter().flatten().flatten() {
-            let path = entry.path();
-            let _ = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
-        }
-    } else {
-        let _ = fs::remove_dir_all(trace);
-    }
 }

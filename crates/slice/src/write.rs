@@ -10,6 +10,7 @@ use reprise_trace::{
 
 use crate::SliceError;
 use crate::closure::{Kept, close};
+use crate::environment;
 use crate::facts::Facts;
 use crate::moment::{Moment, Span};
 use crate::rows::Beginning;
@@ -234,7 +235,8 @@ impl Work<'_> {
         };
         let (numbers, first) = self.lives(&snapshot, &beginning, &mut report, &mut writer)?;
         beginning.write(&first, &mut blobs, &mut writer)?;
-        self.actions(&numbers, &mut blobs, &mut report, &mut writer)?;
+        let end_ns = self.actions(&numbers, &mut blobs, &mut report, &mut writer)?;
+        environment::copy(self.trace, self.base_ns..=end_ns, &mut writer)?;
         self.account(&report, &mut writer);
         let all = self.selection.to == Moment::End;
         writer.close(self.trace.manifest().end.filter(|_| all))?;
@@ -294,13 +296,15 @@ impl Work<'_> {
         Ok((numbers, first))
     }
 
+    /// Writes the actions; returns when the last of them was over.
     fn actions(
         &self,
         numbers: &HashMap<u32, u32>,
         blobs: &mut BlobReader,
         report: &mut SliceReport,
         writer: &mut TraceWriter,
-    ) -> Result<(), SliceError> {
+    ) -> Result<u64, SliceError> {
+        let mut end_ns = self.base_ns;
         let mut known: HashMap<u32, Option<u32>> = HashMap::new();
         for action in self.trace.actions() {
             let action = action?;
@@ -328,6 +332,7 @@ impl Work<'_> {
                 report.origin.0 = action.seq;
             }
             report.origin.1 = action.seq;
+            end_ns = end_ns.max(action.end_ns());
             report.supporting += u64::from(supporting);
             writer.action(Action {
                 seq: report.actions,
@@ -340,7 +345,7 @@ impl Work<'_> {
             })?;
             report.actions += 1;
         }
-        Ok(())
+        Ok(end_ns)
     }
 
     /// Says in the ledger what the trace is, and what the original lacks.

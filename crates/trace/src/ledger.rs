@@ -64,6 +64,13 @@ impl Ledger {
         }
     }
 
+    /// Counts so many losses without bytes.
+    pub fn count_all(&mut self, loss: Loss, cause: impl Into<String>, count: u64, action: Option<u64>) {
+        let entry = self.losses.entry(loss).or_default().entry(cause.into()).or_default();
+        entry.count += count;
+        entry.first = entry.first.or(action);
+    }
+
     /// Notes a fact.
     pub fn note(&mut self, text: impl Into<String>) {
         *self.notes.entry(text.into()).or_default() += 1;

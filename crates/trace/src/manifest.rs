@@ -10,8 +10,8 @@ use crate::error::{ReadError, WriteError};
 /// Major version of the format: readers refuse any other.
 pub const FORMAT_MAJOR: u32 = 1;
 /// Minor version: a newer one only adds what older readers may ignore.
-pub const FORMAT_MINOR: u32 = 1;
-pub(crate) const VERSION_TEXT: &str = "1.1";
+pub const FORMAT_MINOR: u32 = 2;
+pub(crate) const VERSION_TEXT: &str = "1.2";
 
 /// How much of the content that calls moved is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -150,8 +150,8 @@ impl Manifest {
             return Err(ReadError::TooOld { path: dir.into(), major, minor });
         }
         let manifest: Manifest = serde_json::from_slice(&bytes).map_err(|e| ReadError::damaged(&path, e))?;
-        // Another minor version may seal fields that are unknown here.
-        if minor == FORMAT_MINOR && manifest.seal != Some(manifest.seal_text()) {
+        // A newer minor version may seal fields that are unknown here; the first did not seal at all.
+        if (1..=FORMAT_MINOR).contains(&minor) && manifest.seal != Some(manifest.seal_text()) {
             return Err(ReadError::damaged(&path, "its checksum does not match"));
         }
         Ok(manifest)

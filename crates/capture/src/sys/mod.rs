@@ -7,11 +7,13 @@
 mod files;
 mod launch;
 mod signals;
+mod threads;
 mod trace;
 
 pub use files::*;
 pub use launch::*;
 pub use signals::*;
+pub use threads::*;
 pub use trace::*;
 
 use std::io;

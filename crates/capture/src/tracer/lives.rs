@@ -37,6 +37,7 @@ impl Tracer<'_> {
                 let number = self.next_process;
                 self.next_process += 1;
                 self.processes.insert(pid, number);
+                self.sampled.add(pid);
                 let executable = match &self.launching {
                     Some(launching) => launching.program(),
                     None => procfs::link(tid, "exe"),
@@ -209,6 +210,7 @@ impl Tracer<'_> {
             }
             self.end_thread(tid, "exit_group", status)?;
             self.processes.remove(&pid);
+            self.sampled.remove(pid);
             if pid == self.first {
                 self.end = Some(end);
             }

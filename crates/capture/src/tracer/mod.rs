@@ -19,6 +19,7 @@ use reprise_trace::{End, Loss};
 use crate::arguments::Inputs;
 use crate::cpu::CpuClock;
 use crate::effects::Before;
+use crate::environment::Processes;
 use crate::error::CaptureError;
 use crate::gate::{Gate, Ticket};
 use crate::log::Log;
@@ -105,6 +106,8 @@ pub struct Tracer<'a> {
     threads: HashMap<i32, Tracee>,
     /// Processes by kernel number: their number in the trace.
     processes: HashMap<i32, u32>,
+    /// The same processes, for whoever samples them.
+    sampled: Processes,
     /// Threads that reported before the call that made them did.
     early: HashMap<i32, Instant>,
     /// Threads that were gone before the call that made them was reported.
@@ -131,6 +134,7 @@ impl<'a> Tracer<'a> {
             gate: Gate::default(),
             threads: HashMap::new(),
             processes: HashMap::new(),
+            sampled: Processes::default(),
             early: HashMap::new(),
             gone: HashMap::new(),
             next_thread: 0,
@@ -149,6 +153,11 @@ impl<'a> Tracer<'a> {
     /// Records also the processor time between calls.
     pub fn with_cpu(self, cpu: bool) -> Self {
         Tracer { cpu, ..self }
+    }
+
+    /// Keeps the traced processes in a set.
+    pub fn with_sampled(self, sampled: Processes) -> Self {
+        Tracer { sampled, ..self }
     }
 
     /// Runs until the last traced thread is gone; ends all of them if it fails.
@@ -199,8 +208,8 @@ impl<'a> Tracer<'a> {
                 self.signalled(signal);
             }
             self.log.flush_if_due();
-            if let Some(error) = self.log.news_of_failure() {
-                (self.warn)(&format!("{error}; the program goes on, but nothing more is recorded"));
+            if let Some(news) = self.log.news() {
+                (self.warn)(&format!("{news}; the program goes on, but nothing more is recorded"));
             }
         }
         Ok(())

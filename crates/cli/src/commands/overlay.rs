@@ -41,10 +41,11 @@ pub fn run(args: Replay) -> Outcome {
     let jobs: Vec<Job<'_>> = parts.iter().map(|part| Job { plan: &part.plan, dir: &part.dir }).collect();
     let results =
         replay::watched(&args, directory.path(), interrupt, |progress| run::replay_all(&jobs, &options, progress))?;
+    let (results, samples) = results;
     for (number, (part, result)) in (1..).zip(parts.iter().zip(&results)) {
         if let (Some(trace), Some(output)) = (&part.trace, &args.output) {
             let name = output.join(format!("{number}.reprise"));
-            emit::emit(result, trace, &name, &Default::default()).map_err(replay::emit_failure)?;
+            emit::emit(result, trace, &name, &samples.around(result.started_ns)).map_err(replay::emit_failure)?;
         }
     }
     match args.json {
