@@ -11,7 +11,8 @@ use std::sync::mpsc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use reprise_trace::{
-    DataPolicy, End, Host, Kind, Ledger, Loss, Manifest, TraceWriter, TreeNode, WriterOptions, contents_elsewhere, discard,
+    DataPolicy, End, Host, Kind, Ledger, Loss, Manifest, TraceWriter, TreeNode, WriterOptions, contents_elsewhere,
+    discard,
 };
 
 use crate::environment::{Observer, Processes, Sampler, Surroundings};

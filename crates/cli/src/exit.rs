@@ -54,7 +54,10 @@ impl From<ReadError> for Failure {
     fn from(error: ReadError) -> Failure {
         let exit = match &error {
             ReadError::TooNew { .. } | ReadError::TooOld { .. } => Exit::Version,
-            ReadError::Missing { .. } | ReadError::NotATrace { .. } | ReadError::Damaged { .. } => Exit::Trace,
+            ReadError::Missing { .. }
+            | ReadError::NotATrace { .. }
+            | ReadError::Damaged { .. }
+            | ReadError::NoContents { .. } => Exit::Trace,
             ReadError::Io { .. } => Exit::System,
         };
         let next = match &error {
@@ -69,7 +72,7 @@ impl From<ReadError> for Failure {
 impl From<WriteError> for Failure {
     fn from(error: WriteError) -> Failure {
         match error {
-            WriteError::Exists { .. } => Failure::new(Exit::Usage, error),
+            WriteError::Exists { .. } | WriteError::Contents { .. } => Failure::new(Exit::Usage, error),
             _ => Failure::new(Exit::System, format!("{error}; make room there, or choose another place with -o")),
         }
     }

@@ -73,12 +73,7 @@ impl Around {
 ///
 /// # Errors
 /// When the original or the log cannot be read, or the trace not be written.
-pub fn emit(
-    result: &ReplayResult,
-    original: &TraceReader,
-    out: &Path,
-    around: &Around,
-) -> Result<Manifest, EmitError> {
+pub fn emit(result: &ReplayResult, original: &TraceReader, out: &Path, around: &Around) -> Result<Manifest, EmitError> {
     let about = original.manifest();
     if about.id != result.trace {
         return Err(EmitError::OtherTrace { replayed: result.trace.clone(), given: about.id.clone() });

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use reprise_plan::command::{Arg, Command, Expect, Op};
 use reprise_replay::emit::{Around, EmitError, emit};
 use reprise_trace::{
-    Action, DataPolicy, Environment, Host, Keep, Kind, Loss, Manifest, Process, ThreadRow, TraceReader, TraceWriter, WriterOptions,
-    payload,
+    Action, DataPolicy, Environment, Host, Keep, Kind, Loss, Manifest, Process, ThreadRow, TraceReader, TraceWriter,
+    WriterOptions, payload,
 };
 
 mod scratch;

@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 
 use reprise_calls::Effect;
-use reprise_trace::{Content, DataPolicy, End, Host, Kind, Ledger, ReadError, TraceReader, TreeNode};
+use reprise_trace::{Content, DataPolicy, End, Host, Kind, Ledger, Name, Process, ReadError, TraceReader, TreeNode};
 use serde::Serialize;
+
+use crate::environment::{self, Summary};
 
 /// How often a call was made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -76,6 +78,12 @@ pub struct Info {
     pub unknown_calls: BTreeMap<String, u64>,
     /// Tables that this program does not know.
     pub unknown_tables: Vec<String>,
+    /// Directory outside of the trace where its contents are.
+    pub contents_in: Option<String>,
+    /// Directory in which the program began.
+    pub directory: Option<Name>,
+    /// What was around the program.
+    pub environment: Option<Summary>,
     /// Losses and notes.
     pub ledger: Ledger,
 }
@@ -103,7 +111,7 @@ pub fn info(trace: &TraceReader) -> Result<Info, ReadError> {
         end: about.end,
         actions: 0,
         threads: trace.count::<reprise_trace::ThreadRow>(),
-        processes: trace.count::<reprise_trace::Process>(),
+        processes: trace.count::<Process>(),
         errors: 0,
         read_bytes: 0,
         written_bytes: 0,
@@ -115,6 +123,9 @@ pub fn info(trace: &TraceReader) -> Result<Info, ReadError> {
         calls: Vec::new(),
         unknown_calls: BTreeMap::new(),
         unknown_tables: trace.unknown_tables().into_iter().map(str::to_owned).collect(),
+        contents_in: reprise_trace::contents_elsewhere(trace.path()).map(|place| place.display().to_string()),
+        directory: trace.rows::<Process>().next().transpose()?.map(|first| first.cwd),
+        environment: environment::summary(trace)?,
         ledger: trace.ledger().clone(),
     };
     let mut calls: BTreeMap<String, (u64, u64)> = BTreeMap::new();

@@ -10,11 +10,7 @@ use reprise_trace::{DeviceSample, Environment, Mount, QueueSetting, ReadError, R
 use crate::SliceError;
 
 /// Copies what was around the program in this time, in nanoseconds since the trace began.
-pub(crate) fn copy(
-    trace: &TraceReader,
-    span: RangeInclusive<u64>,
-    writer: &mut TraceWriter,
-) -> Result<(), SliceError> {
+pub(crate) fn copy(trace: &TraceReader, span: RangeInclusive<u64>, writer: &mut TraceWriter) -> Result<(), SliceError> {
     for mount in trace.rows::<Mount>() {
         writer.mount(mount?)?;
     }

@@ -94,7 +94,9 @@ pub enum WriteError {
         source: io::Error,
     },
     /// The contents cannot be kept in the directory that was chosen for them.
-    #[error("{path}: cannot keep the trace's contents there: {source}; give --blobs a directory that can be written to")]
+    #[error(
+        "{path}: cannot keep the trace's contents there: {source}; give --blobs a directory that can be written to"
+    )]
     Contents {
         /// The directory.
         path: PathBuf,

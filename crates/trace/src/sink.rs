@@ -140,13 +140,8 @@ pub(crate) struct Sink {
 impl Sink {
     /// Begins a catalog in `dir`, with so many encoders; each calls `begin` first.
     pub fn create(dir: &Path, limit: Option<u64>, encoders: usize, begin: fn()) -> Result<Sink, WriteError> {
-        let state = State {
-            turn: 0,
-            stored: Stored::default(),
-            bytes: 0,
-            catalog: CatalogWriter::create(dir)?,
-            error: None,
-        };
+        let state =
+            State { turn: 0, stored: Stored::default(), bytes: 0, catalog: CatalogWriter::create(dir)?, error: None };
         let shared = Arc::new(Shared {
             dir: dir.to_owned(),
             limit,

@@ -249,7 +249,11 @@ impl TraceWriter {
             self.touch();
             let row = BlobRow { blob, blake3: hash.as_bytes().to_vec(), length, content: content() };
             if self.blobs.add(row, &self.options) {
-                self.flush_blobs()?;
+                // Under a limit, contents are worth their room only with the rows that refer to them.
+                match self.options.max_bytes {
+                    Some(_) => self.flush()?,
+                    None => self.flush_blobs()?,
+                }
             }
         }
         Ok(blob)

@@ -104,7 +104,10 @@ mod tests {
         assert_eq!((found.reads, found.read_bytes, found.read_ns), (10, 80 * 512, 7_000_000));
         assert_eq!((found.writes, found.written_bytes, found.write_ns), (20, 160 * 512, 9_000_000));
         assert_eq!((found.in_flight, found.busy_ns), (3, 40_000_000));
-        assert_eq!((found.discards, found.discarded_bytes, found.flushes, found.flush_ns), (5, 70 * 512, 11, 12_000_000));
+        assert_eq!(
+            (found.discards, found.discarded_bytes, found.flushes, found.flush_ns),
+            (5, 70 * 512, 11, 12_000_000)
+        );
     }
 
     #[test]

@@ -57,7 +57,8 @@ mod tests {
 
     #[test]
     fn a_line_with_everything() {
-        let line = br"36 35 254:17 /a\040b /mnt/x\134y rw,noatime master:1 shared:2 - ext4 /dev/root rw,errors=continue";
+        let line =
+            br"36 35 254:17 /a\040b /mnt/x\134y rw,noatime master:1 shared:2 - ext4 /dev/root rw,errors=continue";
         let found = mount(line).expect("a mount");
         assert_eq!((found.mount, found.parent, found.device), (36, 35, libc::makedev(254, 17)));
         assert_eq!((&found.root.0[..], &found.point.0[..]), (&b"/a b"[..], &br"/mnt/x\y"[..]));

@@ -156,7 +156,8 @@ mod tests {
 
     #[test]
     fn pressure_is_read() {
-        let text = "some avg10=1.97 avg60=2.78 avg300=3.26 total=80188296\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=7\n";
+        let text =
+            "some avg10=1.97 avg60=2.78 avg300=3.26 total=80188296\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=7\n";
         assert_eq!(stalled(text, "some"), (Some(19_700), Some(80_188_296_000)));
         assert_eq!(stalled(text, "full"), (Some(0), Some(7_000)));
         assert_eq!(stalled("", "some"), (None, None), "kernels without it");

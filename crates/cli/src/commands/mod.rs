@@ -55,6 +55,7 @@ pub fn run(cli: Cli) -> Outcome {
         Command::Info(args) => read::info(args),
         Command::Cat(args) => read::cat(args),
         Command::Stat(args) => read::stat(args),
+        Command::Environment(args) => read::environment(args),
         Command::Tree(args) => tree::run(args),
         Command::Slice(args) => slice::run(args),
     }

@@ -26,6 +26,9 @@ pub fn run(args: Record) -> Outcome {
     options.trees = args.tree;
     options.libraries = args.libraries;
     options.cpu = args.cpu;
+    options.sample_every = args.sample_every.0;
+    options.writer.contents = args.blobs;
+    options.writer.max_bytes = args.max_size.map(|size| size.0);
     options.whole_file_bytes = args.whole_files.saturating_mul(1024);
     options.warn = Box::new(move |text| {
         if !quiet {
@@ -49,7 +52,7 @@ fn free_name(command: &OsStr) -> PathBuf {
 }
 
 fn failure(error: CaptureError) -> Failure {
-    if let CaptureError::Write(error @ WriteError::Exists { .. }) = error {
+    if let CaptureError::Write(error @ (WriteError::Exists { .. } | WriteError::Contents { .. })) = error {
         return error.into();
     }
     let exit = match &error {
