@@ -56,12 +56,7 @@ impl Log {
         self.started
     }
 
-    /// The number that the next action will get.
-    pub fn next(&self) -> u64 {
-        self.next
-    }
-
-    /// Bytes of content moved so far.
+    /// Bytes of content moved so far, as long as they were recorded.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -101,7 +96,9 @@ impl Log {
     pub fn action(&mut self, mut action: Action) -> u64 {
         let seq = self.next;
         action.seq = seq;
-        self.bytes += action.data_bytes;
+        if !self.writer.is_full() {
+            self.bytes += action.data_bytes;
+        }
         if action.truncated_bytes > 0 {
             let cause = format!("{}: memory could not be read", action.call);
             self.loss(Loss::Truncated, cause, action.truncated_bytes);
@@ -209,9 +206,14 @@ impl Log {
         Ok((self.writer, self.names.unwrap_or_default()))
     }
 
+    /// Writes what remains, after which the ledger is complete; returns how many actions are in the trace.
+    pub fn finish(&mut self) -> u64 {
+        self.write_samples();
+        self.write(TraceWriter::finish)
+    }
+
     /// Closes the trace.
     pub fn close(mut self, end: End) -> Result<Manifest, CaptureError> {
-        self.write_samples();
         let closed = self.check().and_then(|()| self.writer.close(Some(end)));
         closed.map_err(|source| CaptureError::Unwritten { source, end })
     }

@@ -165,7 +165,7 @@ fn start(
     sampling.finish(&mut log);
     let facts = &mut log.manifest_mut().facts;
     facts.insert("no_new_privs".into(), unprivileged.to_string());
-    let (actions, bytes, ledger) = (log.next(), log.bytes(), log.ledger().clone());
+    let (actions, bytes, ledger) = (log.finish(), log.bytes(), log.ledger().clone());
     let manifest = log.close(end)?;
     Ok(Outcome { end, actions, bytes, ledger, manifest })
 }

@@ -93,7 +93,7 @@ fn contents_on_another_device() {
     let away = place.join("moved away");
     fs::rename(&link, &away).unwrap();
     run(dir, &["info", "sub/u.reprise"]).ends(0);
-    run(dir, &["cat", "sub/u.reprise"]).ends(0);
+    run(dir, &["environment", "sub/u.reprise"]).ends(0);
     let target = mkdir(dir, "third");
     for command in [&["replay", "-q", "sub/u.reprise", "--target", &target][..], &["info", "--check", "sub/u.reprise"]]
     {

@@ -93,7 +93,7 @@ pub struct TraceWriter {
     devices: Pending<DeviceSample>,
     mounts: Pending<Mount>,
     queues: Pending<QueueSetting>,
-    /// Actions that were given, stored or not.
+    /// Actions that were given and are not counted as dropped yet.
     given: u64,
     oldest: Option<Instant>,
     sink: Sink,
@@ -227,8 +227,8 @@ impl TraceWriter {
         }
         for chunk in content.chunks(CHUNK_BYTES) {
             let hash = blake3::hash(chunk);
-            let stored = (policy == DataPolicy::Full).then(|| chunk.to_vec());
-            out.push(self.blob_row(&hash, chunk.len() as u32, || stored)?);
+            let stored = || (policy == DataPolicy::Full).then(|| chunk.to_vec());
+            out.push(self.blob_row(&hash, chunk.len() as u32, stored)?);
         }
         Ok(out)
     }
@@ -309,14 +309,23 @@ impl TraceWriter {
         Ok(blake3::hash(&text).to_hex().to_string())
     }
 
+    /// Writes what remains, after which nothing may be added and the ledger is complete. Returns how many actions are in
+    /// the trace.
+    pub fn finish(&mut self) -> Result<u64, WriteError> {
+        self.flush()?;
+        let stored = self.sink.finish()?.actions;
+        if let Some(most) = self.options.max_bytes.filter(|_| stored < self.given && self.sink.is_full()) {
+            let cause = format!("came after the trace had reached its limit of {most} bytes");
+            self.ledger.count_all(Loss::Dropped, cause, self.given - stored, Some(stored));
+            self.given = stored;
+        }
+        Ok(stored)
+    }
+
     /// Writes what remains and marks the trace complete.
     pub fn close(mut self, end: Option<End>) -> Result<Manifest, WriteError> {
-        self.flush()?;
+        self.finish()?;
         let stored = self.sink.finish()?;
-        if let Some(most) = self.options.max_bytes.filter(|_| self.sink.is_full()) {
-            let cause = format!("came after the trace had reached its limit of {most} bytes");
-            self.ledger.count_all(Loss::Dropped, cause, self.given - stored.actions, Some(stored.actions));
-        }
         let ledger = self.store_ledger()?;
         self.manifest.end = end;
         self.manifest.parts = Some(stored.parts);

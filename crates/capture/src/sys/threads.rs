@@ -2,12 +2,15 @@
 
 use std::time::Duration;
 
-/// The calling thread gives way to the traced program where both want a processor.
+/// The calling thread no longer interrupts others when it has something to do: the traced program goes first. It keeps
+/// its share of the processors, since a recorder that cannot keep up holds the program up.
 pub fn step_back() {
-    const NICE: i32 = 5;
-    // SAFETY: changes a number of the calling thread; that it may be refused does not matter.
+    let none = libc::sched_param { sched_priority: 0 };
+    // SAFETY: asks for and changes the policy of the calling thread; that it may be refused does not matter.
     unsafe {
-        libc::setpriority(libc::PRIO_PROCESS, libc::gettid() as libc::id_t, NICE);
+        if libc::sched_getscheduler(0) == libc::SCHED_OTHER {
+            libc::sched_setscheduler(0, libc::SCHED_BATCH, &none);
+        }
     }
 }
 
