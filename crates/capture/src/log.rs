@@ -150,9 +150,14 @@ impl Log {
 
     fn write_samples(&mut self) {
         while let Some(seen) = self.samples.as_ref().and_then(|samples| samples.try_recv().ok()) {
-            self.write(|writer| writer.environment(seen.environment));
-            seen.devices.into_iter().for_each(|device| self.write(|writer| writer.device(device)));
+            self.sample(seen);
         }
+    }
+
+    /// Writes a sample of the environment.
+    pub fn sample(&mut self, seen: Observation) {
+        self.write(|writer| writer.environment(seen.environment));
+        seen.devices.into_iter().for_each(|device| self.write(|writer| writer.device(device)));
     }
 
     /// Writes out all rows.

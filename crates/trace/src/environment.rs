@@ -5,7 +5,7 @@ use crate::table::table;
 
 table! {
     /// The traced program and the machine at one instant.
-    #[derive(serde::Serialize)]
+    #[derive(serde::Serialize, serde::Deserialize)]
     Environment "environment" key(|e| e.time_ns) weight(|_| 0) ascending("time_ns") {
         /// When, nanoseconds since the trace began.
         time_ns: u64,
@@ -60,7 +60,7 @@ table! {
 
 table! {
     /// What a block device has done since boot, at the instant of a sample; a row only where something changed since its last.
-    #[derive(serde::Serialize)]
+    #[derive(serde::Serialize, serde::Deserialize)]
     DeviceSample "devices" key(|d| d.time_ns) weight(|d| d.name.len()) ascending("time_ns") {
         /// When, nanoseconds since the trace began.
         time_ns: u64,
@@ -97,7 +97,7 @@ table! {
 
 table! {
     /// A mount, as the recorder saw it at the start.
-    #[derive(serde::Serialize)]
+    #[derive(serde::Serialize, serde::Deserialize)]
     Mount "mounts" key(|m| m.mount.into()) weight(|m| m.root.len() + m.point.len() + m.kind.len() + m.source.len() + m.options.len() + m.file_system_options.len()) ascending() {
         /// Its number.
         mount: u32,
@@ -122,7 +122,7 @@ table! {
 
 table! {
     /// A setting of a block device's queue at the start.
-    #[derive(serde::Serialize)]
+    #[derive(serde::Serialize, serde::Deserialize)]
     QueueSetting "queues" key(|q| q.device) weight(|q| q.name.len() + q.setting.len() + q.value.len()) ascending() {
         /// Device number.
         device: u64,

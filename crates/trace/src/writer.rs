@@ -316,7 +316,7 @@ impl TraceWriter {
         let stored = self.sink.finish()?.actions;
         if let Some(most) = self.options.max_bytes.filter(|_| stored < self.given && self.sink.is_full()) {
             let cause = format!("came after the trace had reached its limit of {most} bytes");
-            self.ledger.count_all(Loss::Dropped, cause, self.given - stored, Some(stored));
+            self.ledger.count_several(Loss::Dropped, cause, self.given - stored, 0, Some(stored));
             self.given = stored;
         }
         Ok(stored)

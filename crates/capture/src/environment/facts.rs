@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use reprise_trace::{Mount, QueueSetting};
+use serde::{Deserialize, Serialize};
 
 use super::{devices, mounts};
 
 /// The machine at the start.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Surroundings {
     /// For the manifest: model and governor of the processors, size of the memory, settings of write-back.
     pub facts: BTreeMap<String, String>,

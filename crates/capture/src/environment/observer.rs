@@ -4,6 +4,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 
 use reprise_trace::{DeviceSample, Environment};
+use serde::{Deserialize, Serialize};
 
 use super::devices::Changes;
 use super::processes::{Traced, resident_bytes};
@@ -12,7 +13,7 @@ use super::processes::{Traced, resident_bytes};
 const TICK_NS: u64 = 10_000_000;
 
 /// What was seen at one instant.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Observation {
     /// The traced program and the machine.
     pub environment: Environment,
