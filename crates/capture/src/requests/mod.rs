@@ -23,7 +23,7 @@ pub use asked::Asked;
 pub use iocb::{BYTES as IOCB_BYTES, asked as iocb};
 pub use queue::Queue;
 pub use ring::{PARAMS, Ring};
-pub use sqe::{Request, Table};
+pub use sqe::{Choice, Request, Table};
 
 /// Numbers of descriptors in tables of rings: beyond all that a process can have.
 const FIXED_NUMBERS: u32 = 0x4000_0000;
@@ -41,6 +41,8 @@ pub struct Completion {
     pub last: bool,
     /// It says something of the request's result.
     pub counts: bool,
+    /// Number of the buffer that the kernel chose.
+    pub buffer: Option<u16>,
 }
 
 /// What a look found.
@@ -61,8 +63,12 @@ pub struct Flight {
     pub key: u64,
     /// The call it stands for; none if it touches no storage.
     pub asked: Option<Asked>,
+    /// Arguments of the call that are places in the ring's table; they are looked up when the request begins.
+    pub fixed: [Option<(usize, u32)>; 2],
     /// What it does to the ring's table.
     pub table: Table,
+    /// What it has to do with buffers that the kernel chooses.
+    pub choice: Choice,
     /// Index of its lane.
     pub lane: Option<usize>,
     /// When it began: submitted, and all that it waits for complete.
@@ -123,6 +129,10 @@ pub struct Channel {
     unfetched: VecDeque<(Completion, u64)>,
     /// The ring's table: numbers by place.
     pub files: HashMap<u32, u32>,
+    /// Buffers that the kernel chooses from, by group and number: address and length.
+    pub buffers: HashMap<(u16, u16), (u64, u64)>,
+    /// Rings of such buffers, by group: address and number of entries.
+    pub buffer_rings: HashMap<u16, (u64, u32)>,
 }
 
 /// Completions beyond this number were fetched long ago.
@@ -132,7 +142,8 @@ impl Channel {
     /// A new one.
     pub fn new(name: String, way: Way) -> Channel {
         let (flights, unfetched) = Default::default();
-        Channel { name, way, flights, lanes: Vec::new(), unfetched, files: HashMap::new() }
+        let (files, buffers, buffer_rings) = Default::default();
+        Channel { name, way, flights, lanes: Vec::new(), unfetched, files, buffers, buffer_rings }
     }
 
     /// A lane of this submitter on which nothing is in flight, or that of the request that it follows.
@@ -159,8 +170,19 @@ impl Channel {
         self.lanes.len()
     }
 
+    /// Puts in the numbers of descriptors that a request names by their places in the table.
+    pub fn resolve(&self, flight: &mut Flight) {
+        for (arg, place) in flight.fixed.iter_mut().filter_map(Option::take) {
+            let number = self.files.get(&place).copied().unwrap_or(u32::MAX);
+            flight.asked.iter_mut().for_each(|asked| asked.args[arg] = number.into());
+        }
+    }
+
     /// A request is in flight from now on.
-    pub fn fly(&mut self, flight: Flight) {
+    pub fn fly(&mut self, mut flight: Flight) {
+        if flight.after.is_none() {
+            self.resolve(&mut flight);
+        }
         flight.lane.into_iter().for_each(|lane| self.lanes[lane].users += 1);
         self.flights.push_back(flight);
     }

@@ -35,7 +35,7 @@ impl Queue {
             if let Some(bytes) = memory.exact(at, EVENT as usize) {
                 let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| bytes[at + i]));
                 let (key, result) = (word(8), word(16) as i64);
-                out.completions.push(Completion { place: self.next, key, result, last: true, counts: true });
+                out.completions.push(Completion { place: self.next, key, result, last: true, counts: true, buffer: None });
             }
             self.next = (self.next + 1) % size;
         }

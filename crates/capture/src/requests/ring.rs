@@ -22,6 +22,7 @@ const KNOWN: u32 = (1 << 18) - 1;
 
 const OFFSET_COMPLETIONS: u64 = 0x0800_0000;
 const OFFSET_REQUESTS: u64 = 0x1000_0000;
+const CQE_BUFFER: u32 = 1;
 const CQE_MORE: u32 = 1 << 1;
 const CQE_NOTIFICATION: u32 = 1 << 3;
 /// Heads and tails stand in the first bytes.
@@ -144,6 +145,7 @@ impl Ring {
                     key: word(&bytes, 0),
                     result: result.into(),
                     last: flags & CQE_MORE == 0,
+                    buffer: (flags & CQE_BUFFER != 0).then_some((flags >> 16) as u16),
                     counts: flags & CQE_NOTIFICATION == 0,
                 });
             }

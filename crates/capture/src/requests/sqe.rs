@@ -9,7 +9,9 @@ const FIXED_FILE: u8 = 1;
 const DRAIN: u8 = 2;
 const LINK: u8 = 4;
 const HARD_LINK: u8 = 8;
+const BUFFER_SELECT: u8 = 32;
 const SKIP_SUCCESS: u8 = 64;
+const PROVIDE_BUFFERS: u8 = 31;
 const SPLICE_FROM_FIXED: u32 = 1 << 31;
 
 /// What a request does besides, or instead of, a call.
@@ -21,8 +23,19 @@ pub enum Table {
     Puts(Option<u32>),
     /// It takes a descriptor out of the table.
     Drops(u32),
-    /// It replaces entries of the table: the first place, the address of the new numbers, how many.
-    Replaces(u32, u64, u32),
+    /// It replaces entries of the table: the first place, the address of the new numbers.
+    Replaces(u32, u64),
+}
+
+/// Buffers among which the kernel chooses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Choice {
+    /// Of none.
+    Nothing,
+    /// The buffer is chosen from this group.
+    From(u16),
+    /// The request adds buffers to this group: the first number, how many, the address and length of the first.
+    Adds(u16, u16, u16, (u64, u64)),
 }
 
 /// A request.
@@ -36,6 +49,8 @@ pub struct Request {
     pub fixed: [Option<(usize, u32)>; 2],
     /// What it does to the ring's table.
     pub table: Table,
+    /// What it has to do with buffers that the kernel chooses.
+    pub choice: Choice,
     /// The next request begins when this one is complete.
     pub linked: bool,
     /// It begins when all before it are complete, and those after it when it is.
@@ -94,7 +109,7 @@ pub fn request(bytes: &[u8; BYTES]) -> Request {
         }
         19 => Asked::call("close", &[fd]),
         20 => {
-            table = Table::Replaces(off as u32, addr, len as u32);
+            table = Table::Replaces(off as u32, addr);
             None
         }
         21 => Asked::call("statx", &[fd, addr, op_flags, len, off]),
@@ -135,11 +150,18 @@ pub fn request(bytes: &[u8; BYTES]) -> Request {
         55 => Asked::call("ftruncate", &[fd, off]),
         _ => None,
     };
+    let group = f.half(40) as u16;
+    let choice = match opcode {
+        PROVIDE_BUFFERS => Choice::Adds(group, off as u16, fd as u16, (addr, len)),
+        _ if flags & BUFFER_SELECT != 0 => Choice::From(group),
+        _ => Choice::Nothing,
+    };
     Request {
         mark: f.word(32),
         asked,
         fixed,
         table,
+        choice,
         linked: flags & (LINK | HARD_LINK) != 0,
         drains: flags & DRAIN != 0,
         silent: flags & SKIP_SUCCESS != 0,
@@ -196,7 +218,7 @@ mod tests {
         assert_eq!((close.table, close.fixed[0]), (Table::Drops(5), Some((0, 5))));
         let read = request(&sqe(22, 1 | 2, 7, 0, 0, 0, 0, 0));
         assert_eq!((read.fixed[0], read.drains), (Some((0, 7)), true));
-        assert_eq!(request(&sqe(20, 0, 0, 2, 0x1000, 3, 0, 0)).table, Table::Replaces(2, 0x1000, 3));
+        assert_eq!(request(&sqe(20, 0, 0, 2, 0x1000, 3, 0, 0)).table, Table::Replaces(2, 0x1000));
     }
 
     #[test]

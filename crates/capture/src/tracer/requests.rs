@@ -17,7 +17,7 @@ use crate::arguments::{self, failed};
 use crate::effects;
 use crate::memory::Memory;
 use crate::movers;
-use crate::requests::{self, Asked, Channel, Completion, Flight, Key, Queue, Table, Way};
+use crate::requests::{self, Asked, Channel, Choice, Completion, Flight, Key, Queue, Table, Way};
 
 const GET_EVENTS: u64 = 1;
 const REGISTERED_RING: u64 = 1 << 4;
@@ -41,7 +41,9 @@ pub(super) struct Submission {
 struct Submitted {
     key: u64,
     asked: Option<Asked>,
+    fixed: [Option<(usize, u32)>; 2],
     table: Table,
+    choice: Choice,
     after: Option<u64>,
     drains: bool,
     silent: bool,
@@ -112,8 +114,16 @@ impl Tracer<'_> {
             let address = memory.word(args[2].wrapping_add(8 * i))?;
             let Some(bytes) = memory.exact(address, requests::IOCB_BYTES) else { break };
             let asked = bytes.first_chunk().and_then(requests::iocb);
-            let submitted =
-                Submitted { key: address, asked, table: Table::Untouched, after: None, drains: false, silent: false };
+            let submitted = Submitted {
+                key: address,
+                asked,
+                fixed: [None; 2],
+                table: Table::Untouched,
+                choice: Choice::Nothing,
+                after: None,
+                drains: false,
+                silent: false,
+            };
             numbers.push(self.fly(key, tid, submitted, begin_ns));
         }
         Some(Submission { key, heads: (0, 0), numbers })
@@ -145,12 +155,8 @@ impl Tracer<'_> {
                 self.log.loss(Loss::Dropped, "io_uring requests whose memory could not be read", 0);
                 break;
             };
-            let requests::Request { mark, mut asked, fixed, table, linked, drains, silent } = request;
-            for (arg, place) in fixed.into_iter().flatten() {
-                let number = channel.files.get(&place).copied().unwrap_or(u32::MAX);
-                asked.iter_mut().for_each(|asked| asked.args[arg] = number.into());
-            }
-            let submitted = Submitted { key: mark, asked, table, after, drains, silent };
+            let requests::Request { mark, asked, fixed, table, choice, linked, drains, silent } = request;
+            let submitted = Submitted { key: mark, asked, fixed, table, choice, after, drains, silent };
             let number = self.fly(key, tid, submitted, begin_ns);
             after = linked.then_some(number.0);
             numbers.push(number);
@@ -160,14 +166,14 @@ impl Tracer<'_> {
 
     /// Takes a request into the books; its number, and whether it will have a row.
     fn fly(&mut self, key: Key, tid: i32, submitted: Submitted, begin_ns: u64) -> (u64, bool) {
-        let Submitted { key: mark, asked, table, after, drains, silent } = submitted;
+        let Submitted { key: mark, asked, fixed, table, choice, after, drains, silent } = submitted;
         let number = self.requests.number();
         let (mut inputs, mut before, mut source) = Default::default();
         if let Some(asked) = &asked {
             inputs = asked.inputs(Memory { tid }, &mut self.log);
             before = effects::before(&mut self.world, tid, asked.call, &asked.args, &inputs, &mut self.log);
             source = movers::before(tid, asked.call, &asked.args, &inputs.input);
-        } else if table == Table::Untouched {
+        } else if table == Table::Untouched && choice == Choice::Nothing {
             self.log.note("asynchronous requests that touch no storage (polls, timers, messages …) are not recorded");
         }
         let lane = asked.is_some().then(|| self.lane(key, tid, after)).flatten();
@@ -178,7 +184,9 @@ impl Tracer<'_> {
                 number,
                 key: mark,
                 asked,
+                fixed,
                 table,
+                choice,
                 lane,
                 begin_ns,
                 after,
@@ -252,18 +260,36 @@ impl Tracer<'_> {
             channel.flights.iter().filter(|f| f.silent && f.number < number).map(|f| f.number).collect();
         silent.into_iter().for_each(|number| self.assume(key, tid, number));
         let Some(channel) = self.requests.channels.get_mut(&key) else { return };
-        if let Some(flight) = channel.land(number) {
+        if let Some(mut flight) = channel.land(number) {
+            channel.resolve(&mut flight);
             if flight.lane.is_some() {
                 channel.completed(*completion, number);
             }
+            self.choose(key, tid, &mut flight, completion.buffer);
             self.write_request(key, tid, flight, completion.result);
+        }
+    }
+
+    /// Where the kernel chose the buffer, it stands in the call like one that was given.
+    fn choose(&mut self, key: Key, tid: i32, flight: &mut Flight, number: Option<u16>) {
+        if let (Choice::From(group), Some(number)) = (flight.choice, number)
+            && let Some((address, length)) = self.chosen_buffer(key, tid, group, number)
+            && let Some(asked) = &mut flight.asked
+        {
+            asked.args[1] = address;
+            if asked.call.name != "readv" && asked.call.name != "preadv" {
+                // 0 asks for all there is room for.
+                asked.args[2] = if asked.args[2] == 0 { length } else { asked.args[2].min(length) };
+            }
+            flight.inputs.buffers = vec![(address, length)];
         }
     }
 
     /// A request whose completion nobody sees is taken as complete.
     fn assume(&mut self, key: Key, tid: i32, number: u64) {
         let flight = self.requests.channels.get_mut(&key).and_then(|channel| channel.land(number));
-        let Some(flight) = flight else { return };
+        let Some(mut flight) = flight else { return };
+        self.requests.channels.get(&key).into_iter().for_each(|channel| channel.resolve(&mut flight));
         let Some(asked) = &flight.asked else { return };
         let result = match asked.call.returns {
             Returns::Zero => 0,
@@ -282,7 +308,7 @@ impl Tracer<'_> {
         let end_ns = self.log.now();
         let Some(thread) = self.requests.channels.get(&key).and_then(|c| flight.lane.map(|lane| c.lane_thread(lane)))
         else {
-            self.replace_table(key, tid, &flight, result);
+            self.changed_ring(key, tid, &flight, result);
             self.begin_waiting(key, end_ns);
             return;
         };

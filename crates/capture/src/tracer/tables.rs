@@ -9,7 +9,7 @@ use reprise_trace::{Action, Loss};
 
 use super::Tracer;
 use crate::memory::Memory;
-use crate::requests::{Channel, Flight, Key, PARAMS, Ring, Table, Way};
+use crate::requests::{Channel, Choice, Flight, Key, PARAMS, Ring, Table, Way};
 
 const DUPFD_CLOEXEC: u64 = 1030;
 /// Numbers of no descriptor: leave the entry as it is.
@@ -23,6 +23,8 @@ const FILES2: u32 = 13;
 const FILES_UPDATE2: u32 = 14;
 const RING_FDS: u32 = 20;
 const UNREGISTER_RING_FDS: u32 = 21;
+const PBUF_RING: u32 = 22;
+const UNREGISTER_PBUF_RING: u32 = 23;
 const RESIZE_RINGS: u32 = 33;
 /// The ring is named by its place among those registered.
 const USE_REGISTERED: u32 = 1 << 31;
@@ -111,6 +113,16 @@ impl Tracer<'_> {
                     match opcode {
                         RING_FDS => _ = self.requests.registered.insert(place, word(&entry, 8) as u32),
                         _ => _ = self.requests.registered.remove(&place),
+                    }
+                }
+            }
+            PBUF_RING | UNREGISTER_PBUF_RING => {
+                let channel = self.requests.channels.get_mut(&key);
+                if let (Some(channel), Some(ring)) = (channel, memory.exact(arg, 16)) {
+                    let group = half(&ring, 12) as u16;
+                    match opcode & !USE_REGISTERED {
+                        PBUF_RING => _ = channel.buffer_rings.insert(group, (word(&ring, 0), half(&ring, 8))),
+                        _ => _ = channel.buffer_rings.remove(&group),
                     }
                 }
             }
@@ -203,10 +215,31 @@ impl Tracer<'_> {
         }
     }
 
-    /// A request that only replaced entries of the table is complete.
-    pub(super) fn replace_table(&mut self, key: Key, tid: i32, flight: &Flight, result: i64) {
-        if let (Table::Replaces(first, address, _), 1..) = (flight.table, result) {
+    /// A request that stands for no call is complete: it may have replaced entries of the table, or added buffers.
+    pub(super) fn changed_ring(&mut self, key: Key, tid: i32, flight: &Flight, result: i64) {
+        if let (Table::Replaces(first, address), 1..) = (flight.table, result) {
             self.put_files(key, tid, first, address, result as u64);
         }
+        if let (Choice::Adds(group, first, count, (address, length)), 0..) = (flight.choice, result)
+            && let Some(channel) = self.requests.channels.get_mut(&key)
+        {
+            for i in 0..count {
+                let at = address.wrapping_add(length.wrapping_mul(i.into()));
+                channel.buffers.insert((group, first.wrapping_add(i)), (at, length));
+            }
+        }
+    }
+
+    /// The buffer that the kernel chose for a request: address and length.
+    pub(super) fn chosen_buffer(&self, key: Key, tid: i32, group: u16, number: u16) -> Option<(u64, u64)> {
+        const ENTRY: usize = 16;
+        let channel = self.requests.channels.get(&key)?;
+        let Some(&(ring, entries)) = channel.buffer_rings.get(&group) else {
+            return channel.buffers.get(&(group, number)).copied();
+        };
+        // struct io_uring_buf: address, length, number.
+        let bytes = Memory { tid }.exact(ring, ENTRY * entries.min(1 << 15) as usize)?;
+        let entry = bytes.chunks_exact(ENTRY).find(|e| half(e, 12) as u16 == number && half(e, 8) > 0)?;
+        Some((word(entry, 0), half(entry, 8).into()))
     }
 }
