@@ -43,6 +43,8 @@ pub struct Completion {
     pub counts: bool,
     /// Number of the buffer that the kernel chose.
     pub buffer: Option<u16>,
+    /// The program has taken it already, and may have used the buffer for something else.
+    pub taken: bool,
 }
 
 /// What a look found.

@@ -26,7 +26,9 @@ impl Queue {
         let mut out = Seen::default();
         let Some(head) = memory.exact(self.address, HEAD) else { return out };
         let half = |at: usize| u32::from_le_bytes(std::array::from_fn(|i| head[at + i]));
-        let (size, tail) = (half(4), half(12));
+        let (size, first, tail) = (half(4), half(8), half(12));
+        // Places go round: between head and tail are those that were not taken.
+        let left = (tail + size).wrapping_sub(first).checked_rem(size).unwrap_or(0);
         if half(16) != MAGIC || tail >= size {
             return out;
         }
@@ -35,7 +37,16 @@ impl Queue {
             if let Some(bytes) = memory.exact(at, EVENT as usize) {
                 let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| bytes[at + i]));
                 let (key, result) = (word(8), word(16) as i64);
-                out.completions.push(Completion { place: self.next, key, result, last: true, counts: true, buffer: None });
+                let taken = (tail + size - self.next) % size > left;
+                out.completions.push(Completion {
+                    place: self.next,
+                    key,
+                    result,
+                    last: true,
+                    counts: true,
+                    buffer: None,
+                    taken,
+                });
             }
             self.next = (self.next + 1) % size;
         }

@@ -127,7 +127,7 @@ impl Ring {
     /// Completions that were not seen before.
     pub fn look(&mut self, memory: Memory) -> Seen {
         let mut out = Seen::default();
-        let Some((_, tail)) = self.completions(memory) else { return out };
+        let Some((head, tail)) = self.completions(memory) else { return out };
         let Some(mask) = self.completions.checked_sub(1) else { return out };
         let new = tail.wrapping_sub(self.next);
         if new > self.completions {
@@ -144,6 +144,7 @@ impl Ring {
                     place: self.next,
                     key: word(&bytes, 0),
                     result: result.into(),
+                    taken: head.wrapping_sub(self.next) as i32 > 0,
                     last: flags & CQE_MORE == 0,
                     buffer: (flags & CQE_BUFFER != 0).then_some((flags >> 16) as u16),
                     counts: flags & CQE_NOTIFICATION == 0,

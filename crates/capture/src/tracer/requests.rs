@@ -7,16 +7,16 @@
 
 use std::time::{Duration, Instant};
 
-use reprise_calls::{Call, Effect, Returns};
+use reprise_calls::{ArgKind, Call, Effect, Returns};
 use reprise_trace::payload::append;
 use reprise_trace::{Action, Loss, ThreadRow};
 
 use super::Tracer;
 use super::leave::moved;
-use crate::arguments::{self, failed};
+use crate::arguments::{self, Outputs, failed};
 use crate::effects;
 use crate::memory::Memory;
-use crate::movers;
+use crate::movers::{self, Source};
 use crate::requests::{self, Asked, Channel, Choice, Completion, Flight, Key, Queue, Table, Way};
 
 const GET_EVENTS: u64 = 1;
@@ -67,7 +67,7 @@ impl Tracer<'_> {
         if self.requests.of_process(pid).is_empty() {
             return;
         }
-        self.look(tid);
+        self.look(tid, false);
         let ended = match call.effect {
             Effect::Close => Some((args[0] as u32, args[0] as u32)),
             Effect::CloseRange => Some((args[0] as u32, args[1] as u32)),
@@ -84,7 +84,7 @@ impl Tracer<'_> {
                 return;
             }
             std::thread::sleep(LOOK_AGAIN);
-            self.look(tid);
+            self.look(tid, false);
         }
     }
 
@@ -228,14 +228,19 @@ impl Tracer<'_> {
         Some(lane)
     }
 
-    /// Takes in the completions that the process of a thread can see.
-    pub(super) fn look(&mut self, tid: i32) {
+    /// Takes in the completions that the process of a thread can see. What the kernel has just handed over (`fresh`) the
+    /// program has not touched yet.
+    pub(super) fn look(&mut self, tid: i32, fresh: bool) {
         let memory = Memory { tid };
         for key in self.requests.of_process(self.process_of(tid)) {
             let Some(channel) = self.requests.channels.get_mut(&key) else { continue };
             let seen = match &mut channel.way {
                 Way::Ring(ring) => ring.look(memory),
-                Way::Queue(queue) => queue.look(memory),
+                Way::Queue(queue) => {
+                    let mut seen = queue.look(memory);
+                    seen.completions.iter_mut().for_each(|c| c.taken &= !fresh);
+                    seen
+                }
             };
             for _ in 0..seen.lost {
                 self.log.loss(Loss::Dropped, "completions that were overwritten before they were seen", 0);
@@ -266,7 +271,7 @@ impl Tracer<'_> {
                 channel.completed(*completion, number);
             }
             self.choose(key, tid, &mut flight, completion.buffer);
-            self.write_request(key, tid, flight, completion.result);
+            self.write_request(key, tid, flight, completion.result, completion.taken);
         }
     }
 
@@ -300,11 +305,11 @@ impl Tracer<'_> {
             }
         };
         self.log.note("a request whose completion the program never saw: taken as successful");
-        self.write_request(key, tid, flight, result);
+        self.write_request(key, tid, flight, result, false);
     }
 
     /// Writes the action of a request that is complete.
-    fn write_request(&mut self, key: Key, tid: i32, flight: Flight, result: i64) {
+    fn write_request(&mut self, key: Key, tid: i32, flight: Flight, result: i64, taken: bool) {
         let end_ns = self.log.now();
         let Some(thread) = self.requests.channels.get(&key).and_then(|c| flight.lane.map(|lane| c.lane_thread(lane)))
         else {
@@ -326,9 +331,12 @@ impl Tracer<'_> {
         if !failed(result) {
             moved(tid, asked.call, source, result, &mut out, &mut self.log);
             effects::after(&mut self.world, tid, asked.call, result, &before, &mut self.log);
+            if taken {
+                self.doubt(tid, &asked, &mut out);
+            }
         }
         let result = self.table_result(key, thread, table, result);
-        self.log.action(Action {
+        let action = Action {
             seq: 0, // set by the log
             thread,
             call: asked.call.name.to_owned(),
@@ -345,8 +353,35 @@ impl Tracer<'_> {
             truncated_bytes: out.truncated,
             request: Some(number),
             ..Action::default()
-        });
+        };
+        let why =
+            if taken { "the program had gone on before its completion was seen" } else { "memory could not be read" };
+        self.log.action_lacking(action, why);
         self.begin_waiting(key, end_ns);
+    }
+
+    /// What a request filled may be something else by now: it is believed where the file says the same, and a structure
+    /// not at all.
+    fn doubt(&mut self, tid: i32, asked: &Asked, out: &mut Outputs) {
+        let is = |wanted: fn(ArgKind) -> bool| asked.call.position(wanted).is_some();
+        if is(|kind| matches!(kind, ArgKind::Out(_))) {
+            out.output.clear();
+        }
+        if out.moved == 0 || !is(|kind| matches!(kind, ArgKind::OutData(_) | ArgKind::OutVector(_))) {
+            return;
+        }
+        let (fd, position) = (asked.args[0] as u32, asked.call.offset_arg().map(|i| asked.args[i]));
+        let (mut there, mut kept) = (Vec::new(), 0);
+        if let Some(position) = position.filter(|position| *position != u64::MAX) {
+            (there, kept) = movers::after(tid, Source::at(fd, position), out.moved, &mut self.log);
+            if there != out.data {
+                self.world.range(tid, fd, position, out.moved, "opened", &mut self.log);
+            }
+        }
+        if there != out.data || kept < out.moved {
+            out.data.clear();
+            out.truncated = out.moved;
+        }
     }
 
     fn begin_waiting(&mut self, key: Key, now_ns: u64) {
@@ -368,7 +403,7 @@ impl Tracer<'_> {
     ) -> Option<(Vec<u8>, Vec<u8>)> {
         let pid = self.process_of(tid);
         if !self.requests.of_process(pid).is_empty() {
-            self.look(tid);
+            self.look(tid, true);
         }
         if !failed(result) {
             self.channel_changed(tid, call, args, result);
