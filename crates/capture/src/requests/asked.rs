@@ -3,7 +3,7 @@
 //! Goals: both interfaces, one result; pure functions of the bytes that a program wrote. Non-goals: where these bytes are,
 //! when the request is complete.
 
-use reprise_calls::{Call, by_name};
+use reprise_calls::{Call, Effect, by_name};
 use reprise_trace::payload::append;
 
 use crate::arguments::{self, Inputs};
@@ -73,6 +73,13 @@ impl Asked {
     pub fn writes(&self) -> bool {
         use reprise_calls::ArgKind::{InData, InVector};
         self.call.position(|kind| matches!(kind, InData(_) | InVector(_))).is_some()
+    }
+
+    /// The descriptor whose position it moves.
+    pub fn moves(&self) -> Option<u32> {
+        let transfers = matches!(self.call.effect, Effect::Read | Effect::Write);
+        let own = self.call.offset_arg().is_none_or(|i| self.args[i] == u64::MAX);
+        (transfers && own).then_some(self.args[0] as u32)
     }
 
     /// Reads what it is given.

@@ -135,6 +135,8 @@ pub struct Channel {
     pub buffers: HashMap<(u16, u16), (u64, u64)>,
     /// Rings of such buffers, by group: address and number of entries.
     pub buffer_rings: HashMap<u16, (u64, u32)>,
+    /// Where the next request at a descriptor's own position will be.
+    positions: HashMap<u32, u64>,
 }
 
 /// Completions beyond this number were fetched long ago.
@@ -144,8 +146,8 @@ impl Channel {
     /// A new one.
     pub fn new(name: String, way: Way) -> Channel {
         let (flights, unfetched) = Default::default();
-        let (files, buffers, buffer_rings) = Default::default();
-        Channel { name, way, flights, lanes: Vec::new(), unfetched, files, buffers, buffer_rings }
+        let (files, buffers, buffer_rings, positions) = Default::default();
+        Channel { name, way, flights, lanes: Vec::new(), unfetched, files, buffers, buffer_rings, positions }
     }
 
     /// A lane of this submitter on which nothing is in flight, or that of the request that it follows.
@@ -178,6 +180,26 @@ impl Channel {
             let number = self.files.get(&place).copied().unwrap_or(u32::MAX);
             flight.asked.iter_mut().for_each(|asked| asked.args[arg] = number.into());
         }
+    }
+
+    /// A request is about to be submitted; `position` says where a descriptor is. Those in flight will move it.
+    pub fn will_move(&mut self, asked: &Asked, position: impl FnOnce(u32) -> Option<u64>) {
+        let Some(fd) = asked.moves() else { return };
+        if !self.flights.iter().any(|f| f.asked.as_ref().and_then(Asked::moves) == Some(fd)) {
+            self.positions.remove(&fd);
+            position(fd).into_iter().for_each(|position| _ = self.positions.insert(fd, position));
+        }
+    }
+
+    /// Where in its file a request that is complete was, if that is known.
+    pub fn position(&mut self, asked: &Asked, result: i64) -> Option<u64> {
+        let Some(fd) = asked.moves() else {
+            return asked.call.offset_arg().map(|i| asked.args[i]);
+        };
+        let position = self.positions.get_mut(&fd)?;
+        let here = *position;
+        *position = here.saturating_add(result.max(0) as u64);
+        Some(here)
     }
 
     /// A request is in flight from now on.

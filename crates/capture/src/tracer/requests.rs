@@ -17,6 +17,7 @@ use crate::arguments::{self, Outputs, failed};
 use crate::effects;
 use crate::memory::Memory;
 use crate::movers::{self, Source};
+use crate::procfs;
 use crate::requests::{self, Asked, Channel, Choice, Completion, Flight, Key, Queue, Table, Way};
 
 const GET_EVENTS: u64 = 1;
@@ -179,6 +180,9 @@ impl Tracer<'_> {
         let lane = asked.is_some().then(|| self.lane(key, tid, after)).flatten();
         let recorded = lane.is_some();
         if let Some(channel) = self.requests.channels.get_mut(&key) {
+            if let Some(asked) = &asked {
+                channel.will_move(asked, |fd| Some(procfs::fd_info(tid, fd.into())?.position));
+            }
             let begin_ns = channel.begins_at_once(drains, after).then_some(begin_ns);
             channel.fly(Flight {
                 number,
@@ -321,6 +325,7 @@ impl Tracer<'_> {
         let Flight { number, asked, table, begin_ns, mut inputs, before, source, .. } = flight;
         let Some(asked) = asked else { return };
         let memory = Memory { tid };
+        let position = self.requests.channels.get_mut(&key).and_then(|channel| channel.position(&asked, result));
         if late {
             asked.read_again(&mut inputs, memory, &mut self.log);
         }
@@ -332,7 +337,7 @@ impl Tracer<'_> {
             moved(tid, asked.call, source, result, &mut out, &mut self.log);
             effects::after(&mut self.world, tid, asked.call, result, &before, &mut self.log);
             if taken {
-                self.doubt(tid, &asked, &mut out);
+                self.doubt(tid, &asked, position, late, &mut out);
             }
         }
         let result = self.table_result(key, thread, table, result);
@@ -362,25 +367,32 @@ impl Tracer<'_> {
 
     /// What a request filled may be something else by now: it is believed where the file says the same, and a structure
     /// not at all.
-    fn doubt(&mut self, tid: i32, asked: &Asked, out: &mut Outputs) {
+    fn doubt(&mut self, tid: i32, asked: &Asked, position: Option<u64>, late: bool, out: &mut Outputs) {
         let is = |wanted: fn(ArgKind) -> bool| asked.call.position(wanted).is_some();
         if is(|kind| matches!(kind, ArgKind::Out(_))) {
             out.output.clear();
         }
-        if out.moved == 0 || !is(|kind| matches!(kind, ArgKind::OutData(_) | ArgKind::OutVector(_))) {
+        let fills = is(|kind| matches!(kind, ArgKind::OutData(_) | ArgKind::OutVector(_)));
+        if out.moved == 0 || !(fills || late) {
             return;
         }
-        let (fd, position) = (asked.args[0] as u32, asked.call.offset_arg().map(|i| asked.args[i]));
-        let (mut there, mut kept) = (Vec::new(), 0);
-        if let Some(position) = position.filter(|position| *position != u64::MAX) {
-            (there, kept) = movers::after(tid, Source::at(fd, position), out.moved, &mut self.log);
-            if there != out.data {
-                self.world.range(tid, fd, position, out.moved, "opened", &mut self.log);
+        let fd = asked.args[0] as u32;
+        let (there, kept) = match position {
+            Some(position) => movers::after(tid, Source::at(fd, position), out.moved, &mut self.log),
+            None => (Vec::new(), 0),
+        };
+        match (late, kept == out.moved) {
+            (_, true) if there == out.data => {}
+            // What it wrote stands in the file.
+            (true, true) => (out.data, out.truncated) = (there, 0),
+            (true, false) => {}
+            (false, readable) => {
+                if let (true, Some(position)) = (readable, position) {
+                    self.world.range(tid, fd, position, out.moved, "opened", &mut self.log);
+                }
+                out.data.clear();
+                out.truncated = out.moved;
             }
-        }
-        if there != out.data || kept < out.moved {
-            out.data.clear();
-            out.truncated = out.moved;
         }
     }
 
