@@ -478,6 +478,10 @@ impl Tracer<'_> {
     /// A process ends, or runs another program: nobody will see what its requests come to.
     pub(super) fn abandon_process(&mut self, pid: i32) {
         for key in self.requests.of_process(pid) {
+            // Its descriptors end with it.
+            if let Some(channel) = self.requests.channels.get_mut(&key) {
+                channel.files.clear();
+            }
             self.abandon(key, pid);
         }
     }

@@ -85,6 +85,10 @@ impl World {
         if let Some(request) = action.request {
             step.out.change(Resource::Request(request));
         }
+        if self.lane_of(action.thread).is_some() {
+            // A process ends after what its threads have submitted.
+            step.out.add(Resource::Process(thread.process));
+        }
         self.dispatch(&mut step);
         if !step.succeeded() {
             step.out.failed();

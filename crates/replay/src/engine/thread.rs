@@ -106,7 +106,8 @@ impl Worker {
                 }
             }
         }
-        Ok(())
+        // A part of a trace may have requests of a thread without the calls after them.
+        self.start_lanes(&mut lanes, count + 1)
     }
 
     /// Performs one command; true if it was the last.
