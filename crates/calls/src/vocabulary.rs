@@ -168,6 +168,10 @@ pub enum ArgKind {
     Owner,
     /// An address in the traced program's memory that is not read: recorded as a number.
     Address,
+    /// How many asynchronous requests to submit; which they were is kept with the call: their numbers, 64 bits each.
+    Submits,
+    /// How many completions of asynchronous requests to fetch; those of which requests were there is kept likewise.
+    Reaps,
 }
 
 /// One argument.

@@ -56,7 +56,8 @@ pub fn before(world: &mut World, tid: i32, call: &Call, args: &[u64; 6], inputs:
             }
         }
         Effect::Map if world.wants_mapping(args[3]) => {
-            if writes_through(args) {
+            let names_file = u32::try_from(args[4] as i32).is_ok_and(|fd| World::is_file(tid, fd));
+            if names_file && writes_through(args) {
                 log.loss(Loss::Dropped, "writes through a shared mapping of a file, which ptrace cannot see", args[1]);
             }
             if let Ok(fd) = u32::try_from(args[4] as i32) {

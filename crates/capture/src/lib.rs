@@ -27,6 +27,7 @@ mod messages;
 mod movers;
 mod procfs;
 mod record;
+mod requests;
 mod sys;
 mod tracer;
 mod world;

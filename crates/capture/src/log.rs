@@ -93,14 +93,19 @@ impl Log {
     }
 
     /// Writes an action and returns its number.
-    pub fn action(&mut self, mut action: Action) -> u64 {
+    pub fn action(&mut self, action: Action) -> u64 {
+        self.action_lacking(action, "memory could not be read")
+    }
+
+    /// As [`Log::action`]; says why content is lacking, if any is.
+    pub fn action_lacking(&mut self, mut action: Action, why: &str) -> u64 {
         let seq = self.next;
         action.seq = seq;
         if !self.writer.is_full() {
             self.bytes += action.data_bytes;
         }
         if action.truncated_bytes > 0 {
-            let cause = format!("{}: memory could not be read", action.call);
+            let cause = format!("{}: {why}", action.call);
             self.loss(Loss::Truncated, cause, action.truncated_bytes);
         }
         self.write(|writer| writer.action(action));

@@ -286,6 +286,7 @@ fn manifest(options: &Options) -> Result<Manifest, CaptureError> {
         ("backend", "ptrace"),
         ("begin", "when the call was let into the kernel"),
         ("response_time", "includes one stop of the tracer"),
+        ("completion_time", "of an asynchronous request: when its completion was seen, an upper bound"),
     ] {
         manifest.facts.insert(key.into(), value.into());
     }

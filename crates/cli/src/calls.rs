@@ -70,6 +70,8 @@ fn argument(arg: &Arg) -> String {
         | ArgKind::Offset
         | ArgKind::Length
         | ArgKind::Integer
+        | ArgKind::Submits
+        | ArgKind::Reaps
         | ArgKind::Number
         | ArgKind::Device
         | ArgKind::Owner

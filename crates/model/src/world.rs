@@ -154,8 +154,10 @@ impl World {
                 tid: row.tid,
                 shares_descriptors: row.shares_descriptors != 0,
                 shares_directories: row.shares_directories != 0,
+                lane_of: row.lane_of.filter(|submitter| *submitter < row.thread),
             });
             match row.created_by {
+                _ if row.lane_of.is_some() => {}
                 Some(seq) => _ = self.spawned_by.insert(seq, row.thread),
                 None => firsts.push(row),
             }
@@ -359,8 +361,19 @@ impl World {
         self.pids[..end].iter().rev().take_while(move |(p, _)| *p == pid).map(|(_, process)| *process)
     }
 
+    /// A lane acts with what its submitter has; once that has ended, with what another thread of the process has.
     pub(crate) fn thread(&self, thread: u32) -> Option<Thread> {
-        self.threads.get(thread as usize)?.as_deref().copied()
+        let facts = self.thread_facts.get(thread as usize)?;
+        let Some(submitter) = facts.lane_of else {
+            return self.threads[thread as usize].as_deref().copied();
+        };
+        let own = self.threads[submitter as usize].as_deref();
+        own.or_else(|| self.threads.iter().flatten().map(|t| &**t).find(|t| t.process == facts.process)).copied()
+    }
+
+    /// The thread whose asynchronous requests a lane performs.
+    pub fn lane_of(&self, thread: u32) -> Option<u32> {
+        self.thread_facts.get(thread as usize)?.lane_of
     }
 
     pub(crate) fn thread_mut(&mut self, thread: u32) -> Option<&mut Thread> {

@@ -11,7 +11,7 @@ use reprise_trace::{
 use crate::SliceError;
 use crate::closure::{Kept, close};
 use crate::environment;
-use crate::facts::Facts;
+use crate::facts::{Facts, Thing};
 use crate::moment::{Moment, Span};
 use crate::rows::Beginning;
 use crate::selection::{Chooser, Selection};
@@ -145,6 +145,7 @@ fn choose(
             let found = world.follow(call, &action, &mut blobs)?;
             if start.is_some() {
                 fact = Facts::of(call, &action, &found);
+                fact.needs.extend(world.lane_of(action.thread).map(Thing::Thread));
             }
         }
         if start.is_some() {
@@ -176,6 +177,10 @@ impl Choice {
         let started = rows.iter().filter(|t| t.created_by.is_some_and(|seq| self.is_taken(seq)));
         let started: Vec<u32> = started.map(|t| t.thread).collect();
         self.threads.extend(started);
+        // A lane does nothing without the thread that submits.
+        let submitters = rows.iter().filter(|t| self.threads.contains(&t.thread)).filter_map(|t| t.lane_of);
+        let submitters: Vec<u32> = submitters.collect();
+        self.threads.extend(submitters);
     }
 
     /// The numbers in the slice of these actions, as far as they are taken.
@@ -282,12 +287,13 @@ impl Work<'_> {
         let starts = self.choice.numbers(taken.iter().filter_map(|t| t.created_by));
         for row in taken {
             let created_by = row.created_by.and_then(|seq| starts.get(&seq).copied());
-            report.initial_threads += u64::from(created_by.is_none());
+            report.initial_threads += u64::from(created_by.is_none() && row.lane_of.is_none());
             writer.thread(ThreadRow {
                 thread: numbers[&row.thread],
                 process: groups.of[&row.thread],
                 parent: row.parent.and_then(|parent| numbers.get(&parent).copied()),
                 created_by,
+                lane_of: row.lane_of.and_then(|submitter| numbers.get(&submitter).copied()),
                 begin_ns: row.begin_ns.saturating_sub(self.base_ns),
                 ..row.clone()
             })?;

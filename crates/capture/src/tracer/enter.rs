@@ -124,6 +124,7 @@ impl Tracer<'_> {
     fn enter(&mut self, tid: i32, arrived: Arrived) -> Result<(), CaptureError> {
         let Arrived { call, args, objects, ticket, .. } = arrived;
         let mut free = ticket.admission == Admission::Free || ticket.yields;
+        self.before_call(tid, call, &args);
         if call.effect == Effect::Exit {
             let begin_ns = self.log.now();
             if let Some(tracee) = self.threads.get_mut(&tid) {
@@ -151,8 +152,11 @@ impl Tracer<'_> {
             tracee.interrupted = None;
             let cpu_ns = tracee.cpu.used();
             let begin_ns = self.log.now();
-            let entered = Entered { call, args, objects, free, begin_ns, cpu_ns, inputs, before, source };
-            tracee.phase = Phase::Inside(Box::new(entered));
+            let submission = self.submitting(tid, call, &args, begin_ns);
+            let entered = Entered { call, args, objects, free, begin_ns, cpu_ns, inputs, before, source, submission };
+            if let Some(tracee) = self.threads.get_mut(&tid) {
+                tracee.phase = Phase::Inside(Box::new(entered));
+            }
         }
         step("resume", tid, sys::resume_to_exit(tid))
     }

@@ -71,6 +71,7 @@ impl Tracer<'_> {
             shares_directories: shares(libc::CLONE_FS),
             begin_ns,
             name: procfs::name(tid),
+            lane_of: None,
         });
         let cpu = CpuClock::new(tid, self.cpu);
         let tracee = Tracee { thread, pid, phase: Phase::Running, interrupted: None, exit: None, cpu };
@@ -148,6 +149,7 @@ impl Tracer<'_> {
         for other in others {
             self.end_thread(other, "exit", 0)?;
         }
+        self.abandon_process(tid);
         let now = self.log.now();
         self.gate.forget(former);
         if former != tid {
@@ -208,6 +210,7 @@ impl Tracer<'_> {
             if let Some(signal) = end.signal {
                 self.log.note(format!("a process was killed by signal {signal}"));
             }
+            self.abandon_process(pid);
             self.end_thread(tid, "exit_group", status)?;
             self.processes.remove(&pid);
             self.sampled.remove(pid);

@@ -7,7 +7,9 @@ mod enter;
 mod launching;
 mod leave;
 mod lives;
+mod requests;
 mod settle;
+mod tables;
 
 use std::collections::HashMap;
 use std::io;
@@ -24,6 +26,7 @@ use crate::error::CaptureError;
 use crate::gate::{Gate, Ticket};
 use crate::log::Log;
 use crate::movers::Source;
+use crate::requests::Requests;
 use crate::sys::{self, FileId, Report, Signals, Waited};
 use crate::world::World;
 
@@ -53,6 +56,7 @@ struct Entered {
     inputs: Inputs,
     before: Before,
     source: Option<Source>,
+    submission: Option<requests::Submission>,
 }
 
 /// A call that is over, but may have been caused by one that is not.
@@ -112,6 +116,8 @@ pub struct Tracer<'a> {
     early: HashMap<i32, Instant>,
     /// Threads that were gone before the call that made them was reported.
     gone: HashMap<i32, Report>,
+    /// Asynchronous requests of all processes.
+    requests: Requests,
     next_thread: u32,
     next_process: u32,
     settling: usize,
@@ -137,6 +143,7 @@ impl<'a> Tracer<'a> {
             sampled: Processes::default(),
             early: HashMap::new(),
             gone: HashMap::new(),
+            requests: Requests::default(),
             next_thread: 0,
             next_process: 0,
             settling: 0,

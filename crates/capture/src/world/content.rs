@@ -79,6 +79,11 @@ impl World {
         self.observe(path.as_bytes(), &stat, (0, stat.size), "opened", log)
     }
 
+    /// Whether a descriptor names a regular file.
+    pub fn is_file(tid: i32, fd: u32) -> bool {
+        stat(&format!("/proc/{tid}/fd/{fd}")).is_some_and(|stat| stat.is_file())
+    }
+
     /// A file without a name that the program has just made.
     pub fn made(&mut self, tid: i32, fd: u32) {
         if let Some(stat) = stat(&format!("/proc/{tid}/fd/{fd}")) {

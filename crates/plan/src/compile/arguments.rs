@@ -84,6 +84,8 @@ impl Compiler {
                 | ArgKind::Offset
                 | ArgKind::Length
                 | ArgKind::Integer
+                | ArgKind::Submits
+                | ArgKind::Reaps
                 | ArgKind::Number
                 | ArgKind::Device
                 | ArgKind::Owner => Arg::Value(value),

@@ -30,12 +30,14 @@ const EROFS: i64 = -30;
 const ENOSYS: i64 = -38;
 const EOPNOTSUPP: i64 = -95;
 const EDQUOT: i64 = -122;
+/// Of an asynchronous request: it was withdrawn before it began.
+const ECANCELED: i64 = -125;
 
 /// Errors that say something of the machine it was recorded on (its mounts, memory, free space, running programs), which
 /// the target does not have: the outcome is kept by not issuing the call.
-const OF_THE_MACHINE: [i64; 17] = [
+const OF_THE_MACHINE: [i64; 18] = [
     EINTR, EIO, ENXIO, ENOMEM, EFAULT, EBUSY, EXDEV, ENODEV, ENFILE, EMFILE, ENOTTY, ETXTBSY, EFBIG, ENOSPC, EROFS,
-    ENOSYS, EDQUOT,
+    ENOSYS, EDQUOT, ECANCELED,
 ];
 
 impl Compiler {

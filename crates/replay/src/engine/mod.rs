@@ -173,6 +173,7 @@ const MOST_THREADS: usize = 1 << 20;
 /// All that the threads of a replay share. It lives as long as its process.
 pub(crate) struct Engine {
     threads: Vec<ThreadPlan>,
+    lanes: spawn::Lanes,
     processes: Vec<ProcessPlan>,
     nameless: Vec<Vec<u8>>,
     sections: Arc<Sections>,
@@ -224,6 +225,7 @@ impl Engine {
         }
         Ok(Engine {
             threads: plan.threads.clone(),
+            lanes: spawn::Lanes::of(&plan.threads),
             processes: plan.processes.clone(),
             nameless: plan.nameless.clone(),
             sections,
