@@ -108,6 +108,8 @@ def costs(runs, workloads, tools):
     for workload in workloads:
         for tool in tools:
             own = runs.by_tool[workload.name, tool.name]
+            if tool.name == UNTRACED:
+                own = [r for r in own if r.scale == max_scale(runs, workload)]
             if not own:
                 continue
             lost = collections.Counter()

@@ -145,14 +145,14 @@ class Tar(Workload):
     files = 25000
     bars = (1.08, 1.15)
 
-    def _archive(self, part):
+    def _archive(self, part, scale):
         tree = part.with_name("tar-tree")
-        trees.make(tree, self.files, seed=4)
+        trees.make(tree, int(self.files * scale), seed=4)
         sh("tar", "cf", part, "-C", tree, ".")
         shutil.rmtree(tree)
 
     def prepare(self, directory, pristine, scale):
-        archive = once(pristine / "tree.tar", self._archive)
+        archive = once(pristine / f"tree-{scale:g}.tar", lambda part: self._archive(part, scale))
         shutil.copyfile(archive, directory / "tree.tar")
         for place in ("out", "old"):
             (directory / place).mkdir()
@@ -179,8 +179,8 @@ class Git(Workload):
     def _git(self, directory, *words):
         return sh("git", "-C", directory, *words, env=self.environment)
 
-    def _repository(self, part):
-        trees.make(part, self.files, seed=5)
+    def _repository(self, part, scale):
+        trees.make(part, int(self.files * scale), seed=5)
         self._git(part, "init", "-q", "-b", "first")
         for branch, seed in (("first", None), ("second", 6)):
             if seed is not None:
@@ -193,7 +193,7 @@ class Git(Workload):
         self._git(part, "gc", "-q")
 
     def prepare(self, directory, pristine, scale):
-        source = once(pristine / "repository", self._repository)
+        source = once(pristine / f"repository-{scale:g}", lambda part: self._repository(part, scale))
         sh("cp", "-a", source / ".git", directory / ".git")
         warm(directory / ".git")
 
