@@ -7,7 +7,6 @@ trace is known beforehand: every call, and, since what is written is never the s
 import json
 import os
 import shutil
-import subprocess
 import tempfile
 import time
 from dataclasses import dataclass, field
@@ -123,19 +122,16 @@ class Bench:
             raise Unable(f"left out: {2.3 * wanted / GB:.0f} GB must be free in {self.traces}")
 
     def _execute(self, reached, command, is_reprise):
-        with machine.Meter() as meter, tempfile.TemporaryFile("w+") as err:
+        with machine.Meter() as meter, tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
             begin = time.monotonic()
-            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=err, text=True)
-            memory = machine.Memory(process.pid, self.binary) if is_reprise else None
-            out, _ = process.communicate()
+            code, reached.memory_bytes = machine.run(command, self.options.limit, self.binary if is_reprise else None, stdout=out, stderr=err)
             reached.whole_seconds = time.monotonic() - begin
-            if memory:
-                reached.memory_bytes = memory.end()
-            err.seek(0)
-            text = err.read()
-        if process.returncode:
-            raise Unable(f"ended with {process.returncode}: {' '.join(text.split())[-400:]}")
-        said = json.loads(out)
+            for stream in (out, err):
+                stream.seek(0)
+            printed, text = out.read(), err.read()
+        if code:
+            raise Unable(f"ended with {code}: {' '.join(text.split())[-400:]}")
+        said = json.loads(printed)
         reached.calls, reached.bytes, reached.seconds = said["calls"], said["bytes"], said["seconds"]
         reached.quiet_share = meter.quiet_share
         return text

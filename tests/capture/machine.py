@@ -9,6 +9,7 @@ import ctypes
 import os
 import pathlib
 import platform
+import signal
 import subprocess
 import threading
 import time
@@ -111,6 +112,25 @@ def peak_of(pid):
     except OSError:
         return 0
     return next((int(l.split()[1]) << 10 for l in lines if l.startswith("VmHWM:")), 0)
+
+
+def run(command, limit_s, watched=None, **streams):
+    """Runs a command to its end: its exit status and the memory that processes of the program `watched` held.
+
+    What takes too long is killed with its process group, also when this process is asked to end.
+    """
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True, **streams)
+    memory = Memory(process.pid, watched) if watched else None
+    try:
+        code = process.wait(limit_s)
+    except subprocess.TimeoutExpired:
+        raise Unable(f"not done in {limit_s:g} seconds") from None
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        peak_bytes = memory.end() if memory else 0
+    return code, peak_bytes
 
 
 def reap_orphans(limit_s):

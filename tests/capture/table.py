@@ -91,9 +91,10 @@ def verdicts(runs, workloads):
     body = []
     for workload in workloads:
         for tool, bar in zip(BARRED, workload.bars):
-            if bar is None or not runs.by_tool[workload.name, tool]:
+            ratios = runs.ratios(workload.name, tool)
+            if bar is None or not ratios:
                 continue
-            ratio = statistics.median(runs.ratios(workload.name, tool))
+            ratio = statistics.median(ratios)
             phases = {p: statistics.median(runs.ratios(workload.name, tool, p)) for p in runs.phases(workload.name)}
             worst = max(phases, key=phases.get)
             lost = sum(sum(r.losses.said.values()) + r.losses.missing for r in runs.by_tool[workload.name, tool])
@@ -117,7 +118,7 @@ def costs(runs, workloads, tools):
                 lost.update(run.losses.said)
                 lost["calls missing"] += run.losses.missing
             words = ", ".join(f"{count} {word}" for word, count in lost.items() if count) or "0"
-            pairs = runs.pairs(workload.name, tool.name)
+            pairs = runs.pairs(workload.name, tool.name) if tool.name != UNTRACED else []
             peak = max(r.memory_bytes for r in own)
             body.append([workload.name, tool.label, str(len(own)), f"{own[0].scale:g}", "—" if tool.name == UNTRACED else words,
                          f"{statistics.median(r.quiet_share for r in own):.0%}",

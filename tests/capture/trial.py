@@ -8,7 +8,6 @@ import os
 import pathlib
 import random
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -122,18 +121,9 @@ class Trials:
         """Runs it to the end; what it said on standard error."""
         with open(self.work / "said/err", "w+", errors="replace") as err, machine.Meter() as meter:
             begin = time.monotonic()
-            process = subprocess.Popen(command, cwd=directory, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=err,
-                                       start_new_session=True)
-            memory = machine.Memory(process.pid, self.binary) if is_reprise else None
-            try:
-                code = process.wait(self.options.limit)
-            except subprocess.TimeoutExpired:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
-                code = f"nothing in {self.options.limit:g} seconds"
+            code, run.memory_bytes = machine.run(command, self.options.limit, self.binary if is_reprise else None, cwd=directory,
+                                                 stdout=subprocess.DEVNULL, stderr=err)
             run.whole_seconds = time.monotonic() - begin
-            if memory:
-                run.memory_bytes = memory.end()
             machine.reap_orphans(30)
             err.seek(0)
             said = err.read()

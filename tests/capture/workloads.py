@@ -302,7 +302,7 @@ class Pgbench(Workload):
         client = ("-h", directory, "-U", "postgres")
         work = ("-c", self.clients, "-j", 2, "-t", max(1, int(self.transactions * scale)), "--random-seed=1")
         return [Phase("start", self._as_user("pg_ctl", "start", *server, "-l", directory / "data/server.log"), timed=False),
-                Phase("load", self._as_user("pgbench", *client, "-i", "-s", self.scale_factor, "-q", "postgres")),
+                Phase("load", self._as_user("pgbench", *client, "-i", "-s", max(1, int(self.scale_factor * scale)), "-q", "postgres")),
                 Phase("transactions", self._as_user("pgbench", *client, *work, "postgres")),
                 Phase("stop", self._as_user("pg_ctl", "stop", *server, "-m", "fast"), timed=False)]
 
@@ -318,13 +318,13 @@ def workloads():
     reads = ("--rw=randread",)
     table = [
         DbBench("rocksdb", "db_bench, 1,000,000 entries of 100 bytes, one thread, no compression"),
-        DbBench("rocksdb-mmap", "the same with files read and written through mappings", "--mmap_read=1", "--mmap_write=1"),
+        DbBench("rocksdb-mmap", "db_bench with its files read and written through mappings", "--mmap_read=1", "--mmap_write=1"),
         Sqlite(),
         Pgbench(),
         Tar(),
         Git(),
         Fio("fio-read", "4 KiB random reads by pread, all cached, 1 thread", 1_000_000, *reads, bars=(1.15, 1.40)),
-        Fio("fio-read-2", "the same, 2 threads", 1_000_000, *reads, threads=2, slow_scale=0.05, bars=(1.15, 1.45)),
+        Fio("fio-read-2", "4 KiB random reads by pread, all cached, 2 threads", 1_000_000, *reads, threads=2, slow_scale=0.05, bars=(1.15, 1.45)),
         Fio("fio-write", "4 KiB random buffered writes, an fsync after every 32", 200_000, "--rw=randwrite", fsync=32, bars=(1.06, 1.20)),
     ]
     return {workload.name: workload for workload in table}
