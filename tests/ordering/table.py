@@ -214,6 +214,7 @@ def arguments():
                         help="keep traces and trees, but for those on loop devices")
     parser.add_argument("--reprise", default=os.path.join(target, "release", "reprise"), metavar="PATH",
                         help="the program (default: %(default)s)")
+    run.backend_argument(parser)
     parser.add_argument("--table", metavar="FILE", help="write the results as a Markdown table")
     options = parser.parse_args()
     options.fs = [name for name in options.fs.split(",") if name]

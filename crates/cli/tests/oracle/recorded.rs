@@ -39,7 +39,7 @@ fn check_with(name: &str, base: Option<&Path>, target: Option<&Path>, snapshot: 
     let trace = place.beside("trace.reprise");
     let case = place.command(["quiet", name]);
     let mut record = Command::new(&reprise);
-    record.arg("record").arg("-o").arg(&trace);
+    record.arg("record").args(program::backend()).arg("-o").arg(&trace);
     if snapshot {
         record.arg("--tree").arg(place.dir());
     }
