@@ -21,6 +21,7 @@ mod error;
 mod filter;
 mod gate;
 mod log;
+mod mapped;
 mod memory;
 mod messages;
 mod movers;

@@ -7,7 +7,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use reprise_trace::{DataPolicy, End, Host, Kind, Ledger, Manifest, TraceWriter, TreeNode, WriterOptions};
+use reprise_trace::{DataPolicy, End, Host, Kind, Ledger, MAPPED_STORES, Manifest, TraceWriter, TreeNode, WriterOptions};
 
 use crate::error::CaptureError;
 use crate::filter;
@@ -32,6 +32,8 @@ pub struct Options {
     /// Whether the content of files beyond that size is captured when the loader maps them (`MAP_DENYWRITE`):
     /// complete, but a program that loads hundreds of megabytes of libraries starts noticeably later.
     pub libraries: bool,
+    /// Whether what programs write through shared mappings of files is found by looking at their pages.
+    pub mapped: bool,
     /// Whether the processor time that threads use between calls is recorded: for `replay --pace cpu`.
     pub cpu: bool,
     /// Bounds on what the writer holds in memory.
@@ -50,6 +52,7 @@ impl Options {
             command,
             whole_file_bytes: 1 << 20,
             libraries: false,
+            mapped: true,
             cpu: false,
             writer: WriterOptions::default(),
             warn: Box::new(|_| {}),
@@ -138,7 +141,7 @@ fn start(
         }
     };
     let launching = Launching::new(command, program.to_bytes().to_vec());
-    let mut tracer = Tracer::new(pid, launching, log, world, &mut *options.warn).with_cpu(options.cpu);
+    let mut tracer = Tracer::new(pid, launching, log, world, &mut *options.warn).with_cpu(options.cpu).with_stores_recorded(options.mapped);
     let end = tracer.run(&mut signals)?;
     let unprivileged = tracer.is_unprivileged();
     let mut log = tracer.into_log();
@@ -226,6 +229,9 @@ fn manifest(options: &Options) -> Result<Manifest, CaptureError> {
         ("response_time", "includes one stop of the tracer"),
     ] {
         manifest.facts.insert(key.into(), value.into());
+    }
+    if options.mapped {
+        manifest.facts.insert(MAPPED_STORES.into(), "recorded".into());
     }
     Ok(manifest)
 }

@@ -8,6 +8,7 @@ mod launching;
 mod leave;
 mod lives;
 mod settle;
+mod stores;
 
 use std::collections::HashMap;
 use std::io;
@@ -22,6 +23,7 @@ use crate::effects::Before;
 use crate::error::CaptureError;
 use crate::gate::{Gate, Ticket};
 use crate::log::Log;
+use crate::mapped::Mapped;
 use crate::movers::Source;
 use crate::sys::{self, FileId, Report, Signals, Waited};
 use crate::world::World;
@@ -101,6 +103,9 @@ struct Tracee {
 pub struct Tracer<'a> {
     log: Log,
     world: World,
+    mapped: Mapped,
+    /// Whether stores to mappings of files are looked for.
+    stores: bool,
     gate: Gate,
     threads: HashMap<i32, Tracee>,
     /// Processes by kernel number: their number in the trace.
@@ -128,6 +133,8 @@ impl<'a> Tracer<'a> {
         Tracer {
             log,
             world,
+            mapped: Mapped::default(),
+            stores: false,
             gate: Gate::default(),
             threads: HashMap::new(),
             processes: HashMap::new(),
@@ -149,6 +156,11 @@ impl<'a> Tracer<'a> {
     /// Records also the processor time between calls.
     pub fn with_cpu(self, cpu: bool) -> Self {
         Tracer { cpu, ..self }
+    }
+
+    /// Looks also for stores to shared mappings of files.
+    pub fn with_stores_recorded(self, stores: bool) -> Self {
+        Tracer { stores, ..self }
     }
 
     /// Runs until the last traced thread is gone; ends all of them if it fails.
