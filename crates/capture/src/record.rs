@@ -7,7 +7,9 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use reprise_trace::{DataPolicy, End, Host, Kind, Ledger, MAPPED_STORES, Manifest, TraceWriter, TreeNode, WriterOptions};
+use reprise_trace::{
+    DataPolicy, End, Host, Kind, Ledger, MAPPED_STORES, Manifest, TraceWriter, TreeNode, WriterOptions,
+};
 
 use crate::error::CaptureError;
 use crate::filter;
@@ -141,7 +143,9 @@ fn start(
         }
     };
     let launching = Launching::new(command, program.to_bytes().to_vec());
-    let mut tracer = Tracer::new(pid, launching, log, world, &mut *options.warn).with_cpu(options.cpu).with_stores_recorded(options.mapped);
+    let mut tracer = Tracer::new(pid, launching, log, world, &mut *options.warn)
+        .with_cpu(options.cpu)
+        .with_stores_recorded(options.mapped);
     let end = tracer.run(&mut signals)?;
     let unprivileged = tracer.is_unprivileged();
     let mut log = tracer.into_log();

@@ -93,9 +93,12 @@ impl Mapped {
     /// The thread has mapped something at these addresses: a file that was prepared, or something else.
     pub fn mapped(&mut self, tid: i32, process: i32, at: Range<u64>, offset: u64, writable: bool) {
         let file = self.coming.remove(&tid);
-        self.change(process, |space| space.unmap(at.clone()));
         if let Some(file) = file {
-            self.spaces.entry(process).or_default().map(Piece { at, offset, file, writable });
+            let piece = Piece { at, offset, file, writable };
+            self.spaces.entry(process).or_default();
+            self.change(process, |space| space.map(piece));
+        } else {
+            self.change(process, |space| space.unmap(at));
         }
     }
 
@@ -107,16 +110,16 @@ impl Mapped {
 
     /// The mappings of a process have changed.
     pub fn change(&mut self, process: i32, change: impl FnOnce(&mut Space)) {
-        if let Some(space) = self.spaces.get_mut(&process).filter(|space| !space.is_empty()) {
+        if let Some(space) = self.spaces.get_mut(&process) {
             change(space);
             self.prune();
         }
     }
 
-    /// Stores are about to be permitted, or are already to more than before.
-    pub fn permit(&mut self, process: i32, at: Range<u64>) {
+    /// Stores are about to be permitted there; or, if only what is `writable` matters, it is larger than before.
+    pub fn permit(&mut self, process: i32, at: Range<u64>, writable: bool) {
         let Some(space) = self.spaces.get(&process) else { return };
-        for piece in space.within(at) {
+        for piece in space.within(at).iter().filter(|piece| piece.writable || !writable) {
             self.known.entry(piece.file.id).or_default().learn(&piece.file.file, &piece.extent());
         }
     }
@@ -128,15 +131,17 @@ impl Mapped {
         }
     }
 
-    /// A process's memory is gone. Who is the last that mapped a file looks at all of it: others may have been killed.
-    pub fn ended(&mut self, process: i32, writers: &Writers<'_>, log: &mut Log) {
+    /// A process's memory is gone. If it was `seen` to the end, only files that nobody else maps are looked at, since pages
+    /// may have been evicted.
+    pub fn ended(&mut self, process: i32, seen: bool, writers: &Writers<'_>, log: &mut Log) {
         let Some(space) = self.spaces.get(&process) else { return };
         let others = |file: FileId| {
             let mut others = self.spaces.iter().filter(|(other, _)| **other != process);
             others.any(|(_, space)| space.pieces().any(|piece| piece.writable && piece.file.id == file))
         };
-        let last: Vec<Piece> = space.pieces().filter(|p| p.writable && !others(p.file.id)).cloned().collect();
-        for piece in last {
+        let unseen = |piece: &&Piece| piece.writable && (!seen || !others(piece.file.id));
+        let unseen: Vec<Piece> = space.pieces().filter(unseen).cloned().collect();
+        for piece in unseen {
             self.look_at(process, &piece, &piece.extent(), Look::All, writers, log);
         }
         self.spaces.remove(&process);
@@ -145,6 +150,7 @@ impl Mapped {
 
     /// Forgets what is known of files that nobody can write by stores any more.
     fn prune(&mut self) {
+        self.spaces.retain(|_, space| !space.is_empty());
         let (spaces, coming) = (&self.spaces, &self.coming);
         self.known.retain(|file, _| {
             let mut pieces = spaces.values().flat_map(Space::pieces);

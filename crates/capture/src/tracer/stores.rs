@@ -36,7 +36,9 @@ fn part(tid: i32, call: &Call, args: &[u64; 6], length: u64, before: bool) -> Ra
     let appends = info.is_some_and(|info| info.flags & libc::O_APPEND as u64 != 0) && call.effect == Effect::Write;
     let at = match call.offset_arg().map(|i| args[i]) {
         _ if appends => None,
-        Some(u64::MAX) | None => info.map(|info| if before { info.position } else { info.position.saturating_sub(length) }),
+        Some(u64::MAX) | None => {
+            info.map(|info| if before { info.position } else { info.position.saturating_sub(length) })
+        }
         given => given,
     };
     match at {
@@ -126,7 +128,9 @@ impl Tracer<'_> {
         match call.effect {
             Effect::Map => self.prepare_mapping(tid, args),
             Effect::MapAdvise if call.name == "mprotect" && permits(args[2]) => {
-                self.with_stores(tid, |mapped, process, _, _| mapped.permit(process, mapped::pages(args[0], args[1])));
+                self.with_stores(tid, |mapped, process, _, _| {
+                    mapped.permit(process, mapped::pages(args[0], args[1]), false)
+                });
             }
             _ => {}
         }
@@ -173,7 +177,7 @@ impl Tracer<'_> {
         self.with_stores(tid, |mapped, process, writers, log| {
             moved(mapped, (tid, process), call, args, result);
             if call.effect == Effect::Execute && !failed(result) {
-                mapped.ended(process, writers, log);
+                mapped.ended(process, true, writers, log);
             }
             if !failed(result) && !mapped.is_idle() {
                 changed(mapped, tid, call, args, result);
@@ -181,9 +185,10 @@ impl Tracer<'_> {
         });
     }
 
-    /// A process's memory is gone.
+    /// A process's memory is gone; if it was killed nobody looked just before.
     pub(super) fn memory_ended(&mut self, tid: i32) {
-        self.with_stores(tid, |mapped, process, writers, log| mapped.ended(process, writers, log));
+        let seen = self.threads.get(&tid).is_some_and(|t| t.exit.is_some());
+        self.with_stores(tid, |mapped, process, writers, log| mapped.ended(process, seen, writers, log));
     }
 }
 
@@ -241,7 +246,7 @@ fn moved(mapped: &mut Mapped, (tid, process): (i32, i32), call: &Call, args: &[u
         Effect::Remap => {
             let to = mapped::pages(result as u64, args[2]);
             mapped.change(process, |space| space.remap(at, to.clone()));
-            mapped.permit(process, to);
+            mapped.permit(process, to, true);
         }
         Effect::MapAdvise if call.name == "mprotect" => {
             mapped.change(process, |space| space.protect(at, permits(args[2])));
