@@ -80,7 +80,7 @@ fn random_stores(dir: &Path, test: &str) {
     }
     fails_without(dir, &before, "s0", &[&stores, "0"]);
     // What was there before is there in the replay, whoever showed it.
-    let again = dir.join("s1");
+    let again = dir.join(format!("s{first}"));
     replays(dir, &again, "again", &[&stores, "77"]);
 }
 
