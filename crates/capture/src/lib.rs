@@ -22,6 +22,7 @@ mod error;
 mod filter;
 mod gate;
 mod log;
+mod mapped;
 mod memory;
 mod messages;
 mod movers;

@@ -11,8 +11,8 @@ use std::sync::mpsc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use reprise_trace::{
-    DataPolicy, End, Host, Kind, Ledger, Loss, Manifest, TraceWriter, TreeNode, WriterOptions, contents_elsewhere,
-    discard,
+    DataPolicy, End, Host, Kind, Ledger, Loss, MAPPED_STORES, Manifest, TraceWriter, TreeNode, WriterOptions,
+    contents_elsewhere, discard,
 };
 
 use crate::environment::{Observer, Processes, Sampler, Surroundings};
@@ -45,6 +45,8 @@ pub struct Options {
     /// Whether the content of files beyond that size is captured when the loader maps them (`MAP_DENYWRITE`):
     /// complete, but a program that loads hundreds of megabytes of libraries starts noticeably later.
     pub libraries: bool,
+    /// Whether what programs write through shared mappings of files is found by looking at their pages.
+    pub mapped: bool,
     /// Whether the processor time that threads use between calls is recorded: for `replay --pace cpu`.
     pub cpu: bool,
     /// How often the environment is sampled; `None`: not at all.
@@ -65,6 +67,7 @@ impl Options {
             command,
             whole_file_bytes: 1 << 20,
             libraries: false,
+            mapped: true,
             cpu: false,
             sample_every: Some(SAMPLE_EVERY),
             writer: WriterOptions { begin_encoder: sys::step_back, ..WriterOptions::default() },
@@ -157,8 +160,10 @@ fn start(
         }
     };
     let launching = Launching::new(command, program.to_bytes().to_vec());
-    let tracer = Tracer::new(pid, launching, log, world, &mut *options.warn).with_cpu(options.cpu);
-    let mut tracer = tracer.with_sampled(sampling.processes.clone());
+    let mut tracer = Tracer::new(pid, launching, log, world, &mut *options.warn)
+        .with_cpu(options.cpu)
+        .with_stores_recorded(options.mapped)
+        .with_sampled(sampling.processes.clone());
     let end = tracer.run(&mut signals)?;
     let unprivileged = tracer.is_unprivileged();
     let mut log = tracer.into_log();
@@ -289,6 +294,9 @@ fn manifest(options: &Options) -> Result<Manifest, CaptureError> {
         ("completion_time", "of an asynchronous request: when its completion was seen, an upper bound"),
     ] {
         manifest.facts.insert(key.into(), value.into());
+    }
+    if options.mapped {
+        manifest.facts.insert(MAPPED_STORES.into(), "recorded".into());
     }
     Ok(manifest)
 }

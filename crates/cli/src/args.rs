@@ -107,6 +107,15 @@ pub enum Data {
     None,
 }
 
+/// Whether stores to shared mappings of files are found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Mapped {
+    /// By looking at the pages before calls that could see them
+    Full,
+    /// Not at all: they are counted as dropped
+    Off,
+}
+
 /// Arguments of `record`.
 #[derive(Debug, Args)]
 pub struct Record {
@@ -125,6 +134,9 @@ pub struct Record {
     /// Keep also what the program's loader maps: complete, but slow for programs with large libraries
     #[arg(long)]
     pub libraries: bool,
+    /// Writes through shared mappings of files: found by looking at their pages (full), or counted as dropped (off)
+    #[arg(long, value_enum, default_value_t = Mapped::Full)]
+    pub mapped: Mapped,
     /// Record also the processor time used between calls, for `replay --pace cpu` (about 2 µs more per call)
     #[arg(long)]
     pub cpu: bool,

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use reprise_trace::{Descriptor as DescriptorRow, Process, ReadError, ThreadRow, TraceReader};
+use reprise_trace::{Descriptor as DescriptorRow, MAPPED_STORES, Process, ReadError, ThreadRow, TraceReader};
 
 use crate::content::Piece;
 use crate::descriptors::{Description, Descriptors, Slot, StreamKind, Table};
@@ -73,6 +73,8 @@ pub struct World {
     pids: Vec<(i32, u32)>,
     pub(crate) spaces: Slab<Space>,
     pub(crate) mappings: u32,
+    /// Stores to mappings of files are in the trace.
+    pub(crate) stores_recorded: bool,
     /// Entries that a mount covers, and what stands under them.
     pub(crate) covered: Vec<(EntryId, NodeId)>,
     /// See [`World::unmet_links`].
@@ -109,6 +111,7 @@ impl World {
             pids: Vec::new(),
             spaces: Slab::default(),
             mappings: 0,
+            stores_recorded: trace.manifest().facts.get(MAPPED_STORES).is_some_and(|how| how == "recorded"),
             covered: Vec::new(),
             unmet_links: unmet_links(trace)?,
             listings: 0,

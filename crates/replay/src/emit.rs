@@ -142,6 +142,7 @@ fn account(record: &Record, action: &Action, writer: &mut TraceWriter) {
     let reason = || match (difference.code, reprise_calls::by_number(record.number).map(|c| (c.replay, c.effect))) {
         (Code::MappingRange | Code::Refused, _) => difference.text(),
         (_, Some((Replay::Skip(reason) | Replay::Unsupported(reason), _))) => reason.to_owned(),
+        (_, Some((_, Effect::MappedRead | Effect::MappedWrite))) => "its mapping does not exist here".to_owned(),
         (_, Some((_, Effect::Map | Effect::Unmap | Effect::Remap | Effect::MapAdvise | Effect::MapSync))) => {
             "concerns no file's mapping".to_owned()
         }

@@ -138,8 +138,8 @@ pub fn info(trace: &TraceReader) -> Result<Info, ReadError> {
         info.errors += failed;
         let moved = u64::try_from(action.result).unwrap_or(0);
         match reprise_calls::by_name(&action.call).map(|c| c.effect) {
-            Some(Effect::Read) => info.read_bytes = info.read_bytes.saturating_add(moved),
-            Some(Effect::Write) => info.written_bytes = info.written_bytes.saturating_add(moved),
+            Some(Effect::Read | Effect::MappedRead) => info.read_bytes = info.read_bytes.saturating_add(moved),
+            Some(Effect::Write | Effect::MappedWrite) => info.written_bytes = info.written_bytes.saturating_add(moved),
             Some(Effect::Copy | Effect::Splice) => {
                 info.copied_bytes = info.copied_bytes.saturating_add(moved);
             }

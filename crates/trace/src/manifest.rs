@@ -13,6 +13,9 @@ pub const FORMAT_MAJOR: u32 = 1;
 pub const FORMAT_MINOR: u32 = 2;
 pub(crate) const VERSION_TEXT: &str = "1.2";
 
+/// The fact that is `recorded` where stores to mappings of files stand in the trace as `mmap_pwrite`.
+pub const MAPPED_STORES: &str = "mapped_stores";
+
 /// How much of the content that calls moved is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

@@ -74,6 +74,7 @@ impl Tracer<'_> {
 
     /// Writes the action of a call; returns its number.
     pub(super) fn write(&mut self, tid: i32, entered: Entered, result: i64, end_ns: u64) -> u64 {
+        self.look_after(tid, &entered, result);
         let Entered { call, args, begin_ns, cpu_ns, mut inputs, before, source, submission, .. } = entered;
         let about = self.after_call(tid, call, &args, &inputs.input, result, submission);
         let (path, path2) = (inputs.path.take(), inputs.path2.take());

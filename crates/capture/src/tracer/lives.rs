@@ -105,6 +105,7 @@ impl Tracer<'_> {
                         let flags = args.and_then(|a| a.first_chunk::<8>().copied());
                         u64::from_le_bytes(flags.unwrap_or_default())
                     }
+                    "vfork" => libc::CLONE_VM as u64,
                     _ => 0,
                 };
                 origin.created_by = Some(self.write(tid, *entered, child.into(), now));
@@ -113,6 +114,9 @@ impl Tracer<'_> {
             other => tracee.phase = other,
         }
         self.begin(child, origin)?;
+        if origin.flags & (libc::CLONE_VM | libc::CLONE_THREAD) as u64 == 0 {
+            self.mapped.forked(pid, child);
+        }
         if self.early.remove(&child).is_some() {
             step("resume", child, sys::resume(child, 0))?;
         }
@@ -207,6 +211,7 @@ impl Tracer<'_> {
         self.launch_ended(tid, end)?;
         // The kernel reports the first thread of a process last, with the status of the process.
         if tid == pid {
+            self.memory_ended(tid);
             if let Some(signal) = end.signal {
                 self.log.note(format!("a process was killed by signal {signal}"));
             }

@@ -9,6 +9,7 @@ mod leave;
 mod lives;
 mod requests;
 mod settle;
+mod stores;
 mod tables;
 
 use std::collections::HashMap;
@@ -25,6 +26,7 @@ use crate::environment::Processes;
 use crate::error::CaptureError;
 use crate::gate::{Gate, Ticket};
 use crate::log::Log;
+use crate::mapped::Mapped;
 use crate::movers::Source;
 use crate::requests::Requests;
 use crate::sys::{self, FileId, Report, Signals, Waited};
@@ -106,6 +108,9 @@ struct Tracee {
 pub struct Tracer<'a> {
     log: Log,
     world: World,
+    mapped: Mapped,
+    /// Whether stores to mappings of files are looked for.
+    stores: bool,
     gate: Gate,
     threads: HashMap<i32, Tracee>,
     /// Processes by kernel number: their number in the trace.
@@ -137,6 +142,8 @@ impl<'a> Tracer<'a> {
         Tracer {
             log,
             world,
+            mapped: Mapped::default(),
+            stores: false,
             gate: Gate::default(),
             threads: HashMap::new(),
             processes: HashMap::new(),
@@ -165,6 +172,11 @@ impl<'a> Tracer<'a> {
     /// Keeps the traced processes in a set.
     pub fn with_sampled(self, sampled: Processes) -> Self {
         Tracer { sampled, ..self }
+    }
+
+    /// Looks also for stores to shared mappings of files.
+    pub fn with_stores_recorded(self, stores: bool) -> Self {
+        Tracer { stores, ..self }
     }
 
     /// Runs until the last traced thread is gone; ends all of them if it fails.

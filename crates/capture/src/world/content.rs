@@ -79,16 +79,17 @@ impl World {
         self.observe(path.as_bytes(), &stat, (0, stat.size), "opened", log)
     }
 
-    /// Whether a descriptor names a regular file.
-    pub fn is_file(tid: i32, fd: u32) -> bool {
-        stat(&format!("/proc/{tid}/fd/{fd}")).is_some_and(|stat| stat.is_file())
-    }
-
     /// A file without a name that the program has just made.
     pub fn made(&mut self, tid: i32, fd: u32) {
         if let Some(stat) = stat(&format!("/proc/{tid}/fd/{fd}")) {
             self.fresh.insert(stat.id);
         }
+    }
+
+    /// Whether the file at this path is made up when it is read.
+    pub fn is_synthetic(&mut self, path: &str) -> bool {
+        let Some(stat) = stat(path) else { return false };
+        is_synthetic(self.filesystem(&stat, std::ffi::CString::new(path).ok().as_deref()))
     }
 
     /// Before a range of a file becomes visible other than by reading: mapped, or cloned to another file.

@@ -34,8 +34,9 @@ pub fn run(cli: Cli) -> Outcome {
         Command::Graph(args) => graph::run(args),
         Command::Calls(args) => {
             if args.json {
-                let rows =
-                    reprise_calls::all().map(|c| serde_json::json!({"call": c.name, "number": c.number, "doc": c.doc}));
+                let number = |c: &reprise_calls::Call| (!c.is_pseudo()).then_some(c.number);
+                let rows = reprise_calls::all()
+                    .map(|c| serde_json::json!({"call": c.name, "number": number(c), "doc": c.doc}));
                 return print_json(&rows.collect::<Vec<_>>());
             }
             let text = if args.markdown { crate::calls::markdown() } else { call_list() };

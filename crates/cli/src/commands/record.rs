@@ -10,7 +10,7 @@ use reprise_trace::{DataPolicy, Loss, WriteError};
 use serde_json::json;
 
 use super::Outcome;
-use crate::args::{Data, Record};
+use crate::args::{Data, Mapped, Record};
 use crate::exit::{Exit, Failure};
 
 /// Records a program and ends as it ended.
@@ -25,6 +25,7 @@ pub fn run(args: Record) -> Outcome {
     };
     options.trees = args.tree;
     options.libraries = args.libraries;
+    options.mapped = args.mapped == Mapped::Full;
     options.cpu = args.cpu;
     options.sample_every = args.sample_every.0;
     options.writer.contents = args.blobs;

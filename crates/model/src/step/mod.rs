@@ -119,6 +119,8 @@ impl World {
             Unmap => self.unmap(s),
             Remap => self.remap(s),
             MapAdvise | MapSync => self.map_advise(s),
+            MappedRead => self.mapped_read(s),
+            MappedWrite => self.mapped_write(s),
             GetMetadata | TestAccess | ReadLink | GetXattr | ListXattr | StatFs => self.inspect(s),
             Advise => self.use_file(s, |_, _| ()),
             Sync => self.use_file(s, |out, node| out.flush(node)),

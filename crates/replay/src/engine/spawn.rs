@@ -98,6 +98,9 @@ impl Worker {
             if descriptors && plan.process != self.process {
                 lock(&self.engine.joined).extend([plan.process, self.process]);
             }
+            if plan.process != self.process {
+                self.inherit_mappings(plan.process);
+            }
             start(self.engine, thread, Box::new(move |_| unshare(descriptors, directories)))?;
             // Handles of the child: it does not inherit them.
             for slot in &command.list {

@@ -105,7 +105,7 @@ impl World {
             DeviceControl | Sync | Advise | Lock | Map | SyncAll | Message | Poll | Watch | Asynchronous => {
                 self.use_descriptors(s);
             }
-            Unmap | Remap | MapAdvise | MapSync | Spawn | Exit | Wait | Mount => {}
+            Unmap | Remap | MapAdvise | MapSync | MappedRead | MappedWrite | Spawn | Exit | Wait | Mount => {}
         }
     }
 
