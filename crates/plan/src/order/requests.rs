@@ -61,6 +61,8 @@ impl Submitter {
 /// Who waits for what of the asynchronous requests.
 #[derive(Debug, Default)]
 pub(super) struct Requests {
+    /// Whether they are ordered.
+    orders: bool,
     /// By thread.
     lane_of: Vec<Option<u32>>,
     submitters: HashMap<u32, Submitter, RandomState>,
@@ -72,11 +74,18 @@ pub(super) struct Requests {
 }
 
 impl Requests {
-    pub fn new(lane_of: Vec<Option<u32>>) -> Requests {
+    /// For these lanes; `orders` says whether the rule is in force.
+    pub fn new(lane_of: Vec<Option<u32>>, orders: bool) -> Requests {
         let threads = lane_of.len();
         let lane_of: Vec<_> = lane_of.iter().map(|of| of.filter(|submitter| (*submitter as usize) < threads)).collect();
         let submitters = lane_of.iter().flatten().map(|submitter| (*submitter, Submitter::default())).collect();
-        Requests { lane_of, submitters, ..Requests::default() }
+        Requests { orders, lane_of, submitters, ..Requests::default() }
+    }
+
+    fn wait(&self, point: Point, needs: &mut Needs) {
+        if self.orders {
+            needs.add(point, Rule::AioStage);
+        }
     }
 
     pub fn submitter(&self, thread: u32) -> Option<u32> {
@@ -97,7 +106,7 @@ impl Requests {
         }
         let known = self.submitters.get(&own.thread);
         let covered_ns = known.map_or(0, |submitter| submitter.begin_ns);
-        known.iter().flat_map(|s| s.between(covered_ns, begin_ns)).for_each(|p| needs.add(p, Rule::AioStage));
+        known.iter().flat_map(|s| s.between(covered_ns, begin_ns)).for_each(|p| self.wait(p, needs));
         for (resource, touch) in touches {
             match (resource, touch) {
                 (Resource::Request(request), Touch::Create) if !self.ahead.remove(request) => {
@@ -106,7 +115,7 @@ impl Requests {
                 }
                 (Resource::Request(request), Touch::Look) => {
                     needs.about(*resource);
-                    self.completed.get(request).into_iter().for_each(|p| needs.add(*p, Rule::AioStage));
+                    self.completed.get(request).into_iter().for_each(|p| self.wait(*p, needs));
                 }
                 _ => {}
             }
@@ -130,20 +139,22 @@ impl Requests {
             (Resource::Request(request), Touch::Change) => Some(*request),
             _ => None,
         });
-        let state = self.submitters.entry(submitter).or_default();
+        let latest_ns = self.submitters.get(&submitter).map_or(0, |state| state.begin_ns);
         let submission = match number.map(|number| (number, self.submitted.remove(&number))) {
             Some((_, Some(submission))) => submission,
             early => {
                 self.ahead.extend(early.map(|(number, _)| number));
-                Submission { after: latest, covered_ns: state.begin_ns }
+                Submission { after: latest, covered_ns: latest_ns }
             }
         };
         number.into_iter().for_each(|number| needs.about(Resource::Request(number)));
         if submission.after.count > 0 {
-            needs.add(submission.after, Rule::AioStage);
+            self.wait(submission.after, needs);
         }
-        state.between(submission.covered_ns, begin_ns).for_each(|p| needs.add(p, Rule::AioStage));
-        state.complete(own);
+        let state = self.submitters.get(&submitter);
+        let seen = state.iter().flat_map(|s| s.between(submission.covered_ns, begin_ns));
+        seen.for_each(|p| self.wait(p, needs));
+        self.submitters.entry(submitter).or_default().complete(own);
         if let Some(number) = number {
             self.completed.insert(number, own);
             self.oldest.push_back(number);
