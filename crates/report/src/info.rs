@@ -54,6 +54,8 @@ pub struct Info {
     pub actions: u64,
     /// Number of threads.
     pub threads: u64,
+    /// Number of lanes, which perform asynchronous requests.
+    pub lanes: u64,
     /// Number of processes.
     pub processes: u64,
     /// Actions that failed.
@@ -110,7 +112,8 @@ pub fn info(trace: &TraceReader) -> Result<Info, ReadError> {
         complete: about.complete,
         end: about.end,
         actions: 0,
-        threads: trace.count::<reprise_trace::ThreadRow>(),
+        threads: 0,
+        lanes: 0,
         processes: trace.count::<Process>(),
         errors: 0,
         read_bytes: 0,
@@ -128,6 +131,10 @@ pub fn info(trace: &TraceReader) -> Result<Info, ReadError> {
         environment: environment::summary(trace)?,
         ledger: trace.ledger().clone(),
     };
+    for row in trace.rows::<reprise_trace::ThreadRow>() {
+        let count = if row?.lane_of.is_some() { &mut info.lanes } else { &mut info.threads };
+        *count += 1;
+    }
     let mut calls: BTreeMap<String, (u64, u64)> = BTreeMap::new();
     for action in trace.actions() {
         let action = action?;

@@ -80,6 +80,9 @@ impl Info {
         line(self.actions, "actions", bytes(self.read_bytes), "read");
         line(self.errors, "of them failed", bytes(self.written_bytes), "written");
         line(self.threads, "threads", bytes(self.copied_bytes), "moved in the kernel");
+        if self.lanes > 0 {
+            line(self.lanes, "lanes of requests", String::new(), "");
+        }
         line(self.processes, "processes", bytes(self.stored_bytes), "stored");
         line(self.tree_names, "names of the initial tree", count(self.contents), "contents observed");
         let mut out = format!("\n{}", table.text());

@@ -233,6 +233,9 @@ impl Channel {
 
     /// Lets those begin that waited for others, now that these are complete.
     pub fn begin_waiting(&mut self, now_ns: u64) {
+        if self.flights.iter().all(|f| f.begin_ns.is_some()) {
+            return;
+        }
         let numbers: Vec<u64> = self.flights.iter().map(|f| f.number).collect();
         let first_drain = self.flights.iter().find(|f| f.drains).map_or(u64::MAX, |f| f.number);
         let oldest = numbers.first().copied().unwrap_or(u64::MAX);

@@ -25,6 +25,9 @@ const OFFSET_REQUESTS: u64 = 0x1000_0000;
 const CQE_BUFFER: u32 = 1;
 const CQE_MORE: u32 = 1 << 1;
 const CQE_NOTIFICATION: u32 = 1 << 3;
+/// The kernel makes no larger rings; what is read from the program's memory may say so.
+const MOST_ENTRIES: u32 = 1 << 15;
+const MOST_COMPLETIONS: u32 = 1 << 16;
 /// Heads and tails stand in the first bytes.
 const HEAD: usize = 192;
 
@@ -69,8 +72,8 @@ impl Ring {
         let given = |at: usize| Some(word(params, at)).filter(|_| own_memory);
         Ok(Ring {
             flags,
-            entries: half(params, 0),
-            completions: half(params, 4),
+            entries: half(params, 0).min(MOST_ENTRIES),
+            completions: half(params, 4).min(MOST_COMPLETIONS),
             submitted: [40, 44, 64].map(|at| half(params, at)),
             completed: [80, 84, 100].map(|at| half(params, at)),
             base: given(112),
@@ -92,7 +95,7 @@ impl Ring {
 
     fn pair(&self, memory: Memory, base: Option<u64>, [first, second]: [u32; 2]) -> Option<(u32, u32)> {
         let mut bytes = [0; HEAD];
-        if (first.max(second) as usize) + 4 > HEAD || memory.read(base?, &mut bytes) < HEAD {
+        if first.max(second) as usize > HEAD - 4 || memory.read(base?, &mut bytes) < HEAD {
             return None;
         }
         Some((half(&bytes, first as usize), half(&bytes, second as usize)))
@@ -114,13 +117,14 @@ impl Ring {
         let place = place & mask;
         let index = match self.flags & SETUP_NO_SQARRAY {
             0 => {
-                let at = self.base? + u64::from(self.submitted[2]) + 4 * u64::from(place);
+                let array = self.base?.wrapping_add(self.submitted[2].into());
+                let at = array.wrapping_add(4 * u64::from(place));
                 half(&memory.exact(at, 4)?, 0) & mask
             }
             _ => place,
         };
         let size = if self.flags & SETUP_SQE128 != 0 { 128 } else { 64 };
-        let bytes = memory.exact(self.requests? + size * u64::from(index), sqe::BYTES)?;
+        let bytes = memory.exact(self.requests?.wrapping_add(size * u64::from(index)), sqe::BYTES)?;
         Some(sqe::request(bytes.first_chunk()?))
     }
 
@@ -135,9 +139,9 @@ impl Ring {
             self.next = tail.wrapping_sub(self.completions);
         }
         let size = if self.flags & SETUP_CQE32 != 0 { 32 } else { 16 };
-        let base = self.completion_base.or(self.base).unwrap_or(0) + u64::from(self.completed[2]);
+        let base = self.completion_base.or(self.base).unwrap_or(0).wrapping_add(self.completed[2].into());
         while self.next != tail {
-            let at = base + size * u64::from(self.next & mask);
+            let at = base.wrapping_add(size * u64::from(self.next & mask));
             if let Some(bytes) = memory.exact(at, 16) {
                 let (result, flags) = (half(&bytes, 8) as i32, half(&bytes, 12));
                 out.completions.push(Completion {

@@ -108,7 +108,7 @@ impl Tracer<'_> {
             }
             opcode @ (RING_FDS | UNREGISTER_RING_FDS) => {
                 for i in 0..count.min(16) {
-                    let Some(entry) = memory.exact(arg + 16 * i, 16) else { continue };
+                    let Some(entry) = memory.exact(arg.wrapping_add(16 * i), 16) else { continue };
                     let place = (tid, half(&entry, 0));
                     match opcode {
                         RING_FDS => _ = self.requests.registered.insert(place, word(&entry, 8) as u32),
@@ -143,7 +143,8 @@ impl Tracer<'_> {
         let count = count.min(MOST_FILES);
         let Some(numbers) = (Memory { tid }).exact(address, 4 * count as usize) else { return };
         let Some(thread) = self.table_thread(key, tid) else { return };
-        for (place, number) in (first..).zip(numbers.as_chunks::<4>().0) {
+        for (i, number) in (0..).zip(numbers.as_chunks::<4>().0) {
+            let place = first.wrapping_add(i);
             let fd = i32::from_le_bytes(*number);
             if fd == SKIP {
                 continue;

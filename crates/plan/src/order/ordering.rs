@@ -88,7 +88,7 @@ impl Ordering {
             known: vec![Known::default(); threads],
             started_ns: vec![None; threads],
             joins: Joins::new(threads),
-            requests: Requests::new(vec![None; threads]),
+            requests: Requests::default(),
             resources: Resources::default(),
             latest: None,
             temporal: Temporal::new(threads),
@@ -99,7 +99,8 @@ impl Ordering {
 
     /// These threads are lanes, which perform the asynchronous requests of others.
     pub fn with_lanes(self, lane_of: Vec<Option<u32>>) -> Ordering {
-        Ordering { requests: Requests::new(lane_of), ..self }
+        let orders = matches!(self.order, Order::Root(Rules { aio: AioRule::Stage, .. }));
+        Ordering { requests: Requests::new(lane_of, orders), ..self }
     }
 
     /// From now on also the waits are told that earlier ones imply.
@@ -114,9 +115,6 @@ impl Ordering {
         let before = if last.count > 0 { Some(last.end_ns) } else { self.started_ns[thread as usize] };
         self.needs.begin(thread, before);
         let submitted = self.requests.next(own, begin_ns, &self.last, touches, &mut self.needs);
-        if !matches!(self.order, Order::Root(Rules { aio: AioRule::Stage, .. })) {
-            self.needs.begin(thread, before);
-        }
         match self.order {
             Order::Root(rules) => {
                 if rules.join == JoinRule::Inferred {

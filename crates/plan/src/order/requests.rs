@@ -61,6 +61,8 @@ impl Submitter {
 /// Who waits for what of the asynchronous requests.
 #[derive(Debug, Default)]
 pub(super) struct Requests {
+    /// Whether they are ordered.
+    orders: bool,
     /// By thread.
     lane_of: Vec<Option<u32>>,
     submitters: HashMap<u32, Submitter, RandomState>,
@@ -72,11 +74,18 @@ pub(super) struct Requests {
 }
 
 impl Requests {
-    pub fn new(lane_of: Vec<Option<u32>>) -> Requests {
+    /// For these lanes; `orders` says whether the rule is in force.
+    pub fn new(lane_of: Vec<Option<u32>>, orders: bool) -> Requests {
         let threads = lane_of.len();
         let lane_of: Vec<_> = lane_of.iter().map(|of| of.filter(|submitter| (*submitter as usize) < threads)).collect();
         let submitters = lane_of.iter().flatten().map(|submitter| (*submitter, Submitter::default())).collect();
-        Requests { lane_of, submitters, ..Requests::default() }
+        Requests { orders, lane_of, submitters, ..Requests::default() }
+    }
+
+    fn wait(&self, point: Point, needs: &mut Needs) {
+        if self.orders {
+            needs.add(point, Rule::AioStage);
+        }
     }
 
     pub fn submitter(&self, thread: u32) -> Option<u32> {
@@ -97,7 +106,7 @@ impl Requests {
         }
         let known = self.submitters.get(&own.thread);
         let covered_ns = known.map_or(0, |submitter| submitter.begin_ns);
-        known.iter().flat_map(|s| s.between(covered_ns, begin_ns)).for_each(|p| needs.add(p, Rule::AioStage));
+        known.iter().flat_map(|s| s.between(covered_ns, begin_ns)).for_each(|p| self.wait(p, needs));
         for (resource, touch) in touches {
             match (resource, touch) {
                 (Resource::Request(request), Touch::Create) if !self.ahead.remove(request) => {
@@ -106,7 +115,7 @@ impl Requests {
                 }
                 (Resource::Request(request), Touch::Look) => {
                     needs.about(*resource);
-                    self.completed.get(request).into_iter().for_each(|p| needs.add(*p, Rule::AioStage));
+                    self.completed.get(request).into_iter().for_each(|p| self.wait(*p, needs));
                 }
                 _ => {}
             }
@@ -130,20 +139,22 @@ impl Requests {
             (Resource::Request(request), Touch::Change) => Some(*request),
             _ => None,
         });
-        let state = self.submitters.entry(submitter).or_default();
+        let latest_ns = self.submitters.get(&submitter).map_or(0, |state| state.begin_ns);
         let submission = match number.map(|number| (number, self.submitted.remove(&number))) {
             Some((_, Some(submission))) => submission,
             early => {
                 self.ahead.extend(early.map(|(number, _)| number));
-                Submission { after: latest, covered_ns: state.begin_ns }
+                Submission { after: latest, covered_ns: latest_ns }
             }
         };
         number.into_iter().for_each(|number| needs.about(Resource::Request(number)));
         if submission.after.count > 0 {
-            needs.add(submission.after, Rule::AioStage);
+            self.wait(submission.after, needs);
         }
-        state.between(submission.covered_ns, begin_ns).for_each(|p| needs.add(p, Rule::AioStage));
-        state.complete(own);
+        let state = self.submitters.get(&submitter);
+        let seen = state.iter().flat_map(|s| s.between(submission.covered_ns, begin_ns));
+        seen.for_each(|p| self.wait(p, needs));
+        self.submitters.entry(submitter).or_default().complete(own);
         if let Some(number) = number {
             self.completed.insert(number, own);
             self.oldest.push_back(number);
@@ -152,5 +163,83 @@ impl Requests {
             }
         }
         submission.after
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Order, Ordering};
+    use super::*;
+
+    /// Threads 0 and 9 of the program; 1 to 3 are lanes of 0.
+    fn ordering() -> Ordering {
+        let order: Order = "root".parse().expect("an ordering");
+        let lanes = (0..10).map(|thread| (1..4).contains(&thread).then_some(0)).collect();
+        Ordering::new(order, 10).with_lanes(lanes)
+    }
+
+    fn submit(request: u64) -> (Resource, Touch) {
+        (Resource::Request(request), Touch::Create)
+    }
+
+    fn perform(request: u64) -> [(Resource, Touch); 1] {
+        [(Resource::Request(request), Touch::Change)]
+    }
+
+    fn fetch(request: u64) -> (Resource, Touch) {
+        (Resource::Request(request), Touch::Look)
+    }
+
+    fn waits(o: &mut Ordering, thread: u32, times: [u64; 2], touches: &[(Resource, Touch)]) -> Vec<(u32, u64)> {
+        let waits = o.next(thread, times[0], times[1], touches);
+        waits.edges.iter().map(|e| (e.wait.thread, e.wait.count)).collect()
+    }
+
+    #[test]
+    fn one_call_submits_requests_and_waits_for_them() {
+        let mut o = ordering();
+        assert_eq!(waits(&mut o, 0, [0, 10], &[]), []);
+        // Both are performed while the call lasts: they wait for what came before it, it waits for them.
+        assert_eq!(waits(&mut o, 1, [20, 30], &perform(0)), [(0, 1)]);
+        assert_eq!(waits(&mut o, 2, [20, 40], &perform(1)), [(0, 1)]);
+        let call = [submit(0), submit(1), fetch(0), fetch(1)];
+        assert_eq!(waits(&mut o, 0, [20, 50], &call), [(1, 1), (2, 1)]);
+    }
+
+    #[test]
+    fn a_request_does_not_wait_for_a_call_that_waited_for_others() {
+        let mut o = ordering();
+        assert_eq!(waits(&mut o, 0, [0, 10], &[submit(0)]), []);
+        assert_eq!(waits(&mut o, 1, [5, 30], &perform(0)), []);
+        // Submits the second request and fetches the first.
+        assert_eq!(waits(&mut o, 0, [20, 40], &[submit(1), fetch(0)]), [(1, 1)]);
+        assert_eq!(waits(&mut o, 2, [20, 90], &perform(1)), [(0, 1)]);
+        assert_eq!(o.next(3, 20, 95, &perform(2)).submitted_after, Some(2));
+    }
+
+    #[test]
+    fn what_a_thread_could_have_seen_comes_before_what_it_does() {
+        let mut o = ordering();
+        assert_eq!(waits(&mut o, 0, [0, 10], &[submit(0), submit(1)]), []);
+        assert_eq!(waits(&mut o, 1, [0, 50], &perform(0)), []);
+        // No call fetched it, but the ring showed it.
+        assert_eq!(waits(&mut o, 0, [40, 45], &[]), []);
+        assert_eq!(waits(&mut o, 0, [60, 70], &[submit(2)]), [(1, 1)]);
+        // In flight together with the first; submitted when that was complete.
+        assert_eq!(waits(&mut o, 2, [0, 80], &perform(1)), []);
+        assert_eq!(waits(&mut o, 3, [60, 90], &perform(2)), [(0, 2), (1, 1)]);
+        // Nobody else is concerned, unless it fetches.
+        assert_eq!(waits(&mut o, 9, [100, 110], &[]), []);
+        assert_eq!(waits(&mut o, 9, [120, 130], &[fetch(1)]), [(2, 1)]);
+    }
+
+    #[test]
+    fn one_that_drains_comes_after_what_was_complete_when_it_began() {
+        let mut o = ordering();
+        assert_eq!(waits(&mut o, 0, [0, 10], &[submit(0), submit(1)]), []);
+        assert_eq!(waits(&mut o, 1, [0, 50], &perform(0)), []);
+        assert_eq!(waits(&mut o, 0, [60, 70], &[]), [(1, 1)]);
+        // Submitted with the first, begun when that was complete; the submitter has gone on meanwhile.
+        assert_eq!(waits(&mut o, 2, [50, 80], &perform(1)), [(1, 1)]);
     }
 }

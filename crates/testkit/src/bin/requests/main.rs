@@ -65,12 +65,13 @@ fn aio() {
         }
     };
     let place = |i: u64| (i * 7 % REQUESTS) * BLOCK;
-    let all = |opcode: u64, buffer: u64| -> Vec<Vec<u8>> {
-        (0..REQUESTS).map(|i| iocb(opcode, file, buffer + place(i), BLOCK, place(i))).collect()
+    let all = |opcode: u64, buffer: u64, first: u64| -> Vec<Vec<u8>> {
+        let places = (first..first + REQUESTS).map(place);
+        places.map(|at| iocb(opcode, file, buffer + at, BLOCK, at)).collect()
     };
-    perform(&all(PWRITE, given.address()));
+    perform(&all(PWRITE, given.address(), 0));
     perform(&[iocb(SYNC, file, 0, 0, 0)]);
-    perform(&all(PREAD, room.address()));
+    perform(&all(PREAD, room.address(), 1));
     write_at(copy, &room.bytes(), 0);
     raw::must(SYS_io_destroy, &[queue]);
 }
@@ -84,11 +85,11 @@ fn uring() {
     let (file, copy) = (open("file"), open("copy"));
     let (given, room) = buffers();
     let place = |i: u64| (i * 7 % REQUESTS) * BLOCK;
-    let all = |opcode: u8, buffer: u64| -> Vec<Request> {
-        (0..REQUESTS).map(|i| transfer(opcode, file, buffer, place(i))).collect()
+    let all = |opcode: u8, buffer: u64, first: u64| -> Vec<Request> {
+        (first..first + REQUESTS).map(|i| transfer(opcode, file, buffer, place(i))).collect()
     };
-    ring.perform(&all(WRITE, given.address()), true);
-    ring.perform(&all(READ, room.address()), false);
+    ring.perform(&all(WRITE, given.address(), 0), true);
+    ring.perform(&all(READ, room.address(), 1), false);
     write_at(copy, &room.bytes(), 0);
     // A write, a sync after it, a write of the same place after the sync, a read after all.
     let mut other = transfer(WRITE, file, given.address(), 0);
