@@ -20,6 +20,7 @@ mod effects;
 mod error;
 mod filter;
 mod gate;
+mod kept;
 mod log;
 mod memory;
 mod messages;

@@ -133,7 +133,7 @@ impl Tracer<'_> {
             return step("resume", tid, sys::resume(tid, 0));
         }
         let log = &mut self.log;
-        let inputs = arguments::inputs(Memory { tid }, call, &args, log);
+        let inputs = arguments::inputs(Memory::Live(tid), call, &args, log);
         let before = effects::before(&mut self.world, tid, call, &args, &inputs, log);
         let source = movers::before(tid, call, &args, &inputs.input);
         // Opening a FIFO waits for the other end.

@@ -3,6 +3,7 @@
 mod descriptors;
 mod files;
 mod names;
+mod shown;
 
 use reprise_calls::{ArgKind, Call, Effect, FlagSet, Follow};
 
@@ -10,7 +11,7 @@ use super::names::Names;
 use super::node::{NodeId, Slot, kind};
 use super::resolve::Found;
 use super::{Seat, World};
-use crate::strace::Decoded;
+use crate::decoded::Decoded;
 
 const AT_FDCWD: u32 = 0xffff_ff9c;
 const O_CREAT: u64 = 0o100;
@@ -102,9 +103,9 @@ impl World {
                 origin.gids.get_or_insert([0; 3]);
             }
             Execute => self.execute(s),
-            DeviceControl | Sync | Advise | Lock | Map | SyncAll | Message | Poll | Watch | Asynchronous => {
-                self.use_descriptors(s);
-            }
+            Map => self.map(s),
+            DeviceControl => self.clone_range(s),
+            Sync | Advise | Lock | SyncAll | Message | Poll | Watch | Asynchronous => self.use_descriptors(s),
             Unmap | Remap | MapAdvise | MapSync | Spawn | Exit | Wait | Mount => {}
         }
     }
@@ -173,9 +174,7 @@ impl World {
                 match known.filter(|n| guess != kind::DIRECTORY && self.names.node(*n).may_be_initial() && !absent) {
                     Some(node) => {
                         // A further name of a file that was met before.
-                        self.names.set(directory, &name, Slot::File(node));
-                        self.names.initial.push((directory, name.into(), node));
-                        Some(node)
+                        Some(self.names.add_name(directory, &name, node))
                     }
                     None => Some(self.discover(directory, &name, guess, sure)),
                 }
