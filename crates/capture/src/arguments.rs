@@ -145,7 +145,14 @@ pub struct Outputs {
 }
 
 /// Reads what a call returned. In-kernel movers return no content here.
-pub fn outputs(memory: Memory<'_>, call: &Call, args: &[u64; 6], result: i64, inputs: Inputs, log: &mut Log) -> Outputs {
+pub fn outputs(
+    memory: Memory<'_>,
+    call: &Call,
+    args: &[u64; 6],
+    result: i64,
+    inputs: Inputs,
+    log: &mut Log,
+) -> Outputs {
     let mut out = Outputs { data: inputs.data, ..Outputs::default() };
     if failed(result) {
         return out;

@@ -21,6 +21,8 @@ pub enum When {
 pub enum Bytes {
     /// In memory.
     Here(Vec<u8>),
+    /// Nowhere: only how many they were was asked for. They are read as zeros.
+    Unwanted(usize),
     /// In the spool.
     There {
         /// The file.
@@ -36,7 +38,7 @@ impl Bytes {
     fn len(&self) -> usize {
         match self {
             Bytes::Here(bytes) => bytes.len(),
-            Bytes::There { length, .. } => *length,
+            Bytes::Unwanted(length) | Bytes::There { length, .. } => *length,
         }
     }
 
@@ -44,6 +46,10 @@ impl Bytes {
         match self {
             Bytes::Here(bytes) => {
                 into.copy_from_slice(&bytes[from..from + into.len()]);
+                into.len()
+            }
+            Bytes::Unwanted(_) => {
+                into.fill(0);
                 into.len()
             }
             Bytes::There { file, offset, .. } => {
@@ -80,7 +86,7 @@ impl Kept {
     pub fn add(&mut self, range: Range) {
         self.held += match &range.bytes {
             Bytes::Here(bytes) => bytes.len(),
-            Bytes::There { .. } => 0,
+            Bytes::Unwanted(_) | Bytes::There { .. } => 0,
         };
         let side = match range.when {
             When::Entry => &mut self.entry,
@@ -89,11 +95,6 @@ impl Kept {
         // Mostly they come in ascending order.
         let at = side.partition_point(|r| r.address <= range.address);
         side.insert(at, range);
-    }
-
-    /// Takes in all ranges of another.
-    pub fn append(&mut self, other: Kept) {
-        other.entry.into_iter().chain(other.exit).for_each(|range| self.add(range));
     }
 
     /// Bytes held in memory.

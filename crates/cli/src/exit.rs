@@ -54,7 +54,10 @@ impl From<ReadError> for Failure {
     fn from(error: ReadError) -> Failure {
         let exit = match &error {
             ReadError::TooNew { .. } | ReadError::TooOld { .. } => Exit::Version,
-            ReadError::Missing { .. } | ReadError::NotATrace { .. } | ReadError::Damaged { .. } => Exit::Trace,
+            ReadError::Missing { .. }
+            | ReadError::NotATrace { .. }
+            | ReadError::Unfinished { .. }
+            | ReadError::Damaged { .. } => Exit::Trace,
             ReadError::Io { .. } => Exit::System,
         };
         let next = match &error {

@@ -100,9 +100,7 @@ impl World {
         let found = self.resolve(super::names::Names::ROOT, super::names::Names::ROOT, &row.path, false, true);
         let node = match (found.node, found.entry) {
             (Some(node), _) => node,
-            (None, Some((directory, name))) => {
-                self.discover(directory, &name, row.stat.mode & 0o170000, true)
-            }
+            (None, Some((directory, name))) => self.discover(directory, &name, row.stat.mode & 0o170000, true),
             (None, None) => return None,
         };
         self.learn(node, &row.stat);

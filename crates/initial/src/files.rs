@@ -2,7 +2,7 @@
 
 use super::node::{NodeId, Slot};
 use super::touched::Touched;
-use super::{Looked, World};
+use super::{Looked, Seat, World};
 
 /// A file of the initial tree, and what calls did to it.
 #[derive(Debug, Clone, Copy)]
@@ -33,6 +33,13 @@ impl World {
         out
     }
 
+    /// What is known of the root directory.
+    pub fn root_is(&mut self, now: Option<Looked>) {
+        if let Some(now) = now {
+            self.settle_file(super::names::Names::ROOT, now);
+        }
+    }
+
     /// What is known of a file.
     pub fn known(&self, number: NodeId) -> File<'_> {
         let n = self.names.node(number);
@@ -50,9 +57,16 @@ impl World {
     /// Where it stands by now; `None` if it has no name any more.
     pub fn path_now(&self, number: NodeId) -> Option<Vec<u8>> {
         let n = self.names.node(number);
-        let stands = number == super::names::Names::ROOT
-            || self.names.slot(n.parent, &n.name) == Some(Slot::File(number));
+        let stands =
+            number == super::names::Names::ROOT || self.names.slot(n.parent, &n.name) == Some(Slot::File(number));
         (stands && !n.filesystem_is_pseudo()).then(|| self.names.path(number))
+    }
+
+    /// The file behind a descriptor, with its path by now and the offset of its description.
+    pub fn open_file_at(&mut self, seat: Seat, fd: u32) -> Option<(Vec<u8>, u64)> {
+        let description = self.description(seat, fd, None)?;
+        let (node, offset) = (description.borrow().node, description.borrow().offset);
+        Some((self.path_now(node?)?, offset))
     }
 
     /// Takes in what became of a file of the initial tree, where no call changed that. Size and times are to be given

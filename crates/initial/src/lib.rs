@@ -16,11 +16,11 @@ mod rows;
 mod sizes;
 mod touched;
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 
 pub use decoded::{Decoded, Entry, Object, Stat};
-use descriptors::{InitialDescriptor, Table};
 pub use descriptors::AtStart;
+use descriptors::{InitialDescriptor, Table};
 pub use files::File;
 use names::Names;
 use node::NodeId;
@@ -34,6 +34,13 @@ pub use touched::Touched;
 pub struct Seat {
     table: u32,
     places: u32,
+}
+
+impl Seat {
+    /// Number of the table of descriptors; that of a table that has ended may come back.
+    pub fn table(self) -> u32 {
+        self.table
+    }
 }
 
 /// Working and root directory.
@@ -157,6 +164,12 @@ impl World {
                 (self.tables.len() - 1) as u32
             }
         }
+    }
+
+    /// Paths of the working and the root directory of a thread.
+    pub fn places(&self, seat: Seat) -> (Vec<u8>, Vec<u8>) {
+        let places = self.places[seat.places as usize];
+        (self.names.path(places.cwd), self.names.path(places.root))
     }
 
     /// The root process that a thread descends from.

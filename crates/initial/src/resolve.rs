@@ -116,7 +116,12 @@ impl World {
     }
 
     /// Whether the file that a call opened, and that may be its own, was there at the beginning.
-    pub(super) fn was_born_before(&mut self, directory: NodeId, name: &[u8], identity: Option<(u64, u64)>) -> Option<bool> {
+    pub(super) fn was_born_before(
+        &mut self,
+        directory: NodeId,
+        name: &[u8],
+        identity: Option<(u64, u64)>,
+    ) -> Option<bool> {
         let path = self.names.path_in(directory, name);
         self.outside.was_born_before(&path, identity?)
     }

@@ -56,9 +56,14 @@ pub struct Ledger {
 impl Ledger {
     /// Counts a loss.
     pub fn count(&mut self, loss: Loss, cause: impl Into<String>, bytes: u64, action: Option<u64>) {
+        self.count_several(loss, cause, 1, bytes, action);
+    }
+
+    /// Counts several losses at once.
+    pub fn count_several(&mut self, loss: Loss, cause: impl Into<String>, count: u64, bytes: u64, action: Option<u64>) {
         let entry = self.losses.entry(loss).or_default().entry(cause.into()).or_default();
-        entry.count += 1;
-        entry.bytes += bytes;
+        entry.count = entry.count.saturating_add(count);
+        entry.bytes = entry.bytes.saturating_add(bytes);
         if entry.first.is_none() {
             entry.first = action;
         }

@@ -23,7 +23,7 @@ pub use catalog::Part;
 pub use error::{ReadError, WriteError};
 pub use ledger::{Entry, Ledger, Loss};
 pub use lookup::Lookup;
-pub use manifest::{DataPolicy, End, FORMAT_MAJOR, FORMAT_MINOR, Host, Kind, Manifest};
+pub use manifest::{DataPolicy, End, FORMAT_MAJOR, FORMAT_MINOR, Host, Kind, Manifest, SPOOL};
 pub use name::Name;
 pub use reader::{Rows, TraceReader};
 pub use rows::{Action, BlobRow, Content, Descriptor, Process, ThreadRow, TreeNode, decode_xattrs, encode_xattrs};

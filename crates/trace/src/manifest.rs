@@ -13,6 +13,9 @@ pub const FORMAT_MAJOR: u32 = 1;
 pub const FORMAT_MINOR: u32 = 1;
 pub(crate) const VERSION_TEXT: &str = "1.1";
 
+/// In the directory of a trace: what was recorded and is not a trace yet.
+pub const SPOOL: &str = "spool";
+
 /// How much of the content that calls moved is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -129,6 +132,9 @@ impl Manifest {
     }
 
     pub(crate) fn load(dir: &Path) -> Result<Manifest, ReadError> {
+        if dir.join(SPOOL).is_dir() {
+            return Err(ReadError::Unfinished { path: dir.into() });
+        }
         let path = dir.join("manifest.json");
         let bytes = match fs::read(&path) {
             Ok(bytes) => bytes,

@@ -10,7 +10,7 @@ use crate::blobs::{CHUNK_BYTES, Deduplicator};
 use crate::catalog::{CatalogWriter, Part};
 use crate::error::WriteError;
 use crate::ledger::Ledger;
-use crate::manifest::{DataPolicy, End, Manifest, replace_file};
+use crate::manifest::{DataPolicy, End, Manifest, SPOOL, replace_file};
 use crate::rows::{Action, BlobRow, Content, Descriptor, Process, ThreadRow, TreeNode};
 use crate::table::{Row, encode_part};
 
@@ -109,11 +109,14 @@ pub struct TraceWriter {
 }
 
 impl TraceWriter {
-    /// Begins a trace in a directory that must not exist (an empty one is taken).
+    /// Begins a trace in a directory that must not exist (an empty one is taken, or one with a raw recording only).
     pub fn create(dir: &Path, manifest: Manifest, options: WriterOptions) -> Result<TraceWriter, WriteError> {
         let occupied = || WriteError::Exists { path: dir.to_owned() };
-        if fs::symlink_metadata(dir).is_ok() && fs::read_dir(dir).map_err(|_| occupied())?.next().is_some() {
-            return Err(occupied());
+        if fs::symlink_metadata(dir).is_ok() {
+            let mut entries = fs::read_dir(dir).map_err(|_| occupied())?;
+            if entries.any(|entry| !entry.is_ok_and(|e| e.file_name() == SPOOL)) {
+                return Err(occupied());
+            }
         }
         for table in ["actions", "threads", "processes", "descriptors", "tree", "contents", "blobs"] {
             let path = dir.join(table);

@@ -143,6 +143,18 @@ impl World {
         self.resolve(start, places.root, path, follow, exists)
     }
 
+    /// The directory and the name that one of a call's paths leads to, as far as they are known.
+    pub fn entry(
+        &mut self,
+        seat: Seat,
+        call: &Call,
+        decoded: &Decoded<'_>,
+        result: i64,
+        number: usize,
+    ) -> Option<(u32, Vec<u8>)> {
+        self.place(&Seen { seat, call, decoded, result }, number, false).entry
+    }
+
     /// A relative path depends on the working directory.
     fn relative(&mut self, s: &Seen<'_>, path: &[u8]) {
         if !path.starts_with(b"/") && self.names.path(self.places[s.seat.places as usize].cwd).starts_with(b"/assumed")
