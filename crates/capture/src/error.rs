@@ -61,6 +61,12 @@ pub enum CaptureError {
         /// The system's error.
         source: io::Error,
     },
+    /// What was asked for is not to be had here.
+    #[error("cannot record in the kernel: {cause}; `--backend ptrace` records here, more slowly")]
+    NoBackend {
+        /// Why not.
+        cause: String,
+    },
     /// There is no raw recording.
     #[error(
         "{path}: no raw recording: {source}; `reprise recover` finishes a trace whose recorder was killed, and there is nothing to finish here"

@@ -35,5 +35,5 @@ mod world;
 
 pub use error::CaptureError;
 pub use finish::recover;
-pub use record::{Options, Outcome, record, snapshot_into};
+pub use record::{Backend, Options, Outcome, record, snapshot_into};
 pub use sys::die_by_signal;

@@ -17,8 +17,22 @@ use crate::sys::{self, Launch, Signals, Waiting};
 use crate::tracer::{Launching, Tracer};
 use crate::world::{World, snapshot};
 
+/// How a program is recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Backend {
+    /// The best that kernel and rights permit.
+    #[default]
+    Auto,
+    /// By programs in the kernel.
+    Ebpf,
+    /// By stopping the program at each call.
+    Ptrace,
+}
+
 /// What to record, and how.
 pub struct Options {
+    /// How the program is recorded.
+    pub backend: Backend,
     /// Directory of the trace; must not exist, or be empty.
     pub trace: PathBuf,
     /// How content is kept.
@@ -44,6 +58,7 @@ impl Options {
     /// The usual options: full data, small files whole, warnings to nowhere.
     pub fn new(trace: impl Into<PathBuf>, command: Vec<OsString>) -> Options {
         Options {
+            backend: Backend::default(),
             trace: trace.into(),
             data: DataPolicy::Full,
             trees: Vec::new(),
