@@ -293,7 +293,8 @@ class Case:
         command = ["/bin/bash", self.script, "run", self.w]
         if not self.options.dry:
             command = [
-                self.options.reprise, "record", "-o", self.trace, "--tree", self.w, "--", *command,
+                self.options.reprise, "record", "--backend", self.options.backend,
+                "-o", self.trace, "--tree", self.w, "--", *command,
             ]
         recorded = call(command, self.options.timeout, cwd=self.w, env=self.environment())
         left = end_descendants()
@@ -541,6 +542,9 @@ def arguments():
                         help="keep traces and trees, but for those on loop devices")
     parser.add_argument("--reprise", default=os.path.join(target, "release", "reprise"), metavar="PATH",
                         help="the program (default: %(default)s)")
+    parser.add_argument("--backend", default=os.environ.get("REPRISE_BACKEND", "auto"),
+                        choices=("auto", "ebpf", "ptrace"),
+                        help="how programs are recorded (default: REPRISE_BACKEND, or auto)")
     parser.add_argument("--table", metavar="FILE", help="write the results as a Markdown table")
     parser.add_argument("--dry", action="store_true",
                         help="test the matrix itself: run the programs unrecorded, copy for replays")

@@ -11,6 +11,7 @@ use reprise_trace::{DataPolicy, End, Host, Kind, Ledger, Manifest, TraceWriter, 
 
 use crate::error::CaptureError;
 use crate::filter;
+use crate::kernel_side;
 use crate::log::Log;
 use crate::procfs;
 use crate::sys::{self, Launch, Signals, Waiting};
@@ -88,12 +89,28 @@ pub struct Outcome {
 }
 
 /// Runs a program to its end and writes its trace. If the program could not be started no trace remains.
-pub fn record(mut options: Options) -> Result<Outcome, CaptureError> {
+pub fn record(options: Options) -> Result<Outcome, CaptureError> {
+    if options.command.is_empty() {
+        return Err(CaptureError::NoCommand);
+    }
+    match options.backend {
+        Backend::Ebpf => kernel_side::record(options),
+        Backend::Ptrace => watch(options, None),
+        Backend::Auto => {
+            let why = kernel_side::hindrance().map(|reason| reason.to_string());
+            watch(options, why)
+        }
+    }
+}
+
+/// Records by stopping the program at each call; `why` says what hinders recording in the kernel.
+fn watch(mut options: Options, why: Option<String>) -> Result<Outcome, CaptureError> {
     let command = options.command.first().ok_or(CaptureError::NoCommand)?;
     let command = command.to_string_lossy().into_owned();
     let program = find(&options.command[0])?;
     let argv: Vec<CString> = options.command.iter().map(|a| c_string(a.as_bytes())).collect::<Result<_, _>>()?;
-    let manifest = manifest(&options)?;
+    let mut manifest = manifest(&options)?;
+    manifest.facts.extend(why.map(|why| ("backend_because".to_owned(), why)));
     let existed = options.trace.is_dir();
     let writer = TraceWriter::create(&options.trace, manifest, options.writer)?;
     let started = start(&mut options, writer, &program, &argv, command);
@@ -246,7 +263,7 @@ fn manifest(options: &Options) -> Result<Manifest, CaptureError> {
 }
 
 /// Removes a trace of nothing: the directory if it is ours, else what was put into it.
-fn remove(trace: &Path, existed: bool) {
+pub(crate) fn remove(trace: &Path, existed: bool) {
     // What cannot be removed stays; the error that led here is the one to report.
     if existed {
         for entry in fs::read_dir(trace).into_iter().flatten().flatten() {

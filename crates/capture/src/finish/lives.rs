@@ -3,7 +3,7 @@
 //! Goals: numbers of the kernel are reused, those here are not; the first thread of a process ends last. Non-goals: what
 //! they do.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use reprise_initial::Seat;
 use reprise_trace::{Name, Process, ThreadRow};
@@ -232,10 +232,5 @@ impl Lives {
 
     fn leader_end(&self, pid: i32) -> Option<Gone> {
         self.companies.get(&pid)?.leader
-    }
-
-    /// Threads that never ended, by their number in the trace.
-    pub fn survivors(&self) -> BTreeMap<u32, i32> {
-        self.threads.iter().map(|(tid, life)| (life.thread, *tid)).collect()
     }
 }

@@ -25,7 +25,7 @@ use reprise_trace::{End, Loss, Manifest, TraceWriter, TreeNode, WriterOptions};
 use crate::error::CaptureError;
 use crate::log::Log;
 use crate::record::Outcome;
-use crate::spool::begin::Begin;
+use crate::spool::Begin;
 use crate::spool::join::{Event, Joiner};
 use crate::spool::reader::Spool;
 use decode::{Decoder, Pending};
@@ -162,7 +162,7 @@ impl Finisher {
                 }
                 self.push(tid, (at, at, at), true, What::Exec { tid, old_tid });
             }
-            Event::End { tid, pid, time_ns, status, call, .. } => {
+            Event::End { tid, pid, time_ns, status, call } => {
                 self.abandon(tid);
                 let at = self.decoder.since_begin_ns(time_ns);
                 let exit = call.filter(|c| write::is_exit(c.nr));

@@ -14,7 +14,7 @@ use crate::arguments::failed;
 use crate::error::CaptureError;
 use crate::log::Log;
 use crate::record::Outcome;
-use crate::spool::begin::{BeganProcess, Begin};
+use crate::spool::{BeganProcess, Begin};
 use crate::spool::record::Task;
 
 /// Something that has its place in the order.

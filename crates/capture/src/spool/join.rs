@@ -64,8 +64,6 @@ pub enum Event {
         time_ns: u64,
         /// As `wait` tells it.
         status: i32,
-        /// Whether its process has no other.
-        last: bool,
         /// The call that it ended by, or in.
         call: Option<Call>,
     },
@@ -130,9 +128,9 @@ impl Joiner {
                 self.rename(old_tid, tid, out);
                 out.push(Event::Exec { tid, old_tid, time_ns });
             }
-            Record::End(status, last) => {
+            Record::End(status) => {
                 let call = self.ended(tid, out);
-                out.push(Event::End { tid, pid, time_ns, status, last, call });
+                out.push(Event::End { tid, pid, time_ns, status, call });
             }
             Record::Unknown => {}
         }

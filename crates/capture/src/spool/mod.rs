@@ -1,6 +1,12 @@
-//! The spool: what the programs in the kernel wrote, before it is a trace.
+//! The spool: what is written while a program is recorded in the kernel, before it becomes a trace.
+//!
+//! Goals: the layout of its files, what was there when it began, reading it back. Non-goals: writing it (the kernel
+//! does), meaning.
 
-pub mod begin;
-pub mod join;
-pub mod reader;
-pub mod record;
+mod begin;
+pub(crate) mod join;
+pub mod layout;
+pub(crate) mod reader;
+pub(crate) mod record;
+
+pub use begin::{BEGIN, BeganDescriptor, BeganProcess, Begin};

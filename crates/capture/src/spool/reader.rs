@@ -11,7 +11,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use super::begin::BEGIN;
+use super::BEGIN;
 use super::record::{Head, RECORD_HEAD, SEGMENT, SEGMENT_HEAD, SegmentHead};
 
 /// What is missing.

@@ -99,8 +99,8 @@ pub enum Record<'a> {
     Task(Task),
     /// A thread runs another program: its number before.
     Exec(i32),
-    /// A thread has ended: its status as of `wait`, and whether it was the last of its process.
-    End(i32, bool),
+    /// A thread has ended: its status as of `wait`.
+    End(i32),
     /// Something that a newer recorder wrote.
     Unknown,
 }
@@ -229,7 +229,7 @@ impl<'a> Record<'a> {
             }
             4 => Record::Task(task(&mut cursor)?),
             5 => Record::Exec(cursor.u32()? as i32),
-            6 => Record::End(cursor.u32()? as i32, cursor.u32()? != 0),
+            6 => Record::End(cursor.u32()? as i32),
             _ => Record::Unknown,
         })
     }
