@@ -16,6 +16,7 @@ compile_error!("the recorder knows Linux on x86-64 only");
 
 mod arguments;
 mod cpu;
+pub mod ebpf;
 mod effects;
 mod error;
 mod filter;
@@ -26,6 +27,7 @@ mod messages;
 mod movers;
 mod procfs;
 mod record;
+pub mod spool;
 mod sys;
 mod tracer;
 mod world;
