@@ -15,9 +15,9 @@ use crate::messages;
 const MOST_MOVED: u64 = 0x7fff_f000;
 /// Content is read and stored in pieces of the trace's blobs.
 const PIECE: usize = 1 << 20;
-const PATH_LIMIT: usize = 4096;
-const TEXT_LIMIT: usize = 1 << 16;
-const STRINGS_LIMIT: usize = 2 << 20;
+pub(crate) const PATH_LIMIT: usize = 4096;
+pub(crate) const TEXT_LIMIT: usize = 1 << 16;
+pub(crate) const STRINGS_LIMIT: usize = 2 << 20;
 
 /// What a call is given, read when it begins.
 #[derive(Debug, Default)]

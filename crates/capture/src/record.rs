@@ -195,7 +195,7 @@ fn seize(child: Waiting) -> Result<Signals, CaptureError> {
     Ok(signals)
 }
 
-fn c_string(bytes: &[u8]) -> Result<CString, CaptureError> {
+pub(crate) fn c_string(bytes: &[u8]) -> Result<CString, CaptureError> {
     CString::new(bytes).map_err(|e| CaptureError::NotExecutable {
         command: String::from_utf8_lossy(bytes).into_owned(),
         source: e.into(),
@@ -203,7 +203,7 @@ fn c_string(bytes: &[u8]) -> Result<CString, CaptureError> {
 }
 
 /// Finds a program as a shell does.
-fn find(command: &OsStr) -> Result<CString, CaptureError> {
+pub(crate) fn find(command: &OsStr) -> Result<CString, CaptureError> {
     let shown = command.to_string_lossy().into_owned();
     if command.as_bytes().contains(&b'/') {
         return c_string(command.as_bytes());
@@ -228,6 +228,19 @@ fn find(command: &OsStr) -> Result<CString, CaptureError> {
 }
 
 fn manifest(options: &Options) -> Result<Manifest, CaptureError> {
+    let mut manifest = new_manifest(options.data, &options.command)?;
+    for (key, value) in [
+        ("backend", "ptrace"),
+        ("begin", "when the call was let into the kernel"),
+        ("response_time", "includes one stop of the tracer"),
+    ] {
+        manifest.facts.insert(key.into(), value.into());
+    }
+    Ok(manifest)
+}
+
+/// The manifest of a recording of a command that begins now.
+pub(crate) fn new_manifest(data: DataPolicy, command: &[OsString]) -> Result<Manifest, CaptureError> {
     let mut id = [0u8; 16];
     fs::File::open("/dev/urandom")
         .and_then(|mut f| f.read_exact(&mut id))
@@ -243,23 +256,14 @@ fn manifest(options: &Options) -> Result<Manifest, CaptureError> {
         processors: std::thread::available_parallelism().map_or(1, |n| n.get() as u32),
     };
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    let command = options.command.iter();
-    let mut manifest = Manifest::new(
+    Ok(Manifest::new(
         Kind::Record,
-        options.data,
-        command.map(|a| a.to_string_lossy().into_owned()).collect(),
+        data,
+        command.iter().map(|a| a.to_string_lossy().into_owned()).collect(),
         id.iter().map(|b| format!("{b:02x}")).collect(),
         now.map_or(0, |t| t.as_nanos() as u64),
         host,
-    );
-    for (key, value) in [
-        ("backend", "ptrace"),
-        ("begin", "when the call was let into the kernel"),
-        ("response_time", "includes one stop of the tracer"),
-    ] {
-        manifest.facts.insert(key.into(), value.into());
-    }
-    Ok(manifest)
+    ))
 }
 
 /// Removes a trace of nothing: the directory if it is ours, else what was put into it.
