@@ -197,7 +197,7 @@ fn shell(dir: &Path, line: &str, before: &[&str]) -> (Option<i32>, String) {
 }
 
 /// Prepares a program's directory anew and records it.
-fn recorded(s: &Scratch, p: &Program, backend: &str) -> (PathBuf, PathBuf) {
+fn recorded(s: &Scratch, p: &Program, backend: &str, more: &[&str]) -> (PathBuf, PathBuf) {
     let dir = s.path().join(p.name);
     let _ = fs::remove_dir_all(&dir);
     fs::create_dir(&dir).unwrap();
@@ -206,7 +206,8 @@ fn recorded(s: &Scratch, p: &Program, backend: &str) -> (PathBuf, PathBuf) {
     std::thread::sleep(std::time::Duration::from_millis(50));
     let trace = s.path().join(format!("{}-{backend}.reprise", p.name));
     let (reprise, to) = (program::reprise().unwrap(), trace.to_str().unwrap().to_owned());
-    let before = [reprise.to_str().unwrap(), "record", "--backend", backend, "-o", &to, "--"];
+    let record = [reprise.to_str().unwrap(), "record", "--backend", backend, "-o", &to];
+    let before = [&record[..], more, &["--"]].concat();
     let (code, said) = shell(&dir, p.run, &before);
     assert_eq!(code, Some(0), "{} by {backend}: {said}", p.name);
     (trace, dir)
@@ -231,8 +232,8 @@ fn both_backends_see_the_same() {
         return;
     }
     for p in PROGRAMS.iter().filter(|p| has(p.needs)) {
-        let (theirs, _) = recorded(&s, p, "ptrace");
-        let (ours, _) = recorded(&s, p, "ebpf");
+        let (theirs, _) = recorded(&s, p, "ptrace", &[]);
+        let (ours, _) = recorded(&s, p, "ebpf", &[]);
         let ledger = TraceReader::open(&ours).unwrap().ledger().clone();
         assert_eq!(ledger.total(Loss::Dropped), 0, "{}: {ledger:?}", p.name);
         same(p, &threads(&ours, p.content), &threads(&theirs, p.content));
@@ -246,7 +247,7 @@ fn what_was_recorded_in_the_kernel_replays_to_an_equal_tree() {
         return;
     }
     for p in PROGRAMS.iter().filter(|p| has(p.needs)) {
-        let (trace, dir) = recorded(&s, p, "ebpf");
+        let (trace, dir) = recorded(&s, p, "ebpf", &["--tree", "."]);
         let target = s.path().join(format!("{}-target", p.name));
         fs::create_dir(&target).unwrap();
         let replay = run(s.path(), &["replay", "--json", "-t", target.to_str().unwrap(), trace.to_str().unwrap()]);
