@@ -78,4 +78,3 @@ fn failure(error: SpoolError) -> CaptureError {
         SpoolError::Unwritten { path, source } => CaptureError::Spool { path, source },
     }
 }
-

@@ -14,8 +14,8 @@ use crate::arguments::failed;
 use crate::error::CaptureError;
 use crate::log::Log;
 use crate::record::Outcome;
-use crate::spool::{BeganProcess, Begin};
 use crate::spool::record::Task;
+use crate::spool::{BeganProcess, Begin};
 
 /// Something that has its place in the order.
 #[derive(Debug)]
