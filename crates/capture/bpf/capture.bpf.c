@@ -21,11 +21,11 @@ static __always_inline void make(struct thread *t, struct row *row, struct task_
 	if (!cpu)
 		return;
 	if (occupy(cpu)) {
-		verdict = write_record(t, row, cpu, t->entry);
-		if (verdict != VERDICT_DONE && (t->entry || !defer(t, task)))
+		verdict = write_record(t, row, cpu, t->entry, STEPS_MORE);
+		if (verdict != VERDICT_DONE && (t->entry || !defer(t, task, verdict)))
 			drop(cpu);
 		leave(cpu);
-	} else if (!defer(t, task)) {
+	} else if (t->entry || !defer(t, task, VERDICT_NO_ROOM)) {
 		struct control *c = control();
 
 		if (c)
@@ -47,6 +47,12 @@ int on_enter(__u64 *ctx)
 	if (!t)
 		return 0;
 	t->inside = 0;
+	if (t->pending) {
+		struct cpu *cpu = this_cpu();
+
+		if (cpu)
+			abandon(t, cpu);
+	}
 	if (!c || c->stopped)
 		return 0;
 	narrow = (task->thread_info.status & TS_COMPAT) || nr & X32_CALL;

@@ -76,8 +76,8 @@ static __always_inline void finish_record(struct thread *t, struct cpu *cpu)
 	}
 }
 
-/* Makes, or goes on making, the record that was begun; VERDICT_DONE if it stands. */
-__noinline int write_record(struct thread *t, struct row *row, struct cpu *cpu, int urgent)
+/* Makes, or goes on making, the record that was begun: VERDICT_DONE if it stands, VERDICT_GO_ON after so many steps. */
+__noinline int write_record(struct thread *t, struct row *row, struct cpu *cpu, int urgent, __u32 steps)
 {
 	struct walker w = { .t = t, .row = row, .cpu = cpu, .urgent = urgent };
 	int attempt;
@@ -85,7 +85,7 @@ __noinline int write_record(struct thread *t, struct row *row, struct cpu *cpu, 
 	if (!t || !row || !cpu)
 		return VERDICT_NO_ROOM;
 	if (!t->inlined) {
-		bpf_loop(STEPS_MORE, step, &w, 0);
+		bpf_loop(steps, step, &w, 0);
 		if (w.verdict != VERDICT_DONE)
 			return w.verdict;
 		t->inlined = 1;

@@ -124,8 +124,11 @@ struct thread {
 	__u8 accept;      /* what cannot be read is lacking */
 	__u8 pending;     /* a record waits for room or for a page */
 	__u64 serial;     /* of the thread, never used again */
+	__u64 waiting_ns; /* since when it waits for room */
 	__u32 wakes;
 	__u32 rounds;
+	__u32 verdict;    /* why its record is pending */
+	__u32 reserved_2;
 };
 
 /* What one CPU writes. */

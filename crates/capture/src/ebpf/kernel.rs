@@ -20,8 +20,12 @@ use crate::sys::{self, Object, Ring, Shared};
 #[repr(C, align(8))]
 struct Aligned<T: ?Sized>(T);
 
-static WAITING: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/waiting.bpf.o")));
-static PLAIN: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/plain.bpf.o")));
+/// The programs, those that can do more first.
+static OBJECTS: [(&Aligned<[u8]>, Capabilities); 3] = [
+    (&Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/waiting.bpf.o"))), Capabilities { waiting: true }),
+    (&Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/waiting_6_18.bpf.o"))), Capabilities { waiting: true }),
+    (&Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/plain.bpf.o"))), Capabilities { waiting: false }),
+];
 
 /// Without a sign of life of the recorder for so long, nobody waits for it.
 pub const PATIENCE: Duration = Duration::from_secs(2);
@@ -75,10 +79,8 @@ impl Kernel {
         if !Path::new("/sys/kernel/btf/vmlinux").exists() {
             return Err(Reason::NoTypes);
         }
-        let waiting = (WAITING, Capabilities { waiting: true });
-        let plain = (PLAIN, Capabilities { waiting: false });
         let mut refused = None;
-        for (bytes, capabilities) in [waiting, plain] {
+        for (bytes, capabilities) in OBJECTS {
             match Kernel::load_one(bytes, capabilities, setting) {
                 Ok(kernel) => return Ok(kernel),
                 Err(e) => refused = Some(e),
