@@ -1,240 +1,340 @@
-//! Raw recordings become traces: what belongs together is found wherever it was written, the order is that of effects,
-//! and whatever the bytes are, the result is a trace and an account of what it lacks.
+//! The kernel's side of recording, on the real kernel: what is in a spool is what happened, and nothing is lost.
 
-mod spools;
+mod common;
+#[path = "common/spool.rs"]
+mod spool;
 
+use std::collections::{BTreeSet, HashMap};
 use std::fs;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
-use reprise_capture::recover;
-use reprise_trace::{Action, Loss, ReadError, TraceReader};
-use spools::{Call, Spool, halves, lay_down};
+use common::{compile, scratch};
+use spool::{Body, Call, Record, Spool};
 
-const READ: u32 = 0;
-const WRITE: u32 = 1;
-const CLOSE: u32 = 3;
-const PIPE: u32 = 22;
-const FORK: u32 = 57;
-const EXECVE: u32 = 59;
-const MKDIR: u32 = 83;
-const OPENAT: u32 = 257;
-const EXIT_GROUP: u32 = 231;
-const REGULAR: u32 = 0o100644;
-const FIFO: u32 = 0o010600;
-const HERE: u64 = -100i64 as u64;
-
-fn path(address: u64, text: &[u8], at_exit: bool) -> (u64, Vec<u8>, bool) {
-    (address, [text, b"\0"].concat(), at_exit)
-}
-
-/// Two processes on two processors: the child writes to the pipe that the first reads, which hears of it first.
-fn story() -> Spool {
-    let mut s = Spool::default();
-    let first = Call { tid: 10, pid: 10, ..Call::default() };
-    let execute = Call { begin: 10, end: 90, call: 1, nr: EXECVE, args: [0x100, 0, 0, 0, 0, 0], ..first.clone() };
-    s.enter(0, &Call { ranges: vec![path(0x100, b"/bin/x", false)], ..execute.clone() });
-    s.record(1, 5, 80, (10, 10), &halves(&[10, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]));
-    s.call(1, &execute);
-    let fds = (0x200, halves(&[3, 4]), true);
-    s.call(
-        1,
-        &Call {
-            begin: 100,
-            end: 110,
-            call: 2,
-            nr: PIPE,
-            args: [0x200, 0, 0, 0, 0, 0],
-            ranges: vec![fds],
-            ..first.clone()
-        },
-    );
-    // The child is made, and writes, before the fork has returned in the parent.
-    s.task(1, 130, (11, 11), (10, 10), 0);
-    let child = Call { tid: 11, pid: 11, ..Call::default() };
-    let pipe = |fd| vec![(fd, FIFO, 9, 0)];
-    s.call(
-        0,
-        &Call { begin: 140, end: 141, call: 1, nr: CLOSE, args: [3, 0, 0, 0, 0, 0], objects: pipe(3), ..child.clone() },
-    );
-    s.call(1, &Call { begin: 120, end: 150, call: 3, nr: FORK, result: 11, ..first.clone() });
-    let big: Vec<u8> = (0..100_000u32).map(|i| i as u8).collect();
-    let write = Call {
-        begin: 200,
-        end: 290,
-        call: 2,
-        nr: WRITE,
-        args: [4, 0x1000, 100_000, 0, 0, 0],
-        result: 100_000,
-        more: 1,
-        ranges: vec![(0x1000, big[..60_000].to_vec(), true)],
-        objects: pipe(4),
-        ..child.clone()
-    };
-    s.more(0, 289, &write, 0x1000 + 60_000, &big[60_000..]);
-    s.call(0, &write);
-    s.call(
-        1,
-        &Call {
-            begin: 160,
-            end: 250,
-            call: 4,
-            nr: READ,
-            args: [3, 0x500, 4, 0, 0, 0],
-            result: 4,
-            ranges: vec![(0x500, big[..4].to_vec(), true)],
-            objects: pipe(3),
-            ..first.clone()
-        },
-    );
-    s.enter(0, &Call { begin: 300, call: 3, nr: EXIT_GROUP, args: [7, 0, 0, 0, 0, 0], ..child.clone() });
-    s.end(0, 320, (11, 11), 7 << 8, true);
-    s.call(
-        1,
-        &Call {
-            begin: 400,
-            end: 420,
-            call: 5,
-            nr: OPENAT,
-            args: [HERE, 0x600, 0o101, 0o644, 0, 0],
-            result: 5,
-            ranges: vec![path(0x600, b"out", true)],
-            objects: vec![(5, REGULAR, 50, 0)],
-            ..first.clone()
-        },
-    );
-    s.enter(1, &Call { begin: 500, call: 6, nr: EXIT_GROUP, args: [0, 0, 0, 0, 0, 0], ..first });
-    s.end(1, 520, (10, 10), 0, true);
-    s
-}
-
-fn actions(trace: &std::path::Path) -> Vec<Action> {
-    TraceReader::open(trace).unwrap().actions().map(Result::unwrap).collect()
-}
-
-#[test]
-fn a_story_of_two_processes() {
-    let dir = tempfile::tempdir().unwrap();
-    let trace = lay_down(dir.path(), &story().bytes());
-    assert!(
-        matches!(TraceReader::open(&trace), Err(ReadError::Unfinished { .. })),
-        "not a trace before it is recovered"
-    );
-    let outcome = recover(&trace, &mut |_, _| {}).unwrap();
-    assert_eq!(outcome.end.code, Some(0));
-    assert!(!trace.join("spool").exists());
-    let told: Vec<(u32, String, i64)> = actions(&trace).into_iter().map(|a| (a.thread, a.call, a.result)).collect();
-    let expected: Vec<(u32, String, i64)> = [
-        (0, "execve", 0),
-        (0, "pipe", 0),
-        (0, "fork", 11),
-        (1, "close", 0),
-        (1, "write", 100_000),
-        (0, "read", 4),
-        (1, "exit_group", 0),
-        (0, "openat", 5),
-        (0, "exit_group", 0),
-    ]
-    .map(|(thread, call, result)| (thread, call.to_owned(), result))
-    .to_vec();
-    assert_eq!(told, expected);
-
-    let actions = actions(&trace);
-    let reader = TraceReader::open(&trace).unwrap();
-    assert_eq!(actions[0].path.as_deref(), Some(&b"/bin/x"[..]), "kept at the entry, found at the exit");
-    assert_eq!((actions[4].data_bytes, actions[4].truncated_bytes), (100_000, 0));
-    let mut blobs = reader.blobs();
-    let written = blobs.content(&actions[4].data).unwrap().unwrap();
-    assert!(written.iter().enumerate().all(|(i, b)| *b == i as u8) && written.len() == 100_000);
-    assert_eq!(actions[6].args[0], 7, "the status of the child");
-    let threads = reader.threads().unwrap();
-    assert_eq!((threads[1].parent, threads[1].created_by, &threads[1].name[..]), (Some(0), Some(2), &b"child"[..]));
-    let processes = reader.processes().unwrap();
-    assert_eq!((processes[1].parent, &processes[1].cwd[..]), (Some(0), &b"/nowhere/w"[..]));
-    assert_eq!(reader.descriptors().unwrap().len(), 2);
-    assert_eq!(reader.ledger().total(Loss::Dropped), 0);
-    assert!(reader.tree().unwrap().iter().any(|n| &n.name[..] == b"nowhere"));
-}
-
-#[test]
-fn what_is_missing_is_counted() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut spool = story();
-    // Five records that nobody has, and memory that never comes.
-    let lonely = Call { tid: 10, pid: 10, begin: 1, end: 2, call: 99, nr: MKDIR, more: 3, ..Call::default() };
-    spool.call(0, &lonely);
-    let mut bytes = spool.bytes();
-    let at = bytes.len() - (1 << 20) + 64 + 8;
-    let number = u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
-    bytes[at..at + 8].copy_from_slice(&(number + 5).to_le_bytes());
-    let trace = lay_down(dir.path(), &bytes);
-    let outcome = recover(&trace, &mut |_, _| {}).unwrap();
-    assert_eq!(outcome.ledger.total(Loss::Dropped), 5, "{:?}", outcome.ledger);
-    assert!(outcome.ledger.total(Loss::Truncated) >= 1, "{:?}", outcome.ledger);
-}
-
-#[test]
-fn a_spool_that_was_cut_off_anywhere_gives_what_there_is() {
-    let bytes = story().bytes();
-    let mut before = 0;
-    for length in [0, 40, 64, 200, 700, 1 << 20, (1 << 20) + 70, (1 << 20) + 600, 2 << 20] {
-        let dir = tempfile::tempdir().unwrap();
-        let trace = lay_down(dir.path(), &bytes[..length]);
-        let outcome = recover(&trace, &mut |_, _| {}).unwrap();
-        assert!(outcome.actions >= before.min(3), "{length}");
-        before = outcome.actions;
-        TraceReader::open(&trace).unwrap().check_all().unwrap();
-    }
-    assert_eq!(before, 9);
-}
-
-#[test]
-fn nothing_to_recover_is_said() {
-    let dir = tempfile::tempdir().unwrap();
-    let error = recover(dir.path(), &mut |_, _| {}).unwrap_err();
-    assert!(error.to_string().contains("no raw recording"), "{error}");
-}
-
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 % n.max(1) as u64) as usize
-    }
-}
-
-#[test]
-fn damaged_spools_end_with_a_trace_or_an_error() {
-    let rounds = std::env::var("REPRISE_FUZZ").ok().and_then(|n| n.parse().ok()).unwrap_or(150u64);
-    let only = std::env::var("REPRISE_FUZZ_SEED").ok().and_then(|n| n.parse::<u64>().ok());
-    let whole = story().bytes();
-    let used = |segment: usize| {
-        let at = segment * (1 << 20) + 12;
-        u32::from_le_bytes(whole[at..at + 4].try_into().unwrap()) as usize
-    };
-    for seed in only.map_or(1..=rounds, |seed| seed..=seed) {
-        let mut r = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
-        let mut bytes = whole.clone();
-        for _ in 0..1 + r.below(6) {
-            let segment = r.below(2);
-            let at = segment * (1 << 20) + r.below(used(segment).min(4000));
-            match r.below(4) {
-                0 => bytes[at] = r.below(256) as u8,
-                1 => bytes[at] ^= 1 << r.below(8),
-                2 => bytes[at & !7..(at & !7) + 8].fill(0xff),
-                _ => bytes[at & !7..(at & !7) + 8].fill(0),
-            }
+/// Whether the kernel records here; says why not.
+fn possible(test: &str) -> bool {
+    match reprise_capture::ebpf::available() {
+        Ok(can) => {
+            assert!(can.waiting || !Path::new("/nonexistent").exists());
+            true
         }
-        let dir = tempfile::tempdir().unwrap();
-        let trace = lay_down(dir.path(), &bytes);
-        let survived = catch_unwind(AssertUnwindSafe(|| {
-            if recover(&trace, &mut |_, _| {}).is_ok() {
-                TraceReader::open(&trace).unwrap().check_all().unwrap();
+        Err(why) => {
+            println!("SKIP: {test}: {why}");
+            false
+        }
+    }
+}
+
+fn example(name: &str) -> PathBuf {
+    let mut path = std::env::current_exe().expect("path of the test");
+    path.pop();
+    path.pop();
+    path.join("examples").join(name)
+}
+
+fn recorder(dir: &Path, flags: &[&str], command: &[&str]) -> Command {
+    let mut recorder = Command::new(example("spool-record"));
+    recorder.args(flags).arg("t").args(command).current_dir(dir).stdin(Stdio::null());
+    recorder
+}
+
+/// Records and reads; the recorder must end as the command does.
+fn record(dir: &Path, flags: &[&str], command: &[&str]) -> Spool {
+    let output = recorder(dir, flags, command).output().expect("the recorder runs");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    let spool = spool::read(&dir.join("t"));
+    assert_eq!(spool.faults, Vec::<String>::new(), "{said}");
+    assert_eq!(spool.dropped, 0, "{said}");
+    spool
+}
+
+/// What calls of a kind moved to or from one file, in the order of their ends.
+fn moved(spool: &Spool, nr: i64, inode: u64) -> Vec<u8> {
+    let on_file = |c: &Call| c.objects.iter().any(|o| o.inode == inode) && c.result > 0;
+    let mut calls: Vec<(&Record, &Call)> = spool.calls(nr).filter(|(_, c)| on_file(c)).collect();
+    calls.sort_by_key(|(r, _)| r.time_ns);
+    calls.iter().flat_map(|(r, c)| spool.content(r, c, c.args[1], c.result as u64)).collect()
+}
+
+fn inode(path: &Path) -> u64 {
+    use std::os::unix::fs::MetadataExt;
+    fs::metadata(path).expect("a file").ino()
+}
+
+fn noise(bytes: usize) -> Vec<u8> {
+    let mut x = 7u32;
+    let next = |_| {
+        x = x.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (x >> 24) as u8
+    };
+    (0..bytes).map(next).collect()
+}
+
+#[test]
+fn every_byte_of_reads_and_writes_of_any_size() {
+    if !possible("every_byte_of_reads_and_writes_of_any_size") {
+        return;
+    }
+    for (bytes, block) in [(3000, "1"), (300_000, "4096"), (900_001, "70000"), (9_000_777, "4194304"), (7 << 20, "7M")]
+    {
+        let dir = scratch();
+        let content = noise(bytes);
+        fs::write(dir.path().join("in"), &content).expect("write");
+        let block = format!("bs={block}");
+        let spool = record(dir.path(), &[], &["dd", "if=in", "of=out", &block, "status=none"]);
+        assert!(fs::read(dir.path().join("out")).expect("read") == content);
+        assert!(moved(&spool, libc::SYS_read, inode(&dir.path().join("in"))) == content, "{block}: read");
+        assert!(moved(&spool, libc::SYS_write, inode(&dir.path().join("out"))) == content, "{block}: written");
+        assert_eq!(spool.lacking(), 0);
+    }
+}
+
+/// Calls with results and bytes as strace tells them; a file for each process, so that no line is torn.
+fn by_strace(dir: &Path, command: &[&str]) -> Option<Vec<String>> {
+    let logs = dir.join("strace");
+    fs::create_dir(&logs).expect("mkdir");
+    let mut strace = Command::new("strace");
+    strace.args(["-ff", "-qq", "-xx", "-s", "1000000", "-e", "trace=read,write,pread64,readlink,chdir,unlink", "-o"]);
+    strace.arg(logs.join("p")).args(command).current_dir(dir).stdin(Stdio::null()).stdout(Stdio::null());
+    if !strace.status().is_ok_and(|s| s.success()) {
+        return None;
+    }
+    let mut out = Vec::new();
+    for log in fs::read_dir(&logs).expect("logs").flatten() {
+        let text = fs::read_to_string(log.path()).expect("a log");
+        for (call, result) in text.lines().filter_map(|l| l.rsplit_once(" = ")) {
+            let name = call.split('(').next().unwrap_or("");
+            let bytes = call.split('"').nth(1).unwrap_or("").replace("\\x", "");
+            // An error has its name in strace and no more; what a failed call was given is told all the same.
+            let result = result.split_whitespace().next().and_then(|r| r.parse::<i64>().ok()).unwrap_or(-1);
+            out.push(format!("{name} {} {bytes}", result.max(-1)));
+        }
+    }
+    out.sort();
+    Some(out)
+}
+
+#[test]
+fn a_pipeline_is_as_strace_tells_it() {
+    if !possible("a_pipeline_is_as_strace_tells_it") {
+        return;
+    }
+    let dir = scratch();
+    fs::write(dir.path().join("in"), noise(900)).expect("write");
+    let script = "cat in | od -c | tail -n 3 > out; readlink -f out > where; cat no 2> err; rm out";
+    let command = ["sh", "-c", script];
+    let Some(expected) = by_strace(dir.path(), &command) else {
+        println!("SKIP: a_pipeline_is_as_strace_tells_it: no strace");
+        return;
+    };
+    let spool = record(dir.path(), &[], &command);
+    let mut told = Vec::new();
+    for (nr, name) in [
+        (libc::SYS_read, "read"),
+        (libc::SYS_write, "write"),
+        (libc::SYS_pread64, "pread64"),
+        (libc::SYS_readlink, "readlink"),
+        (libc::SYS_chdir, "chdir"),
+        (libc::SYS_unlink, "unlink"),
+    ] {
+        for (record, call) in spool.calls(nr) {
+            let path = matches!(name, "readlink" | "chdir" | "unlink");
+            let (address, length) = match name {
+                _ if path => (call.args[0], 4096),
+                "write" => (call.args[1], call.args[2]),
+                _ => (call.args[1], call.result.max(0) as u64),
+            };
+            let mut bytes = spool.content(record, call, address, length);
+            if path {
+                bytes.truncate(bytes.iter().position(|b| *b == 0).expect("a path that ends"));
             }
-        }));
-        assert!(survived.is_ok(), "seed {seed}: set REPRISE_FUZZ_SEED={seed} to see it again");
-        let _ = fs::remove_dir_all(&trace);
+            let hex: String = bytes.iter().map(|b| format!("{b:02x}")).collect();
+            told.push(format!("{name} {} {hex}", call.result.max(-1)));
+        }
+    }
+    told.sort();
+    assert!(told.len() > 40);
+    let (ours, theirs): (BTreeSet<&String>, BTreeSet<&String>) = (told.iter().collect(), expected.iter().collect());
+    let differing: Vec<&&String> = ours.symmetric_difference(&theirs).collect();
+    assert!(told == expected, "{} {} {differing:#?}", told.len(), expected.len());
+}
+
+#[test]
+fn many_writers_and_few_segments_lose_nothing() {
+    if !possible("many_writers_and_few_segments_lose_nothing") {
+        return;
+    }
+    let dir = scratch();
+    let Some(flood) = compile("flood", dir.path()) else {
+        return;
+    };
+    let flood = flood.to_str().expect("utf-8");
+    let spool = record(dir.path(), &["--segments", "4", "--slow", "3"], &[flood, ".", "4", "4", "7340032"]);
+    for number in 0..4 {
+        let file = dir.path().join(number.to_string());
+        assert!(moved(&spool, libc::SYS_write, inode(&file)) == fs::read(&file).expect("read"), "file {number}");
+    }
+    assert!(spool.records.iter().any(|r| r.flags & 2 != 0), "nothing was deferred: the test does not test");
+    assert_eq!(spool.lacking(), 0);
+}
+
+#[test]
+fn memory_that_is_not_there_is_fetched_or_said_to_be_lacking() {
+    if !possible("memory_that_is_not_there_is_fetched_or_said_to_be_lacking") {
+        return;
+    }
+    let dir = scratch();
+    let Some(absent) = compile("absent", dir.path()) else {
+        return;
+    };
+    let content = noise(1 << 20);
+    fs::write(dir.path().join("in"), &content).expect("write");
+    let spool = record(dir.path(), &[], &[absent.to_str().expect("utf-8"), "in", "."]);
+    let mut writes: Vec<(&Record, &Call)> = spool.calls(libc::SYS_write).collect();
+    writes.sort_by_key(|(r, _)| r.time_ns);
+    let of = |i: usize, length| spool.content(writes[i].0, writes[i].1, writes[i].1.args[1], length);
+    assert!(of(0, 1 << 20) == content, "pages nobody had looked at");
+    let (record, vector) = spool.calls(libc::SYS_writev).next().expect("writev");
+    assert_eq!(vector.result, 75_010);
+    let array = spool.content(record, vector, vector.args[1], 48);
+    let at = |i: usize| u64::from_le_bytes(array[8 * i..8 * i + 8].try_into().unwrap());
+    assert!(spool.content(record, vector, at(0), 5000) == content[100..5100]);
+    assert!(spool.content(record, vector, at(2), 10) == [0; 10]);
+    assert!(spool.content(record, vector, at(4), 70_000) == content[300_000..370_000]);
+    assert_eq!((writes[1].1.result, writes[1].1.lacking), (8192, 1));
+    assert!(of(1, 8192) == [b'x'; 4096], "half a buffer that the null device took as a whole");
+    assert_eq!((writes[2].1.result, writes[2].1.lacking), (4096, 1));
+    assert!(of(2, 8192) == [b'x'; 4096], "half a buffer");
+    assert_eq!((writes[3].1.result, writes[3].1.lacking), (-14, 1));
+}
+
+#[test]
+fn a_fork_bomb_loses_nothing() {
+    if !possible("a_fork_bomb_loses_nothing") {
+        return;
+    }
+    let dir = scratch();
+    let spool =
+        record(dir.path(), &[], &["sh", "-c", "i=0; while [ $i -lt 2000 ]; do /bin/true & i=$((i+1)); done; wait"]);
+    let mut ended: HashMap<u32, u32> = HashMap::new();
+    let (mut tasks, mut execs) = (Vec::new(), 0);
+    for record in &spool.records {
+        match &record.body {
+            Body::Task { .. } => tasks.push(record.tid),
+            Body::End { last, .. } => {
+                assert!(last);
+                *ended.entry(record.tid).or_default() += 1;
+            }
+            Body::Exec { comm, .. } => execs += usize::from(comm == "true"),
+            _ => {}
+        }
+    }
+    assert_eq!((tasks.len(), execs), (2000, 2000));
+    assert_eq!(ended.values().sum::<u32>(), 2001);
+    assert!(tasks.iter().all(|tid| ended.contains_key(tid)));
+}
+
+#[test]
+fn recordings_at_the_same_time_do_not_mix() {
+    if !possible("recordings_at_the_same_time_do_not_mix") {
+        return;
+    }
+    let dirs = [scratch(), scratch()];
+    let script = |n: usize| format!("i=0; while [ $i -lt 100 ]; do cat /dev/null; echo mark{n}; i=$((i+1)); done");
+    let recorders: Vec<Child> = (0..2)
+        .map(|n| {
+            let mut command = recorder(dirs[n].path(), &[], &["sh", "-c", &script(n)]);
+            command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("the recorder runs")
+        })
+        .collect();
+    for mut child in recorders {
+        assert!(child.wait().expect("it ends").success());
+    }
+    let mut pids: Vec<BTreeSet<u32>> = Vec::new();
+    for (n, dir) in dirs.iter().enumerate() {
+        let spool = spool::read(&dir.path().join("t"));
+        assert_eq!((spool.faults.len(), spool.dropped), (0, 0));
+        let written = spool.calls(libc::SYS_write).filter(|(_, c)| c.args[0] == 1);
+        let marks: Vec<Vec<u8>> = written.map(|(r, c)| spool.content(r, c, c.args[1], 6)).collect();
+        assert_eq!(marks.len(), 100);
+        assert!(marks.iter().all(|m| m == format!("mark{n}\n").as_bytes()));
+        pids.push(spool.records.iter().map(|r| r.pid).collect());
+    }
+    assert!(pids[0].is_disjoint(&pids[1]));
+}
+
+fn wait_until(what: &str, mut there: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !there() {
+        assert!(began.elapsed() < Duration::from_secs(60), "{what} does not come");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn pid_in(path: &Path) -> Option<i32> {
+    fs::read_to_string(path).ok()?.trim().parse().ok()
+}
+
+/// Gone, or gone but for being waited for.
+fn has_ended(pid: i32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with('Z') || rest.starts_with('X'))
+}
+
+#[test]
+fn a_thread_that_waits_dies_at_once_when_it_is_killed() {
+    if !possible("a_thread_that_waits_dies_at_once_when_it_is_killed") {
+        return;
+    }
+    let dir = scratch();
+    let Some(flood) = compile("flood", dir.path()) else {
+        return;
+    };
+    // The disk takes a segment in an hour: whoever has no room waits for ever, as far as this test goes.
+    let flags = ["--segments", "4", "--slow", "3600000"];
+    let mut child = recorder(dir.path(), &flags, &[flood.to_str().expect("utf-8"), ".", "2", "100", "1048576"])
+        .spawn()
+        .expect("spawn");
+    wait_until("the program", || pid_in(&dir.path().join("pid")).is_some());
+    let pid = pid_in(&dir.path().join("pid")).expect("its number");
+    let size = || (0..2).map(|n| fs::metadata(dir.path().join(n.to_string())).map_or(0, |m| m.len())).sum::<u64>();
+    let mut before = (0, Instant::now());
+    wait_until("the standstill", || {
+        if size() != before.0 {
+            before = (size(), Instant::now());
+        }
+        before.1.elapsed() > Duration::from_secs(1)
+    });
+    assert!(size() < 200 << 20, "it did not wait");
+    assert!(!has_ended(pid));
+    Command::new("kill").args(["-KILL", &pid.to_string()]).status().expect("kill");
+    wait_until("its end", || has_ended(pid));
+    child.kill().expect("kill");
+    child.wait().expect("wait");
+}
+
+#[test]
+fn the_program_goes_on_when_the_recorder_is_killed() {
+    if !possible("the_program_goes_on_when_the_recorder_is_killed") {
+        return;
+    }
+    for flags in [&["--segments", "4", "--slow", "200"][..], &[]] {
+        let dir = scratch();
+        let script = "echo $$ > pid; i=0; while [ $i -lt 3000 ]; do echo $i; i=$((i+1)); done > out; head -c 30000000 /dev/zero > large; sleep 2; echo over > over";
+        let mut child = recorder(dir.path(), flags, &["sh", "-c", script]).spawn().expect("spawn");
+        wait_until("the program", || dir.path().join("large").exists());
+        let pid = pid_in(&dir.path().join("pid")).expect("its number");
+        // What is not full is on the disk after a second.
+        std::thread::sleep(Duration::from_millis(1500));
+        child.kill().expect("kill");
+        child.wait().expect("wait");
+        wait_until("its end", || has_ended(pid));
+        assert_eq!(fs::read_to_string(dir.path().join("over")).expect("read"), "over\n");
+        assert_eq!(fs::metadata(dir.path().join("large")).expect("stat").len(), 30_000_000);
+        let spool = spool::read(&dir.path().join("t"));
+        assert!(!flags.is_empty() || spool.calls(libc::SYS_write).count() > 3000);
     }
 }

@@ -3,24 +3,24 @@
 //! Goals: a command's whole process tree, every byte, no loss; the program waits for room rather than lose a record,
 //! and never longer than there is a recorder. Non-goals: meaning; the finisher makes a trace of the spool.
 //!
-//! The programs are in `bpf/`, what they keep of each call is derived in [`table`], and [`Session`] runs them.
-
-mod reason;
-mod table;
+//! The programs are in `bpf/`, what they keep of each call is derived in `table`, and [`Session`] runs them.
 
 #[cfg(ebpf)]
 mod kernel;
 #[cfg(ebpf)]
 mod launch;
+mod options;
+mod reason;
 #[cfg(ebpf)]
 mod session;
+#[cfg(ebpf)]
 mod shared;
 #[cfg(ebpf)]
 mod sink;
+#[cfg(ebpf)]
+mod table;
 #[cfg(not(ebpf))]
 mod without;
-
-mod options;
 
 #[cfg(ebpf)]
 pub use kernel::available;

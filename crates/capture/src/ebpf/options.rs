@@ -93,6 +93,8 @@ pub struct Summary {
     pub waits: u64,
     /// How long they waited, together.
     pub waited_ns: u64,
+    /// Waits that were given up, since the thread was to die or the recording was over; their records are dropped.
+    pub abandoned: u64,
     /// What the kernel let the recording do.
     pub capabilities: Capabilities,
 }

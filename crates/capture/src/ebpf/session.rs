@@ -13,7 +13,6 @@ use super::launch::{self, Launched};
 use super::shared::{control, cpu};
 use super::sink::Writer;
 use super::{SpoolError, SpoolOptions, Summary};
-use crate::error::CaptureError;
 use crate::sys::{self, Signals};
 
 /// The recorder says so often that it lives.
@@ -118,7 +117,10 @@ impl Session {
         let _ = self.heart.take().map(JoinHandle::join);
         match written {
             Some(Ok(outcome)) => outcome?,
-            _ => return Err(CaptureError::NoCommand.into()),
+            _ => {
+                let source = std::io::Error::other("its thread broke off");
+                return Err(step("write the spool", "this is a defect")(source));
+            }
         }
         let kernel = &self.kernel;
         let load = |offset| kernel.number(offset).load(Ordering::SeqCst);
@@ -132,6 +134,7 @@ impl Session {
             deferred: kernel.sum(cpu::DEFERRED),
             waits: load(control::WAITS),
             waited_ns: load(control::WAITED_NS),
+            abandoned: load(control::ABANDONED),
             capabilities: kernel.capabilities,
         })
     }

@@ -54,7 +54,6 @@ pub mod object {
 pub mod cpu {
     pub const BYTES: usize = 128;
     pub const NEXT: usize = 0;
-    pub const SEGMENTS: usize = 8;
     pub const DROPPED: usize = 16;
     pub const MOVED: usize = 24;
     pub const DEFERRED: usize = 32;

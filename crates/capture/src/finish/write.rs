@@ -15,7 +15,7 @@ use crate::error::CaptureError;
 use crate::log::Log;
 use crate::record::Outcome;
 use crate::spool::record::Task;
-use crate::spool::{BeganProcess, Begin};
+use crate::spool::{BeganDescriptor, BeganProcess, Begin};
 
 /// Something that has its place in the order.
 #[derive(Debug)]
@@ -55,6 +55,13 @@ pub struct Birth {
     pub task: Task,
     /// The call that made it, once that is over.
     pub call: Option<Pending>,
+}
+
+/// Whether a descriptor's path is none: its file had lost its name already, or has lost it since.
+fn is_nameless(path: &Name, descriptor: &BeganDescriptor, live: &Live) -> bool {
+    let plain = matches!(descriptor.mode & libc::S_IFMT, libc::S_IFREG | libc::S_IFDIR);
+    let stands = live.path(path).and_then(|path| crate::sys::stat_at(crate::sys::HERE, &path, 0).ok());
+    plain && stands.is_none_or(|stat| (stat.id.device, stat.id.inode) != (descriptor.device, descriptor.inode))
 }
 
 /// Whether a call ends its thread.
@@ -144,7 +151,7 @@ impl Writing {
             let identity = Some((d.device, d.inode));
             open.push(AtStart {
                 fd: d.fd,
-                path: path.0,
+                path: if is_nameless(&path, d, &self.live) { Vec::new() } else { path.0 },
                 stat: Stat { mode: d.mode, identity, ..Stat::default() },
                 offset: d.position,
                 append: d.flags & libc::O_APPEND as u64 != 0,

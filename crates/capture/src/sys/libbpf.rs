@@ -153,7 +153,8 @@ pub fn push(stack: RawFd, number: u32) -> io::Result<()> {
 /// A ring of short messages from the kernel.
 pub struct Ring {
     ring: NonNull<RingBuffer>,
-    arrived: Box<Vec<[u32; 2]>>,
+    /// What arrived during a poll; libbpf has its address.
+    arrived: NonNull<Vec<[u32; 2]>>,
 }
 
 // SAFETY: as for `Object`.
@@ -170,11 +171,16 @@ unsafe extern "C" fn sample(context: *mut c_void, data: *mut c_void, size: usize
 impl Ring {
     /// The ring of a map.
     pub fn new(map: RawFd) -> io::Result<Ring> {
-        let mut arrived = Box::new(Vec::new());
-        let context: *mut Vec<[u32; 2]> = &mut *arrived;
-        // SAFETY: the context lives in a box as long as the ring.
-        let ring = unsafe { ring_buffer__new(map, sample, context.cast(), std::ptr::null()) };
-        Ok(Ring { ring: owned(ring)?, arrived })
+        let arrived = Box::into_raw(Box::<Vec<[u32; 2]>>::default());
+        // SAFETY: the context lives as long as the ring.
+        match owned(unsafe { ring_buffer__new(map, sample, arrived.cast(), std::ptr::null()) }) {
+            Ok(ring) => Ok(Ring { ring, arrived: owned(arrived)? }),
+            Err(e) => {
+                // SAFETY: made above, and given to nobody.
+                drop(unsafe { Box::from_raw(arrived) });
+                Err(e)
+            }
+        }
     }
 
     /// What has arrived, waiting for it so long at most.
@@ -182,15 +188,19 @@ impl Ring {
         // SAFETY: the ring is live, and so is its context.
         match check(unsafe { ring_buffer__poll(self.ring.as_ptr(), timeout_ms) }) {
             Err(e) if e.kind() != io::ErrorKind::Interrupted => Err(e),
-            _ => Ok(std::mem::take(&mut *self.arrived)),
+            // SAFETY: live as long as the ring, and nobody polls it now.
+            _ => Ok(std::mem::take(unsafe { self.arrived.as_mut() })),
         }
     }
 }
 
 impl Drop for Ring {
     fn drop(&mut self) {
-        // SAFETY: freed once.
-        unsafe { ring_buffer__free(self.ring.as_ptr()) };
+        // SAFETY: both are freed once, the ring first.
+        unsafe {
+            ring_buffer__free(self.ring.as_ptr());
+            drop(Box::from_raw(self.arrived.as_ptr()));
+        }
     }
 }
 
