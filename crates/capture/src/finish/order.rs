@@ -8,8 +8,10 @@ use reprise_calls::{ArgKind, Call, Effect, FlagSet, Returns};
 use reprise_initial::{Seat, World};
 
 use super::decode::Pending;
+use super::facts;
 use super::window::Condition;
 use crate::arguments::failed;
+use crate::spool::record::Object;
 
 const EBADF: i64 = -(libc::EBADF as i64);
 const ENOENT: i64 = -(libc::ENOENT as i64);
@@ -43,6 +45,7 @@ pub fn conditions(world: &mut World, seat: Seat, pending: &mut Pending) -> Vec<C
     let mut out = Vec::new();
     descriptors(seat, pending, &mut out);
     offsets(pending, &mut out);
+    sizes(pending, &mut out);
     names(world, seat, pending, &mut out);
     out
 }
@@ -86,31 +89,58 @@ fn descriptors(seat: Seat, pending: &Pending, out: &mut Vec<Condition>) {
     }
 }
 
-/// Offsets that descriptions share, and sizes that appending moves.
+/// Offsets that descriptions share.
 fn offsets(pending: &Pending, out: &mut Vec<Condition>) {
-    const APPEND: u32 = libc::O_APPEND as u32;
     let (call, action) = (pending.call, &pending.action);
     let Ok(moved) = u64::try_from(action.result) else { return };
-    let Some(object) = pending.object(action.args[0]).filter(|o| o.mode & libc::S_IFMT == libc::S_IFREG) else {
-        return;
-    };
+    let Some(object) = pending.object(action.args[0]).filter(|o| is_regular(o)) else { return };
     let after = u64::try_from(object.position).unwrap_or(0);
-    let shared = thing(Thing::Offset, object.id, 0);
     let implicit = call.offset_arg().is_none_or(|i| action.args[i] == u64::MAX);
-    match call.effect {
+    let found = match call.effect {
         Effect::Read | Effect::Write if implicit && moved > 0 => {
-            let before = after.saturating_sub(moved);
-            if call.effect == Effect::Write && object.flags & APPEND != 0 {
-                let size = thing(Thing::Size, object.device, object.inode);
-                out.push(Condition { thing: size, found: Some(before), left: Some(after), lasts: true });
-                out.push(Condition { thing: shared, found: None, left: Some(after), lasts: true });
-            } else {
-                out.push(Condition { thing: shared, found: Some(before), left: Some(after), lasts: true });
+            Some(after.saturating_sub(moved)).filter(|_| !appends(pending, object))
+        }
+        Effect::Seek => None,
+        _ => return,
+    };
+    out.push(Condition { thing: thing(Thing::Offset, object.id, 0), found, left: Some(after), lasts: true });
+}
+
+/// Sizes of files, which calls set and others are told.
+fn sizes(pending: &Pending, out: &mut Vec<Condition>) {
+    let (call, action) = (pending.call, &pending.action);
+    let Ok(moved) = u64::try_from(action.result) else { return };
+    let size = |device, inode| thing(Thing::Size, device, inode);
+    match call.effect {
+        Effect::Open | Effect::Write | Effect::Truncate | Effect::Allocate | Effect::Copy | Effect::Splice => {
+            for object in pending.objects.iter().filter(|o| is_regular(o)) {
+                let after = u64::try_from(object.position).unwrap_or(0);
+                let appended = call.effect == Effect::Write && appends(pending, object);
+                let (found, left) = match appended {
+                    true => (Some(after.saturating_sub(moved)), after),
+                    false => (None, object.size),
+                };
+                let thing = size(object.device, object.inode);
+                out.push(Condition { thing, found, left: Some(left), lasts: true });
             }
         }
-        Effect::Seek => out.push(Condition { thing: shared, found: None, left: Some(after), lasts: true }),
+        Effect::GetMetadata => {
+            let stat = facts::stat(call, &action.output).filter(|s| s.mode & libc::S_IFMT == libc::S_IFREG);
+            if let Some((Some((device, inode)), found @ Some(_))) = stat.map(|s| (s.identity, s.size)) {
+                out.push(Condition { thing: size(device, inode), found, left: None, lasts: true });
+            }
+        }
         _ => {}
     }
+}
+
+fn is_regular(object: &Object) -> bool {
+    object.mode & libc::S_IFMT == libc::S_IFREG
+}
+
+/// Whether a write went to the end of the file, and took the description's offset along.
+fn appends(pending: &Pending, object: &Object) -> bool {
+    object.flags & libc::O_APPEND as u32 != 0 && pending.call.offset_arg().is_none()
 }
 
 fn names(world: &mut World, seat: Seat, pending: &mut Pending, out: &mut Vec<Condition>) {
