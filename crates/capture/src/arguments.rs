@@ -15,9 +15,9 @@ use crate::messages;
 const MOST_MOVED: u64 = 0x7fff_f000;
 /// Content is read and stored in pieces of the trace's blobs.
 const PIECE: usize = 1 << 20;
-const PATH_LIMIT: usize = 4096;
-const TEXT_LIMIT: usize = 1 << 16;
-const STRINGS_LIMIT: usize = 2 << 20;
+pub(crate) const PATH_LIMIT: usize = 4096;
+pub(crate) const TEXT_LIMIT: usize = 1 << 16;
+pub(crate) const STRINGS_LIMIT: usize = 2 << 20;
 
 /// What a call is given, read when it begins.
 #[derive(Debug, Default)]
@@ -69,7 +69,7 @@ fn size(call: &Call, kind: Struct, side: Side, args: &[u64; 6]) -> Option<usize>
 }
 
 /// Reads what a call is given. `content` false leaves buffers out (a call that cannot read them).
-pub fn inputs(memory: Memory, call: &Call, args: &[u64; 6], log: &mut Log) -> Inputs {
+pub fn inputs(memory: Memory<'_>, call: &Call, args: &[u64; 6], log: &mut Log) -> Inputs {
     let mut out = Inputs::default();
     let mut given = false;
     for (i, arg) in call.args.iter().enumerate().take(6) {
@@ -148,7 +148,14 @@ pub struct Outputs {
 }
 
 /// Reads what a call returned. In-kernel movers return no content here.
-pub fn outputs(memory: Memory, call: &Call, args: &[u64; 6], result: i64, inputs: Inputs, log: &mut Log) -> Outputs {
+pub fn outputs(
+    memory: Memory<'_>,
+    call: &Call,
+    args: &[u64; 6],
+    result: i64,
+    inputs: Inputs,
+    log: &mut Log,
+) -> Outputs {
     let mut out = Outputs { data: inputs.data, ..Outputs::default() };
     if failed(result) {
         return out;
@@ -188,7 +195,7 @@ pub fn failed(result: i64) -> bool {
 }
 
 /// Reads and stores up to `limit` bytes of buffers that follow each other; stops at the first byte that cannot be read.
-pub fn content(memory: Memory, buffers: &[(u64, u64)], limit: u64, keep: Keep, log: &mut Log) -> (Vec<u32>, u64) {
+pub fn content(memory: Memory<'_>, buffers: &[(u64, u64)], limit: u64, keep: Keep, log: &mut Log) -> (Vec<u32>, u64) {
     let total = buffers.iter().fold(0u64, |sum, b| sum.saturating_add(b.1)).min(limit).min(MOST_MOVED);
     let (mut blobs, mut kept, mut left) = (Vec::new(), 0u64, total);
     let mut piece = Vec::with_capacity(PIECE.min(total as usize));

@@ -61,6 +61,30 @@ pub enum CaptureError {
         /// The system's error.
         source: io::Error,
     },
+    /// What was asked for is not to be had here.
+    #[error("cannot record in the kernel: {cause}; `--backend ptrace` records here, more slowly")]
+    NoBackend {
+        /// Why not.
+        cause: String,
+    },
+    /// There is no raw recording.
+    #[error(
+        "{path}: no raw recording: {source}; `reprise recover` finishes a trace whose recorder was killed, and there is nothing to finish here"
+    )]
+    NoSpool {
+        /// Where it should be.
+        path: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// A raw recording cannot be read.
+    #[error("{path}: cannot read the raw recording: {source}; it is left as it is")]
+    Spool {
+        /// Its directory.
+        path: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
     /// The trace cannot be begun.
     #[error("{0}; make room there, or choose another place with -o")]
     Write(#[from] WriteError),

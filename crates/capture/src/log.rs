@@ -28,6 +28,8 @@ pub struct Log {
     names: Option<Vec<TreeNode>>,
     /// Samples of the environment that wait to be written.
     samples: Option<Receiver<Observation>>,
+    /// Whether what is observed is what was there at the beginning, whenever it is written.
+    looks_back: bool,
 }
 
 impl Log {
@@ -43,6 +45,7 @@ impl Log {
             told: false,
             names: None,
             samples: None,
+            looks_back: false,
         }
     }
 
@@ -113,16 +116,25 @@ impl Log {
         seq
     }
 
+    /// From now on what is observed was there at the beginning.
+    pub fn look_back(&mut self) {
+        self.looks_back = true;
+    }
+
+    fn observed_at(&self) -> u64 {
+        if self.looks_back { 0 } else { self.next }
+    }
+
     /// Writes a name of the initial tree, observed now.
     pub fn node(&mut self, mut node: TreeNode) {
-        node.seq = self.next;
+        node.seq = self.observed_at();
         self.names.iter_mut().for_each(|names| names.push(node.clone()));
         self.write(|writer| writer.node(node));
     }
 
     /// Writes content of the initial tree, observed now.
     pub fn content(&mut self, mut content: Content) {
-        content.seq = self.next;
+        content.seq = self.observed_at();
         self.write(|writer| writer.content(content));
     }
 
@@ -190,6 +202,22 @@ impl Log {
         self.writer.ledger().count(word, cause, bytes, Some(next));
     }
 
+    /// Counts several losses at once.
+    pub fn loss_several(&mut self, word: Loss, cause: &str, count: u64) {
+        let next = self.next;
+        if count > 0 {
+            self.writer.ledger().count_several(word, cause, count, 0, Some(next));
+        }
+    }
+
+    /// Notes a fact that was met several times.
+    pub fn note_several(&mut self, text: &str, count: u64) {
+        if count > 0 {
+            let met = self.writer.ledger().notes.entry(text.to_owned()).or_default();
+            *met = met.saturating_add(count);
+        }
+    }
+
     /// Notes a fact.
     pub fn note(&mut self, text: impl Into<String>) {
         self.writer.ledger().note(text);
@@ -203,6 +231,11 @@ impl Log {
     /// The manifest as it will be closed.
     pub fn manifest_mut(&mut self) -> &mut Manifest {
         self.writer.manifest_mut()
+    }
+
+    /// The names that were remembered so far.
+    pub fn take_names(&mut self) -> Vec<TreeNode> {
+        self.names.take().unwrap_or_default()
     }
 
     /// From now on names are remembered for [`Log::into_parts`].

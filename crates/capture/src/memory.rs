@@ -1,4 +1,4 @@
-//! The memory of a traced thread.
+//! The memory of a traced thread: as it is now, or what was kept of it.
 //!
 //! Goals: whatever prefix of a buffer is readable is read; strings are found without reading far beyond their end.
 //! Non-goals: knowing what the bytes mean.
@@ -6,53 +6,27 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
+use crate::kept::{Kept, When};
 use crate::sys;
 
 const PAGE: u64 = 4096;
 
-/// The memory of one stopped thread.
+/// Memory that a call was given or has filled.
 #[derive(Debug, Clone, Copy)]
-pub struct Memory {
-    /// The thread.
-    pub tid: i32,
+pub enum Memory<'a> {
+    /// Of a stopped thread, as it is now.
+    Live(i32),
+    /// What was kept of it with the call, preferably as it was then.
+    Kept(&'a Kept, When),
 }
 
-impl Memory {
-    /// Reads as much of the range as is mapped; returns the length of that prefix.
+impl Memory<'_> {
+    /// Reads as much of the range as is mapped, or was kept; returns the length of that prefix.
     pub fn read(&self, addr: u64, into: &mut [u8]) -> usize {
-        let mut got = 0;
-        while got < into.len() {
-            let at = addr.wrapping_add(got as u64);
-            if let Ok(n @ 1..) = sys::read_memory(self.tid, at, &mut into[got..]) {
-                got += n;
-                continue;
-            }
-            // The next page alone, by the two other means.
-            let end = into.len().min(got + (PAGE - at % PAGE) as usize);
-            let n = self.read_page(at, &mut into[got..end]);
-            got += n;
-            if got < end {
-                break;
-            }
+        match self {
+            Memory::Live(tid) => read_live(*tid, addr, into),
+            Memory::Kept(kept, when) => kept.read(addr, into, *when),
         }
-        got
-    }
-
-    fn read_page(&self, addr: u64, into: &mut [u8]) -> usize {
-        let by_file = File::open(format!("/proc/{}/mem", self.tid)).and_then(|memory| memory.read_at(into, addr));
-        if let Ok(n @ 1..) = by_file {
-            return n;
-        }
-        let mut got = 0;
-        while got < into.len() {
-            let Ok(word) = sys::peek(self.tid, addr.wrapping_add(got as u64)) else {
-                break;
-            };
-            let n = word.len().min(into.len() - got);
-            into[got..got + n].copy_from_slice(&word[..n]);
-            got += n;
-        }
-        got
     }
 
     /// Exactly `len` bytes, or nothing.
@@ -118,4 +92,40 @@ impl Memory {
         let word = |b: &[u8]| b.try_into().map_or(0, u64::from_le_bytes);
         Some(bytes.chunks_exact(16).map(|b| (word(&b[..8]), word(&b[8..]))).collect())
     }
+}
+
+fn read_live(tid: i32, addr: u64, into: &mut [u8]) -> usize {
+    let mut got = 0;
+    while got < into.len() {
+        let at = addr.wrapping_add(got as u64);
+        if let Ok(n @ 1..) = sys::read_memory(tid, at, &mut into[got..]) {
+            got += n;
+            continue;
+        }
+        // The next page alone, by the two other means.
+        let end = into.len().min(got + (PAGE - at % PAGE) as usize);
+        let n = read_page(tid, at, &mut into[got..end]);
+        got += n;
+        if got < end {
+            break;
+        }
+    }
+    got
+}
+
+fn read_page(tid: i32, addr: u64, into: &mut [u8]) -> usize {
+    let by_file = File::open(format!("/proc/{tid}/mem")).and_then(|memory| memory.read_at(into, addr));
+    if let Ok(n @ 1..) = by_file {
+        return n;
+    }
+    let mut got = 0;
+    while got < into.len() {
+        let Ok(word) = sys::peek(tid, addr.wrapping_add(got as u64)) else {
+            break;
+        };
+        let n = word.len().min(into.len() - got);
+        into[got..got + n].copy_from_slice(&word[..n]);
+        got += n;
+    }
+    got
 }

@@ -16,7 +16,7 @@ const MOST_MESSAGES: u64 = 1024;
 const MOST_CONTROL: u64 = 1 << 16;
 
 /// The envelopes of the messages that a call is given.
-pub fn given(memory: Memory, kind: Struct, at: u64, args: &[u64; 6]) -> Option<Vec<u8>> {
+pub fn given(memory: Memory<'_>, kind: Struct, at: u64, args: &[u64; 6]) -> Option<Vec<u8>> {
     let count = match kind {
         Struct::Messages(of) => args.get(usize::from(of)).copied().unwrap_or(0),
         _ => 1,
@@ -28,7 +28,7 @@ pub fn given(memory: Memory, kind: Struct, at: u64, args: &[u64; 6]) -> Option<V
 }
 
 /// The envelopes of the messages that a call filled.
-pub fn filled(memory: Memory, kind: Struct, at: u64, result: i64) -> Option<Vec<u8>> {
+pub fn filled(memory: Memory<'_>, kind: Struct, at: u64, result: i64) -> Option<Vec<u8>> {
     let result = u64::try_from(result).unwrap_or(0);
     let count = if kind == Struct::Message { 1 } else { result };
     envelopes(memory, kind, at, count, |header| match kind {
@@ -37,7 +37,7 @@ pub fn filled(memory: Memory, kind: Struct, at: u64, result: i64) -> Option<Vec<
     })
 }
 
-fn envelopes(memory: Memory, kind: Struct, at: u64, count: u64, length: impl Fn(&[u8]) -> u32) -> Option<Vec<u8>> {
+fn envelopes(memory: Memory<'_>, kind: Struct, at: u64, count: u64, length: impl Fn(&[u8]) -> u32) -> Option<Vec<u8>> {
     let size = if kind == Struct::Message { HEADER } else { SEVERAL };
     let headers = memory.exact(at, size * count.min(MOST_MESSAGES) as usize)?;
     let mut out = Vec::new();

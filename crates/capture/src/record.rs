@@ -18,6 +18,7 @@ use reprise_trace::{
 use crate::environment::{Observer, Processes, Sampler, Surroundings};
 use crate::error::CaptureError;
 use crate::filter;
+use crate::kernel_side;
 use crate::log::Log;
 use crate::procfs;
 use crate::sys::{self, Launch, Signals, Waiting};
@@ -30,8 +31,22 @@ pub const SAMPLE_EVERY: Duration = Duration::from_millis(100);
 /// Samples that may wait to be written; the tracer looks after them several times a second.
 const SAMPLES_WAITING: usize = 256;
 
+/// How a program is recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Backend {
+    /// The best that kernel and rights permit.
+    #[default]
+    Auto,
+    /// By programs in the kernel.
+    Ebpf,
+    /// By stopping the program at each call.
+    Ptrace,
+}
+
 /// What to record, and how.
 pub struct Options {
+    /// How the program is recorded.
+    pub backend: Backend,
     /// Directory of the trace; must not exist, or be empty.
     pub trace: PathBuf,
     /// How content is kept.
@@ -61,6 +76,7 @@ impl Options {
     /// The usual options: full data, small files whole, warnings to nowhere.
     pub fn new(trace: impl Into<PathBuf>, command: Vec<OsString>) -> Options {
         Options {
+            backend: Backend::default(),
             trace: trace.into(),
             data: DataPolicy::Full,
             trees: Vec::new(),
@@ -92,12 +108,28 @@ pub struct Outcome {
 }
 
 /// Runs a program to its end and writes its trace. If the program could not be started no trace remains.
-pub fn record(mut options: Options) -> Result<Outcome, CaptureError> {
+pub fn record(options: Options) -> Result<Outcome, CaptureError> {
+    if options.command.is_empty() {
+        return Err(CaptureError::NoCommand);
+    }
+    match options.backend {
+        Backend::Ebpf => kernel_side::record(options),
+        Backend::Ptrace => watch(options, None),
+        Backend::Auto => {
+            let why = kernel_side::hindrance().map(|reason| reason.to_string());
+            watch(options, why)
+        }
+    }
+}
+
+/// Records by stopping the program at each call; `why` says what hinders recording in the kernel.
+fn watch(mut options: Options, why: Option<String>) -> Result<Outcome, CaptureError> {
     let command = options.command.first().ok_or(CaptureError::NoCommand)?;
     let command = command.to_string_lossy().into_owned();
     let program = find(&options.command[0])?;
     let argv: Vec<CString> = options.command.iter().map(|a| c_string(a.as_bytes())).collect::<Result<_, _>>()?;
-    let manifest = manifest(&options)?;
+    let mut manifest = manifest(&options)?;
+    manifest.facts.extend(why.map(|why| ("backend_because".to_owned(), why)));
     let existed = options.trace.is_dir();
     let writer = TraceWriter::create(&options.trace, manifest, options.writer.clone())?;
     let started = start(&mut options, writer, &program, &argv, command);
@@ -230,7 +262,7 @@ fn seize(child: Waiting) -> Result<Signals, CaptureError> {
     Ok(signals)
 }
 
-fn c_string(bytes: &[u8]) -> Result<CString, CaptureError> {
+pub(crate) fn c_string(bytes: &[u8]) -> Result<CString, CaptureError> {
     CString::new(bytes).map_err(|e| CaptureError::NotExecutable {
         command: String::from_utf8_lossy(bytes).into_owned(),
         source: e.into(),
@@ -238,7 +270,7 @@ fn c_string(bytes: &[u8]) -> Result<CString, CaptureError> {
 }
 
 /// Finds a program as a shell does.
-fn find(command: &OsStr) -> Result<CString, CaptureError> {
+pub(crate) fn find(command: &OsStr) -> Result<CString, CaptureError> {
     let shown = command.to_string_lossy().into_owned();
     if command.as_bytes().contains(&b'/') {
         return c_string(command.as_bytes());
@@ -263,6 +295,23 @@ fn find(command: &OsStr) -> Result<CString, CaptureError> {
 }
 
 fn manifest(options: &Options) -> Result<Manifest, CaptureError> {
+    let mut manifest = new_manifest(options.data, &options.command)?;
+    for (key, value) in [
+        ("backend", "ptrace"),
+        ("begin", "when the call was let into the kernel"),
+        ("response_time", "includes one stop of the tracer"),
+        ("completion_time", "of an asynchronous request: when its completion was seen, an upper bound"),
+    ] {
+        manifest.facts.insert(key.into(), value.into());
+    }
+    if options.mapped {
+        manifest.facts.insert(MAPPED_STORES.into(), "recorded".into());
+    }
+    Ok(manifest)
+}
+
+/// The manifest of a recording of a command that begins now.
+pub(crate) fn new_manifest(data: DataPolicy, command: &[OsString]) -> Result<Manifest, CaptureError> {
     let mut id = [0u8; 16];
     fs::File::open("/dev/urandom")
         .and_then(|mut f| f.read_exact(&mut id))
@@ -278,25 +327,12 @@ fn manifest(options: &Options) -> Result<Manifest, CaptureError> {
         processors: std::thread::available_parallelism().map_or(1, |n| n.get() as u32),
     };
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    let command = options.command.iter();
-    let mut manifest = Manifest::new(
+    Ok(Manifest::new(
         Kind::Record,
-        options.data,
-        command.map(|a| a.to_string_lossy().into_owned()).collect(),
+        data,
+        command.iter().map(|a| a.to_string_lossy().into_owned()).collect(),
         id.iter().map(|b| format!("{b:02x}")).collect(),
         now.map_or(0, |t| t.as_nanos() as u64),
         host,
-    );
-    for (key, value) in [
-        ("backend", "ptrace"),
-        ("begin", "when the call was let into the kernel"),
-        ("response_time", "includes one stop of the tracer"),
-        ("completion_time", "of an asynchronous request: when its completion was seen, an upper bound"),
-    ] {
-        manifest.facts.insert(key.into(), value.into());
-    }
-    if options.mapped {
-        manifest.facts.insert(MAPPED_STORES.into(), "recorded".into());
-    }
-    Ok(manifest)
+    ))
 }

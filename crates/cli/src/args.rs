@@ -46,6 +46,9 @@ pub enum Command {
     /// Record a program: every storage-related call, with all data
     #[command(after_help = examples::RECORD)]
     Record(Record),
+    /// Make a trace of what a recorder had kept when it was killed
+    #[command(after_help = examples::RECOVER)]
+    Recover(Recover),
     /// Make a trace from logs of strace
     #[command(after_help = examples::IMPORT)]
     Import(Import),
@@ -116,9 +119,36 @@ pub enum Mapped {
     Off,
 }
 
+/// How a program is recorded.
+#[derive(Debug, Clone, Copy, ValueEnum, PartialEq, Eq)]
+pub enum Backend {
+    /// The best that kernel and rights permit, which is said on standard error
+    Auto,
+    /// By programs in the kernel: the recorded program hardly slows down (needs root)
+    Ebpf,
+    /// By stopping the program at each call: works everywhere, slows calls down several times
+    Ptrace,
+}
+
+/// Arguments of `recover`.
+#[derive(Debug, Args)]
+pub struct Recover {
+    /// The trace whose recorder was killed
+    pub trace: PathBuf,
+    /// Show no progress, and no summary
+    #[arg(short, long)]
+    pub quiet: bool,
+    /// Print a summary as JSON on standard error
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// Arguments of `record`.
 #[derive(Debug, Args)]
 pub struct Record {
+    /// How the program is recorded
+    #[arg(long, value_enum, default_value = "auto")]
+    pub backend: Backend,
     /// Where the trace goes [default: COMMAND.reprise, with a number if that exists]
     #[arg(short, long, value_name = "TRACE")]
     pub output: Option<PathBuf>,
@@ -441,6 +471,12 @@ The exit code is the program's own; when a signal ended it, reprise ends by that
 126, 127: the program cannot be run, or found. A trace that cannot be written any further (a full disk) does not stop
 the program: it goes on unrecorded, what was written is kept, and the exit code is 125. With --max-size the trace holds
 the run's beginning; what came after is counted as dropped, and the exit code is the program's.";
+    pub const RECOVER: &str = "\
+Examples:
+  reprise recover app.reprise        then info, replay and all else take it
+
+A recorder that keeps what happened in the kernel (--backend ebpf) makes the trace when the program has ended. If it is
+killed before, the program goes on, and what was kept waits in app.reprise/spool.";
     pub const IMPORT: &str = "\
 Examples:
   strace -f -ttt -T -yy -v -s 1048576 -o app.log ./app      a log that loses little

@@ -56,6 +56,7 @@ impl From<ReadError> for Failure {
             ReadError::TooNew { .. } | ReadError::TooOld { .. } => Exit::Version,
             ReadError::Missing { .. }
             | ReadError::NotATrace { .. }
+            | ReadError::Unfinished { .. }
             | ReadError::Damaged { .. }
             | ReadError::NoContents { .. } => Exit::Trace,
             ReadError::Io { .. } => Exit::System,

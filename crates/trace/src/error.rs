@@ -18,6 +18,14 @@ pub enum ReadError {
         /// The path asked for.
         path: PathBuf,
     },
+    /// The recorder was killed before it made a trace of what it had kept, or is still at it.
+    #[error(
+        "{path}: the recording is not finished; if the recorder was killed, `reprise recover {path}` makes a trace of what it had kept"
+    )]
+    Unfinished {
+        /// The trace.
+        path: PathBuf,
+    },
     /// Made by a newer Reprise in a format that this one cannot read.
     #[error("{path}: trace format {major}.{minor} is newer than this program reads ({FORMAT}); install a newer Reprise", FORMAT = crate::manifest::VERSION_TEXT)]
     TooNew {

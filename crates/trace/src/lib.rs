@@ -27,7 +27,7 @@ pub use environment::{DeviceSample, Environment, Mount, QueueSetting};
 pub use error::{ReadError, WriteError};
 pub use ledger::{Entry, Ledger, Loss};
 pub use lookup::Lookup;
-pub use manifest::{DataPolicy, End, FORMAT_MAJOR, FORMAT_MINOR, Host, Kind, MAPPED_STORES, Manifest};
+pub use manifest::{DataPolicy, End, FORMAT_MAJOR, FORMAT_MINOR, Host, Kind, MAPPED_STORES, Manifest, SPOOL};
 pub use name::Name;
 pub use place::{contents_elsewhere, discard};
 pub use reader::{Rows, TraceReader};

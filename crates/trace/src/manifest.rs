@@ -16,6 +16,9 @@ pub(crate) const VERSION_TEXT: &str = "1.2";
 /// The fact that is `recorded` where stores to mappings of files stand in the trace as `mmap_pwrite`.
 pub const MAPPED_STORES: &str = "mapped_stores";
 
+/// In the directory of a trace: what was recorded and is not a trace yet.
+pub const SPOOL: &str = "spool";
+
 /// How much of the content that calls moved is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -132,6 +135,9 @@ impl Manifest {
     }
 
     pub(crate) fn load(dir: &Path) -> Result<Manifest, ReadError> {
+        if dir.join(SPOOL).is_dir() {
+            return Err(ReadError::Unfinished { path: dir.into() });
+        }
         let path = dir.join("manifest.json");
         let bytes = match fs::read(&path) {
             Ok(bytes) => bytes,

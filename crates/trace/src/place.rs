@@ -6,6 +6,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use crate::error::WriteError;
+use crate::manifest::SPOOL;
 use crate::rows::BlobRow;
 use crate::table::Row;
 
@@ -24,12 +25,15 @@ pub(crate) const TABLES: [&str; 11] = [
     "queues",
 ];
 
-/// Makes the folders of a trace. With `contents`, blobs go into a directory of their own there, and the trace has a
-/// symbolic link to it: any reader follows it.
+/// Makes the folders of a trace, in a directory that is not there, is empty, or holds a raw recording only. With `contents`,
+/// blobs go into a directory of their own there, and the trace has a symbolic link to it: any reader follows it.
 pub(crate) fn make(dir: &Path, contents: Option<&Path>, id: &str) -> Result<(), WriteError> {
     let occupied = || WriteError::Exists { path: dir.to_owned() };
-    if fs::symlink_metadata(dir).is_ok() && fs::read_dir(dir).map_err(|_| occupied())?.next().is_some() {
-        return Err(occupied());
+    if fs::symlink_metadata(dir).is_ok() {
+        let mut entries = fs::read_dir(dir).map_err(|_| occupied())?;
+        if entries.any(|entry| !entry.is_ok_and(|e| e.file_name() == SPOOL)) {
+            return Err(occupied());
+        }
     }
     let elsewhere = contents.map(|contents| {
         let made = make_elsewhere(dir, contents, id);

@@ -100,7 +100,7 @@ pub struct TraceWriter {
 }
 
 impl TraceWriter {
-    /// Begins a trace in a directory that must not exist (an empty one is taken).
+    /// Begins a trace in a directory that must not exist (an empty one is taken, or one with a raw recording only).
     pub fn create(dir: &Path, manifest: Manifest, options: WriterOptions) -> Result<TraceWriter, WriteError> {
         place::make(dir, options.contents.as_deref(), &manifest.id)?;
         manifest.store(dir)?;

@@ -172,3 +172,16 @@ pub fn may_execute(path: &CStr) -> io::Result<()> {
     // SAFETY: the path is a C string.
     check(unsafe { libc::faccessat(HERE, path.as_ptr(), libc::X_OK, libc::AT_EACCESS) }.into()).map(drop)
 }
+
+/// When a file was made (`stx_btime`), nanoseconds since the epoch, where its file system knows; of a link itself.
+pub fn born_ns(path: &CStr) -> Option<i64> {
+    let mut s = std::mem::MaybeUninit::<libc::statx>::uninit();
+    let flags = libc::AT_SYMLINK_NOFOLLOW | libc::AT_NO_AUTOMOUNT;
+    // SAFETY: the kernel fills `s` when it succeeds, and only then it is read.
+    let s = unsafe {
+        check(libc::statx(HERE, path.as_ptr(), flags, libc::STATX_BTIME, s.as_mut_ptr()).into()).ok()?;
+        s.assume_init()
+    };
+    let born = s.stx_btime.tv_sec.saturating_mul(1_000_000_000).saturating_add(s.stx_btime.tv_nsec.into());
+    (s.stx_mask & libc::STATX_BTIME != 0).then_some(born)
+}

@@ -15,7 +15,7 @@ pub struct Launch<'a> {
     pub program: &'a CStr,
     /// Arguments, from the program's name on.
     pub argv: &'a [CString],
-    /// The filter.
+    /// The filter; empty: none is installed.
     pub filter: &'a [libc::sock_filter],
 }
 
@@ -96,6 +96,9 @@ unsafe fn child(door: &OwnedFd, gate: &OwnedFd, program: &libc::sock_fprog) {
         }
         // Rust's start-up code ignores SIGPIPE; the program must not inherit that.
         libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+        if program.len == 0 {
+            return;
+        }
         let install = || libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0, program);
         if install() != 0 {
             let unprivileged = *libc::__errno_location() == libc::EACCES;

@@ -6,12 +6,24 @@
 
 mod files;
 mod launch;
+#[cfg(ebpf)]
+mod libbpf;
+#[cfg(ebpf)]
+mod session;
+#[cfg(ebpf)]
+mod shared;
 mod signals;
 mod threads;
 mod trace;
 
 pub use files::*;
 pub use launch::*;
+#[cfg(ebpf)]
+pub use libbpf::{Object, Ring, process_descriptor, push};
+#[cfg(ebpf)]
+pub use session::*;
+#[cfg(ebpf)]
+pub use shared::Shared;
 pub use signals::*;
 pub use threads::*;
 pub use trace::*;

@@ -134,7 +134,7 @@ impl Tracer<'_> {
             }
             return step("resume", tid, sys::resume(tid, 0));
         }
-        let inputs = arguments::inputs(Memory { tid }, call, &args, &mut self.log);
+        let inputs = arguments::inputs(Memory::Live(tid), call, &args, &mut self.log);
         self.look_before(tid, call, &args, &inputs);
         let log = &mut self.log;
         let before = effects::before(&mut self.world, tid, call, &args, &inputs, log);

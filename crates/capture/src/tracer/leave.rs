@@ -80,7 +80,7 @@ impl Tracer<'_> {
         let (path, path2) = (inputs.path.take(), inputs.path2.take());
         let input = std::mem::take(&mut inputs.input);
         let log = &mut self.log;
-        let mut out = arguments::outputs(Memory { tid }, call, &args, result, inputs, log);
+        let mut out = arguments::outputs(Memory::Live(tid), call, &args, result, inputs, log);
         if !failed(result) {
             moved(tid, call, source, result, &mut out, log);
             effects::after(&mut self.world, tid, call, result, &before, log);

@@ -109,7 +109,7 @@ impl Tracer<'_> {
             self.log.loss(Loss::Dropped, "requests of a queue that was there before the recording", 0);
             return None;
         }
-        let memory = Memory { tid };
+        let memory = Memory::Live(tid);
         let mut numbers = Vec::new();
         for i in 0..args[1].min(MOST_REQUESTS) {
             let address = memory.word(args[2].wrapping_add(8 * i))?;
@@ -132,7 +132,7 @@ impl Tracer<'_> {
 
     fn submitting_ring(&mut self, tid: i32, args: &[u64; 6], begin_ns: u64) -> Option<Submission> {
         let key = self.ring_key(tid, args[0], args[3] & REGISTERED_RING != 0);
-        let memory = Memory { tid };
+        let memory = Memory::Live(tid);
         let ring = |channel: &Channel| match &channel.way {
             Way::Ring(ring) => Some((ring.submissions(memory)?, ring.completions(memory)?)),
             Way::Queue(_) => None,
@@ -171,7 +171,7 @@ impl Tracer<'_> {
         let number = self.requests.number();
         let (mut inputs, mut before, mut source) = Default::default();
         if let Some(asked) = &asked {
-            inputs = asked.inputs(Memory { tid }, &mut self.log);
+            inputs = asked.inputs(Memory::Live(tid), &mut self.log);
             before = effects::before(&mut self.world, tid, asked.call, &asked.args, &inputs, &mut self.log);
             source = movers::before(tid, asked.call, &asked.args, &inputs.input);
         } else if table == Table::Untouched && choice == Choice::Nothing {
@@ -235,7 +235,7 @@ impl Tracer<'_> {
     /// Takes in the completions that the process of a thread can see. What the kernel has just handed over (`fresh`) the
     /// program has not touched yet.
     pub(super) fn look(&mut self, tid: i32, fresh: bool) {
-        let memory = Memory { tid };
+        let memory = Memory::Live(tid);
         for key in self.requests.of_process(self.process_of(tid)) {
             let Some(channel) = self.requests.channels.get_mut(&key) else { continue };
             let seen = match &mut channel.way {
@@ -324,7 +324,7 @@ impl Tracer<'_> {
         let late = flight.is_given_late();
         let Flight { number, asked, table, begin_ns, mut inputs, before, source, .. } = flight;
         let Some(asked) = asked else { return };
-        let memory = Memory { tid };
+        let memory = Memory::Live(tid);
         let position = self.requests.channels.get_mut(&key).and_then(|channel| channel.position(&asked, result));
         if late {
             asked.read_again(&mut inputs, memory, &mut self.log);
@@ -449,7 +449,7 @@ impl Tracer<'_> {
         let Some(channel) = self.requests.channels.get_mut(&key) else { return Default::default() };
         let taken = match &channel.way {
             Way::Ring(ring) => {
-                let head = ring.submissions(Memory { tid }).map_or(heads.0, |(head, _)| head);
+                let head = ring.submissions(Memory::Live(tid)).map_or(heads.0, |(head, _)| head);
                 head.wrapping_sub(heads.0) as usize
             }
             Way::Queue(_) => result.max(0) as usize,
@@ -470,7 +470,7 @@ impl Tracer<'_> {
         let key = Key::Queue(self.process_of(tid), args[0]);
         let Some(channel) = self.requests.channels.get_mut(&key) else { return Vec::new() };
         let count = result.clamp(0, MOST_REQUESTS as i64) as usize;
-        let events = Memory { tid }.exact(args[3], EVENT * count).unwrap_or_default();
+        let events = Memory::Live(tid).exact(args[3], EVENT * count).unwrap_or_default();
         let objects = events.chunks_exact(EVENT).map(|e| u64::from_le_bytes(std::array::from_fn(|i| e[8 + i])));
         objects.filter_map(|object| channel.fetched(object)).collect()
     }
@@ -506,7 +506,7 @@ impl Tracer<'_> {
 
     /// A queue is there from now on.
     pub(super) fn new_queue(&mut self, tid: i32, cell: u64) {
-        if let Some(address) = (Memory { tid }).word(cell) {
+        if let Some(address) = Memory::Live(tid).word(cell) {
             let key = Key::Queue(self.process_of(tid), address);
             let name = format!("aio:{}", self.requests.channels.len());
             self.requests.channels.insert(key, Channel::new(name, Way::Queue(Queue::new(address))));

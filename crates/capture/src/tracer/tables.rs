@@ -69,7 +69,7 @@ impl Tracer<'_> {
     }
 
     fn new_ring(&mut self, tid: i32, params: u64, fd: u32) {
-        let ring = Memory { tid }.exact(params, PARAMS).ok_or("a ring whose parameters could not be read");
+        let ring = Memory::Live(tid).exact(params, PARAMS).ok_or("a ring whose parameters could not be read");
         match ring.and_then(|params| Ring::new(&params)) {
             Ok(ring) => {
                 let channel = Channel::new(format!("uring:{fd}"), Way::Ring(ring));
@@ -85,7 +85,7 @@ impl Tracer<'_> {
     fn registered(&mut self, tid: i32, args: &[u64; 6]) {
         let opcode = args[1] as u32;
         let key = self.ring_key(tid, args[0], opcode & USE_REGISTERED != 0);
-        let memory = Memory { tid };
+        let memory = Memory::Live(tid);
         let (arg, count) = (args[2], args[3]);
         match opcode & !USE_REGISTERED {
             REGISTER_FILES => self.put_files(key, tid, 0, arg, count),
@@ -141,7 +141,7 @@ impl Tracer<'_> {
     /// Puts descriptors into a ring's table, from a place on.
     fn put_files(&mut self, key: Key, tid: i32, first: u32, address: u64, count: u64) {
         let count = count.min(MOST_FILES);
-        let Some(numbers) = (Memory { tid }).exact(address, 4 * count as usize) else { return };
+        let Some(numbers) = Memory::Live(tid).exact(address, 4 * count as usize) else { return };
         let Some(thread) = self.table_thread(key, tid) else { return };
         for (i, number) in (0..).zip(numbers.as_chunks::<4>().0) {
             let place = first.wrapping_add(i);
@@ -239,7 +239,7 @@ impl Tracer<'_> {
             return channel.buffers.get(&(group, number)).copied();
         };
         // struct io_uring_buf: address, length, number.
-        let bytes = Memory { tid }.exact(ring, ENTRY * entries.min(1 << 15) as usize)?;
+        let bytes = Memory::Live(tid).exact(ring, ENTRY * entries.min(1 << 15) as usize)?;
         let entry = bytes.chunks_exact(ENTRY).find(|e| half(e, 12) as u16 == number && half(e, 8) > 0)?;
         Some((word(entry, 0), half(entry, 8).into()))
     }

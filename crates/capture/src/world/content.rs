@@ -33,7 +33,7 @@ pub fn open_quietly(path: impl AsRef<std::path::Path>) -> std::io::Result<File> 
 }
 
 /// File systems whose files are made up when they are read.
-fn is_synthetic(filesystem: u64) -> bool {
+pub fn is_synthetic(filesystem: u64) -> bool {
     const KINDS: [u64; 16] = [
         0x9fa0,      // proc
         0x6265_6572, // sysfs
@@ -142,7 +142,7 @@ fn stat(path: &str) -> Option<Stat> {
 }
 
 /// Writes the content of a range of a file: data in pieces, holes as such.
-pub(super) fn range(file: &File, id: FileId, (start, end): (u64, u64), reason: &str, log: &mut Log) {
+pub fn range(file: &File, id: FileId, (start, end): (u64, u64), reason: &str, log: &mut Log) {
     let mut at = start;
     while at < end {
         // A file system that cannot tell has data everywhere.

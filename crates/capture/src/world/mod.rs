@@ -19,7 +19,7 @@ use reprise_trace::{Name, TreeNode, encode_xattrs};
 use crate::log::Log;
 use crate::sys::{self, FileId, Stat};
 
-pub use content::{open_quietly, read_at};
+pub use content::{is_synthetic, open_quietly, range, read_at};
 pub use snapshot::snapshot;
 pub use walk::{Last, Start};
 

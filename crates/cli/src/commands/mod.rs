@@ -28,6 +28,7 @@ type Outcome = Result<ExitCode, Failure>;
 pub fn run(cli: Cli) -> Outcome {
     match cli.command {
         Command::Record(args) => record::run(args),
+        Command::Recover(args) => record::recover(args),
         Command::Import(args) => import::run(args),
         Command::Replay(args) => replay::run(args),
         Command::Compile(args) => compile::run(args),

@@ -10,8 +10,9 @@ use reprise_trace::{DataPolicy, Loss, WriteError};
 use serde_json::json;
 
 use super::Outcome;
-use crate::args::{Data, Mapped, Record};
+use crate::args::{Backend, Data, Mapped, Record, Recover};
 use crate::exit::{Exit, Failure};
+use crate::progress::Progress;
 
 /// Records a program and ends as it ended.
 pub fn run(args: Record) -> Outcome {
@@ -36,13 +37,31 @@ pub fn run(args: Record) -> Outcome {
             let _ = writeln!(std::io::stderr(), "reprise: {text}");
         }
     });
+    options.backend = match args.backend {
+        Backend::Auto => reprise_capture::Backend::Auto,
+        Backend::Ebpf => reprise_capture::Backend::Ebpf,
+        Backend::Ptrace => reprise_capture::Backend::Ptrace,
+    };
     let recorded = reprise_capture::record(options).map_err(failure)?;
-    if args.json {
-        let _ = writeln!(std::io::stderr(), "{}", summary_json(&trace, &recorded));
-    } else if !quiet {
-        let _ = writeln!(std::io::stderr(), "{}", summary(&trace, &recorded));
-    }
+    tell(&trace, &recorded, args.json, quiet);
     Ok(end_like(&recorded))
+}
+
+fn tell(trace: &Path, recorded: &Recorded, json: bool, quiet: bool) {
+    if json {
+        let _ = writeln!(std::io::stderr(), "{}", summary_json(trace, recorded));
+    } else if !quiet {
+        let _ = writeln!(std::io::stderr(), "{}", summary(trace, recorded));
+    }
+}
+
+/// `reprise recover`.
+pub fn recover(args: Recover) -> Outcome {
+    let mut progress = Progress::new("recovering", "bytes", args.quiet);
+    let recovered = reprise_capture::recover(&args.trace, &mut |done, all| progress.at(done, all)).map_err(failure)?;
+    progress.clear();
+    tell(&args.trace, &recovered, args.json, args.quiet);
+    Ok(Exit::Done.into())
 }
 
 /// `COMMAND.reprise`, or with a number if that exists.
@@ -60,7 +79,8 @@ fn failure(error: CaptureError) -> Failure {
         CaptureError::NotFound { .. } => Exit::NotFound,
         CaptureError::NotExecutable { .. } => Exit::NotExecutable,
         CaptureError::NoCommand | CaptureError::Tree { .. } => Exit::Usage,
-        CaptureError::NoFilter { .. } => Exit::Machine,
+        CaptureError::NoFilter { .. } | CaptureError::NoBackend { .. } => Exit::Machine,
+        CaptureError::NoSpool { .. } | CaptureError::Spool { .. } => Exit::Trace,
         CaptureError::Start { .. }
         | CaptureError::Trace { .. }
         | CaptureError::Write(_)

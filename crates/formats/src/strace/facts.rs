@@ -3,8 +3,8 @@
 use reprise_calls::{Call, Check};
 
 use super::clock::Timing;
-use super::decode::Decoded;
-use crate::initial::{Origin, World};
+use super::decode::Lacks;
+use reprise_initial::{Origin, World};
 
 /// Counted on the way.
 #[derive(Debug, Default)]
@@ -34,11 +34,11 @@ pub struct Facts {
 
 impl Facts {
     /// Takes in what a call's text lacks.
-    pub fn lacks(&mut self, call: &Call, decoded: &Decoded<'_>, result: i64) {
-        self.symbols += u64::from(decoded.lacks.symbol);
-        self.structures += u64::from(decoded.lacks.structure);
-        self.listings += u64::from(decoded.lacks.listing);
-        let content = u64::from(decoded.lacks.content && result > 0);
+    pub fn lacks(&mut self, call: &Call, lacks: Lacks, result: i64) {
+        self.symbols += u64::from(lacks.symbol);
+        self.structures += u64::from(lacks.structure);
+        self.listings += u64::from(lacks.listing);
+        let content = u64::from(lacks.content && result > 0);
         if call.check == Check::Content { self.reads += content } else { self.writes += content }
     }
 

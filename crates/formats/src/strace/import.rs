@@ -4,11 +4,12 @@
 //! Non-goals: parsing.
 
 use reprise_calls::{Call, Effect};
+use reprise_initial::{Decoded, Described, Links, Looked, Outside, Seen, World};
 use reprise_trace::{Action, End as Ending, Keep, Loss, Manifest, Name, TraceWriter};
 
 use super::account::{Account, Reason};
 use super::clock::{Clock, Timing};
-use super::decode::{Decoded, decode};
+use super::decode::{annotated_path, decode};
 use super::error::ImportError;
 use super::facts::Facts;
 use super::join::{Event, Joiner, Places, Returned, behind_output};
@@ -19,7 +20,26 @@ use super::names::{Known, Layout, known};
 use super::outcome::outcome;
 use super::scan::{Birth, Hints};
 use super::threads::{Making, Threads, shares};
-use crate::initial::{Seen, World};
+
+/// What a log says of the beginning beside its calls.
+struct Log(Links);
+
+impl Outside for Log {
+    fn look(&mut self, path: &[u8]) -> Option<Looked> {
+        self.0.look(path)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn descriptor(&self, annotation: &[u8]) -> Described {
+        match annotated_path(annotation) {
+            Some(path) => Described::Path { path, device: annotation.ends_with(b">") },
+            None => Described::Nameless(annotation.to_vec()),
+        }
+    }
+}
 
 /// The thread of a log that does not name it.
 const NAMELESS: i32 = 0;
@@ -66,7 +86,7 @@ pub struct Report {
 
 impl Importer {
     pub(super) fn new(writer: TraceWriter, mut hints: Hints) -> Importer {
-        let world = World::new(std::mem::take(&mut hints.links));
+        let world = World::new(Box::new(Log(Links(std::mem::take(&mut hints.links)))));
         Importer {
             writer,
             hints,
@@ -299,14 +319,14 @@ impl Importer {
             r.places.counted(&mut self.account, Reason::Thread);
             return Ok(());
         };
-        let Ok(decoded) = decode(call, layout, &r.args, result) else {
+        let Ok((decoded, lacks)) = decode(call, layout, &r.args, result) else {
             r.places.counted(&mut self.account, Reason::Arguments);
             return Ok(());
         };
         r.places.understood(&mut self.account);
         let times = (r.begin_ns, r.outcome.duration_ns.unwrap_or(r.end_ns.saturating_sub(r.begin_ns)));
         self.facts.timed |= r.outcome.duration_ns.is_some();
-        self.facts.lacks(call, &decoded, result);
+        self.facts.lacks(call, lacks, result);
         match call.effect {
             Effect::Exit => self.exits(tid, call, &decoded, times.0),
             Effect::Spawn if result > 0 => self.spawns(tid, call, decoded, result, times),
@@ -332,7 +352,7 @@ impl Importer {
         }
     }
 
-    fn identity(&mut self, tid: i32, note: impl FnOnce(&mut crate::initial::Origin) -> &mut [u32; 3]) {
+    fn identity(&mut self, tid: i32, note: impl FnOnce(&mut reprise_initial::Origin) -> &mut [u32; 3]) {
         if let Some(thread) = self.threads.get(tid) {
             note(self.world.origin(thread.seat));
         }

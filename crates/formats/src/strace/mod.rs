@@ -25,7 +25,6 @@ mod value;
 use reprise_trace::{TraceWriter, TreeNode};
 
 pub use account::{Account, Place, REASONS, Reason, Tally};
-pub(crate) use decode::{Decoded, Stat, Time, annotated_path};
 pub use error::ImportError;
 pub use import::Report;
 pub use reader::Log;

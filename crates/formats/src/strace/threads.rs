@@ -4,9 +4,8 @@
 
 use std::collections::HashMap;
 
+use reprise_initial::Seat;
 use reprise_trace::{Name, Process, ThreadRow};
-
-use crate::initial::Seat;
 
 /// A thread that lives.
 #[derive(Debug, Clone, Copy)]

@@ -9,10 +9,9 @@ mod stat;
 mod structures;
 
 use reprise_calls::{ArgKind, Call, Effect, FcntlArg, Returns, Struct, fcntl_arg, ioctl_arg};
+use reprise_initial::{Decoded, Entry};
 use reprise_trace::payload::{Side, append, contributes};
 
-pub use content::Entry;
-pub use stat::{Stat, Time};
 pub use structures::annotated_path;
 
 use super::lexer::{self, Arguments};
@@ -35,40 +34,18 @@ pub struct Lacks {
     pub content: bool,
 }
 
-/// A call, decoded.
-#[derive(Debug, Clone, Default)]
-pub struct Decoded<'a> {
-    /// Arguments as the kernel got them, as far as they are numbers.
-    pub args: [u64; 6],
-    /// First path.
-    pub path: Option<Vec<u8>>,
-    /// Second path.
-    pub path2: Option<Vec<u8>>,
-    /// The `input` column.
-    pub input: Vec<u8>,
-    /// The `output` column.
-    pub output: Vec<u8>,
-    /// Content, from its beginning as far as it was kept.
-    pub data: Vec<u8>,
-    /// Bytes moved.
-    pub data_bytes: u64,
-    /// What descriptors are (`-y`), by argument.
-    pub annotations: [Option<&'a [u8]>; 6],
-    /// What an attribute call returned, as far as it was printed.
-    pub stat: Option<Stat>,
-    /// What a listing returned, if it was printed.
-    pub entries: Vec<Entry>,
-    /// What is missing.
-    pub lacks: Lacks,
-}
-
 /// The text of an argument cannot be what the call takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unreadable;
 
-/// Decodes the arguments of a call that has returned `result`.
-pub fn decode<'a>(call: &Call, layout: Layout, args: &Arguments<'a>, result: i64) -> Result<Decoded<'a>, Unreadable> {
-    let mut decoder = Decoder { call, result, out: Decoded::default() };
+/// Decodes the arguments of a call that has returned `result`; tells also what is missing.
+pub fn decode<'a>(
+    call: &Call,
+    layout: Layout,
+    args: &Arguments<'a>,
+    result: i64,
+) -> Result<(Decoded<'a>, Lacks), Unreadable> {
+    let mut decoder = Decoder { call, result, out: Decoded::default(), lacks: Lacks::default() };
     let texts = texts(call, layout, args);
     for (i, arg) in call.args.iter().enumerate().take(6) {
         decoder.number(i, arg.kind, texts[i])?;
@@ -76,7 +53,7 @@ pub fn decode<'a>(call: &Call, layout: Layout, args: &Arguments<'a>, result: i64
     for (i, arg) in call.args.iter().enumerate().take(6) {
         decoder.memory(i, arg.kind, texts[i]);
     }
-    Ok(decoder.out)
+    Ok((decoder.out, decoder.lacks))
 }
 
 /// The text of each argument of the row.
@@ -106,6 +83,7 @@ struct Decoder<'c, 'a> {
     call: &'c Call,
     result: i64,
     out: Decoded<'a>,
+    lacks: Lacks,
 }
 
 impl<'a> Decoder<'_, 'a> {
@@ -140,7 +118,7 @@ impl<'a> Decoder<'_, 'a> {
                 Some(b'"' | b'{' | b'[') => SOME_ADDRESS,
                 _ => {
                     let value = value(lexer::annotated(text).0);
-                    self.out.lacks.symbol |= !value.known && !text.is_empty();
+                    self.lacks.symbol |= !value.known && !text.is_empty();
                     value.number
                 }
             },
@@ -159,7 +137,7 @@ impl<'a> Decoder<'_, 'a> {
             | ArgKind::Device
             | ArgKind::Owner => {
                 let value = value(lexer::annotated(text).0);
-                self.out.lacks.symbol |= !value.known && !text.is_empty();
+                self.lacks.symbol |= !value.known && !text.is_empty();
                 let wide = matches!(kind, ArgKind::Number | ArgKind::Device | ArgKind::Flags(_) | ArgKind::Command(_));
                 if wide { value.number } else { value.number & 0xffff_ffff }
             }
@@ -231,7 +209,7 @@ impl<'a> Decoder<'_, 'a> {
             // Output of the program may stand behind the length: the string knows better.
             self.out.args[length_at] = text.bytes.len() as u64;
         }
-        self.out.lacks.content |= !text.complete;
+        self.lacks.content |= !text.complete;
         self.out.data = text.bytes;
         self.count_moved();
     }
@@ -259,7 +237,7 @@ impl<'a> Decoder<'_, 'a> {
             return self.listed(text);
         }
         let Some(text) = lexer::string(text) else {
-            self.out.lacks.content |= self.result > 0;
+            self.lacks.content |= self.result > 0;
             return;
         };
         self.out.data = text.bytes;
@@ -267,20 +245,20 @@ impl<'a> Decoder<'_, 'a> {
             self.out.data.push(0);
         }
         self.out.data.truncate(self.result as usize);
-        self.out.lacks.content |= (self.out.data.len() as u64) < self.out.data_bytes;
+        self.lacks.content |= (self.out.data.len() as u64) < self.out.data_bytes;
     }
 
     fn listed(&mut self, text: &[u8]) {
         match content::entries(text) {
             Some(entries) => {
                 self.out.data = content::listing(&entries, self.call.name == "getdents", self.result as usize);
-                self.out.lacks.listing = self.out.data.len() as u64 != self.result as u64;
-                if self.out.lacks.listing {
+                self.lacks.listing = self.out.data.len() as u64 != self.result as u64;
+                if self.lacks.listing {
                     self.out.data.clear();
                 }
-                self.out.entries = entries;
+                self.out.entries = entries.into_iter().map(|e| Entry { name: e.name, kind: e.kind }).collect();
             }
-            None => self.out.lacks.listing = self.result > 0,
+            None => self.lacks.listing = self.result > 0,
         }
     }
 
@@ -305,7 +283,7 @@ impl<'a> Decoder<'_, 'a> {
         if matches!(kind, ArgKind::OutVector(_)) {
             self.out.data.truncate(self.out.data_bytes as usize);
         }
-        self.out.lacks.content |= (self.out.data.len() as u64) < self.out.data_bytes;
+        self.lacks.content |= (self.out.data.len() as u64) < self.out.data_bytes;
     }
 
     /// One structure's contribution to one side.
@@ -337,7 +315,7 @@ impl<'a> Decoder<'_, 'a> {
             Struct::Message => messages::one(text, u32::try_from(self.result).unwrap_or(0)),
             Struct::Messages(_) => messages::several(text),
         };
-        self.out.lacks.symbol |= kind == Struct::FdPair && bytes.is_none();
+        self.lacks.symbol |= kind == Struct::FdPair && bytes.is_none();
         let column = if side == Side::Input { &mut self.out.input } else { &mut self.out.output };
         append(column, bytes.as_deref());
         debug_assert!(i < 6);
@@ -346,8 +324,8 @@ impl<'a> Decoder<'_, 'a> {
     fn attributes(&mut self, kind: Struct, text: &[u8]) -> Option<Vec<u8>> {
         let stat = stat::read(text)?;
         let bytes = stat.complete.then(|| if kind == Struct::Stat { stat.to_stat() } else { stat.to_statx() });
-        self.out.lacks.structure |= !stat.complete;
-        self.out.stat = Some(stat);
+        self.lacks.structure |= !stat.complete;
+        self.out.stat = Some(stat.facts());
         bytes
     }
 

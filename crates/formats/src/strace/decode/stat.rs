@@ -12,6 +12,12 @@ pub struct Time {
     pub nanoseconds: u32,
 }
 
+impl Time {
+    fn since_1970_ns(self) -> i64 {
+        self.seconds.saturating_mul(1_000_000_000).saturating_add(self.nanoseconds.into())
+    }
+}
+
 /// Attributes of a file, as far as they were printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Stat {
@@ -119,6 +125,20 @@ fn set_nanoseconds(time: &mut Option<Time>, nanoseconds: Option<u64>) {
 }
 
 impl Stat {
+    /// What it tells of the file.
+    pub fn facts(&self) -> reprise_initial::Stat {
+        reprise_initial::Stat {
+            complete: self.complete,
+            mode: self.mode,
+            size: self.size,
+            identity: self.identity,
+            links: self.links,
+            owner: self.owner,
+            device: self.device,
+            times: self.times.map(|time| time.map(Time::since_1970_ns)),
+        }
+    }
+
     /// As `struct stat` of x86-64.
     pub fn to_stat(self) -> Vec<u8> {
         let (device, inode) = self.identity.unwrap_or_default();

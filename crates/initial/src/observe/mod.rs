@@ -3,6 +3,7 @@
 mod descriptors;
 mod files;
 mod names;
+mod shown;
 
 use reprise_calls::{ArgKind, Call, Effect, FlagSet, Follow};
 
@@ -10,7 +11,7 @@ use super::names::Names;
 use super::node::{NodeId, Slot, kind};
 use super::resolve::Found;
 use super::{Seat, World};
-use crate::strace::Decoded;
+use crate::decoded::Decoded;
 
 const AT_FDCWD: u32 = 0xffff_ff9c;
 const O_CREAT: u64 = 0o100;
@@ -102,9 +103,9 @@ impl World {
                 origin.gids.get_or_insert([0; 3]);
             }
             Execute => self.execute(s),
-            DeviceControl | Sync | Advise | Lock | Map | SyncAll | Message | Poll | Watch | Asynchronous => {
-                self.use_descriptors(s);
-            }
+            Map => self.map(s),
+            DeviceControl => self.clone_range(s),
+            Sync | Advise | Lock | SyncAll | Message | Poll | Watch | Asynchronous => self.use_descriptors(s),
             Unmap | Remap | MapAdvise | MapSync | MappedRead | MappedWrite | Spawn | Exit | Wait | Mount => {}
         }
     }
@@ -142,6 +143,18 @@ impl World {
         self.resolve(start, places.root, path, follow, exists)
     }
 
+    /// The directory and the name that one of a call's paths leads to, as far as they are known.
+    pub fn entry(
+        &mut self,
+        seat: Seat,
+        call: &Call,
+        decoded: &Decoded<'_>,
+        result: i64,
+        number: usize,
+    ) -> Option<(u32, Vec<u8>)> {
+        self.place(&Seen { seat, call, decoded, result }, number, false).entry
+    }
+
     /// A relative path depends on the working directory.
     fn relative(&mut self, s: &Seen<'_>, path: &[u8]) {
         if !path.starts_with(b"/") && self.names.path(self.places[s.seat.places as usize].cwd).starts_with(b"/assumed")
@@ -173,9 +186,7 @@ impl World {
                 match known.filter(|n| guess != kind::DIRECTORY && self.names.node(*n).may_be_initial() && !absent) {
                     Some(node) => {
                         // A further name of a file that was met before.
-                        self.names.set(directory, &name, Slot::File(node));
-                        self.names.initial.push((directory, name.into(), node));
-                        Some(node)
+                        Some(self.names.add_name(directory, &name, node))
                     }
                     None => Some(self.discover(directory, &name, guess, sure)),
                 }

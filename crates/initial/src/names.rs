@@ -8,6 +8,11 @@ use super::node::{Node, NodeId, Slot, Source, kind};
 const PSEUDO: [(&[u8], u64); 2] = [(b"proc", 0x9fa0), (b"sys", 0x6265_6572)];
 const DEVPTS: u64 = 0x1cd1;
 
+/// Whether a file system shows the kernel's state: what stands there now says nothing of the beginning.
+pub fn is_pseudo(filesystem: u64) -> bool {
+    filesystem == DEVPTS || PSEUDO.iter().any(|(_, known)| *known == filesystem)
+}
+
 /// Devices by their names, with their numbers.
 const DEVICES: [(&[u8], u64); 9] = [
     (b"null", 0x103),
@@ -75,6 +80,13 @@ impl Names {
         id
     }
 
+    /// A further name of the initial tree for a file that was met.
+    pub fn add_name(&mut self, directory: NodeId, name: &[u8], node: NodeId) -> NodeId {
+        self.set(directory, name, Slot::File(node));
+        self.initial.push((directory, name.into(), node));
+        node
+    }
+
     /// A new file without a name.
     pub fn add_nameless(&mut self, kind: u32) -> NodeId {
         self.nodes.push(Node::new(kind, true, Source::Made, Names::ROOT, b""));
@@ -114,6 +126,16 @@ impl Names {
             let (directory, name) = (node.parent, node.name.clone());
             self.initial.push((directory, name, id));
         }
+    }
+
+    /// The path of a name in a directory.
+    pub fn path_in(&self, directory: NodeId, name: &[u8]) -> Vec<u8> {
+        let mut path = self.path(directory);
+        if path != b"/" {
+            path.push(b'/');
+        }
+        path.extend_from_slice(name);
+        path
     }
 
     /// The path under which a file was met, or was moved to.

@@ -4,9 +4,10 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
+use super::decoded::Stat;
 use super::node::{NodeId, Source, kind};
+use super::outside::Described;
 use super::{Seat, World};
-use crate::strace::annotated_path;
 
 /// An open file description.
 #[derive(Debug, Default)]
@@ -56,7 +57,56 @@ pub struct InitialDescriptor {
     pub ways: (bool, bool),
 }
 
+/// A descriptor that is known to have been open at the beginning.
+#[derive(Debug, Clone, Default)]
+pub struct AtStart {
+    /// Its number.
+    pub fd: u32,
+    /// The path of what it names; empty if that has none.
+    pub path: Vec<u8>,
+    /// What is known of the file.
+    pub stat: Stat,
+    /// Its offset.
+    pub offset: u64,
+    /// Whether writes go to the end.
+    pub append: bool,
+    /// Descriptors with the same number share one open file description.
+    pub description: u64,
+}
+
 impl World {
+    /// Takes in descriptors that were open at the beginning.
+    pub(super) fn open_at_start(&mut self, seat: Seat, open: Vec<AtStart>) {
+        let mut descriptions: HashMap<u64, Rc<RefCell<Description>>> = HashMap::new();
+        for row in open {
+            let description = match descriptions.get(&row.description) {
+                Some(known) => known.clone(),
+                None => {
+                    let node = self.at_start(&row);
+                    let fresh = Description { node, offset: row.offset, append: row.append };
+                    let fresh = Rc::new(RefCell::new(fresh));
+                    descriptions.insert(row.description, fresh.clone());
+                    fresh
+                }
+            };
+            self.bind(seat, row.fd, description);
+        }
+    }
+
+    fn at_start(&mut self, row: &AtStart) -> Option<NodeId> {
+        if !row.path.starts_with(b"/") {
+            return None;
+        }
+        let found = self.resolve(super::names::Names::ROOT, super::names::Names::ROOT, &row.path, false, true);
+        let node = match (found.node, found.entry) {
+            (Some(node), _) => node,
+            (None, Some((directory, name))) => self.discover(directory, &name, row.stat.mode & 0o170000, true),
+            (None, None) => return None,
+        };
+        self.learn(node, &row.stat);
+        Some(node)
+    }
+
     /// The description behind a number; one that no call opened was open at the beginning.
     pub(super) fn description(
         &mut self,
@@ -108,10 +158,13 @@ impl World {
         if !same {
             return;
         }
-        let (path, kind) = match annotated_path(annotation) {
-            None => (annotation.to_vec(), nameless_kind(annotation)),
-            Some(path) => {
-                let device = if annotation.ends_with(b">") { kind::CHARACTER } else { 0 };
+        let (path, kind) = match self.outside.descriptor(annotation) {
+            Described::Nameless(text) => {
+                let kind = nameless_kind(&text);
+                (text, kind)
+            }
+            Described::Path { path, device } => {
+                let device = if device { kind::CHARACTER } else { 0 };
                 let found = self.resolve(super::names::Names::ROOT, super::names::Names::ROOT, &path, true, true);
                 let node = match (found.node, found.entry) {
                     (Some(node), _) => Some(node),

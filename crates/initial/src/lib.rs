@@ -1,28 +1,46 @@
 //! What must have been there before the first line: names, attributes, sizes, links, descriptors, directories.
 //!
 //! Goals: everything a successful call shows of what no earlier call made, and nothing a call made itself; memory in
-//! proportion to the names and descriptors met. Non-goals: the state after the log; content (the reads themselves hold it).
+//! proportion to the names and descriptors met. Non-goals: how calls are found out (`formats`, `capture`); content (the
+//! reads themselves hold it).
 
+mod decoded;
 mod descriptors;
+mod files;
 mod names;
 mod node;
 mod observe;
+mod outside;
 mod resolve;
 mod rows;
 mod sizes;
+mod touched;
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 
+pub use decoded::{Decoded, Entry, Object, Stat};
+pub use descriptors::AtStart;
 use descriptors::{InitialDescriptor, Table};
+pub use files::File;
 use names::Names;
 use node::NodeId;
+pub use node::kind;
 pub use observe::Seen;
+pub use outside::{Described, Links, Looked, Outside};
+pub use touched::Touched;
 
 /// Where a thread's descriptors, directories and root process are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Seat {
     table: u32,
     places: u32,
+}
+
+impl Seat {
+    /// Number of the table of descriptors; that of a table that has ended may come back.
+    pub fn table(self) -> u32 {
+        self.table
+    }
 }
 
 /// Working and root directory.
@@ -49,8 +67,7 @@ pub struct Origin {
     bound: HashSet<u32>,
 }
 
-/// The world as far as the log shows it.
-#[derive(Debug, Default)]
+/// The world as far as the calls show it.
 pub struct World {
     names: Names,
     tables: Vec<Table>,
@@ -59,8 +76,8 @@ pub struct World {
     /// Root processes, by number.
     origins: BTreeMap<u32, Origin>,
     descriptors: BTreeMap<(u32, u32), InitialDescriptor>,
-    /// Texts of links, by absolute path, that the log speaks of somewhere.
-    links: HashMap<Vec<u8>, Vec<u8>>,
+    /// What is known beside the calls.
+    outside: Box<dyn Outside>,
     /// What did not fit, and how often.
     pub notes: BTreeMap<&'static str, u64>,
 }
@@ -69,13 +86,29 @@ pub struct World {
 pub const ASSUMED_DIRECTORY: &[u8] = b"/assumed/working/directory";
 
 impl World {
-    /// Nothing met yet; texts of links are known beforehand.
-    pub fn new(links: HashMap<Vec<u8>, Vec<u8>>) -> World {
-        World { names: Names::new(), links, ..World::default() }
+    /// Nothing met yet.
+    pub fn new(outside: Box<dyn Outside>) -> World {
+        World {
+            names: Names::new(),
+            tables: Vec::new(),
+            free_tables: Vec::new(),
+            places: Vec::new(),
+            origins: BTreeMap::new(),
+            descriptors: BTreeMap::new(),
+            outside,
+            notes: BTreeMap::new(),
+        }
     }
 
-    /// A process that no call in the log made.
+    /// A process that no call made, of which nothing more is known: it has the usual descriptors.
     pub fn begin(&mut self, process: u32, cwd: Option<&[u8]>) -> Seat {
+        let seat = self.begin_with(process, cwd, Vec::new());
+        (0..3).for_each(|fd| self.met_descriptor(seat, fd, None));
+        seat
+    }
+
+    /// A process that no call made, and its descriptors.
+    pub fn begin_with(&mut self, process: u32, cwd: Option<&[u8]>, open: Vec<AtStart>) -> Seat {
         let path = cwd.unwrap_or(ASSUMED_DIRECTORY);
         let node = self.directory(path);
         let guessed = cwd.is_none();
@@ -83,7 +116,7 @@ impl World {
         let table = self.add_table(Table::new(process));
         self.places.push(Places { cwd: node, root: Names::ROOT });
         let seat = Seat { table, places: (self.places.len() - 1) as u32 };
-        (0..3).for_each(|fd| self.met_descriptor(seat, fd, None));
+        self.open_at_start(seat, open);
         seat
     }
 
@@ -131,6 +164,12 @@ impl World {
                 (self.tables.len() - 1) as u32
             }
         }
+    }
+
+    /// Paths of the working and the root directory of a thread.
+    pub fn places(&self, seat: Seat) -> (Vec<u8>, Vec<u8>) {
+        let places = self.places[seat.places as usize];
+        (self.names.path(places.cwd), self.names.path(places.root))
     }
 
     /// The root process that a thread descends from.

@@ -3,9 +3,11 @@
 use reprise_calls::{ArgKind, FlagSet};
 
 use super::{O_CREAT, O_EXCL, Seen};
-use crate::initial::World;
-use crate::initial::node::{NodeId, Slot, Source, kind};
+use crate::World;
+use crate::decoded::{Object, Stat};
+use crate::node::{NodeId, Slot, Source, kind};
 
+const O_PATH: u64 = 0o10000000;
 const O_TRUNC: u64 = 0o1000;
 const O_APPEND: u64 = 0o2000;
 const O_DIRECTORY: u64 = 0o200000;
@@ -24,9 +26,11 @@ impl World {
             self.opened(s, flags)
         };
         if let Some(node) = node {
+            self.opened_object(s, node, flags);
             let n = self.names.node_mut(node);
             if flags & O_TRUNC != 0 && n.kind == kind::REGULAR {
                 n.size.cut();
+                n.touched.all();
             }
             // Only a directory can be opened so, and no directory can be opened to be written.
             if flags & O_DIRECTORY != 0 && !n.sure {
@@ -48,11 +52,42 @@ impl World {
             let guess = if is_directory { kind::DIRECTORY } else { kind::REGULAR };
             return Some(self.discover(directory, &name, guess, is_directory));
         }
-        let fresh = flags & O_EXCL != 0
-            || self.names.slot(directory, &name) == Some(Slot::Absent)
-            || self.names.node(directory).source == Source::Made;
+        let object = s.decoded.object(s.result as u32);
+        let absent = self.names.slot(directory, &name) == Some(Slot::Absent);
+        let fresh = flags & O_EXCL != 0 || absent || self.names.node(directory).source == Source::Made;
+        if !fresh && self.stood_there(directory, &name, object) {
+            return Some(self.discover(directory, &name, kind::REGULAR, true));
+        }
+        let fresh = fresh || object.and_then(|o| o.made) == Some(true);
         let source = if fresh { Source::Made } else { Source::Perhaps };
         Some(self.names.add(directory, &name, kind::REGULAR, true, source))
+    }
+
+    /// Whether what a call opened, and would have made, is known to have been there before.
+    fn stood_there(&mut self, directory: NodeId, name: &[u8], object: Option<Object>) -> bool {
+        let made = object.and_then(|o| o.made);
+        let identity = object.and_then(|o| o.stat.identity);
+        match made {
+            Some(made) => !made,
+            None => {
+                self.look(directory, name).is_some() || self.was_born_before(directory, name, identity) == Some(true)
+            }
+        }
+    }
+
+    /// What the kernel knows of a file that was just opened.
+    fn opened_object(&mut self, s: &Seen<'_>, node: NodeId, flags: u64) {
+        let Some(object) = s.decoded.object(s.result as u32) else { return };
+        let emptied = flags & O_TRUNC != 0;
+        let size = object.stat.size.filter(|_| !emptied);
+        self.learn(node, &Stat { size, ..object.stat });
+        let n = self.names.node_mut(node);
+        if !n.sure && object.stat.mode != 0 {
+            (n.kind, n.sure) = (object.stat.mode & 0o170000, true);
+        }
+        if flags & O_PATH == 0 && !emptied && n.kind == kind::REGULAR && n.may_be_initial() {
+            self.becomes_visible(node, 0, u64::MAX, "opened");
+        }
     }
 
     /// `mkdir` and `symlink`.

@@ -3,9 +3,9 @@
 use reprise_calls::{ArgKind, Effect, FlagSet};
 
 use super::{Seen, errors};
-use crate::initial::World;
-use crate::initial::node::{NodeId, kind};
-use crate::strace::{Stat, Time};
+use crate::World;
+use crate::decoded::Stat;
+use crate::node::{NodeId, kind};
 
 impl World {
     pub(super) fn metadata(&mut self, s: &Seen<'_>) {
@@ -31,7 +31,7 @@ impl World {
     }
 
     /// Takes in attributes as they are now.
-    fn learn(&mut self, node: NodeId, stat: &Stat) {
+    pub(crate) fn learn(&mut self, node: NodeId, stat: &Stat) {
         if let (Some(size), true) = (stat.size, stat.mode & 0o170000 == kind::REGULAR)
             && self.names.node_mut(node).size.is(size)
         {
@@ -55,7 +55,7 @@ impl World {
             n.device = stat.device.unwrap_or(n.device);
             if stat.complete {
                 n.links = stat.links.unwrap_or(1);
-                n.times = stat.times.map(|t| t.map_or(0, nanoseconds));
+                n.times = stat.times.map(|t| t.unwrap_or(0));
             }
         }
         if let (Some(identity), true) = (stat.identity, n.may_be_initial()) {
@@ -117,6 +117,9 @@ impl World {
         };
         let given = s.call.offset_arg().map(|i| s.arg(i)).filter(|at| *at != u64::MAX);
         let moved = u64::try_from(s.result).unwrap_or(0);
+        // The kernel knows better than the sum of the moves.
+        let object = s.decoded.object(fd).filter(|_| given.is_none() && moved > 0);
+        let offset = object.map_or(offset, |o| o.position.saturating_sub(moved));
         if given.is_none() {
             description.borrow_mut().offset = offset.saturating_add(moved);
         }
@@ -137,7 +140,7 @@ impl World {
             None => got,
         };
         let n = self.names.node_mut(node);
-        if n.kind == kind::REGULAR && n.filesystem == 0 && n.size.read(offset, asked, got) {
+        if n.kind == kind::REGULAR && !n.filesystem_is_pseudo() && n.size.read(offset, asked, got) {
             self.names.was_there(node);
         }
     }
@@ -152,8 +155,15 @@ impl World {
     }
 
     fn wrote(&mut self, node: NodeId, offset: u64, length: u64, append: bool) {
-        let size = &mut self.names.node_mut(node).size;
-        if append { size.appended(length) } else { size.written(offset.saturating_add(length)) }
+        let n = self.names.node_mut(node);
+        if append {
+            // Behind all that was there at the beginning.
+            n.size.appended(length)
+        } else {
+            let end = offset.saturating_add(length);
+            n.size.written(end);
+            n.touched.add(offset, end);
+        }
     }
 
     pub(super) fn seek(&mut self, s: &Seen<'_>) {
@@ -214,19 +224,32 @@ impl World {
             return self.failed(s, kind::REGULAR);
         }
         if let Some(node) = self.subject(s, kind::REGULAR, true) {
-            self.names.node_mut(node).size.cut();
+            let n = self.names.node_mut(node);
+            n.size.cut();
+            n.touched.add(s.arg(1), u64::MAX);
         }
     }
 
     pub(super) fn allocate(&mut self, s: &Seen<'_>) {
         const KEEP_SIZE: u64 = 1;
+        const ZERO: u64 = 16;
         let (fd, annotation) = s.fd(0);
         if let (true, Some(node)) = (s.ok(), self.file(s.seat, fd, annotation)) {
-            let size = &mut self.names.node_mut(node).size;
+            let n = self.names.node_mut(node);
+            let end = s.arg(2).saturating_add(s.arg(3));
             match s.arg(1) {
-                0 | 16 => size.written(s.arg(2).saturating_add(s.arg(3))),
-                mode if mode & KEEP_SIZE != 0 => {}
-                _ => size.cut(),
+                // What was there stays.
+                0 => n.size.written(end),
+                KEEP_SIZE => {}
+                ZERO => {
+                    n.size.written(end);
+                    n.touched.add(s.arg(2), end);
+                }
+                mode if mode & KEEP_SIZE != 0 => n.touched.add(s.arg(2), end),
+                _ => {
+                    n.size.cut();
+                    n.touched.all();
+                }
             }
         }
     }
@@ -236,8 +259,4 @@ impl World {
 fn cell(s: &Seen<'_>, index: usize) -> Option<u64> {
     let input = reprise_trace::payload::split(s.call, reprise_trace::payload::Side::Input, &s.decoded.input);
     input[index].and_then(|b| b.try_into().ok()).map(u64::from_le_bytes)
-}
-
-fn nanoseconds(time: Time) -> i64 {
-    time.seconds.saturating_mul(1_000_000_000).saturating_add(time.nanoseconds.into())
 }

@@ -3,6 +3,7 @@
 use super::World;
 use super::names::Names;
 use super::node::{NodeId, Slot, Source, kind};
+use super::outside::Looked;
 
 /// Where a path leads.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -72,7 +73,7 @@ impl World {
     fn component(&mut self, directory: NodeId, name: &[u8], last: bool, exists: bool) -> Option<NodeId> {
         match self.names.slot(directory, name) {
             Some(Slot::File(node)) => Some(node),
-            None if exists && (!last || self.linked(directory, name).is_some()) => {
+            None if exists && (!last || self.is_linked(directory, name)) => {
                 Some(self.discover(directory, name, kind::DIRECTORY, false))
             }
             Some(Slot::Absent) if exists && !last => {
@@ -100,17 +101,29 @@ impl World {
         n.kind == kind::DIRECTORY
     }
 
-    /// The text of a link that the log shows somewhere at this place.
-    fn linked(&self, directory: NodeId, name: &[u8]) -> Option<Vec<u8>> {
-        if self.links.is_empty() {
+    /// Whether a link is known to stand under a name.
+    fn is_linked(&mut self, directory: NodeId, name: &[u8]) -> bool {
+        self.look(directory, name).is_some_and(|looked| looked.target.is_some())
+    }
+
+    /// What is known beside the calls of what stood under a name.
+    pub(super) fn look(&mut self, directory: NodeId, name: &[u8]) -> Option<Looked> {
+        if self.outside.is_empty() {
             return None;
         }
-        let mut path = self.names.path(directory);
-        if path != b"/" {
-            path.push(b'/');
-        }
-        path.extend_from_slice(name);
-        self.links.get(&path).cloned()
+        let path = self.names.path_in(directory, name);
+        self.outside.look(&path)
+    }
+
+    /// Whether the file that a call opened, and that may be its own, was there at the beginning.
+    pub(super) fn was_born_before(
+        &mut self,
+        directory: NodeId,
+        name: &[u8],
+        identity: Option<(u64, u64)>,
+    ) -> Option<bool> {
+        let path = self.names.path_in(directory, name);
+        self.outside.was_born_before(&path, identity?)
     }
 
     /// Something stands under a name that no call made: it was there at the beginning, unless its directory was not.
@@ -126,13 +139,50 @@ impl World {
                 Source::Made
             }
         };
-        let link = self.linked(directory, name);
+        let looked = if source == Source::Initial { self.look(directory, name) } else { None };
+        if let Some(known) = self.met_otherwise(directory, name, looked.as_ref()) {
+            return known;
+        }
         let node = self.names.add(directory, name, kind, sure, source);
-        if let Some(target) = link.filter(|_| !sure || kind == kind::SYMLINK) {
-            let n = self.names.node_mut(node);
-            (n.kind, n.sure, n.target) = (kind::SYMLINK, true, target);
+        if let Some(looked) = looked {
+            self.apply(node, looked);
         }
         node
+    }
+
+    /// A further name of a file that was met under another.
+    fn met_otherwise(&mut self, directory: NodeId, name: &[u8], looked: Option<&Looked>) -> Option<NodeId> {
+        let stat = looked?.stat.filter(|s| s.mode & 0o170000 != kind::DIRECTORY && s.links.is_some_and(|n| n > 1))?;
+        let node = *self.names.identities.get(&stat.identity?)?;
+        self.names.node(node).may_be_initial().then(|| self.names.add_name(directory, name, node))
+    }
+
+    /// Takes in what is known of a file that was there at the beginning.
+    fn apply(&mut self, node: NodeId, looked: Looked) {
+        let n = self.names.node_mut(node);
+        let told = looked.stat.map_or(kind::SYMLINK, |stat| stat.mode & 0o170000);
+        // The call knows better what it met.
+        if n.sure && n.kind != told {
+            return;
+        }
+        if let Some(target) = looked.target {
+            (n.kind, n.sure, n.target) = (kind::SYMLINK, true, target);
+        }
+        let Some(stat) = looked.stat else { return };
+        (n.kind, n.sure, n.mode, n.owner) = (told, true, Some(stat.mode & 0o7777), stat.owner);
+        n.links = stat.links.unwrap_or(1);
+        n.device = stat.device.unwrap_or(0);
+        n.times = stat.times.map(|time| time.unwrap_or(0));
+        n.identity = stat.identity;
+        n.size.initial = stat.size;
+        if looked.filesystem != 0 && !n.filesystem_is_pseudo() {
+            n.filesystem = looked.filesystem;
+        }
+        n.xattrs = looked.xattrs.into_iter().map(|(name, value)| (name, Some(value))).collect();
+        n.is_looked_at = true;
+        if let Some(identity) = stat.identity {
+            self.names.identities.entry(identity).or_insert(node);
+        }
     }
 
     /// The directory at an absolute path, which existed.

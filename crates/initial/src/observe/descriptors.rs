@@ -7,9 +7,9 @@ use reprise_calls::{ArgKind, Effect, Object};
 use reprise_trace::payload::{Side, split};
 
 use super::Seen;
-use crate::initial::descriptors::Description;
-use crate::initial::node::kind;
-use crate::initial::{Seat, World};
+use crate::descriptors::Description;
+use crate::node::kind;
+use crate::{Seat, World};
 
 impl World {
     /// Every descriptor argument is met.

@@ -80,6 +80,12 @@ pub struct Node {
     pub xattrs: HashMap<Vec<u8>, Option<Vec<u8>>>,
     /// What is known of its size.
     pub size: super::sizes::Size,
+    /// What calls changed of its content.
+    pub touched: super::touched::Touched,
+    /// Ranges that became visible without a call that carries them, with why.
+    pub shown: Vec<(u64, u64, &'static str)>,
+    /// Whether what it was at the beginning is known beside the calls.
+    pub is_looked_at: bool,
     /// Names of a directory.
     pub entries: HashMap<Box<[u8]>, Slot>,
 }
@@ -106,8 +112,16 @@ impl Node {
             target_guessed: false,
             xattrs: HashMap::new(),
             size: Default::default(),
+            touched: Default::default(),
+            shown: Vec::new(),
+            is_looked_at: false,
             entries: HashMap::new(),
         }
+    }
+
+    /// Whether its file system shows the kernel's state.
+    pub fn filesystem_is_pseudo(&self) -> bool {
+        super::names::is_pseudo(self.filesystem)
     }
 
     /// Whether it may be part of the initial tree.

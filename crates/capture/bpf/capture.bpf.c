@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The programs: what happens at the entry and exit of a call, and when threads begin and end.
+ *
+ * Goals: every call of a thread in scope becomes a record with the memory that its row names, at the cost of little
+ * more than the copy; what is not recorded is counted. Non-goals: knowing what calls mean (the rows come from user
+ * space).
+ */
+#include "objects.h"
+#include "records.h"
+#include "tasks.h"
+#include "waiting.h"
+
+char LICENSE[] SEC("license") = "GPL";
+
+/* Makes the record that was begun, here or later. */
+static __always_inline void make(struct thread *t, struct row *row, struct task_struct *task)
+{
+	struct cpu *cpu = this_cpu();
+	int verdict = VERDICT_NO_ROOM;
+
+	if (!cpu)
+		return;
+	if (occupy(cpu)) {
+		verdict = write_record(t, row, cpu, t->entry, STEPS_MORE);
+		if (verdict != VERDICT_DONE && (t->entry || !defer(t, task, verdict)))
+			drop(cpu);
+		leave(cpu);
+	} else if (t->entry || !defer(t, task, VERDICT_NO_ROOM)) {
+		struct control *c = control();
+
+		if (c)
+			__sync_fetch_and_add(&c->nested, 1);
+	}
+}
+
+SEC("tp_btf/sys_enter")
+int on_enter(__u64 *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct thread *t = bpf_task_storage_get(&threads, task, 0, 0);
+	struct pt_regs *regs = (struct pt_regs *)ctx[0];
+	struct control *c = control();
+	struct row *row;
+	__u32 nr = ctx[1];
+	int narrow;
+
+	if (!t)
+		return 0;
+	t->inside = 0;
+	if (t->pending) {
+		struct cpu *cpu = this_cpu();
+
+		if (cpu)
+			abandon(t, cpu);
+	}
+	if (!c || c->stopped)
+		return 0;
+	narrow = (task->thread_info.status & TS_COMPAT) || ((__s32)nr >= 0 && nr & X32_CALL);
+	row = row_of(narrow ? ROWS - 1 : nr);
+	if (!row || !(row->flags & ROW_RECORDED) || (t->launching && !(row->flags & ROW_EXECUTE)))
+		return 0;
+	t->begin_ns = bpf_ktime_get_ns();
+	t->cpu_ns = task->se.sum_exec_runtime;
+	t->args[0] = regs->di;
+	t->args[1] = regs->si;
+	t->args[2] = regs->dx;
+	t->args[3] = regs->r10;
+	t->args[4] = regs->r8;
+	t->args[5] = regs->r9;
+	t->nr = nr;
+	t->flags = narrow ? RECORD_NARROW : 0;
+	t->call++;
+	t->inside = 1;
+	if (row->flags & ROW_ENDS)
+		look_at_objects(t, row, task);
+	if (row->flags & ROW_ENTER) {
+		t->accept = 1;
+		begin_record(t, row, 1);
+		make(t, row, task);
+	}
+	return 0;
+}
+
+SEC("tp_btf/sys_exit")
+int on_exit(__u64 *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct thread *t = bpf_task_storage_get(&threads, task, 0, 0);
+	struct row *row;
+
+	if (!t || !t->inside)
+		return 0;
+	t->inside = 0;
+	row = row_of(t->flags & RECORD_NARROW ? ROWS - 1 : t->nr);
+	if (!row)
+		return 0;
+	t->end_ns = bpf_ktime_get_ns();
+	t->result = ctx[1];
+	if (!(row->flags & ROW_ENDS))
+		look_at_objects(t, row, task);
+	t->accept = !CAN_WAIT || failed(t->result);
+	begin_record(t, row, 0);
+	make(t, row, task);
+	throttle(t, task);
+	return 0;
+}
+
+SEC("tp_btf/task_newtask")
+int on_new_task(__u64 *ctx)
+{
+	struct task_struct *current = bpf_get_current_task_btf();
+	struct task_struct *task = (struct task_struct *)ctx[0];
+	struct thread *parent = bpf_task_storage_get(&threads, current, 0, 0), *t;
+	struct control *c = control();
+	struct cpu *cpu = this_cpu();
+
+	if (!parent || parent->launching || !c || !cpu || task->flags & (PF_IO_WORKER | PF_USER_WORKER))
+		return 0;
+	t = bpf_task_storage_get(&threads, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!t) {
+		__sync_fetch_and_add(&c->lost_tasks, 1);
+		return 0;
+	}
+	t->serial = __sync_fetch_and_add(&c->serials, 1);
+	__sync_fetch_and_add(&c->tasks, 1);
+	if (!occupy(cpu)) {
+		__sync_fetch_and_add(&c->nested, 1);
+		return 0;
+	}
+	write_task(cpu, task, ctx[1]);
+	leave(cpu);
+	return 0;
+}
+
+SEC("tp_btf/sched_process_exec")
+int on_exec(__u64 *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct thread *t = bpf_task_storage_get(&threads, task, 0, 0);
+	struct control *c = control();
+	struct cpu *cpu = this_cpu();
+
+	if (!t || !c || !cpu)
+		return 0;
+	t->launching = 0;
+	if (!occupy(cpu)) {
+		__sync_fetch_and_add(&c->nested, 1);
+		return 0;
+	}
+	write_exec(cpu, task, ctx[1]);
+	leave(cpu);
+	return 0;
+}
+
+SEC("tp_btf/sched_process_exit")
+int on_end(__u64 *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct thread *t = bpf_task_storage_get(&threads, task, 0, 0);
+	struct control *c = control();
+	struct cpu *cpu = this_cpu();
+
+	if (!t || !c || !cpu)
+		return 0;
+	if (occupy(cpu)) {
+		forget(t, cpu);
+		write_end(cpu, task);
+		leave(cpu);
+	} else {
+		__sync_fetch_and_add(&c->nested, 1);
+	}
+	if (__sync_fetch_and_add(&c->tasks, -1) == 1)
+		announce(NOTICE_OVER, 0);
+	return 0;
+}

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The little of the kernel's types that is looked at. Offsets are those of the running kernel (CO-RE). */
+#ifndef REPRISE_KERNEL_H
+#define REPRISE_KERNEL_H
+
+#include <linux/bpf.h>
+#include <linux/types.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct pt_regs {
+	unsigned long di, si, dx, r10, r8, r9;
+};
+
+struct thread_info {
+	unsigned int status;
+};
+
+struct sched_entity {
+	__u64 sum_exec_runtime;
+};
+
+typedef struct {
+	__u32 val;
+} kuid_t;
+
+typedef struct {
+	__u32 val;
+} kgid_t;
+
+struct cred {
+	kuid_t uid, suid, euid, fsuid;
+	kgid_t gid, sgid, egid, fsgid;
+};
+
+struct fs_struct {
+	int umask;
+};
+
+struct super_block {
+	__u32 s_dev;
+};
+
+struct inode {
+	unsigned short i_mode;
+	struct super_block *i_sb;
+	unsigned long i_ino;
+	unsigned int i_nlink;
+	__s64 i_size;
+	__u32 i_generation;
+};
+
+struct file {
+	unsigned int f_flags;
+	__s64 f_pos;
+	struct inode *f_inode;
+};
+
+struct fdtable {
+	unsigned int max_fds;
+	struct file **fd;
+};
+
+struct files_struct {
+	struct fdtable *fdt;
+};
+
+typedef struct {
+	int counter;
+} atomic_t;
+
+struct signal_struct {
+	atomic_t live;
+};
+
+typedef struct {
+	unsigned long sig[1];
+} sigset_t;
+
+struct sigpending {
+	sigset_t signal;
+};
+
+struct task_struct {
+	struct thread_info thread_info;
+	unsigned int flags;
+	struct sched_entity se;
+	int exit_code;
+	int pid;
+	int tgid;
+	const struct cred *cred;
+	char comm[16];
+	struct fs_struct *fs;
+	struct files_struct *files;
+	struct signal_struct *signal;
+	struct sigpending pending;
+};
+
+#pragma clang attribute pop
+
+/* Threads of the kernel that live in a process: they make no calls. */
+#define PF_IO_WORKER 0x10
+#define PF_USER_WORKER 0x4000
+/* A call through a 32-bit entry is under way. */
+#define TS_COMPAT 2
+#define X32_CALL 0x40000000
+
+/* A field behind a pointer that the verifier does not know the type of. */
+#ifdef WITH_TASK_WORK
+extern void *bpf_rdonly_cast(const void *object, __u32 type) __ksym;
+#define TYPED(type, pointer) ((type *)bpf_rdonly_cast(pointer, bpf_core_type_id_kernel(type)))
+#define FIELD(pointer, field) ((pointer)->field)
+#else
+#define TYPED(type, pointer) ((type *)(pointer))
+#define FIELD(pointer, field) BPF_CORE_READ(pointer, field)
+#endif
+
+/* Keeps the compiler from mixing up a checked number with its unchecked sources. */
+#define CHECKED(number) asm volatile("" : "+r"(number))
+
+#endif

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Maps, and what they hold. `src/ebpf/shared.rs` is the twin of what user space sees. */
+#ifndef REPRISE_STATE_H
+#define REPRISE_STATE_H
+
+#include "kernel.h"
+#include "layout.h"
+
+/* Behind a segment lies room that nothing is kept in: with it one check of an offset suffices for a whole piece. */
+#define STRIDE_BYTES (SEGMENT_BYTES + PIECE_BYTES + 4096)
+#define ROWS 512
+#define PARTS 6
+
+enum part_kind {
+	PART_NONE = 0,
+	PART_BYTES = 1,    /* `size` bytes */
+	PART_SIZED = 2,    /* as many bytes as argument `of` says, at most `size` */
+	PART_WORDS = 3,    /* as many 32-bit words as argument `of` says, at most `size` */
+	PART_STRING = 4,   /* to its end, at most `size` bytes */
+	PART_STRINGS = 5,  /* an array of strings, at most `size` bytes */
+	PART_DATA = 6,     /* content: as many bytes as argument `of` says */
+	PART_VECTOR = 7,   /* content: as many `iovec` as argument `of` says */
+	PART_FCNTL = 8,    /* as the command says */
+	PART_IOCTL = 9,
+	PART_MESSAGE = 10,
+	PART_MESSAGES = 11, /* as many as argument `of` (given) or the result (filled) says */
+};
+
+enum part_when {
+	PART_AT_ENTRY = 1,
+	PART_AT_EXIT = 2,
+	PART_FILLED = 4,   /* at exit, after success; of content as much as was moved */
+	PART_UNWANTED = 8, /* only how long it was */
+};
+
+struct part {
+	__u8 kind;
+	__u8 arg;
+	__u8 of;
+	__u8 when;
+	__u32 size;
+};
+
+enum row_flag {
+	ROW_RECORDED = 1,
+	ROW_ENTER = 2,     /* something is kept at entry */
+	ROW_ALWAYS = 4,    /* an ENTER record even if nothing is */
+	ROW_EXECUTE = 8,
+	ROW_ENDS = 16,     /* ends a descriptor: objects are looked at on entry */
+	ROW_MORE = 32,     /* may need MORE records */
+};
+
+/* Where an object of a call is found. */
+enum object_source {
+	OBJECT_NONE = 0,
+	OBJECT_ARG = 1,     /* + index */
+	OBJECT_RESULT = 16,
+	OBJECT_PAIR = 32,   /* + index: the first of two numbers in memory */
+	OBJECT_PAIR_2 = 48,
+};
+
+struct row {
+	__u16 flags;
+	__u8 parts;
+	__u8 objects[2];
+	__u8 reserved[3];
+	struct part part[PARTS];
+};
+
+/* What a command of fcntl or ioctl is given and gives. */
+struct command {
+	__u32 size;
+	__u32 when;
+};
+
+/* Where a walk over the ranges of a call stands. */
+struct cursor {
+	__u32 part;
+	__u32 element;
+	__u64 offset;
+	__u64 stream; /* content so far */
+};
+
+/* Memory that is kept in pieces. */
+struct area {
+	__u64 address;
+	__u64 length;
+	__u8 string;  /* to its NUL; `length` is the limit */
+	__u8 content; /* counts as content of the call */
+	__u8 single;  /* the only area of its part */
+	__u8 reserved[5];
+};
+
+/* A thread in scope. What a record is made from stands here and not on a stack: the verifier need not tell apart
+ * all that it may hold. */
+struct thread {
+	__u32 nr;
+	__u16 flags;      /* of its records */
+	__u8 inside;      /* in a call that is recorded */
+	__u8 launching;   /* has not executed the command yet; user space sets it */
+	__u64 begin_ns;
+	__u64 end_ns;
+	__u64 call;
+	__u64 cpu_ns;
+	__s64 result;
+	__u64 args[6];
+	struct object objects[2];
+	/* The record that is being made. */
+	struct cursor cursor;
+	struct area area; /* at the cursor */
+	struct part part;
+	__u64 fault_address;
+	__u32 fault_bytes;
+	__u32 at;
+	__u32 ranges;
+	__u32 lacking;
+	__u32 more;
+	__u32 lost;       /* ranges of MORE records that are lacking */
+	__u32 length;     /* of the piece at the cursor */
+	__u32 kept;       /* of it */
+	__u32 reserved;
+	__u8 entry;       /* the ENTER record, else the CALL record */
+	__u8 inlined;     /* walking for the record itself, else for its MORE records */
+	__u8 accept;      /* what cannot be read is lacking */
+	__u8 pending;     /* a record waits for room or for a page */
+	__u64 serial;     /* of the thread, never used again */
+	__u64 waiting_ns; /* since when it waits for room */
+	__u32 wakes;
+	__u32 rounds;
+	__u32 verdict;    /* why its record is pending */
+	__u32 reserved_2;
+};
+
+/* What one CPU writes. */
+struct cpu {
+	__u64 next;       /* number of the next record */
+	__u64 segments;   /* opened so far */
+	__u64 dropped;
+	__u64 bytes;
+	__u64 deferred;
+	__u64 since_ns;   /* the present segment was opened */
+	__u32 segment;    /* index + 1, 0: none */
+	__u32 used;
+	__u32 busy;
+	__u32 reserved[17];
+};
+
+/* What both sides watch. */
+struct control {
+	__u64 free;         /* segments */
+	__u64 reserve;      /* of them not for ordinary records */
+	__u64 low;          /* below this threads wait */
+	__u64 block;        /* wait for room, else drop */
+	__u64 stopped;
+	__u64 heartbeat_ns; /* of the recorder */
+	__u64 patience_ns;  /* without a heartbeat */
+	__u64 reserved;
+	__u64 tasks;        /* alive in the scope */
+	__u64 serials;
+	__u64 lost_tasks;   /* threads that could not be followed */
+	__u64 nested;       /* records dropped since another was being made on the CPU */
+	__u64 pending;      /* records that wait in their threads */
+	__u64 waits;        /* times that a thread waited */
+	__u64 waited_ns;
+	__u64 abandoned;    /* waits given up: thread killed, recorder gone */
+};
+
+enum notice_kind {
+	NOTICE_FULL = 1,
+	NOTICE_OVER = 2, /* the last task has ended */
+};
+
+struct notice {
+	__u32 kind;
+	__u32 segment;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct thread);
+} threads SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 64);
+	__uint(key_size, 4);
+	__uint(value_size, STRIDE_BYTES);
+} segments SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_STACK);
+	__uint(max_entries, 64);
+	__uint(key_size, 0);
+	__uint(value_size, 4);
+} unused SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 65536);
+} notices SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct cpu);
+} cpus SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct control);
+} controls SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, ROWS);
+	__type(key, __u32);
+	__type(value, struct row);
+} rows SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__type(key, __u64); /* PART_FCNTL or PART_IOCTL << 32 | command */
+	__type(value, struct command);
+} commands SEC(".maps");
+
+/* Of this recording: what the identities of open files are mixed with. */
+const volatile __u64 scramble = 0;
+
+static __always_inline struct control *control(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&controls, &zero);
+}
+
+static __always_inline struct cpu *this_cpu(void)
+{
+	__u32 number = bpf_get_smp_processor_id();
+
+	return bpf_map_lookup_elem(&cpus, &number);
+}
+
+/* The row of a call; of a number that no table knows the last one, which is recorded without ranges. */
+static __always_inline struct row *row_of(__u32 nr)
+{
+	if (nr >= ROWS)
+		nr = ROWS - 1;
+	return bpf_map_lookup_elem(&rows, &nr);
+}
+
+#endif

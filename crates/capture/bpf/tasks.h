@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Threads and processes: how they begin, become another program, and end. */
+#ifndef REPRISE_TASKS_H
+#define REPRISE_TASKS_H
+
+#include "transport.h"
+
+static __always_inline void fill_identity(struct identity *out, struct task_struct *task)
+{
+	const struct cred *cred = task->cred;
+
+	if (!cred) {
+		__builtin_memset(out, 0, sizeof(*out));
+		return;
+	}
+	out->uid = cred->uid.val;
+	out->euid = cred->euid.val;
+	out->suid = cred->suid.val;
+	out->fsuid = cred->fsuid.val;
+	out->gid = cred->gid.val;
+	out->egid = cred->egid.val;
+	out->sgid = cred->sgid.val;
+	out->fsgid = cred->fsgid.val;
+}
+
+/* Room for a small record that cannot wait; 0 if it is dropped. */
+static __always_inline void *open_small(struct cpu *cpu, __u32 bytes)
+{
+	if (make_room(cpu, bytes, 1))
+		return place(cpu->segment, cpu->used);
+	drop(cpu);
+	return 0;
+}
+
+static __always_inline void close_small(struct cpu *cpu, struct record_head *record, __u32 bytes, __u32 kind)
+{
+	commit(cpu, record, cpu->used + bytes, kind, bpf_ktime_get_ns());
+}
+
+static __always_inline void write_task(struct cpu *cpu, struct task_struct *task, __u64 clone_flags)
+{
+	const __u32 bytes = sizeof(struct record_head) + sizeof(struct task_body);
+	struct record_head *record = open_small(cpu, bytes);
+	struct fs_struct *fs = task->fs;
+	struct task_body *body;
+
+	if (!record)
+		return;
+	body = (struct task_body *)(record + 1);
+	close_small(cpu, record, bytes, RECORD_TASK);
+	body->parent_tid = record->tid;
+	body->parent_pid = record->pid;
+	record->tid = task->pid;
+	record->pid = task->tgid;
+	body->clone_flags = clone_flags;
+	fill_identity(&body->identity, task);
+	body->umask = fs ? fs->umask : 0;
+	body->reserved = 0;
+	bpf_probe_read_kernel(body->comm, sizeof(body->comm), &task->comm);
+}
+
+static __always_inline void write_exec(struct cpu *cpu, struct task_struct *task, __u32 old_tid)
+{
+	const __u32 bytes = sizeof(struct record_head) + sizeof(struct exec_body);
+	struct record_head *record = open_small(cpu, bytes);
+	struct exec_body *body;
+
+	if (!record)
+		return;
+	body = (struct exec_body *)(record + 1);
+	body->old_tid = old_tid;
+	body->reserved = 0;
+	fill_identity(&body->identity, task);
+	bpf_probe_read_kernel(body->comm, sizeof(body->comm), &task->comm);
+	close_small(cpu, record, bytes, RECORD_EXEC);
+}
+
+static __always_inline void write_end(struct cpu *cpu, struct task_struct *task)
+{
+	const __u32 bytes = sizeof(struct record_head) + sizeof(struct end_body);
+	struct record_head *record = open_small(cpu, bytes);
+	struct signal_struct *signal = task->signal;
+	struct end_body *body;
+
+	if (!record)
+		return;
+	body = (struct end_body *)(record + 1);
+	body->exit_code = task->exit_code;
+	body->last = signal ? signal->live.counter == 0 : 0;
+	close_small(cpu, record, bytes, RECORD_END);
+}
+
+#endif

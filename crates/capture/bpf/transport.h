@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Segments: each CPU fills its own. Whoever writes keeps the CPU (a tracepoint, or with preemption disabled).
+ *
+ * Goals: no lock and no copy between a record and the disk; every record that is not there is counted on its CPU.
+ * Non-goals: knowing what a record says.
+ */
+#ifndef REPRISE_TRANSPORT_H
+#define REPRISE_TRANSPORT_H
+
+#include "state.h"
+
+/* Where in a segment something is to stand; behind it a piece and its heads are within the map's value. */
+static __always_inline void *place(__u32 segment, __u32 at)
+{
+	__u32 index = segment - 1;
+	char *base = bpf_map_lookup_elem(&segments, &index);
+
+	if (!base)
+		return 0;
+	CHECKED(at);
+	if (at > SEGMENT_BYTES)
+		return 0;
+	return base + at;
+}
+
+static __always_inline void announce(__u32 kind, __u32 segment)
+{
+	struct notice notice = { .kind = kind, .segment = segment };
+
+	bpf_ringbuf_output(&notices, &notice, sizeof(notice), 0);
+}
+
+/* Hands the present segment over to the sink. */
+static __always_inline void hand_over(struct cpu *cpu)
+{
+	struct segment_head *head;
+
+	if (!cpu->segment)
+		return;
+	head = place(cpu->segment, 0);
+	if (head)
+		head->dropped = cpu->dropped;
+	announce(NOTICE_FULL, cpu->segment - 1);
+	cpu->segment = 0;
+}
+
+/* Takes a free segment; `urgent` records may take the reserve too. */
+static __always_inline int take_segment(struct cpu *cpu, int urgent)
+{
+	struct control *c = control();
+	struct segment_head *head;
+	__u32 index;
+
+	if (!c || c->free <= (urgent ? 0 : c->reserve) || bpf_map_pop_elem(&unused, &index))
+		return 0;
+	__sync_fetch_and_add(&c->free, -1);
+	head = place(index + 1, 0);
+	if (!head)
+		return 0;
+	head->magic = SEGMENT_MAGIC;
+	head->cpu = bpf_get_smp_processor_id();
+	head->used = sizeof(*head);
+	head->number = cpu->segments++;
+	head->first = cpu->next;
+	head->dropped = cpu->dropped;
+	head->reserved[0] = head->reserved[1] = head->reserved[2] = 0;
+	cpu->since_ns = bpf_ktime_get_ns();
+	cpu->used = sizeof(*head);
+	cpu->segment = index + 1;
+	return 1;
+}
+
+/* Sees to it that a record of so many bytes has room; 0 if there is none. */
+__noinline int make_room(struct cpu *cpu, __u32 bytes, int urgent)
+{
+	if (!cpu)
+		return 0;
+	if (cpu->segment && cpu->used + bytes <= SEGMENT_BYTES)
+		return 1;
+	hand_over(cpu);
+	return take_segment(cpu, urgent);
+}
+
+/* The record of the present thread that stands behind the last one, up to `end`, is complete. */
+static __always_inline void commit(struct cpu *cpu, struct record_head *record, __u32 end, __u32 kind_flags,
+				   __u64 time_ns)
+{
+	__u64 id = bpf_get_current_pid_tgid();
+	struct segment_head *head = place(cpu->segment, 0);
+
+	record->bytes = end - cpu->used;
+	record->kind = kind_flags;
+	record->flags = kind_flags >> 16;
+	record->number = cpu->next++;
+	record->time_ns = time_ns;
+	record->tid = id;
+	record->pid = id >> 32;
+	cpu->bytes += end - cpu->used;
+	cpu->used = end;
+	if (head) {
+		barrier();
+		head->used = end;
+	}
+}
+
+/* A record is not made: its number is left out. */
+static __always_inline void drop(struct cpu *cpu)
+{
+	cpu->next++;
+	cpu->dropped++;
+}
+
+/* Keeps others off this CPU's segment. They cannot come where preemption is disabled; where a kernel lets them, they
+ * find it taken. */
+static __always_inline int occupy(struct cpu *cpu)
+{
+	if (cpu->busy)
+		return 0;
+	cpu->busy = 1;
+	return 1;
+}
+
+static __always_inline void leave(struct cpu *cpu)
+{
+	barrier();
+	cpu->busy = 0;
+}
+
+#endif

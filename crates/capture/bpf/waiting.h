@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Waiting, in the thread, after its call and before it returns to the program: for room, and for pages.
+ *
+ * Goals: no record is dropped for want of room or of a page; the program cannot notice more than that time passes.
+ * A thread never waits when it is to die, or when the recorder is gone. Kernels without task work know no waiting:
+ * there what cannot be written is dropped, and counted.
+ */
+#ifndef REPRISE_WAITING_H
+#define REPRISE_WAITING_H
+
+#include "records.h"
+
+#ifndef WITH_TASK_WORK
+
+#define CAN_WAIT 0
+
+static __always_inline int defer(struct thread *t, struct task_struct *task, int verdict)
+{
+	return 0;
+}
+
+static __always_inline void throttle(struct thread *t, struct task_struct *task)
+{
+}
+
+static __always_inline void abandon(struct thread *t, struct cpu *cpu)
+{
+}
+
+static __always_inline void forget(struct thread *t, struct cpu *cpu)
+{
+}
+
+#else
+
+#define CAN_WAIT 1
+/* Rounds of one callback, each a pause of this length; between callbacks the kernel may do other work. */
+#define ROUNDS 4
+#define PAUSE_NS 10000
+/* Pieces that are copied in one go with preemption disabled. */
+#define STEPS_DEFERRED 8
+/* A page that is fetched so often and is gone again is given up. */
+#define MOST_FETCHES 64
+#define SIGKILL_BIT (1UL << 8)
+
+struct bpf_task_work {
+	__u64 __opaque;
+} __attribute__((aligned(8)));
+
+/* Complete, since the kernel's is: libbpf compares. */
+struct bpf_map {
+	unsigned int id;
+} __attribute__((preserve_access_index));
+
+typedef int (*bpf_task_work_callback_t)(struct bpf_map *map, void *key, void *value);
+
+extern int WITH_TASK_WORK(struct task_struct *task, struct bpf_task_work *work, void *map,
+			  bpf_task_work_callback_t callback, void *aux) __ksym;
+extern void bpf_preempt_disable(void) __ksym;
+extern void bpf_preempt_enable(void) __ksym;
+
+struct wake {
+	struct bpf_task_work work;
+};
+
+/* Two for each thread: a callback that asks for another finds its own in use. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 1 << 20);
+	__type(key, __u64);
+	__type(value, struct wake);
+} wakes SEC(".maps");
+
+struct round {
+	struct thread *t;
+	struct task_struct *task;
+	struct control *c;
+	struct row *row;
+};
+
+struct fetch {
+	__u64 address;
+	__u64 end;
+	__u32 failed;
+};
+
+static int on_return(struct bpf_map *map, void *key, void *value);
+
+static __always_inline int schedule(struct thread *t, struct task_struct *task)
+{
+	__u64 key = t->serial << 1 | (t->wakes++ & 1);
+	struct wake *wake = bpf_map_lookup_elem(&wakes, &key);
+
+	if (!wake) {
+		struct wake none = {};
+
+		bpf_map_update_elem(&wakes, &key, &none, BPF_NOEXIST);
+		wake = bpf_map_lookup_elem(&wakes, &key);
+		if (!wake)
+			return 0;
+	}
+	return !WITH_TASK_WORK(task, &wake->work, &wakes, on_return, 0);
+}
+
+/* The record that was begun is made later; 0 if it cannot be. */
+static __always_inline int defer(struct thread *t, struct task_struct *task, int verdict)
+{
+	struct control *c = control();
+
+	if (!c || c->stopped || (verdict == VERDICT_NO_ROOM && !c->block))
+		return 0;
+	t->verdict = verdict;
+	t->flags |= RECORD_DEFERRED;
+	t->rounds = 0;
+	t->waiting_ns = 0;
+	if (!schedule(t, task))
+		return 0;
+	t->pending = 1;
+	__sync_fetch_and_add(&c->pending, 1);
+	return 1;
+}
+
+/* Slows a thread down before the segments run out. */
+static __always_inline void throttle(struct thread *t, struct task_struct *task)
+{
+	struct control *c = control();
+
+	if (t->pending || !c || !c->block || c->free >= c->low)
+		return;
+	t->waiting_ns = 0;
+	schedule(t, task);
+}
+
+static __always_inline void no_longer_pending(struct thread *t, struct control *c)
+{
+	t->pending = 0;
+	__sync_fetch_and_add(&c->pending, -1);
+}
+
+/* What still waits when a thread goes on, or ends, is not made any more. */
+static __always_inline void abandon(struct thread *t, struct cpu *cpu)
+{
+	struct control *c = control();
+
+	if (!t->pending || !c)
+		return;
+	no_longer_pending(t, c);
+	__sync_fetch_and_add(&c->abandoned, 1);
+	drop(cpu);
+}
+
+static __always_inline void forget(struct thread *t, struct cpu *cpu)
+{
+	__u64 key = t->serial << 1;
+
+	abandon(t, cpu);
+	if (!t->wakes)
+		return;
+	bpf_map_delete_elem(&wakes, &key);
+	key |= 1;
+	bpf_map_delete_elem(&wakes, &key);
+}
+
+static long fetch_page(__u64 i, struct fetch *f)
+{
+	char byte;
+
+	if (f->address >= f->end)
+		return 1;
+	if (bpf_copy_from_user(&byte, 1, (void *)f->address)) {
+		f->failed = 1;
+		return 1;
+	}
+	f->address = (f->address | (PAGE - 1)) + 1;
+	return 0;
+}
+
+/* Brings the pages of a piece into memory, as the program would by looking at them. */
+static __always_inline void fetch(struct thread *t)
+{
+	struct fetch f = { .address = t->fault_address, .end = t->fault_address + t->fault_bytes };
+
+	bpf_loop(PIECE_BYTES / PAGE + 2, fetch_page, &f, 0);
+	if (f.failed || t->rounds++ > MOST_FETCHES)
+		t->accept = 1;
+}
+
+static __always_inline int hopeless(struct round *r)
+{
+	struct control *c = r->c;
+
+	if (r->task->pending.signal.sig[0] & SIGKILL_BIT)
+		return 1;
+	return c->stopped || bpf_ktime_get_ns() > c->heartbeat_ns + c->patience_ns;
+}
+
+/* Goes on with a record that waits; `last`: if it cannot be made now, it is not made. */
+static __always_inline int retry(struct round *r, int last)
+{
+	struct thread *t = r->t;
+	int verdict = VERDICT_NO_ROOM;
+	struct cpu *cpu;
+
+	if (t->verdict == VERDICT_NO_PAGE) {
+		if (last)
+			t->accept = 1;
+		else
+			fetch(t);
+	}
+	bpf_preempt_disable();
+	cpu = this_cpu();
+	if (cpu && occupy(cpu)) {
+		verdict = write_record(t, r->row, cpu, last, last ? STEPS_MORE : STEPS_DEFERRED);
+		if (verdict == VERDICT_DONE) {
+			no_longer_pending(t, r->c);
+			cpu->deferred++;
+		} else if (last) {
+			abandon(t, cpu);
+		}
+		leave(cpu);
+	}
+	bpf_preempt_enable();
+	t->verdict = verdict;
+	return verdict;
+}
+
+static long pause_until(__u64 i, __u64 *until)
+{
+	return bpf_ktime_get_ns() >= *until;
+}
+
+static long round(__u64 i, struct round *r)
+{
+	struct thread *t = r->t;
+	struct control *c = r->c;
+	__u64 now, until;
+
+	if (t->pending) {
+		int verdict = retry(r, hopeless(r));
+
+		if (t->pending && verdict != VERDICT_NO_ROOM)
+			return 0;
+	}
+	if (!t->pending && (c->free >= c->low || hopeless(r)))
+		return 1;
+	now = bpf_ktime_get_ns();
+	if (!t->waiting_ns) {
+		t->waiting_ns = now;
+		__sync_fetch_and_add(&c->waits, 1);
+	}
+	until = now + PAUSE_NS;
+	bpf_loop(10000, pause_until, &until, 0);
+	return 0;
+}
+
+/* Runs in the thread, on its way back to the program. */
+static int on_return(struct bpf_map *map, void *key, void *value)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct thread *t = bpf_task_storage_get(&threads, task, 0, 0);
+	struct round r = { .t = t, .task = task, .c = control() };
+
+	if (!t || !r.c)
+		return 0;
+	r.row = row_of(t->flags & RECORD_NARROW ? ROWS - 1 : t->nr);
+	if (!r.row)
+		return 0;
+	if (bpf_loop(ROUNDS, round, &r, 0) == ROUNDS) {
+		if (schedule(t, task))
+			return 0;
+		if (t->pending)
+			retry(&r, 1);
+	}
+	if (t->waiting_ns)
+		__sync_fetch_and_add(&r.c->waited_ns, bpf_ktime_get_ns() - t->waiting_ns);
+	return 0;
+}
+
+#endif
+#endif

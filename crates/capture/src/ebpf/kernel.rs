@@ -1,0 +1,243 @@
+//! The programs in the kernel: loading, and the memory shared with them.
+
+use std::ffi::CStr;
+use std::fs;
+use std::io;
+use std::os::fd::{AsRawFd, RawFd};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use reprise_trace::DataPolicy;
+
+use super::shared::{self, STRIDE_BYTES, THREAD_LAUNCHING, control, cpu};
+use super::table;
+use super::{Capabilities, OnFull, Reason, SpoolError};
+use crate::sys::{self, Object, Ring, Shared};
+
+/// Programs begin at a multiple of 8, as their reader expects.
+#[repr(C, align(8))]
+struct Aligned<T: ?Sized>(T);
+
+/// The programs, those that can do more first.
+static OBJECTS: [(&Aligned<[u8]>, Capabilities); 3] = [
+    (&Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/waiting.bpf.o"))), Capabilities { waiting: true }),
+    (&Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/waiting_6_18.bpf.o"))), Capabilities { waiting: true }),
+    (&Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/plain.bpf.o"))), Capabilities { waiting: false }),
+];
+
+/// Without a sign of life of the recorder for so long, nobody waits for it.
+pub const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The programs, loaded, and what is shared with them.
+pub struct Kernel {
+    object: Mutex<Object>,
+    unused: RawFd,
+    notices: RawFd,
+    /// The segments.
+    pub segments: Shared,
+    /// What each CPU writes.
+    pub cpus: Shared,
+    /// Number of CPUs there may be.
+    pub cpu_count: usize,
+    /// What both sides watch.
+    pub control: Shared,
+    /// What they let a recording do.
+    pub capabilities: Capabilities,
+}
+
+/// What the programs are to do.
+#[derive(Debug, Clone, Copy)]
+pub struct Setting {
+    /// How content is kept.
+    pub data: DataPolicy,
+    /// Number of segments.
+    pub segments: u32,
+    /// What happens without room.
+    pub on_full: OnFull,
+}
+
+impl Setting {
+    /// The least that can be loaded.
+    const PROBE: Setting = Setting { data: DataPolicy::None, segments: 1, on_full: OnFull::Drop };
+}
+
+/// Whether the kernel can record here, found out by loading the programs.
+///
+/// # Errors
+/// The reason why not.
+pub fn available() -> Result<Capabilities, Reason> {
+    let kernel = Kernel::load(Setting::PROBE)?;
+    kernel.object().attach().map_err(Reason::NotAttached)?;
+    Ok(kernel.capabilities)
+}
+
+impl Kernel {
+    /// Loads the programs: those that can wait, or else those that cannot.
+    pub fn load(setting: Setting) -> Result<Kernel, Reason> {
+        if !Path::new("/sys/kernel/btf/vmlinux").exists() {
+            return Err(Reason::NoTypes);
+        }
+        let mut refused = None;
+        for (bytes, capabilities) in OBJECTS {
+            match Kernel::load_one(bytes, capabilities, setting) {
+                Ok(kernel) => return Ok(kernel),
+                Err(e) => refused = Some(e),
+            }
+        }
+        let refused = refused.unwrap_or_else(|| io::ErrorKind::Unsupported.into());
+        Err(match refused.raw_os_error() {
+            Some(libc::EPERM) if is_locked_down() => Reason::LockedDown,
+            Some(libc::EPERM) => Reason::NoRights,
+            _ => Reason::Refused(refused),
+        })
+    }
+
+    fn load_one(bytes: &'static Aligned<[u8]>, capabilities: Capabilities, setting: Setting) -> io::Result<Kernel> {
+        let mut object = Object::open(&bytes.0, std::env::var_os("REPRISE_EBPF_LOG").is_some())?;
+        let cpu_count = cpus("possible").last().map_or(1024, |last| last + 1);
+        for map in [c"segments", c"unused"] {
+            object.resize(map, setting.segments)?;
+        }
+        object.resize(c"cpus", cpu_count as u32)?;
+        // A notice takes 16 bytes in the ring, and a segment is announced at most once.
+        let ring = (setting.segments * 32).next_power_of_two().max(4096);
+        object.resize(c"notices", ring)?;
+        object.constants(&random().to_le_bytes())?;
+        object.load()?;
+        let map = |name: &CStr, bytes| Shared::map(object.descriptor(name)?, bytes);
+        let kernel = Kernel {
+            segments: map(c"segments", setting.segments as usize * STRIDE_BYTES)?,
+            cpus: map(c"cpus", cpu_count * cpu::BYTES)?,
+            control: map(c"controls", control::BYTES)?,
+            unused: object.descriptor(c"unused")?,
+            notices: object.descriptor(c"notices")?,
+            object: Mutex::new(object),
+            cpu_count,
+            capabilities,
+        };
+        kernel.fill(setting)?;
+        Ok(kernel)
+    }
+
+    fn object(&self) -> MutexGuard<'_, Object> {
+        self.object.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn fill(&self, setting: Setting) -> io::Result<()> {
+        let object = self.object();
+        for (number, row) in table::rows(setting.data).iter().enumerate() {
+            object.set(c"rows", &(number as u32).to_le_bytes(), &row.encode())?;
+        }
+        for (key, value) in table::commands() {
+            object.set(c"commands", &key, &value)?;
+        }
+        // Taken from the end: the first is taken first.
+        for segment in (0..setting.segments).rev() {
+            sys::push(self.unused, segment)?;
+        }
+        // Each CPU may hold a segment that is not full; the others come back from the disk sooner or later. A record that
+        // cannot wait (of a thread's end) may take the reserve, and threads wait before it is needed.
+        let segments = u64::from(setting.segments);
+        let spare = segments.saturating_sub(online_cpus()).max(1);
+        let reserve = (spare / 4).clamp(1, online_cpus());
+        for (offset, value) in [
+            (control::FREE, segments),
+            (control::RESERVE, reserve.min(spare - 1)),
+            (control::LOW, (reserve + (spare / 8).max(1)).min(spare)),
+            (control::BLOCK, u64::from(setting.on_full == OnFull::Block)),
+            (control::PATIENCE_NS, PATIENCE.as_nanos() as u64),
+        ] {
+            self.number(offset).store(value, Ordering::Relaxed);
+        }
+        self.beat();
+        Ok(())
+    }
+
+    /// A number in `struct control`.
+    pub fn number(&self, offset: usize) -> &AtomicU64 {
+        self.control.long(offset)
+    }
+
+    /// A number in `struct cpu`, summed over all.
+    pub fn sum(&self, offset: usize) -> u64 {
+        (0..self.cpu_count).map(|n| self.cpus.long(n * cpu::BYTES + offset).load(Ordering::Relaxed)).sum()
+    }
+
+    /// Says that the recorder lives.
+    pub fn beat(&self) {
+        self.number(control::HEARTBEAT_NS).store(sys::monotonic_ns(), Ordering::Relaxed);
+    }
+
+    /// A segment is free again.
+    pub fn free(&self, segment: u32) -> io::Result<()> {
+        sys::push(self.unused, segment)?;
+        self.number(control::FREE).fetch_add(1, Ordering::SeqCst);
+        Ok(())
+    }
+
+    /// The ring of notices.
+    pub fn ring(&self) -> io::Result<Ring> {
+        Ring::new(self.notices)
+    }
+
+    /// Takes a process that has one thread, and is about to run the command, into the scope.
+    pub fn follow(&self, pid: i32) -> io::Result<()> {
+        let process = sys::process_descriptor(pid)?;
+        let mut thread = [0u8; THREAD_LAUNCHING + 1];
+        thread[THREAD_LAUNCHING] = 1;
+        self.object().set(c"threads", &process.as_raw_fd().to_le_bytes(), &thread)?;
+        self.number(control::SERIALS).store(1, Ordering::Relaxed);
+        self.number(control::TASKS).store(1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Begins.
+    pub fn attach(&self) -> Result<(), SpoolError> {
+        self.object().attach().map_err(|e| Reason::NotAttached(e).into())
+    }
+
+    /// Ends: no program runs any more when this returns, save those that do not come to an end in time.
+    pub fn detach(&self) {
+        self.number(control::STOPPED).store(1, Ordering::SeqCst);
+        self.object().detach();
+        for _ in 0..200 {
+            std::thread::sleep(Duration::from_millis(1));
+            let busy = (0..self.cpu_count)
+                .any(|n| self.cpus.word(n * cpu::BYTES + shared::cpu::BUSY).load(Ordering::SeqCst) != 0);
+            if !busy && self.number(control::PENDING).load(Ordering::SeqCst) == 0 {
+                return;
+            }
+        }
+    }
+}
+
+fn is_locked_down() -> bool {
+    fs::read_to_string("/sys/kernel/security/lockdown").is_ok_and(|text| text.contains("[confidentiality]"))
+}
+
+/// Numbers of the CPUs in a list of the kernel's, as `0-3,8`.
+fn cpus(list: &str) -> Vec<usize> {
+    let text = fs::read_to_string(format!("/sys/devices/system/cpu/{list}")).unwrap_or_default();
+    let range = |part: &str| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        Some(first.parse::<usize>().ok()?..=last.parse::<usize>().ok()?)
+    };
+    text.trim().split(',').filter_map(range).flatten().collect()
+}
+
+fn online_cpus() -> u64 {
+    cpus("online").len().max(1) as u64
+}
+
+/// With fewer segments those that are not full would leave none for others.
+pub fn least_segments() -> u32 {
+    online_cpus() as u32 + 2
+}
+
+/// A number that differs from recording to recording.
+fn random() -> u64 {
+    use std::hash::{BuildHasher, Hasher, RandomState};
+    RandomState::new().build_hasher().finish()
+}

@@ -1,0 +1,32 @@
+//! Recording in the kernel: programs at the entry and exit of every call write what happened into a spool.
+//!
+//! Goals: a command's whole process tree, every byte, no loss; the program waits for room rather than lose a record,
+//! and never longer than there is a recorder. Non-goals: meaning; the finisher makes a trace of the spool.
+//!
+//! The programs are in `bpf/`, what they keep of each call is derived in `table`, and [`Session`] runs them.
+
+#[cfg(ebpf)]
+mod kernel;
+#[cfg(ebpf)]
+mod launch;
+mod options;
+mod reason;
+#[cfg(ebpf)]
+mod session;
+#[cfg(ebpf)]
+mod shared;
+#[cfg(ebpf)]
+mod sink;
+#[cfg(ebpf)]
+mod table;
+#[cfg(not(ebpf))]
+mod without;
+
+#[cfg(ebpf)]
+pub use kernel::available;
+pub use options::{Capabilities, OnFull, Sink, SpoolOptions, Summary};
+pub use reason::{Reason, SpoolError};
+#[cfg(ebpf)]
+pub use session::Session;
+#[cfg(not(ebpf))]
+pub use without::{Session, available};

@@ -1,0 +1,100 @@
+//! What to record into a spool, and what came of it.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use reprise_trace::{DataPolicy, End};
+
+use crate::spool::layout::SEGMENT_BYTES;
+
+/// What a thread does when there is no room for its record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnFull {
+    /// It waits, before it returns to the program, where the kernel lets it (Linux 6.18 and later).
+    Block,
+    /// It goes on, and the record is counted as dropped.
+    Drop,
+}
+
+/// What to record, and where to.
+#[derive(Debug, Clone)]
+pub struct SpoolOptions {
+    /// Directory of the trace; the spool is `spool` in it.
+    pub trace: PathBuf,
+    /// The program and its arguments.
+    pub command: Vec<OsString>,
+    /// How content is kept: [`DataPolicy::Hash`] needs the bytes here.
+    pub data: DataPolicy,
+    /// Number of segments of 1 MiB between the kernel and the disk; at least two more than there are processors.
+    pub segments: u32,
+    /// What happens when all of them are full.
+    pub on_full: OnFull,
+    /// Facts for the finisher: files up to this many bytes are captured whole.
+    pub whole_file_bytes: u64,
+    /// Facts for the finisher: whether what the loader maps is captured beyond that.
+    pub libraries: bool,
+    /// Facts for the finisher: whether processor time between calls is wanted.
+    pub cpu: bool,
+    /// Where segments go.
+    pub sink: Sink,
+}
+
+/// Where segments go. Anything but the disk is for measurements and tests.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Sink {
+    /// To the files of the spool.
+    #[default]
+    Disk,
+    /// Nowhere.
+    Null,
+    /// To the files, each after a pause.
+    Slow(Duration),
+}
+
+impl SpoolOptions {
+    /// The usual options: full data, 64 segments, waiting for room.
+    pub fn new(trace: impl Into<PathBuf>, command: Vec<OsString>) -> SpoolOptions {
+        SpoolOptions {
+            trace: trace.into(),
+            command,
+            data: DataPolicy::Full,
+            segments: 64,
+            on_full: OnFull::Block,
+            whole_file_bytes: SEGMENT_BYTES as u64,
+            libraries: false,
+            cpu: false,
+            sink: Sink::Disk,
+        }
+    }
+}
+
+/// What the kernel lets a recording do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Capabilities {
+    /// Whether threads can wait for room, and for pages that are not in memory: nothing is dropped then.
+    pub waiting: bool,
+}
+
+/// What a recording in the kernel has become.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Summary {
+    /// How the command ended.
+    pub end: End,
+    /// Records written.
+    pub records: u64,
+    /// Bytes of them.
+    pub bytes: u64,
+    /// Records that are not there: no room, or threads that could not be followed.
+    pub dropped: u64,
+    /// Records that were made when there was room again.
+    pub deferred: u64,
+    /// Times that a thread waited for room.
+    pub waits: u64,
+    /// How long they waited, together.
+    pub waited_ns: u64,
+    /// Waits that were given up, since the thread was to die or the recording was over; their records are dropped.
+    pub abandoned: u64,
+    /// What the kernel let the recording do.
+    pub capabilities: Capabilities,
+}

@@ -1,0 +1,149 @@
+//! Twin of the parts of `bpf/state.h` that both sides read.
+
+use crate::spool::layout::{PIECE_BYTES, SEGMENT_BYTES};
+
+/// From one segment to the next in memory.
+pub const STRIDE_BYTES: usize = SEGMENT_BYTES + PIECE_BYTES + 4096;
+/// Rows of the table of calls; the last is that of unknown calls.
+pub const ROWS: u32 = 512;
+/// Parts of a row.
+pub const PARTS: usize = 6;
+
+/// Kinds of a part.
+pub mod part {
+    pub const BYTES: u8 = 1;
+    pub const SIZED: u8 = 2;
+    pub const WORDS: u8 = 3;
+    pub const STRING: u8 = 4;
+    pub const STRINGS: u8 = 5;
+    pub const DATA: u8 = 6;
+    pub const VECTOR: u8 = 7;
+    pub const FCNTL: u8 = 8;
+    pub const IOCTL: u8 = 9;
+    pub const MESSAGE: u8 = 10;
+    pub const MESSAGES: u8 = 11;
+}
+
+/// When a part is kept.
+pub mod when {
+    pub const ENTRY: u8 = 1;
+    pub const EXIT: u8 = 2;
+    pub const FILLED: u8 = 4;
+    pub const UNWANTED: u8 = 8;
+}
+
+/// Flags of a row.
+pub mod row {
+    pub const RECORDED: u16 = 1;
+    pub const ENTER: u16 = 2;
+    pub const ALWAYS: u16 = 4;
+    pub const EXECUTE: u16 = 8;
+    pub const ENDS: u16 = 16;
+    pub const MORE: u16 = 32;
+}
+
+/// Where an object of a call is found.
+pub mod object {
+    pub const ARG: u8 = 1;
+    pub const RESULT: u8 = 16;
+    pub const PAIR: u8 = 32;
+    pub const PAIR_2: u8 = 48;
+}
+
+/// Offsets in `struct cpu`.
+pub mod cpu {
+    pub const BYTES: usize = 128;
+    pub const NEXT: usize = 0;
+    pub const DROPPED: usize = 16;
+    pub const MOVED: usize = 24;
+    pub const DEFERRED: usize = 32;
+    pub const SINCE_NS: usize = 40;
+    pub const SEGMENT: usize = 48;
+    pub const BUSY: usize = 56;
+}
+
+/// Offsets in `struct control`.
+pub mod control {
+    pub const BYTES: usize = 128;
+    pub const FREE: usize = 0;
+    pub const RESERVE: usize = 8;
+    pub const LOW: usize = 16;
+    pub const BLOCK: usize = 24;
+    pub const STOPPED: usize = 32;
+    pub const HEARTBEAT_NS: usize = 40;
+    pub const PATIENCE_NS: usize = 48;
+    pub const TASKS: usize = 64;
+    pub const SERIALS: usize = 72;
+    pub const LOST_TASKS: usize = 80;
+    pub const NESTED: usize = 88;
+    pub const PENDING: usize = 96;
+    pub const WAITS: usize = 104;
+    pub const WAITED_NS: usize = 112;
+    pub const ABANDONED: usize = 120;
+}
+
+/// Kinds of a notice.
+pub mod notice {
+    pub const FULL: u32 = 1;
+    pub const OVER: u32 = 2;
+}
+
+/// Offset of `launching` in `struct thread`.
+pub const THREAD_LAUNCHING: usize = 7;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+    use std::process::{Command, Stdio};
+
+    #[test]
+    fn both_sides_agree() {
+        let number = |c: &str, value: usize| format!("_Static_assert({c} == {value}, \"{c}\");\n");
+        let offset = |of: &str, field: &str, value| number(&format!("__builtin_offsetof(struct {of}, {field})"), value);
+        let program = [
+            "#include \"state.h\"\n".to_owned(),
+            number("STRIDE_BYTES", STRIDE_BYTES),
+            number("ROWS", ROWS as usize),
+            number("PARTS", PARTS),
+            number("sizeof(struct row)", 8 + 8 * PARTS),
+            number("PART_MESSAGES", part::MESSAGES.into()),
+            number("PART_IOCTL", part::IOCTL.into()),
+            number("PART_UNWANTED", when::UNWANTED.into()),
+            number("ROW_MORE", row::MORE.into()),
+            number("OBJECT_PAIR_2", object::PAIR_2.into()),
+            number("NOTICE_OVER", notice::OVER as usize),
+            number("sizeof(struct cpu)", cpu::BYTES),
+            offset("cpu", "dropped", cpu::DROPPED),
+            offset("cpu", "bytes", cpu::MOVED),
+            offset("cpu", "deferred", cpu::DEFERRED),
+            offset("cpu", "since_ns", cpu::SINCE_NS),
+            offset("cpu", "segment", cpu::SEGMENT),
+            offset("cpu", "busy", cpu::BUSY),
+            number("sizeof(struct control)", control::BYTES),
+            offset("control", "free", control::FREE),
+            offset("control", "reserve", control::RESERVE),
+            offset("control", "low", control::LOW),
+            offset("control", "block", control::BLOCK),
+            offset("control", "stopped", control::STOPPED),
+            offset("control", "heartbeat_ns", control::HEARTBEAT_NS),
+            offset("control", "patience_ns", control::PATIENCE_NS),
+            offset("control", "tasks", control::TASKS),
+            offset("control", "serials", control::SERIALS),
+            offset("control", "lost_tasks", control::LOST_TASKS),
+            offset("control", "nested", control::NESTED),
+            offset("control", "pending", control::PENDING),
+            offset("control", "waits", control::WAITS),
+            offset("control", "waited_ns", control::WAITED_NS),
+            offset("control", "abandoned", control::ABANDONED),
+            offset("thread", "launching", THREAD_LAUNCHING),
+        ]
+        .concat();
+        let mut clang = Command::new("clang");
+        clang.args(["-target", "bpf", "-D__TARGET_ARCH_x86", "-I/usr/include/x86_64-linux-gnu"]);
+        clang.args(["-fsyntax-only", "-w", "-x", "c", "-I", concat!(env!("CARGO_MANIFEST_DIR"), "/bpf"), "-"]);
+        let mut child = clang.stdin(Stdio::piped()).spawn().expect("clang, which built the programs");
+        child.stdin.take().expect("a pipe").write_all(program.as_bytes()).expect("written");
+        assert!(child.wait().expect("clang ends").success(), "bpf/state.h differs");
+    }
+}

@@ -1,0 +1,251 @@
+//! What the kernel is to keep of each call, derived from the table of calls.
+//!
+//! Goals: a row for every number, from the kinds of its arguments alone, so that what [`crate::arguments`] reads of a
+//! stopped thread is there in a record too. Non-goals: exceptions for single calls, beyond those the recorder has.
+
+use reprise_calls::{
+    Access, ArgKind, Call, Effect, FcntlArg, Returns, Struct, by_number, fcntl_arg, ioctl_arg, is_unrelated,
+};
+use reprise_trace::{DataPolicy, Keep};
+
+use super::shared::{PARTS, ROWS, object, part, row, when};
+use crate::arguments::{self, PATH_LIMIT, STRINGS_LIMIT, TEXT_LIMIT};
+use crate::filter::RESTART;
+
+/// Memory that a call names.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Part {
+    kind: u8,
+    arg: u8,
+    of: u8,
+    when: u8,
+    size: u32,
+}
+
+/// What is kept of a call.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Row {
+    flags: u16,
+    objects: [u8; 2],
+    parts: Vec<Part>,
+}
+
+impl Row {
+    /// As `struct row`.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = self.flags.to_le_bytes().to_vec();
+        out.push(self.parts.len().min(PARTS) as u8);
+        out.extend(self.objects);
+        out.extend([0; 3]);
+        for part in self.parts.iter().take(PARTS) {
+            out.extend([part.kind, part.arg, part.of, part.when]);
+            out.extend(part.size.to_le_bytes());
+        }
+        out
+    }
+}
+
+/// The row of every number; the last is that of unknown calls, as are gaps.
+pub fn rows(data: DataPolicy) -> Vec<Row> {
+    (0..ROWS).map(|number| row_of(number, data)).collect()
+}
+
+fn row_of(number: u32, data: DataPolicy) -> Row {
+    match by_number(number) {
+        Some(call) => of_call(call, data),
+        None if number != RESTART && is_unrelated(number) => Row::default(),
+        None => Row { flags: row::RECORDED, ..Row::default() },
+    }
+}
+
+fn of_call(call: &Call, data: DataPolicy) -> Row {
+    let at_entry = matches!(call.effect, Effect::Execute | Effect::Exit);
+    let wanted = data != DataPolicy::None || arguments::keep(call) == Keep::Always;
+    let mut out = Row { flags: row::RECORDED, objects: objects(call), parts: Vec::new() };
+    for (arg, described) in call.args.iter().enumerate().take(6) {
+        let Some(mut part) = part_of(call, arg as u8, described.kind) else {
+            continue;
+        };
+        if at_entry {
+            part.when = when::ENTRY;
+        }
+        if matches!(part.kind, part::DATA | part::VECTOR) && !wanted {
+            part.when |= when::UNWANTED;
+        }
+        if part.when & when::ENTRY != 0 {
+            out.flags |= row::ENTER;
+        }
+        if matches!(part.kind, part::DATA | part::VECTOR | part::STRINGS) {
+            out.flags |= row::MORE;
+        }
+        out.parts.push(part);
+    }
+    if at_entry {
+        out.flags |= row::ENTER | row::ALWAYS;
+    }
+    if call.effect == Effect::Execute {
+        out.flags |= row::EXECUTE;
+    }
+    if call.args.iter().any(|a| a.kind == ArgKind::Fd(Access::Destroy)) {
+        out.flags |= row::ENDS;
+    }
+    out
+}
+
+/// The memory that an argument names. Exhaustive: a new kind of argument must be decided here.
+fn part_of(call: &Call, arg: u8, kind: ArgKind) -> Option<Part> {
+    let part = |kind, of, when, size: usize| Some(Part { kind, arg, of, when, size: size as u32 });
+    match kind {
+        ArgKind::Path(_) => part(part::STRING, 0, when::EXIT, PATH_LIMIT),
+        ArgKind::Text => part(part::STRING, 0, when::EXIT, TEXT_LIMIT),
+        ArgKind::Strings => part(part::STRINGS, 0, when::EXIT, STRINGS_LIMIT),
+        ArgKind::InData(of) => part(part::DATA, of, when::EXIT, 0),
+        ArgKind::OutData(of) => part(part::DATA, of, when::FILLED, 0),
+        ArgKind::InVector(of) => part(part::VECTOR, of, when::EXIT, 0),
+        ArgKind::OutVector(of) => part(part::VECTOR, of, when::FILLED, 0),
+        ArgKind::In(of) => structure(call, arg, of, when::EXIT),
+        ArgKind::Out(of) => structure(call, arg, of, when::FILLED),
+        ArgKind::InOut(of) => structure(call, arg, of, when::ENTRY | when::FILLED),
+        ArgKind::Fd(_)
+        | ArgKind::Dirfd
+        | ArgKind::Flags(_)
+        | ArgKind::Command(_)
+        | ArgKind::Mode
+        | ArgKind::Offset
+        | ArgKind::Length
+        | ArgKind::Integer
+        | ArgKind::Number
+        | ArgKind::Device
+        | ArgKind::Owner
+        | ArgKind::Address
+        | ArgKind::Submits
+        | ArgKind::Reaps => None,
+    }
+}
+
+fn structure(call: &Call, arg: u8, kind: Struct, when: u8) -> Option<Part> {
+    let part = |kind, of, when, size| Some(Part { kind, arg, of, when, size });
+    match kind {
+        Struct::Sized(of) => part(part::SIZED, of, when, 4096),
+        Struct::Words(of) => part(part::WORDS, of, when, 65_536),
+        // Whether it is given or filled says the command.
+        Struct::ByCommand => match call.effect {
+            Effect::Control => part(part::FCNTL, 0, when::ENTRY | when::EXIT, 0),
+            _ => part(part::IOCTL, 0, when::ENTRY | when::EXIT, 0),
+        },
+        Struct::Message => part(part::MESSAGE, 0, when, 0),
+        Struct::Messages(of) => part(part::MESSAGES, of, when, 0),
+        Struct::Stat
+        | Struct::Statx
+        | Struct::Statfs
+        | Struct::OffsetCell
+        | Struct::FdPair
+        | Struct::Timespecs
+        | Struct::Timevals
+        | Struct::Utimbuf
+        | Struct::Int => part(part::BYTES, 0, when, kind.size()? as u32),
+    }
+}
+
+/// Where up to two open files of a call are found.
+fn objects(call: &Call) -> [u8; 2] {
+    let mut found = Vec::new();
+    for (arg, described) in call.args.iter().enumerate().take(6) {
+        let arg = arg as u8;
+        match described.kind {
+            ArgKind::Fd(_) | ArgKind::Dirfd => found.push(object::ARG + arg),
+            ArgKind::Out(Struct::FdPair) => found.extend([object::PAIR + arg, object::PAIR_2 + arg]),
+            _ => {}
+        }
+    }
+    if call.returns == Returns::Fd {
+        found.push(object::RESULT);
+    }
+    found.resize(2, 0);
+    [found[0], found[1]]
+}
+
+/// The commands of `fcntl` and requests of `ioctl` whose structure does not follow from their bits: key and value as in
+/// the map of commands.
+pub fn commands() -> Vec<([u8; 8], [u8; 8])> {
+    /// Requests with a size in their bits that is not theirs.
+    const MISLEADING: [u64; 3] = [0x4004_9409, 0x8008_6601, 0x4008_6602];
+    let fcntl = (0..2048).map(|command| (part::FCNTL, command, fcntl_arg(command)));
+    let ioctl = (0..0x1_0000).chain(MISLEADING).map(|request| (part::IOCTL, request, ioctl_arg(request)));
+    fcntl.chain(ioctl).filter_map(|(kind, command, arg)| encoded(kind, command, arg)).collect()
+}
+
+fn encoded(kind: u8, command: u64, arg: FcntlArg) -> Option<([u8; 8], [u8; 8])> {
+    let (size, when) = match arg {
+        FcntlArg::Value if command < 0x1_0000 => return None,
+        FcntlArg::Value => (0, 0),
+        FcntlArg::In(n) => (n, when::ENTRY),
+        FcntlArg::Out(n) => (n, when::EXIT),
+        FcntlArg::InOut(n) => (n, when::ENTRY | when::EXIT),
+    };
+    let value = u64::from(size as u32) | u64::from(when) << 32;
+    Some(((u64::from(kind) << 32 | command).to_le_bytes(), value.to_le_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use reprise_calls::by_name;
+
+    fn row(name: &str) -> Row {
+        of_call(by_name(name).expect("a call"), DataPolicy::Full)
+    }
+
+    #[test]
+    fn every_call_fits() {
+        for call in reprise_calls::all() {
+            let row = of_call(call, DataPolicy::Full);
+            assert!(row.parts.len() <= PARTS, "{}", call.name);
+            assert!(call.number + 1 < ROWS, "{} has the number of unknown calls", call.name);
+        }
+    }
+
+    #[test]
+    fn rows_follow_the_kinds() {
+        let read = row("pread64");
+        assert_eq!(read.parts, [Part { kind: part::DATA, arg: 1, of: 2, when: when::FILLED, size: 0 }]);
+        assert_eq!(read.objects, [object::ARG, 0]);
+        let open = row("openat");
+        assert_eq!(open.objects, [object::ARG, object::RESULT]);
+        let execute = row("execve");
+        assert!(execute.parts.iter().all(|p| p.when == when::ENTRY));
+        assert_eq!(execute.flags & (row::ENTER | row::ALWAYS | row::EXECUTE), row::ENTER | row::ALWAYS | row::EXECUTE);
+        assert_eq!(row("sendfile").flags & (row::ENTER | row::ALWAYS), row::ENTER);
+        assert_ne!(row("close").flags & row::ENDS, 0);
+        assert_eq!(row_of(39, DataPolicy::Full), Row::default(), "getpid");
+        assert_eq!(row_of(RESTART, DataPolicy::Full).flags, row::RECORDED);
+    }
+
+    #[test]
+    fn policy_none_leaves_content_out_and_names_in() {
+        let of = |name| of_call(by_name(name).expect("a call"), DataPolicy::None);
+        assert_ne!(of("write").parts[0].when & when::UNWANTED, 0);
+        assert_eq!(of("readlink").parts[1].when & when::UNWANTED, 0);
+        assert_eq!(of("bind").parts[0].when & when::UNWANTED, 0);
+    }
+
+    /// What the kernel derives from the bits of a request is what the table says of it.
+    #[test]
+    fn requests_without_a_command_follow_their_bits() {
+        let known: Vec<[u8; 8]> = commands().into_iter().map(|(key, _)| key).collect();
+        for request in (0..=0xffff_ffffu64).step_by(65_521) {
+            let key = (u64::from(part::IOCTL) << 32 | request).to_le_bytes();
+            if known.contains(&key) {
+                continue;
+            }
+            let (size, direction) = ((request >> 16 & 0x3fff) as usize, request >> 30);
+            let by_bits = match direction {
+                1 if size > 0 => FcntlArg::In(size),
+                2 if size > 0 => FcntlArg::Out(size),
+                3 if size > 0 => FcntlArg::InOut(size),
+                _ => FcntlArg::Value,
+            };
+            assert_eq!(ioctl_arg(request), by_bits, "{request:#x}");
+        }
+    }
+}

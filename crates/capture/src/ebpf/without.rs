@@ -1,0 +1,39 @@
+//! A build without the programs: everything is there but says so.
+
+use std::convert::Infallible;
+
+use super::{Capabilities, Reason, SpoolError, SpoolOptions, Summary};
+
+/// Whether the kernel can record here: this build cannot.
+///
+/// # Errors
+/// Always.
+pub fn available() -> Result<Capabilities, Reason> {
+    Err(Reason::NotBuilt)
+}
+
+/// A recording in the kernel; there is none in this build.
+pub struct Session(Infallible);
+
+impl Session {
+    /// Begins a recording.
+    ///
+    /// # Errors
+    /// Always.
+    pub fn start(_: &SpoolOptions) -> Result<Session, SpoolError> {
+        Err(Reason::NotBuilt.into())
+    }
+
+    /// Number of the command's process.
+    pub fn pid(&self) -> i32 {
+        match self.0 {}
+    }
+
+    /// Records until all has ended.
+    ///
+    /// # Errors
+    /// None: there is no such recording.
+    pub fn run(self) -> Result<Summary, SpoolError> {
+        match self.0 {}
+    }
+}

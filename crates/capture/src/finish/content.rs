@@ -1,0 +1,122 @@
+//! Content of the initial tree that no call carried: read after the run from what has not changed.
+//!
+//! Goals: small files that were opened are whole, what was mapped or cloned is there; what has changed and was not seen
+//! is counted. Non-goals: what reads show, which the trace has already.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
+use reprise_initial::{Stat, World, kind};
+use reprise_trace::Loss;
+
+use super::look::Live;
+use crate::log::Log;
+use crate::sys::{self, FileId};
+use crate::world::{is_synthetic, open_quietly, range};
+
+/// What is to be kept.
+#[derive(Debug, Clone, Copy)]
+pub struct Wanted {
+    /// Files up to this many bytes are kept whole when they were opened.
+    pub whole_file_bytes: u64,
+    /// Whether what the loader mapped is kept beyond that size.
+    pub libraries: bool,
+}
+
+/// Looks at what became of the files of the initial tree: attributes that no call changed are those of the beginning.
+pub fn settle(world: &mut World, live: &mut Live) {
+    for number in world.files() {
+        let Some(path) = world.path_now(number) else { continue };
+        let known = world.known(number).identity;
+        let Some((mut looked, stat)) = live.now(&path) else { continue };
+        let identity = (stat.id.device, stat.id.inode);
+        if known.is_some_and(|known| known != identity) {
+            continue;
+        }
+        let unwritten = live.is_before(stat.mtime_ns);
+        looked.stat = looked.stat.map(|now| Stat {
+            size: now.size.filter(|_| unwritten),
+            times: if unwritten { now.times } else { [None; 3] },
+            ..now
+        });
+        world.settle_file(number, looked);
+    }
+}
+
+/// Writes the content that became visible without a call that carries it.
+pub fn write(world: &World, live: &mut Live, wanted: Wanted, log: &mut Log) {
+    for number in world.files() {
+        let file = world.known(number);
+        if file.kind != kind::REGULAR || file.shown.is_empty() {
+            continue;
+        }
+        let ranges = ranges(file.shown, file.size, wanted);
+        if ranges.is_empty() {
+            continue;
+        }
+        let stands = world.path_now(number).and_then(|path| stands(live, &path, file.identity));
+        let Some((opened, stat)) = stands else {
+            gone(&ranges, file.size, log);
+            continue;
+        };
+        if is_synthetic(live.now(&opened).map_or(0, |(looked, _)| looked.filesystem)) {
+            continue;
+        }
+        let Some(handle) = live.path(&opened).and_then(|p| open_quietly(OsStr::from_bytes(p.to_bytes())).ok()) else {
+            gone(&ranges, file.size, log);
+            continue;
+        };
+        let unchanged = live.is_before(stat.mtime_ns);
+        for (begin, end, why) in ranges {
+            let end = end.min(file.size).min(stat.size);
+            let left = if unchanged { vec![(begin, end)] } else { file.touched.rest(begin, end) };
+            let kept: u64 = left.iter().map(|(from, to)| to.saturating_sub(*from)).sum();
+            let lacks = end.saturating_sub(begin).saturating_sub(kept);
+            if lacks > 0 && why != "opened" {
+                log.loss(
+                    Loss::Truncated,
+                    format!("initial content of a file that was {why}, and changed later"),
+                    lacks,
+                );
+            }
+            for piece in left.into_iter().filter(|(from, to)| from < to) {
+                range(&handle, stat.id, piece, why, log);
+            }
+        }
+    }
+}
+
+/// The ranges to keep, each once, with the reasons as the trace has them.
+fn ranges(shown: &[(u64, u64, &'static str)], size: u64, wanted: Wanted) -> Vec<(u64, u64, &'static str)> {
+    let small = size <= wanted.whole_file_bytes;
+    if small && shown.iter().any(|(.., why)| *why == "opened") {
+        return vec![(0, size, "opened")];
+    }
+    let mut out: Vec<(u64, u64, &'static str)> = Vec::new();
+    for &(begin, end, why) in shown {
+        let why = match why {
+            "loaded" if wanted.libraries => "mapped",
+            "mapped" | "cloned" => why,
+            _ => continue,
+        };
+        let end = end.min(size);
+        if begin < end && !out.iter().any(|known| known.0 <= begin && end <= known.1) {
+            out.push((begin, end, why));
+        }
+    }
+    out
+}
+
+/// The path and attributes of a file, if it still is what it was.
+fn stands(live: &mut Live, path: &[u8], identity: Option<(u64, u64)>) -> Option<(Vec<u8>, sys::Stat)> {
+    let (_, stat) = live.now(path)?;
+    let FileId { device, inode } = stat.id;
+    (stat.is_file() && identity.is_none_or(|known| known == (device, inode))).then(|| (path.to_vec(), stat))
+}
+
+fn gone(ranges: &[(u64, u64, &'static str)], size: u64, log: &mut Log) {
+    for (begin, end, why) in ranges.iter().filter(|(.., why)| *why != "opened") {
+        let lacks = end.min(&size).saturating_sub(*begin);
+        log.loss(Loss::Truncated, format!("initial content of a file that was {why}, and is gone"), lacks);
+    }
+}

@@ -1,0 +1,173 @@
+//! From what the kernel kept of a call to the columns of its action: by the same code as a call that is watched.
+
+use std::collections::HashMap;
+
+use reprise_calls::{ArgKind, Call, Effect, by_number};
+use reprise_initial as initial;
+use reprise_trace::{Action, Loss};
+
+use crate::arguments::{self, failed};
+use crate::filter;
+use crate::kept::When;
+use crate::log::Log;
+use crate::memory::Memory;
+use crate::spool::join::Heard;
+use crate::spool::record::Object;
+
+/// −ERESTARTSYS, −ERESTARTNOINTR, −ERESTARTNOHAND: never seen by a program, which makes the call again.
+const RESTARTS: [i64; 3] = [-512, -513, -514];
+/// −ERESTART_RESTARTBLOCK: the kernel goes on with the call by `restart_syscall`.
+const RESTART_BLOCK: i64 = -516;
+/// Bytes of content that tells of names.
+const TELLING: usize = 1 << 16;
+
+/// A call that waits for its place in the order.
+#[derive(Debug)]
+pub struct Pending {
+    /// Its row.
+    pub call: &'static Call,
+    /// The action, but for its number and thread.
+    pub action: Action,
+    /// Its thread, in the kernel's words.
+    pub tid: i32,
+    /// Processor time of its thread when it began.
+    pub cpu_ns: u64,
+    /// Content that tells of names and attributes, from its beginning.
+    pub telling: Vec<u8>,
+    /// Open files that it names or made.
+    pub objects: Vec<Object>,
+}
+
+/// Decodes calls.
+#[derive(Debug, Default)]
+pub struct Decoder {
+    /// Calls that a signal interrupted and that the kernel may go on with.
+    interrupted: HashMap<i32, Box<Heard>>,
+    /// `CLOCK_MONOTONIC` when the trace began.
+    started_ns: u64,
+}
+
+impl Decoder {
+    /// For a trace that began at this instant of `CLOCK_MONOTONIC`.
+    pub fn new(started_ns: u64) -> Decoder {
+        Decoder { started_ns, ..Decoder::default() }
+    }
+
+    /// An instant of a record as one of the trace.
+    pub fn since_begin_ns(&self, time_ns: u64) -> u64 {
+        time_ns.saturating_sub(self.started_ns)
+    }
+
+    /// Decodes a call; nothing if it is none of a trace.
+    pub fn decode(&mut self, mut heard: Box<Heard>, log: &mut Log) -> Option<Pending> {
+        if heard.narrow {
+            log.loss(Loss::Unsupported, "32-bit call (not recorded)", 0);
+            return None;
+        }
+        if heard.call.nr == filter::RESTART {
+            let mut first = self.interrupted.remove(&heard.tid)?;
+            (first.end_ns, first.call.result) = (heard.end_ns, heard.call.result);
+            heard = first;
+        }
+        if RESTARTS.contains(&heard.call.result) || heard.call.result == RESTART_BLOCK {
+            log.note("a call was restarted, or ended, by a signal");
+            if heard.call.result == RESTART_BLOCK {
+                self.interrupted.insert(heard.tid, heard);
+            }
+            return None;
+        }
+        let Some(call) = by_number(heard.call.nr) else {
+            log.loss(Loss::Unsupported, format!("unknown call {}", heard.call.nr), 0);
+            return None;
+        };
+        Some(self.action(call, *heard, log))
+    }
+
+    fn action(&self, call: &'static Call, heard: Heard, log: &mut Log) -> Pending {
+        let Heard { tid, end_ns, call: made, objects, kept, .. } = heard;
+        let (begin_ns, result) = (made.begin_ns, made.result);
+        // Registers beyond the arguments hold leftovers.
+        let mut args = [0; 6];
+        let count = call.args.len().min(6);
+        args[..count].copy_from_slice(&made.args[..count]);
+        let mut inputs = arguments::inputs(Memory::Kept(&kept, When::Entry), call, &args, log);
+        let (path, path2) = (inputs.path.take(), inputs.path2.take());
+        let input = std::mem::take(&mut inputs.input);
+        let memory = Memory::Kept(&kept, When::Exit);
+        let out = arguments::outputs(memory, call, &args, result, inputs, log);
+        let telling = telling(memory, call, &args, result);
+        let action = Action {
+            call: call.name.to_owned(),
+            begin_ns: self.since_begin_ns(begin_ns),
+            duration_ns: end_ns.saturating_sub(begin_ns),
+            args,
+            result,
+            path,
+            path2,
+            input,
+            output: out.output,
+            data: out.data,
+            data_bytes: out.moved,
+            truncated_bytes: out.truncated,
+            ..Action::default()
+        };
+        Pending { call, action, tid, cpu_ns: made.cpu_ns, telling, objects }
+    }
+}
+
+/// Content that tells of names: of links, listings and extended attributes.
+fn telling(memory: Memory<'_>, call: &Call, args: &[u64; 6], result: i64) -> Vec<u8> {
+    let tells = matches!(call.effect, Effect::List | Effect::ReadLink | Effect::GetXattr | Effect::ListXattr);
+    let buffer = call.position(|kind| matches!(kind, ArgKind::OutData(_))).filter(|_| tells && !failed(result));
+    let Some(buffer) = buffer else { return Vec::new() };
+    let mut bytes = vec![0; (result as usize).min(TELLING)];
+    let got = memory.read(args[buffer], &mut bytes);
+    bytes.truncate(got);
+    bytes
+}
+
+impl Pending {
+    /// When it was over.
+    pub fn end_ns(&self) -> u64 {
+        self.action.end_ns()
+    }
+
+    /// The open file at this number.
+    pub fn object(&self, fd: u64) -> Option<&Object> {
+        self.objects.iter().find(|o| o.fd == fd as i32)
+    }
+
+    /// As the inference of the initial tree takes it; [`Pending::put_back`] returns what was taken out.
+    pub fn decoded(&mut self) -> initial::Decoded<'static> {
+        let action = &mut self.action;
+        let stat = super::facts::stat(self.call, &action.output);
+        let entries = match self.call.effect {
+            Effect::List => super::facts::entries(&self.telling, self.call.name == "getdents"),
+            _ => Vec::new(),
+        };
+        let mut objects = [None; 2];
+        for (to, object) in objects.iter_mut().zip(&self.objects) {
+            *to = Some(super::facts::object(object));
+        }
+        initial::Decoded {
+            args: action.args,
+            path: action.path.take().map(|name| name.0),
+            path2: action.path2.take().map(|name| name.0),
+            input: std::mem::take(&mut action.input),
+            output: std::mem::take(&mut action.output),
+            data: std::mem::take(&mut self.telling),
+            data_bytes: action.data_bytes,
+            annotations: [None; 6],
+            stat,
+            entries,
+            objects,
+        }
+    }
+
+    /// Takes back what [`Pending::decoded`] gave away.
+    pub fn put_back(&mut self, decoded: initial::Decoded<'static>) {
+        self.action.path = decoded.path.map(reprise_trace::Name);
+        self.action.path2 = decoded.path2.map(reprise_trace::Name);
+        (self.action.input, self.action.output, self.telling) = (decoded.input, decoded.output, decoded.data);
+    }
+}

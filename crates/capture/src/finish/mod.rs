@@ -1,0 +1,243 @@
+//! From a spool, the raw recording of the programs in the kernel, to a trace.
+//!
+//! Goals: the same trace as if the program had been watched; one pass, in memory that does not grow with the spool;
+//! whatever the spool holds, the result is a trace and an account of what it lacks. Non-goals: speed of the program,
+//! which is over.
+
+mod content;
+mod decode;
+mod facts;
+mod lives;
+mod look;
+mod movers;
+mod order;
+mod window;
+#[cfg(test)]
+mod window_tests;
+mod write;
+
+use std::collections::HashMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use reprise_trace::{End, Loss, Manifest, TraceWriter, TreeNode, WriterOptions};
+
+use crate::error::CaptureError;
+use crate::log::Log;
+use crate::record::Outcome;
+use crate::spool::Begin;
+use crate::spool::join::{Event, Joiner};
+use crate::spool::reader::Spool;
+use decode::{Decoder, Pending};
+use window::{Item, Window};
+use write::{Birth, What, Writing};
+
+/// Name of the directory of a spool in that of its trace.
+pub const SPOOL: &str = reprise_trace::SPOOL;
+
+/// Finishes the spool of a trace whose recorder is gone, and removes it. `progress` is told bytes read, and of how many.
+///
+/// # Errors
+/// There is no spool, it cannot be read, or the trace cannot be written; the spool is then left as it is.
+pub fn recover(trace: &Path, progress: &mut dyn FnMut(u64, u64)) -> Result<Outcome, CaptureError> {
+    let spool = trace.join(SPOOL);
+    let begin = Begin::read(&spool).map_err(|source| CaptureError::NoSpool { path: spool.clone(), source })?;
+    clear(trace)?;
+    let manifest = Manifest { complete: false, parts: None, ledger: None, seal: None, ..begin.manifest.clone() };
+    let lost: Vec<String> = manifest.snapshots.clone();
+    let manifest = Manifest { snapshots: Vec::new(), ..manifest };
+    let policy = manifest.data;
+    let writer = TraceWriter::create(trace, manifest, WriterOptions::default())?;
+    let mut log = Log::new(writer, policy);
+    for tree in lost {
+        log.note(format!("--tree {tree}: its snapshot was lost with the recorder"));
+    }
+    log.note("the recorder was killed; what it had kept until then was finished later");
+    finish(log, &begin, trace, &[], None, progress)
+}
+
+/// Removes what an earlier attempt left beside the spool.
+fn clear(trace: &Path) -> Result<(), CaptureError> {
+    let failed = |path: PathBuf| move |source| CaptureError::Spool { path, source };
+    for entry in std::fs::read_dir(trace).map_err(failed(trace.to_owned()))?.flatten() {
+        let path = entry.path();
+        if entry.file_name() == SPOOL {
+            continue;
+        }
+        let removed = if path.is_dir() { std::fs::remove_dir_all(&path) } else { std::fs::remove_file(&path) };
+        removed.map_err(failed(path))?;
+    }
+    Ok(())
+}
+
+/// Writes a spool into a trace that was begun, closes the trace and removes the spool. `seeds` are names of the initial
+/// tree that are in the trace already; `end` is how the program ended, if that is known beside the spool.
+pub(crate) fn finish(
+    log: Log,
+    begin: &Begin,
+    trace: &Path,
+    seeds: &[TreeNode],
+    end: Option<End>,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<Outcome, CaptureError> {
+    let directory = trace.join(SPOOL);
+    let failed = |source| CaptureError::Spool { path: directory.clone(), source };
+    let spool = Spool::open(&directory).map_err(failed)?;
+    let mut finisher = Finisher::new(log, begin, seeds);
+    finisher.run(spool, progress).map_err(failed)?;
+    let outcome = finisher.close(end)?;
+    std::fs::remove_dir_all(&directory).map_err(failed)?;
+    Ok(outcome)
+}
+
+struct Finisher {
+    joiner: Joiner,
+    decoder: Decoder,
+    window: Window<What>,
+    /// Places of births whose maker's call is not over, by maker.
+    births: HashMap<i32, Vec<(u64, u64)>>,
+    writing: Writing,
+}
+
+impl Finisher {
+    fn new(mut log: Log, begin: &Begin, seeds: &[TreeNode]) -> Finisher {
+        log.look_back();
+        Finisher {
+            joiner: Joiner::default(),
+            decoder: Decoder::new(begin.monotonic_ns),
+            window: Window::default(),
+            births: HashMap::new(),
+            writing: Writing::new(log, begin, seeds),
+        }
+    }
+
+    fn run(&mut self, mut spool: Spool, progress: &mut dyn FnMut(u64, u64)) -> io::Result<()> {
+        let (all, mut done, mut events) = (spool.bytes(), 0, Vec::new());
+        while let Some((head, body, place)) = spool.next()? {
+            self.joiner.take(head, body, &place, &mut events);
+            for event in events.drain(..) {
+                self.heard(event);
+            }
+            self.write_out(false);
+            let before = done >> 24;
+            done += u64::from(head.bytes);
+            if done >> 24 != before {
+                progress(done, all);
+            }
+        }
+        self.joiner.finish(&mut events);
+        for event in events.drain(..) {
+            self.heard(event);
+        }
+        self.write_out(true);
+        let missing = spool.missing();
+        let log = &mut self.writing.log;
+        log.loss_several(Loss::Dropped, "records that found no room while the program ran", missing.dropped);
+        log.loss_several(Loss::Dropped, "records that are missing in the raw recording", missing.lost);
+        let damaged = missing.damaged.saturating_add(self.joiner.damaged);
+        log.loss_several(Loss::Dropped, "places of the raw recording that cannot be read", damaged);
+        log.loss_several(Loss::Truncated, "calls whose memory is not all in the raw recording", self.joiner.torn);
+        log.note_several("results of overlapping calls that no order of them explains", self.window.untold);
+        Ok(())
+    }
+
+    /// Something is known: it waits for its place.
+    fn heard(&mut self, event: Event) {
+        match event {
+            Event::Call(heard) => {
+                if let Some(pending) = self.decoder.decode(heard, &mut self.writing.log) {
+                    self.called(pending);
+                }
+            }
+            Event::Task { tid, pid, time_ns, task } => {
+                let (maker, at) = (task.parent_tid, self.decoder.since_begin_ns(time_ns));
+                let birth = Birth { tid, pid, at_ns: at, task, call: None };
+                let place = self.push(maker, (at, at, at), false, What::Birth(Box::new(birth)));
+                self.births.entry(maker).or_default().push(place);
+            }
+            Event::Exec { tid, old_tid, time_ns } => {
+                let at = self.decoder.since_begin_ns(time_ns);
+                if let Some(places) = self.births.remove(&old_tid) {
+                    self.births.insert(tid, places);
+                }
+                self.push(tid, (at, at, at), true, What::Exec { tid, old_tid });
+            }
+            Event::End { tid, pid, time_ns, status, call } => {
+                self.abandon(tid);
+                let at = self.decoder.since_begin_ns(time_ns);
+                let exit = call.filter(|c| write::is_exit(c.nr));
+                if call.is_some() && exit.is_none() {
+                    self.writing.log.note("a call was cut off by the end of its thread");
+                }
+                let begin_ns = exit.map_or(at, |c| self.decoder.since_begin_ns(c.begin_ns));
+                let end = lives::Gone {
+                    begin_ns,
+                    end_ns: at,
+                    status,
+                    asked: exit.map(|c| c.args[0]),
+                    cpu_ns: exit.map_or(0, |c| c.cpu_ns),
+                };
+                self.push(tid, (begin_ns, begin_ns, at), true, What::End { tid, pid, gone: end });
+            }
+        }
+    }
+
+    fn push(
+        &mut self,
+        tid: i32,
+        (key_ns, begin_ns, end_ns): (u64, u64, u64),
+        is_ready: bool,
+        what: What,
+    ) -> (u64, u64) {
+        self.window.push(Item { key_ns, begin_ns, end_ns, tid, is_ready, what })
+    }
+
+    fn called(&mut self, pending: Pending) {
+        let (begin_ns, end_ns) = (pending.action.begin_ns, pending.end_ns());
+        if let Some(place) = self.birth_of(&pending)
+            && let Some(item) = self.window.waiting(place)
+            && let What::Birth(birth) = &mut item.what
+        {
+            birth.call = Some(pending);
+            (item.is_ready, item.begin_ns) = (true, begin_ns);
+            return;
+        }
+        let key_ns = order::takes_effect_ns(&pending);
+        let tid = pending.tid;
+        self.push(tid, (key_ns, begin_ns, end_ns), true, What::Call(Box::new(pending)));
+    }
+
+    /// The birth that a call brought about.
+    fn birth_of(&mut self, pending: &Pending) -> Option<(u64, u64)> {
+        let makes = pending.call.effect == reprise_calls::Effect::Spawn && pending.action.result > 0;
+        let places = self.births.get_mut(&pending.tid).filter(|_| makes)?;
+        let (begin, end) = (pending.action.begin_ns, pending.end_ns());
+        let at = places.iter().position(|place| (begin..=end).contains(&place.0))?;
+        let place = places.remove(at);
+        if places.is_empty() {
+            self.births.remove(&pending.tid);
+        }
+        Some(place)
+    }
+
+    /// A thread is gone: no call of it completes its births any more.
+    fn abandon(&mut self, tid: i32) {
+        for place in self.births.remove(&tid).unwrap_or_default() {
+            if let Some(item) = self.window.waiting(place) {
+                item.is_ready = true;
+            }
+        }
+    }
+
+    fn write_out(&mut self, all: bool) {
+        loop {
+            let writing = &mut self.writing;
+            let Some(what) = self.window.pop(all, &mut |what| writing.conditions(what)) else { break };
+            self.writing.write(what);
+        }
+    }
+
+    fn close(self, end: Option<End>) -> Result<Outcome, CaptureError> {
+        self.writing.close(end)
+    }
+}

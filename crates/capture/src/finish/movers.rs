@@ -1,0 +1,93 @@
+//! Calls that move content inside the kernel: what they moved is read from the file it came from, or went to, if that
+//! is still as it was then.
+//!
+//! Goals: `sendfile`, `copy_file_range` and `splice` carry their bytes in the trace as when they are watched. Non-goals:
+//! content that only pipes and sockets hold; files that were changed later.
+
+use reprise_calls::Effect;
+use reprise_initial::{Seat, World};
+use reprise_trace::payload::{Side, split};
+use reprise_trace::{DataPolicy, Keep};
+
+use super::decode::Pending;
+use super::look::{Live, TICK_NS};
+use crate::arguments::failed;
+use crate::log::Log;
+use crate::sys;
+use crate::world::{open_quietly, read_at};
+
+const PIECE: u64 = 1 << 20;
+
+/// Puts the content that a call moved into its action.
+pub fn fill(pending: &mut Pending, world: &mut World, seat: Seat, live: &Live, began_ns: u64, log: &mut Log) {
+    if !matches!(pending.call.effect, Effect::Copy | Effect::Splice) || failed(pending.action.result) {
+        return;
+    }
+    let moved = pending.action.result as u64;
+    pending.action.data_bytes = moved;
+    if moved == 0 || log.policy() == DataPolicy::None {
+        return;
+    }
+    let Some(source) = source(pending, world, seat, moved) else { return };
+    let (data, kept) = read(&source, live, began_ns.saturating_add(pending.action.begin_ns), moved, log);
+    pending.action.data = data;
+    pending.action.truncated_bytes = moved - kept;
+}
+
+/// Where the bytes of a move can be read.
+struct Source {
+    path: Vec<u8>,
+    identity: (u64, u64),
+    offset: u64,
+}
+
+/// The regular file among the descriptors of a call, the source first, and where in it the bytes are.
+fn source(pending: &Pending, world: &mut World, seat: Seat, moved: u64) -> Option<Source> {
+    let parts = split(pending.call, Side::Input, &pending.action.input);
+    // (descriptor, position cell) by argument index, the source first.
+    let pairs: &[(usize, usize)] = match pending.call.name {
+        "sendfile" => &[(1, 2)],
+        "copy_file_range" => &[(0, 1)],
+        _ => &[(0, 1), (2, 3)],
+    };
+    pairs.iter().find_map(|&(fd, cell)| {
+        let fd = pending.action.args[fd];
+        let object = *pending.object(fd)?;
+        if object.mode & libc::S_IFMT != libc::S_IFREG {
+            return None;
+        }
+        let given = parts[cell].and_then(|b| b.first_chunk::<8>()).map(|b| u64::from_le_bytes(*b));
+        let after = u64::try_from(object.position).unwrap_or(0);
+        let offset = given.unwrap_or_else(|| after.saturating_sub(moved));
+        let path = world.open_file_at(seat, fd as u32).map(|(path, _)| path).unwrap_or_default();
+        Some(Source { path, identity: (object.device, object.inode), offset })
+    })
+}
+
+/// Reads what a file holds if it has not changed since an instant.
+fn read(source: &Source, live: &Live, since_ns: u64, moved: u64, log: &mut Log) -> (Vec<u32>, u64) {
+    let file = live.path(&source.path).and_then(|path| {
+        use std::os::unix::ffi::OsStrExt;
+        open_quietly(std::ffi::OsStr::from_bytes(path.to_bytes())).ok()
+    });
+    let Some(file) = file else { return (Vec::new(), 0) };
+    let since_ns = i64::try_from(since_ns).unwrap_or(i64::MAX);
+    let unchanged = sys::stat_fd(&file).is_ok_and(|stat| {
+        (stat.id.device, stat.id.inode) == source.identity && stat.mtime_ns.saturating_add(TICK_NS) < since_ns
+    });
+    if !unchanged {
+        return (Vec::new(), 0);
+    }
+    let (mut blobs, mut done) = (Vec::new(), 0);
+    let mut piece = vec![0; PIECE.min(moved) as usize];
+    while done < moved {
+        let want = PIECE.min(moved - done) as usize;
+        let got = read_at(&file, &mut piece[..want], source.offset.saturating_add(done));
+        blobs.extend(log.blob(&piece[..got], Keep::ByPolicy));
+        done += got as u64;
+        if got < want {
+            break;
+        }
+    }
+    (blobs, done)
+}

@@ -1,0 +1,366 @@
+//! Rows in their order: threads and processes, actions, and at the end the initial tree.
+
+use reprise_calls::{Effect, Replay, by_number};
+use reprise_initial::{AtStart, Seen, Stat, World};
+use reprise_trace::{Action, Descriptor, End, Loss, Name, Process, TreeNode};
+
+use super::content::{self, Wanted};
+use super::decode::Pending;
+use super::lives::{Born, Gone, Life, Lives, shares};
+use super::look::Live;
+use super::window::Condition;
+use super::{movers, order};
+use crate::arguments::failed;
+use crate::error::CaptureError;
+use crate::log::Log;
+use crate::record::Outcome;
+use crate::spool::record::Task;
+use crate::spool::{BeganDescriptor, BeganProcess, Begin};
+
+/// Something that has its place in the order.
+#[derive(Debug)]
+pub enum What {
+    /// A call.
+    Call(Box<Pending>),
+    /// A thread that another made.
+    Birth(Box<Birth>),
+    /// A thread goes on as the first of its process.
+    Exec {
+        /// Its number from now on.
+        tid: i32,
+        /// Its number before.
+        old_tid: i32,
+    },
+    /// A thread has ended.
+    End {
+        /// Its number.
+        tid: i32,
+        /// Its process.
+        pid: i32,
+        /// How.
+        gone: Gone,
+    },
+}
+
+/// A thread that another made.
+#[derive(Debug)]
+pub struct Birth {
+    /// Its number.
+    pub tid: i32,
+    /// Its process.
+    pub pid: i32,
+    /// When.
+    pub at_ns: u64,
+    /// Who made it, and how.
+    pub task: Task,
+    /// The call that made it, once that is over.
+    pub call: Option<Pending>,
+}
+
+/// Whether a descriptor's path is none: its file had lost its name already, or has lost it since.
+fn is_nameless(path: &Name, descriptor: &BeganDescriptor, live: &Live) -> bool {
+    let plain = matches!(descriptor.mode & libc::S_IFMT, libc::S_IFREG | libc::S_IFDIR);
+    let stands = live.path(path).and_then(|path| crate::sys::stat_at(crate::sys::HERE, &path, 0).ok());
+    plain && stands.is_none_or(|stat| (stat.id.device, stat.id.inode) != (descriptor.device, descriptor.inode))
+}
+
+/// Whether a call ends its thread.
+pub fn is_exit(number: u32) -> bool {
+    by_number(number).is_some_and(|call| call.effect == Effect::Exit)
+}
+
+/// Writes rows.
+pub struct Writing {
+    pub log: Log,
+    world: World,
+    live: Live,
+    lives: Lives,
+    wanted: Wanted,
+    began_ns: u64,
+    cpu: bool,
+    /// The process that was begun first.
+    first: i32,
+    /// Whether that has not executed its program yet.
+    launching: bool,
+    owner: (u32, u32),
+    root: Vec<u8>,
+    end: Option<End>,
+}
+
+impl Writing {
+    /// Writes who and what was there at the beginning.
+    pub fn new(log: Log, begin: &Begin, seeds: &[TreeNode]) -> Writing {
+        let first = begin.processes.first();
+        let root = first.map_or(b"/".to_vec(), |p| Name::from_text(&p.root).0);
+        let began_ns = begin.manifest.started_ns;
+        let mut world = World::new(Box::new(Live::new(&root, began_ns)));
+        world.seed(seeds);
+        let id = |ids: Option<&Vec<u32>>| ids.and_then(|ids| ids.get(3)).copied().unwrap_or(0);
+        let mut writing = Writing {
+            log,
+            world,
+            live: Live::new(&root, began_ns),
+            lives: Lives::default(),
+            wanted: Wanted { whole_file_bytes: begin.whole_file_bytes, libraries: begin.libraries },
+            began_ns,
+            cpu: begin.cpu,
+            first: first.map_or(0, |p| p.pid),
+            launching: begin.processes.len() == 1,
+            owner: (id(first.map(|p| &p.uids)), id(first.map(|p| &p.gids))),
+            root,
+            end: None,
+        };
+        writing.world.root_is(writing.live.now(b"/").map(|(looked, _)| looked));
+        for process in &begin.processes {
+            writing.found(process);
+        }
+        writing
+    }
+
+    /// A process that was there at the beginning.
+    fn found(&mut self, process: &BeganProcess) {
+        let number = self.lives.next_process();
+        let name = |text: &String| Name::from_text(text);
+        let log = &mut self.log;
+        let row = Process {
+            pid: process.pid,
+            uids: process.uids.clone(),
+            gids: process.gids.clone(),
+            groups: process.groups.clone(),
+            umask: process.umask,
+            cwd: name(&process.cwd),
+            root: name(&process.root),
+            executable: name(&process.executable),
+            ..Process::default()
+        };
+        self.lives.found_process(row, log);
+        let mut open = Vec::new();
+        for d in &process.descriptors {
+            let path = name(&d.path);
+            log.descriptor(Descriptor {
+                process: number,
+                fd: d.fd,
+                path: path.clone(),
+                kind: d.mode & libc::S_IFMT,
+                flags: d.flags,
+                offset: d.position,
+                device: d.device,
+                inode: d.inode,
+                description: d.description,
+            });
+            let identity = Some((d.device, d.inode));
+            open.push(AtStart {
+                fd: d.fd,
+                path: if is_nameless(&path, d, &self.live) { Vec::new() } else { path.0 },
+                stat: Stat { mode: d.mode, identity, ..Stat::default() },
+                offset: d.position,
+                append: d.flags & libc::O_APPEND as u64 != 0,
+                description: d.description,
+            });
+        }
+        let seat = self.world.begin_with(number, Some(&name(&process.cwd)), open);
+        for (i, (tid, thread)) in process.threads.iter().enumerate() {
+            let seat = if i == 0 { seat } else { self.world.fork(seat, true, true) };
+            self.lives.found_thread(process.pid, *tid, name(thread), 0, seat, log);
+        }
+    }
+
+    /// What a call found and left.
+    pub fn conditions(&mut self, what: &mut What) -> Vec<Condition> {
+        match what {
+            What::Call(pending) => match self.lives.get(pending.tid) {
+                Some(life) => order::conditions(&mut self.world, life.seat, pending),
+                None => Vec::new(),
+            },
+            What::Birth(_) | What::Exec { .. } | What::End { .. } => Vec::new(),
+        }
+    }
+
+    /// Writes what has its place.
+    pub fn write(&mut self, what: What) {
+        match what {
+            What::Call(pending) => drop(self.call(*pending)),
+            What::Birth(birth) => self.birth(*birth),
+            What::Exec { tid, old_tid } => self.exec(tid, old_tid),
+            What::End { tid, pid, gone } => self.ended(tid, pid, gone),
+        }
+        self.log.flush_if_due();
+    }
+
+    /// Writes the action of a call; gives its number.
+    fn call(&mut self, mut pending: Pending) -> Option<u64> {
+        let (call, result, tid) = (pending.call, pending.action.result, pending.tid);
+        if self.launching && call.effect == Effect::Execute && failed(result) {
+            return None;
+        }
+        let life = match self.lives.get(tid) {
+            Some(life) => life,
+            None => self.stranger(tid, pending.action.begin_ns),
+        };
+        movers::fill(&mut pending, &mut self.world, life.seat, &self.live, self.began_ns, &mut self.log);
+        let decoded = pending.decoded();
+        self.world.observe(&Seen { seat: life.seat, call, decoded: &decoded, result });
+        pending.put_back(decoded);
+        self.state_of_process(&life, &pending);
+        if let (Replay::Unsupported(why), false) = (call.replay, failed(result)) {
+            self.log.loss(Loss::Unsupported, format!("{}: {why}", call.name), pending.action.data_bytes);
+        }
+        let mut action = pending.action;
+        action.thread = life.thread;
+        action.cpu_ns = self.used(tid, pending.cpu_ns, &action);
+        Some(self.log.action(action))
+    }
+
+    /// What a call changes of its process that later rows tell.
+    fn state_of_process(&mut self, life: &Life, pending: &Pending) {
+        if failed(pending.action.result) {
+            return;
+        }
+        match pending.call.effect {
+            Effect::Execute => {
+                self.launching = false;
+                let path = pending.action.path.as_ref().map(|p| p.0.clone()).unwrap_or_default();
+                let absolute = match path.starts_with(b"/") {
+                    true => path,
+                    false => [self.world.places(life.seat).0, path].join(&b'/'),
+                };
+                self.lives.program(life.pid, &absolute);
+            }
+            Effect::ChangeIdentity if pending.call.name == "setgroups" => {
+                let list = pending.action.input.get(4..).unwrap_or_default();
+                let groups = list.as_chunks::<4>().0.iter().map(|b| u32::from_le_bytes(*b)).collect();
+                self.lives.set_groups(life.pid, groups);
+            }
+            _ => {}
+        }
+    }
+
+    /// Processor time between the last call of a thread and this one.
+    fn used(&mut self, tid: i32, cpu_ns: u64, action: &Action) -> Option<u64> {
+        let life = self.lives.get_mut(tid).filter(|_| self.cpu && cpu_ns > 0)?;
+        let last = life.last.replace((action.end_ns(), cpu_ns));
+        let (left_ns, before) = last?;
+        // The last call itself is in the difference; there cannot be more than there was time.
+        Some(cpu_ns.checked_sub(before)?.min(action.begin_ns.saturating_sub(left_ns)))
+    }
+
+    /// A thread that nothing in the spool made.
+    fn stranger(&mut self, tid: i32, begin_ns: u64) -> Life {
+        self.log.note("a thread whose making is not in the raw recording");
+        let number = self.lives.next_process();
+        let row = Process { pid: tid, cwd: Name::from("/"), root: Name::from("/"), ..Process::default() };
+        self.lives.found_process(row, &mut self.log);
+        let seat = self.world.begin_with(number, Some(b"/"), Vec::new());
+        self.lives.found_thread(tid, tid, Name::default(), begin_ns, seat, &mut self.log);
+        self.lives.get(tid).unwrap_or(Life { thread: 0, pid: tid, seat, last: None })
+    }
+
+    fn birth(&mut self, birth: Birth) {
+        let Birth { tid, pid, at_ns, task, call } = birth;
+        let maker = match self.lives.get(task.parent_tid) {
+            Some(maker) => maker,
+            None => self.stranger(task.parent_tid, at_ns),
+        };
+        let written = match call {
+            Some(call) => self.call(call),
+            None => Some(self.unfinished(&maker, tid, at_ns, &task)),
+        };
+        let Some(created_by) = written else { return };
+        let (descriptors, directories) = shares(task.flags);
+        let seat = self.world.fork(maker.seat, descriptors, directories);
+        let (cwd, root) = self.world.places(seat);
+        let above = self.root.strip_suffix(b"/").unwrap_or(&self.root);
+        let places = (cwd, if root == b"/" { self.root.clone() } else { [above, &root].concat() });
+        let born = Born { tid, pid, task: &task, created_by, begin_ns: at_ns, seat, places };
+        self.lives.born(born, &mut self.log);
+    }
+
+    /// The maker was killed before its call was over, or that lasts longer than anything can wait.
+    fn unfinished(&mut self, maker: &Life, tid: i32, at_ns: u64, task: &Task) -> u64 {
+        self.log.note("a thread was made by a call whose end is not known");
+        let mut args = [0; 6];
+        args[0] = task.flags;
+        self.log.action(Action {
+            thread: maker.thread,
+            call: "clone".to_owned(),
+            begin_ns: at_ns,
+            args,
+            result: tid.into(),
+            ..Action::default()
+        })
+    }
+
+    fn exec(&mut self, tid: i32, old_tid: i32) {
+        if tid != old_tid
+            && let Some((life, gone)) = self.lives.rename(old_tid, tid)
+        {
+            self.end_row(life, "exit", gone);
+        }
+    }
+
+    fn ended(&mut self, tid: i32, pid: i32, gone: Gone) {
+        for (life, name, gone) in self.lives.end(tid, gone) {
+            self.end_row(life, name, gone);
+        }
+        if tid == pid && pid == self.first {
+            let signal = gone.status & 0x7f;
+            let code = (gone.status >> 8) & 0xff;
+            self.end = Some(match signal {
+                0 => End { code: Some(code), signal: None },
+                signal => End { code: None, signal: Some(signal) },
+            });
+        }
+    }
+
+    fn end_row(&mut self, life: Life, name: &'static str, gone: Gone) {
+        let signal = gone.status & 0x7f;
+        let status = if signal == 0 { gone.status >> 8 & 0xff } else { 128 + signal };
+        if name == "exit_group" && signal != 0 {
+            self.log.note(format!("a process was killed by signal {signal}"));
+        }
+        let mut args = [0; 6];
+        args[0] = match (name, gone.asked) {
+            ("exit", Some(asked)) => asked,
+            _ => status as u64,
+        };
+        let cpu_ns = life.last.filter(|_| self.cpu && gone.cpu_ns > 0).and_then(|(left_ns, before)| {
+            Some(gone.cpu_ns.checked_sub(before)?.min(gone.begin_ns.saturating_sub(left_ns)))
+        });
+        self.world.end(life.seat);
+        self.log.action(Action {
+            thread: life.thread,
+            call: name.to_owned(),
+            begin_ns: gone.begin_ns,
+            duration_ns: gone.end_ns.saturating_sub(gone.begin_ns),
+            args,
+            cpu_ns,
+            ..Action::default()
+        });
+    }
+
+    /// Writes what was there at the beginning, and closes the trace.
+    pub fn close(mut self, end: Option<End>) -> Result<Outcome, CaptureError> {
+        let cut_off = self.lives.count() as u64;
+        self.log.note_several("threads whose end is not in the raw recording", cut_off);
+        content::settle(&mut self.world, &mut self.live);
+        for row in self.world.tree(self.owner) {
+            self.log.node(row);
+        }
+        content::write(&self.world, &mut self.live, self.wanted, &mut self.log);
+        for (note, count) in std::mem::take(&mut self.world.notes) {
+            self.log.note_several(note, count);
+        }
+        let end = end.or(self.end).unwrap_or(End { code: None, signal: None });
+        let facts = &mut self.log.manifest_mut().facts;
+        for (key, value) in [
+            ("backend", "ebpf"),
+            ("begin", "when the call entered the kernel"),
+            ("response_time", "measured in the kernel"),
+        ] {
+            facts.insert(key.into(), value.into());
+        }
+        let (actions, bytes, ledger) = (self.log.finish(), self.log.bytes(), self.log.ledger().clone());
+        let manifest = self.log.close(end)?;
+        Ok(Outcome { end, actions, bytes, ledger, manifest })
+    }
+}

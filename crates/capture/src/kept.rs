@@ -1,0 +1,160 @@
+//! The ranges of a program's memory that were kept with one call.
+//!
+//! Goals: what was kept is found by its address, as it was at entry or at exit; a call that moved more than fits into
+//! memory is read from the spool. Non-goals: knowing what the bytes mean.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::rc::Rc;
+
+/// When a range was kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum When {
+    /// Before the call did anything.
+    Entry,
+    /// After it had done all.
+    Exit,
+}
+
+/// Where the bytes of a range are.
+#[derive(Debug)]
+pub enum Bytes {
+    /// In memory.
+    Here(Vec<u8>),
+    /// Nowhere: only how many they were was asked for. They are read as zeros.
+    Unwanted(usize),
+    /// In the spool.
+    There {
+        /// The file.
+        file: Rc<File>,
+        /// Where in it.
+        offset: u64,
+        /// How many.
+        length: usize,
+    },
+}
+
+impl Bytes {
+    fn len(&self) -> usize {
+        match self {
+            Bytes::Here(bytes) => bytes.len(),
+            Bytes::Unwanted(length) | Bytes::There { length, .. } => *length,
+        }
+    }
+
+    fn copy(&self, from: usize, into: &mut [u8]) -> usize {
+        match self {
+            Bytes::Here(bytes) => {
+                into.copy_from_slice(&bytes[from..from + into.len()]);
+                into.len()
+            }
+            Bytes::Unwanted(_) => {
+                into.fill(0);
+                into.len()
+            }
+            Bytes::There { file, offset, .. } => {
+                file.read_exact_at(into, offset + from as u64).map_or(0, |()| into.len())
+            }
+        }
+    }
+}
+
+/// One range.
+#[derive(Debug)]
+pub struct Range {
+    /// Its address in the program.
+    pub address: u64,
+    /// When it was kept.
+    pub when: When,
+    /// What was kept.
+    pub bytes: Bytes,
+}
+
+/// All ranges of a call.
+#[derive(Debug, Default)]
+pub struct Kept {
+    entry: Vec<Range>,
+    exit: Vec<Range>,
+    held: usize,
+}
+
+/// Ranges of a call may overlap; so many before an address are looked at.
+const OVERLAP: usize = 16;
+
+impl Kept {
+    /// Takes in a range.
+    pub fn add(&mut self, range: Range) {
+        self.held += match &range.bytes {
+            Bytes::Here(bytes) => bytes.len(),
+            Bytes::Unwanted(_) | Bytes::There { .. } => 0,
+        };
+        let side = match range.when {
+            When::Entry => &mut self.entry,
+            When::Exit => &mut self.exit,
+        };
+        // Mostly they come in ascending order.
+        let at = side.partition_point(|r| r.address <= range.address);
+        side.insert(at, range);
+    }
+
+    /// Bytes held in memory.
+    pub fn held(&self) -> usize {
+        self.held
+    }
+
+    /// Reads what was kept from an address on, until something was not; prefers what was kept `when`.
+    pub fn read(&self, address: u64, into: &mut [u8], when: When) -> usize {
+        let (first, second) = match when {
+            When::Entry => (&self.entry, &self.exit),
+            When::Exit => (&self.exit, &self.entry),
+        };
+        let mut got = 0;
+        while got < into.len() {
+            let at = address.wrapping_add(got as u64);
+            let Some(range) = find(first, at).or_else(|| find(second, at)) else { break };
+            let from = (at - range.address) as usize;
+            let n = (range.bytes.len() - from).min(into.len() - got);
+            let copied = range.bytes.copy(from, &mut into[got..got + n]);
+            got += copied;
+            if copied < n {
+                break;
+            }
+        }
+        got
+    }
+}
+
+/// A range that holds an address.
+fn find(ranges: &[Range], address: u64) -> Option<&Range> {
+    let after = ranges.partition_point(|r| r.address <= address);
+    let near = &ranges[after.saturating_sub(OVERLAP)..after];
+    near.iter().rev().find(|r| address - r.address < r.bytes.len() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn here(address: u64, when: When, bytes: &[u8]) -> Range {
+        Range { address, when, bytes: Bytes::Here(bytes.to_vec()) }
+    }
+
+    fn read(kept: &Kept, address: u64, length: usize, when: When) -> Vec<u8> {
+        let mut out = vec![0; length];
+        let got = kept.read(address, &mut out, when);
+        out.truncate(got);
+        out
+    }
+
+    #[test]
+    fn neighbours_are_one_and_gaps_end() {
+        let mut kept = Kept::default();
+        kept.add(here(108, When::Exit, b"ijkl"));
+        kept.add(here(100, When::Exit, b"abcdefgh"));
+        kept.add(here(100, When::Entry, b"12"));
+        assert_eq!(read(&kept, 102, 20, When::Exit), b"cdefghijkl");
+        assert_eq!(read(&kept, 100, 4, When::Entry), b"12cd");
+        assert_eq!(read(&kept, 112, 4, When::Exit), b"");
+        assert_eq!(read(&kept, u64::MAX, 4, When::Exit), b"");
+    }
+}

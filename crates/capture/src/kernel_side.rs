@@ -1,0 +1,81 @@
+//! A recording in the kernel, from its options to its trace.
+//!
+//! Goals: the same outcome as that of the tracer, so that nobody else needs to know who recorded. Non-goals: the programs
+//! in the kernel and their spool (`ebpf`), what becomes of it (`finish`).
+
+use reprise_trace::{Loss, TraceWriter, contents_elsewhere, discard};
+
+use crate::ebpf::{Reason, Session, SpoolError, SpoolOptions, Summary};
+use crate::error::CaptureError;
+use crate::finish::{self, SPOOL};
+use crate::log::Log;
+use crate::record::{Options, Outcome, new_manifest};
+use crate::spool::Begin;
+use crate::world::{World, snapshot};
+
+/// Why nothing can be recorded in the kernel here.
+pub fn hindrance() -> Option<Reason> {
+    crate::ebpf::available().err()
+}
+
+/// Records a command.
+pub fn record(mut options: Options) -> Result<Outcome, CaptureError> {
+    let existed = options.trace.is_dir();
+    let mut log = begun(&options)?;
+    let seeds = log.take_names();
+    let mut session = SpoolOptions::new(&options.trace, options.command.clone());
+    session.data = options.data;
+    session.whole_file_bytes = options.whole_file_bytes;
+    session.libraries = options.libraries;
+    session.cpu = options.cpu;
+    let summary = match Session::start(&session).and_then(Session::run) {
+        Ok(summary) => summary,
+        Err(SpoolError::Unwritten { path, source }) => return Err(CaptureError::Spool { path, source }),
+        Err(error) => {
+            drop(log);
+            discard(&options.trace, existed);
+            return Err(failure(error));
+        }
+    };
+    let spool = options.trace.join(SPOOL);
+    let begin = Begin::read(&spool).map_err(|source| CaptureError::NoSpool { path: spool, source })?;
+    let snapshots = std::mem::take(&mut log.manifest_mut().snapshots);
+    *log.manifest_mut() = reprise_trace::Manifest { snapshots, ..begin.manifest.clone() };
+    account(&summary, &mut log, &mut *options.warn);
+    finish::finish(log, &begin, &options.trace, &seeds, Some(summary.end), &mut |_, _| {})
+}
+
+/// The trace with what is snapshot before the start.
+fn begun(options: &Options) -> Result<Log, CaptureError> {
+    let manifest = new_manifest(options.data, &options.command)?;
+    let writer = TraceWriter::create(&options.trace, manifest, options.writer.clone())?;
+    let mut log = Log::new(writer, options.data);
+    log.remember_names();
+    let mut world = World::new(options.whole_file_bytes, options.libraries);
+    world.exclude(&options.trace);
+    contents_elsewhere(&options.trace).iter().for_each(|place| world.exclude(place));
+    for tree in &options.trees {
+        let full = snapshot(&mut world, tree, &mut log)?;
+        log.manifest_mut().snapshots.push(full);
+    }
+    log.check()?;
+    Ok(log)
+}
+
+/// What the kernel says of the recording.
+fn account(summary: &Summary, log: &mut Log, warn: &mut dyn FnMut(&str)) {
+    if !summary.capabilities.waiting && summary.dropped > 0 {
+        warn("this kernel cannot let a program wait for the recorder (Linux 6.18 can): records were dropped");
+    }
+    log.loss_several(Loss::Dropped, "records that the kernel could not make, or had no room for", summary.dropped);
+    log.note_several("times that a thread waited for the recorder", summary.waits);
+}
+
+fn failure(error: SpoolError) -> CaptureError {
+    match error {
+        SpoolError::Start(error) => error,
+        SpoolError::Unavailable(reason) => CaptureError::NoBackend { cause: reason.to_string() },
+        SpoolError::Step { step, source, advice } => CaptureError::Start { step, source, advice },
+        SpoolError::Unwritten { path, source } => CaptureError::Spool { path, source },
+    }
+}

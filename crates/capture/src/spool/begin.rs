@@ -1,0 +1,98 @@
+//! `spool/begin.json`: what was there when the recording began.
+//!
+//! Goals: all that a finisher needs beside the records, so that a spool can be finished by anybody at any time.
+//! Non-goals: anything that the records say themselves.
+
+use std::path::Path;
+use std::{fs, io};
+
+use reprise_trace::Manifest;
+use serde::{Deserialize, Serialize};
+
+/// Name of the file in the directory of the spool.
+pub const BEGIN: &str = "begin.json";
+
+/// What was there when the recording began.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Begin {
+    /// Version of the spool: 1.
+    pub version: u32,
+    /// The manifest that the trace begins with: command, policy, host, start since the epoch.
+    pub manifest: Manifest,
+    /// `CLOCK_MONOTONIC` at the start: the times in the records count by it.
+    pub monotonic_ns: u64,
+    /// Directory of the trace: what lies in it is no part of the recording.
+    pub trace: String,
+    /// Files up to this many bytes are captured whole.
+    pub whole_file_bytes: u64,
+    /// Whether what the loader maps is captured beyond that size.
+    pub libraries: bool,
+    /// Whether processor time between calls is wanted.
+    pub cpu: bool,
+    /// The processes that were there: of a command the one that will run it, before it does.
+    pub processes: Vec<BeganProcess>,
+}
+
+/// A process as it was when the recording began. Names and paths are escaped as in [`reprise_trace::Name`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BeganProcess {
+    /// Kernel's number, in the first process-number namespace as in the records.
+    pub pid: i32,
+    /// Its threads: number and name.
+    pub threads: Vec<(i32, String)>,
+    /// Real, effective, saved and file-system user.
+    pub uids: Vec<u32>,
+    /// Real, effective, saved and file-system group.
+    pub gids: Vec<u32>,
+    /// Further groups.
+    pub groups: Vec<u32>,
+    /// File mode creation mask.
+    pub umask: u32,
+    /// Working directory.
+    pub cwd: String,
+    /// Root directory.
+    pub root: String,
+    /// Program; of a command the one that it will run.
+    pub executable: String,
+    /// Its descriptors, without those that end with the exec.
+    pub descriptors: Vec<BeganDescriptor>,
+}
+
+/// A descriptor as it was when the recording began.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BeganDescriptor {
+    /// Number.
+    pub fd: u32,
+    /// What it names, as `/proc/PID/fd` says.
+    pub path: String,
+    /// Type and permission bits (`st_mode`).
+    pub mode: u32,
+    /// Flags as `fcntl(F_GETFL)` says, with `O_CLOEXEC` if it is set.
+    pub flags: u64,
+    /// Offset in bytes.
+    pub position: u64,
+    /// Device of the open file.
+    pub device: u64,
+    /// Inode of the open file.
+    pub inode: u64,
+    /// Descriptors of one recording with the same number share one open file description.
+    pub description: u64,
+}
+
+impl Begin {
+    /// Reads it from the directory of a spool.
+    ///
+    /// # Errors
+    /// The file cannot be read, or is not what it should be.
+    pub fn read(spool: &Path) -> io::Result<Begin> {
+        Ok(serde_json::from_slice(&fs::read(spool.join(BEGIN))?)?)
+    }
+
+    /// Writes it into the directory of a spool.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn write(&self, spool: &Path) -> io::Result<()> {
+        fs::write(spool.join(BEGIN), serde_json::to_vec_pretty(self)?)
+    }
+}

@@ -1,0 +1,157 @@
+//! The layout of spool files: the twin of `bpf/layout.h`, where it is explained. A test compares the two.
+//!
+//! Goals: structures as they stand in the files, little endian, all numbers. Non-goals: reading them (the reader's).
+
+/// `RPRSSEG1`.
+pub const SEGMENT_MAGIC: u64 = 0x3147_4553_5352_5052;
+/// Size of a segment, and of its slot in a file.
+pub const SEGMENT_BYTES: usize = 1 << 20;
+/// A longer range is several.
+pub const PIECE_BYTES: usize = 1 << 16;
+/// Content of a call beyond this goes into MORE records.
+pub const INLINE_BYTES: usize = 1 << 15;
+
+/// Kinds of records.
+pub mod kind {
+    /// A call that returned.
+    pub const CALL: u16 = 1;
+    /// More of a call's ranges.
+    pub const MORE: u16 = 2;
+    /// A call that began.
+    pub const ENTER: u16 = 3;
+    /// A new thread or process.
+    pub const TASK: u16 = 4;
+    /// A process runs another program.
+    pub const EXEC: u16 = 5;
+    /// The end of a thread.
+    pub const END: u16 = 6;
+}
+
+/// The call was made through a 32-bit entry.
+pub const RECORD_NARROW: u16 = 1;
+/// The record was written when there was room again.
+pub const RECORD_DEFERRED: u16 = 2;
+/// Kept at entry.
+pub const WHEN_ENTRY: u16 = 0;
+/// Kept at exit.
+pub const WHEN_EXIT: u16 = 1;
+/// Not all of the range could be read.
+pub const RANGE_LACKING: u16 = 1;
+/// Content that was not asked for.
+pub const RANGE_UNWANTED: u16 = 2;
+
+macro_rules! layout {
+    ($($(#[$doc:meta])* $name:ident { $($field:ident: $type:ty),* $(,)? })*) => {
+        $(
+            $(#[$doc])*
+            #[repr(C)]
+            #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+            #[allow(missing_docs)] // as in bpf/layout.h
+            pub struct $name { $(pub $field: $type),* }
+        )*
+
+        /// Sizes and offsets, for the test that compares them with the other side.
+        #[cfg(test)]
+        fn described() -> Vec<(&'static str, usize)> {
+            let mut out = Vec::new();
+            $(
+                out.push((stringify!($name), size_of::<$name>()));
+                $(out.push((concat!(stringify!($name), ".", stringify!($field)), std::mem::offset_of!($name, $field)));)*
+            )*
+            out
+        }
+    };
+}
+
+layout! {
+    /// Begins a segment.
+    SegmentHead { magic: u64, cpu: u32, used: u32, number: u64, first: u64, dropped: u64, reserved: [u64; 3] }
+    /// Begins a record.
+    RecordHead { bytes: u32, kind: u16, flags: u16, number: u64, time_ns: u64, tid: u32, pid: u32 }
+    /// An open file.
+    Object {
+        id: u64, device: u64, inode: u64, size: u64, position: i64, generation: u32, mode: u32, flags: u32, fd: i32,
+        links: u32, reserved: u32,
+    }
+    /// Body of CALL.
+    CallBody {
+        begin_ns: u64, call: u64, cpu_ns: u64, result: i64, args: [u64; 6], nr: u32, ranges: u32, more: u32,
+        lacking: u32, objects: [Object; 2],
+    }
+    /// Body of ENTER.
+    EnterBody { begin_ns: u64, call: u64, cpu_ns: u64, args: [u64; 6], nr: u32, ranges: u32, more: u32, lacking: u32 }
+    /// Body of MORE.
+    MoreBody { call: u64 }
+    /// Begins a range.
+    RangeHead { address: u64, length: u32, kept: u32, when: u16, flags: u16, reserved: u32 }
+    /// Users and groups.
+    Identity { uid: u32, euid: u32, suid: u32, fsuid: u32, gid: u32, egid: u32, sgid: u32, fsgid: u32 }
+    /// Body of TASK.
+    TaskBody {
+        parent_tid: u32, parent_pid: u32, clone_flags: u64, identity: Identity, umask: u32, reserved: u32,
+        comm: [u8; 16],
+    }
+    /// Body of EXEC.
+    ExecBody { old_tid: u32, reserved: u32, identity: Identity, comm: [u8; 16] }
+    /// Body of END.
+    EndBody { exit_code: i32, last: u32 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+    use std::process::{Command, Stdio};
+
+    /// `RecordHead` is `record_head` in C.
+    fn in_c(name: &str) -> String {
+        let mut out = String::new();
+        for c in name.chars() {
+            if c.is_uppercase() && !out.is_empty() {
+                out.push('_');
+            }
+            out.push(c.to_ascii_lowercase());
+        }
+        out
+    }
+
+    #[test]
+    fn both_sides_agree() {
+        let mut program = "#include <linux/types.h>\n#include \"layout.h\"\n#include <stddef.h>\n".to_owned();
+        for (name, value) in described() {
+            let expression = match name.split_once('.') {
+                None => format!("sizeof(struct {})", in_c(name)),
+                Some((of, field)) => format!("offsetof(struct {}, {field})", in_c(of)),
+            };
+            program += &format!("_Static_assert({expression} == {value}, \"{name}\");\n");
+        }
+        let constants = [
+            ("SEGMENT_MAGIC", SEGMENT_MAGIC),
+            ("SEGMENT_BYTES", SEGMENT_BYTES as u64),
+            ("PIECE_BYTES", PIECE_BYTES as u64),
+            ("INLINE_BYTES", INLINE_BYTES as u64),
+            ("RECORD_CALL", kind::CALL.into()),
+            ("RECORD_END", kind::END.into()),
+            ("RECORD_DEFERRED", RECORD_DEFERRED.into()),
+            ("RANGE_UNWANTED", RANGE_UNWANTED.into()),
+        ];
+        for (name, value) in constants {
+            program += &format!("_Static_assert({name} == {value}ULL, \"{name}\");\n");
+        }
+        let bpf = concat!(env!("CARGO_MANIFEST_DIR"), "/bpf");
+        let mut cc = Command::new("cc");
+        cc.args(["-x", "c", "-fsyntax-only", "-I", bpf, "-"]).stdin(Stdio::piped());
+        let Ok(mut child) = cc.spawn() else {
+            println!("SKIP: both_sides_agree: no C compiler");
+            return;
+        };
+        child.stdin.take().expect("a pipe").write_all(program.as_bytes()).expect("written");
+        assert!(child.wait().expect("the compiler ends").success(), "bpf/layout.h differs");
+    }
+
+    #[test]
+    fn sizes_are_those_of_the_format() {
+        assert_eq!((size_of::<SegmentHead>(), size_of::<RecordHead>(), size_of::<Object>()), (64, 32, 64));
+        assert_eq!(&SEGMENT_MAGIC.to_le_bytes(), b"RPRSSEG1");
+    }
+}

@@ -1,0 +1,12 @@
+//! The spool: what is written while a program is recorded in the kernel, before it becomes a trace.
+//!
+//! Goals: the layout of its files, what was there when it began, reading it back. Non-goals: writing it (the kernel
+//! does), meaning.
+
+mod begin;
+pub(crate) mod join;
+pub mod layout;
+pub(crate) mod reader;
+pub(crate) mod record;
+
+pub use begin::{BEGIN, BeganDescriptor, BeganProcess, Begin};

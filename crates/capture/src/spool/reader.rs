@@ -1,0 +1,202 @@
+//! A spool, read back: the records of all processors, merged by time.
+//!
+//! Goals: one segment per processor in memory; a spool that was cut off anywhere, or damaged, gives what can be read, and
+//! what is missing is counted. Non-goals: what belongs together (`join`).
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use super::BEGIN;
+use super::record::{Head, RECORD_HEAD, SEGMENT, SEGMENT_HEAD, SegmentHead};
+
+/// What is missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Missing {
+    /// Records that found no room when they were to be written.
+    pub dropped: u64,
+    /// Records that were written and are not there: segments that are missing or damaged.
+    pub lost: u64,
+    /// Places in the files where no segment, or no record, can be read.
+    pub damaged: u64,
+}
+
+/// Where bytes stand on disk.
+#[derive(Debug, Clone)]
+pub struct Place {
+    /// The file.
+    pub file: Rc<File>,
+    /// Where in it the body of the record begins.
+    pub offset: u64,
+}
+
+struct Segment {
+    file: usize,
+    offset: u64,
+    head: SegmentHead,
+}
+
+/// The records of one processor.
+#[derive(Default)]
+struct Stream {
+    segments: std::vec::IntoIter<Segment>,
+    buffer: Vec<u8>,
+    /// File and offset of the buffer.
+    origin: (usize, u64),
+    at: usize,
+    /// Number that the next record should have.
+    expected: Option<u64>,
+    dropped: u64,
+}
+
+/// A spool that is being read.
+pub struct Spool {
+    files: Vec<Rc<File>>,
+    streams: Vec<Stream>,
+    heap: BinaryHeap<Reverse<(u64, usize)>>,
+    /// The stream whose record was given out last.
+    taken: Option<usize>,
+    missing: Missing,
+    bytes: u64,
+}
+
+impl Spool {
+    /// Opens the spool in a directory.
+    ///
+    /// # Errors
+    /// A file of it cannot be read.
+    pub fn open(directory: &Path) -> io::Result<Spool> {
+        let mut paths: Vec<PathBuf> = Vec::new();
+        for entry in std::fs::read_dir(directory)? {
+            let path = entry?.path();
+            if path.is_file() && path.file_name().is_some_and(|name| name != BEGIN) {
+                paths.push(path);
+            }
+        }
+        paths.sort();
+        let files = paths.iter().map(|p| File::open(p).map(Rc::new)).collect::<io::Result<Vec<_>>>()?;
+        let mut spool = Spool {
+            files,
+            streams: Vec::new(),
+            heap: BinaryHeap::new(),
+            taken: None,
+            missing: Missing::default(),
+            bytes: 0,
+        };
+        spool.index()?;
+        for stream in 0..spool.streams.len() {
+            spool.enqueue(stream)?;
+        }
+        Ok(spool)
+    }
+
+    /// Finds the segments of all processors.
+    fn index(&mut self) -> io::Result<()> {
+        let mut by_cpu: BTreeMap<u32, Vec<Segment>> = BTreeMap::new();
+        for (file, handle) in self.files.iter().enumerate() {
+            let length = handle.metadata()?.len();
+            self.bytes += length;
+            for offset in (0..length).step_by(SEGMENT as usize) {
+                let mut bytes = [0; SEGMENT_HEAD];
+                let head = match handle.read_exact_at(&mut bytes, offset) {
+                    Ok(()) => SegmentHead::parse(&bytes),
+                    Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => None,
+                    Err(e) => return Err(e),
+                };
+                match head {
+                    Some(head) => by_cpu.entry(head.cpu).or_default().push(Segment { file, offset, head }),
+                    None => self.missing.damaged += 1,
+                }
+            }
+        }
+        for (_, mut segments) in by_cpu {
+            segments.sort_by_key(|s| s.head.number);
+            self.streams.push(Stream { segments: segments.into_iter(), ..Stream::default() });
+        }
+        Ok(())
+    }
+
+    /// Bytes of all its files.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// What is missing of what was read so far.
+    pub fn missing(&self) -> Missing {
+        let dropped: u64 = self.streams.iter().map(|s| s.dropped).fold(0, u64::saturating_add);
+        // A record that was dropped has its number, too.
+        Missing { dropped, lost: self.missing.lost.saturating_sub(dropped), ..self.missing }
+    }
+
+    /// The next record by time, and where its body stands.
+    ///
+    /// # Errors
+    /// A file cannot be read.
+    pub fn next(&mut self) -> io::Result<Option<(Head, &[u8], Place)>> {
+        if let Some(stream) = self.taken.take() {
+            self.enqueue(stream)?;
+        }
+        let Some(Reverse((_, stream))) = self.heap.pop() else { return Ok(None) };
+        self.taken = Some(stream);
+        let s = &mut self.streams[stream];
+        let Some((head, body)) = s.buffer.get(s.at..).and_then(Head::parse) else { return Ok(None) };
+        let place = Place { file: self.files[s.origin.0].clone(), offset: s.origin.1 + (s.at + RECORD_HEAD) as u64 };
+        s.at += head.bytes as usize;
+        Ok(Some((head, body, place)))
+    }
+
+    /// Puts a stream with its next record into the heap.
+    fn enqueue(&mut self, stream: usize) -> io::Result<()> {
+        loop {
+            let s = &mut self.streams[stream];
+            if s.at < s.buffer.len() {
+                match s.buffer.get(s.at..).and_then(Head::parse) {
+                    Some((head, _)) => {
+                        let expected = s.expected.unwrap_or(head.number);
+                        self.missing.lost = self.missing.lost.saturating_add(head.number.saturating_sub(expected));
+                        s.expected = Some(head.number.saturating_add(1));
+                        self.heap.push(Reverse((head.time_ns, stream)));
+                        return Ok(());
+                    }
+                    None => {
+                        self.missing.damaged += 1;
+                        s.at = s.buffer.len();
+                    }
+                }
+            }
+            let Some(segment) = s.segments.next() else {
+                s.buffer = Vec::new();
+                return Ok(());
+            };
+            s.dropped = s.dropped.max(segment.head.dropped);
+            // What stands at the end of the segment before may be missing.
+            let expected = s.expected.unwrap_or(0);
+            self.missing.lost = self.missing.lost.saturating_add(segment.head.first.saturating_sub(expected));
+            s.expected = Some(segment.head.first.max(expected));
+            s.buffer.resize(segment.head.used as usize, 0);
+            let got = read_up_to(&self.files[segment.file], &mut s.buffer, segment.offset)?;
+            if got < s.buffer.len() {
+                self.missing.damaged += 1;
+                s.buffer.truncate(got);
+            }
+            (s.origin, s.at) = ((segment.file, segment.offset), SEGMENT_HEAD);
+        }
+    }
+}
+
+fn read_up_to(file: &File, into: &mut [u8], offset: u64) -> io::Result<usize> {
+    let mut got = 0;
+    while got < into.len() {
+        match file.read_at(&mut into[got..], offset + got as u64) {
+            Ok(0) => break,
+            Ok(n) => got += n,
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(got)
+}

@@ -1,0 +1,218 @@
+//! The few functions of libbpf that load programs into the kernel, and memory shared with them.
+//!
+//! Goals: ownership by Rust's rules, errors as [`io::Error`]. Non-goals: knowing which maps there are.
+
+use std::ffi::{CStr, c_char, c_int, c_long, c_void};
+use std::io;
+use std::os::fd::RawFd;
+use std::ptr::NonNull;
+
+#[repr(C)]
+struct BpfObject(c_void);
+#[repr(C)]
+struct BpfMap(c_void);
+#[repr(C)]
+struct BpfProgram(c_void);
+#[repr(C)]
+struct BpfLink(c_void);
+#[repr(C)]
+struct RingBuffer(c_void);
+
+type Print = unsafe extern "C" fn(c_int, *const c_char, *mut c_void) -> c_int;
+type Sample = unsafe extern "C" fn(*mut c_void, *mut c_void, usize) -> c_int;
+
+unsafe extern "C" {
+    fn libbpf_set_print(print: Option<Print>) -> Option<Print>;
+    fn bpf_object__open_mem(bytes: *const c_void, size: usize, options: *const c_void) -> *mut BpfObject;
+    fn bpf_object__load(object: *mut BpfObject) -> c_int;
+    fn bpf_object__close(object: *mut BpfObject);
+    fn bpf_object__find_map_by_name(object: *const BpfObject, name: *const c_char) -> *mut BpfMap;
+    fn bpf_object__next_program(object: *const BpfObject, program: *mut BpfProgram) -> *mut BpfProgram;
+    fn bpf_program__attach(program: *const BpfProgram) -> *mut BpfLink;
+    fn bpf_link__destroy(link: *mut BpfLink) -> c_int;
+    fn bpf_map__fd(map: *const BpfMap) -> c_int;
+    fn bpf_map__set_max_entries(map: *mut BpfMap, entries: u32) -> c_int;
+    fn bpf_map__set_initial_value(map: *mut BpfMap, data: *const c_void, size: usize) -> c_int;
+    fn bpf_map__value_size(map: *const BpfMap) -> u32;
+    fn bpf_map_update_elem(fd: c_int, key: *const c_void, value: *const c_void, flags: u64) -> c_int;
+    fn ring_buffer__new(fd: c_int, sample: Sample, context: *mut c_void, options: *const c_void) -> *mut RingBuffer;
+    fn ring_buffer__poll(ring: *mut RingBuffer, timeout_ms: c_int) -> c_int;
+    fn ring_buffer__free(ring: *mut RingBuffer);
+}
+
+fn check(result: c_int) -> io::Result<()> {
+    if result < 0 { Err(io::Error::from_raw_os_error(-result)) } else { Ok(()) }
+}
+
+fn owned<T>(pointer: *mut T) -> io::Result<NonNull<T>> {
+    NonNull::new(pointer).ok_or_else(io::Error::last_os_error)
+}
+
+/// Programs and maps, as compiled, then as loaded.
+pub struct Object {
+    object: NonNull<BpfObject>,
+    links: Vec<NonNull<BpfLink>>,
+}
+
+// SAFETY: libbpf keeps no state per thread; an object is used by one thread at a time.
+unsafe impl Send for Object {}
+
+impl Object {
+    /// Opens a compiled object. `say` lets libbpf write its complaints to standard error.
+    pub fn open(bytes: &'static [u8], say: bool) -> io::Result<Object> {
+        if !say {
+            // SAFETY: no function is a valid one.
+            unsafe { libbpf_set_print(None) };
+        }
+        // SAFETY: the bytes live for ever; no options are valid ones.
+        let object = unsafe { bpf_object__open_mem(bytes.as_ptr().cast(), bytes.len(), std::ptr::null()) };
+        Ok(Object { object: owned(object)?, links: Vec::new() })
+    }
+
+    fn map(&self, name: &CStr) -> io::Result<NonNull<BpfMap>> {
+        // SAFETY: the object is live and the name a C string.
+        owned(unsafe { bpf_object__find_map_by_name(self.object.as_ptr(), name.as_ptr()) })
+    }
+
+    /// Sets the size of a map; before loading.
+    pub fn resize(&mut self, map: &CStr, entries: u32) -> io::Result<()> {
+        // SAFETY: the map belongs to the live object.
+        check(unsafe { bpf_map__set_max_entries(self.map(map)?.as_ptr(), entries) })
+    }
+
+    /// Sets the constants; before loading.
+    pub fn constants(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let map = self.map(c".rodata")?;
+        // SAFETY: the map belongs to the live object; libbpf checks the size and copies.
+        check(unsafe { bpf_map__set_initial_value(map.as_ptr(), bytes.as_ptr().cast(), bytes.len()) })
+    }
+
+    /// Brings maps and programs into the kernel.
+    pub fn load(&mut self) -> io::Result<()> {
+        // SAFETY: the object is live.
+        check(unsafe { bpf_object__load(self.object.as_ptr()) })
+    }
+
+    /// The descriptor of a map, valid as long as the object is.
+    pub fn descriptor(&self, map: &CStr) -> io::Result<RawFd> {
+        // SAFETY: the map belongs to the live object.
+        let fd = unsafe { bpf_map__fd(self.map(map)?.as_ptr()) };
+        check(fd)?;
+        Ok(fd)
+    }
+
+    /// Sets an element. The value is padded with zeros to the size that the map has.
+    pub fn set(&self, map: &CStr, key: &[u8], value: &[u8]) -> io::Result<()> {
+        // SAFETY: the map belongs to the live object.
+        let size = unsafe { bpf_map__value_size(self.map(map)?.as_ptr()) } as usize;
+        let mut padded = vec![0u8; size.next_multiple_of(8)];
+        let n = value.len().min(size);
+        padded[..n].copy_from_slice(&value[..n]);
+        let key = if key.is_empty() { std::ptr::null() } else { key.as_ptr().cast() };
+        // SAFETY: the value is as long as the map's; the keys that callers give are as long as the map's.
+        check(unsafe { bpf_map_update_elem(self.descriptor(map)?, key, padded.as_ptr().cast(), 0) })
+    }
+
+    /// Attaches all programs.
+    pub fn attach(&mut self) -> io::Result<()> {
+        let mut program = std::ptr::null_mut();
+        loop {
+            // SAFETY: the object is live, and the program is null or one of its own.
+            program = unsafe { bpf_object__next_program(self.object.as_ptr(), program) };
+            if program.is_null() {
+                return Ok(());
+            }
+            // SAFETY: the program belongs to the live object.
+            self.links.push(owned(unsafe { bpf_program__attach(program) })?);
+        }
+    }
+
+    /// Detaches them; those that run end by themselves.
+    pub fn detach(&mut self) {
+        for link in self.links.drain(..) {
+            // SAFETY: each link is destroyed once.
+            unsafe { bpf_link__destroy(link.as_ptr()) };
+        }
+    }
+}
+
+impl Drop for Object {
+    fn drop(&mut self) {
+        self.detach();
+        // SAFETY: the object is closed once, and not used after it.
+        unsafe { bpf_object__close(self.object.as_ptr()) };
+    }
+}
+
+/// Pushes a number on a stack map.
+pub fn push(stack: RawFd, number: u32) -> io::Result<()> {
+    // SAFETY: a stack has no key; its values are numbers.
+    check(unsafe { bpf_map_update_elem(stack, std::ptr::null(), (&raw const number).cast(), 0) })
+}
+
+/// A ring of short messages from the kernel.
+pub struct Ring {
+    ring: NonNull<RingBuffer>,
+    /// What arrived during a poll; libbpf has its address.
+    arrived: NonNull<Vec<[u32; 2]>>,
+}
+
+// SAFETY: as for `Object`.
+unsafe impl Send for Ring {}
+
+unsafe extern "C" fn sample(context: *mut c_void, data: *mut c_void, size: usize) -> c_int {
+    if size >= 8 {
+        // SAFETY: the context is the vector of the ring being polled; the message has at least 8 bytes.
+        unsafe { (*context.cast::<Vec<[u32; 2]>>()).push(data.cast::<[u32; 2]>().read_unaligned()) };
+    }
+    0
+}
+
+impl Ring {
+    /// The ring of a map.
+    pub fn new(map: RawFd) -> io::Result<Ring> {
+        let arrived = Box::into_raw(Box::<Vec<[u32; 2]>>::default());
+        // SAFETY: the context lives as long as the ring.
+        match owned(unsafe { ring_buffer__new(map, sample, arrived.cast(), std::ptr::null()) }) {
+            Ok(ring) => Ok(Ring { ring, arrived: owned(arrived)? }),
+            Err(e) => {
+                // SAFETY: made above, and given to nobody.
+                drop(unsafe { Box::from_raw(arrived) });
+                Err(e)
+            }
+        }
+    }
+
+    /// What has arrived, waiting for it so long at most.
+    pub fn poll(&mut self, timeout_ms: i32) -> io::Result<Vec<[u32; 2]>> {
+        // SAFETY: the ring is live, and so is its context.
+        match check(unsafe { ring_buffer__poll(self.ring.as_ptr(), timeout_ms) }) {
+            Err(e) if e.kind() != io::ErrorKind::Interrupted => Err(e),
+            // SAFETY: live as long as the ring, and nobody polls it now.
+            _ => Ok(std::mem::take(unsafe { self.arrived.as_mut() })),
+        }
+    }
+}
+
+impl Drop for Ring {
+    fn drop(&mut self) {
+        // SAFETY: both are freed once, the ring first.
+        unsafe {
+            ring_buffer__free(self.ring.as_ptr());
+            drop(Box::from_raw(self.arrived.as_ptr()));
+        }
+    }
+}
+
+/// A descriptor of a process.
+pub fn process_descriptor(pid: i32) -> io::Result<std::os::fd::OwnedFd> {
+    use std::os::fd::FromRawFd;
+    // SAFETY: no memory is involved; the descriptor returned is new and so owned.
+    unsafe {
+        let fd: c_long = libc::syscall(libc::SYS_pidfd_open, pid, 0);
+        if fd < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(std::os::fd::OwnedFd::from_raw_fd(fd as RawFd))
+    }
+}

@@ -1,0 +1,341 @@
+//! The kernel's side of recording, on the real kernel: what is in a spool is what happened, and nothing is lost.
+
+mod common;
+#[path = "common/spool.rs"]
+mod spool;
+
+use std::collections::{BTreeSet, HashMap};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use common::{compile, scratch};
+use spool::{Body, Call, Record, Spool};
+
+/// Whether the kernel records here; says why not.
+fn possible(test: &str) -> bool {
+    match reprise_capture::ebpf::available() {
+        Ok(can) if can.waiting => true,
+        Ok(_) => {
+            reprise_testkit::skip(test, "the kernel lets no thread wait: Linux 6.18 does");
+            false
+        }
+        Err(why) => {
+            reprise_testkit::skip(test, &why.to_string());
+            false
+        }
+    }
+}
+
+fn example(name: &str) -> PathBuf {
+    let mut path = std::env::current_exe().expect("path of the test");
+    path.pop();
+    path.pop();
+    path.join("examples").join(name)
+}
+
+fn recorder(dir: &Path, flags: &[&str], command: &[&str]) -> Command {
+    let mut recorder = Command::new(example("spool-record"));
+    recorder.args(flags).arg("t").args(command).current_dir(dir).stdin(Stdio::null());
+    recorder
+}
+
+/// Records and reads; the recorder must end as the command does.
+fn record(dir: &Path, flags: &[&str], command: &[&str]) -> Spool {
+    let output = recorder(dir, flags, command).output().expect("the recorder runs");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    let spool = spool::read(&dir.join("t"));
+    assert_eq!(spool.faults, Vec::<String>::new(), "{said}");
+    assert_eq!(spool.dropped, 0, "{said}");
+    spool
+}
+
+/// What calls of a kind moved to or from one file, in the order of their ends.
+fn moved(spool: &Spool, nr: i64, inode: u64) -> Vec<u8> {
+    let on_file = |c: &Call| c.objects.iter().any(|o| o.inode == inode) && c.result > 0;
+    let mut calls: Vec<(&Record, &Call)> = spool.calls(nr).filter(|(_, c)| on_file(c)).collect();
+    calls.sort_by_key(|(r, _)| r.time_ns);
+    calls.iter().flat_map(|(r, c)| spool.content(r, c, c.args[1], c.result as u64)).collect()
+}
+
+fn inode(path: &Path) -> u64 {
+    use std::os::unix::fs::MetadataExt;
+    fs::metadata(path).expect("a file").ino()
+}
+
+fn noise(bytes: usize) -> Vec<u8> {
+    let mut x = 7u32;
+    let next = |_| {
+        x = x.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (x >> 24) as u8
+    };
+    (0..bytes).map(next).collect()
+}
+
+#[test]
+fn every_byte_of_reads_and_writes_of_any_size() {
+    if !possible("every_byte_of_reads_and_writes_of_any_size") {
+        return;
+    }
+    for (bytes, block) in [(3000, "1"), (300_000, "4096"), (900_001, "70000"), (9_000_777, "4194304"), (7 << 20, "7M")]
+    {
+        let dir = scratch();
+        let content = noise(bytes);
+        fs::write(dir.path().join("in"), &content).expect("write");
+        let block = format!("bs={block}");
+        let spool = record(dir.path(), &[], &["dd", "if=in", "of=out", &block, "status=none"]);
+        assert!(fs::read(dir.path().join("out")).expect("read") == content);
+        assert!(moved(&spool, libc::SYS_read, inode(&dir.path().join("in"))) == content, "{block}: read");
+        assert!(moved(&spool, libc::SYS_write, inode(&dir.path().join("out"))) == content, "{block}: written");
+        assert_eq!(spool.lacking(), 0);
+    }
+}
+
+/// Calls with results and bytes as strace tells them; a file for each process, so that no line is torn.
+fn by_strace(dir: &Path, command: &[&str]) -> Option<Vec<String>> {
+    let logs = dir.join("strace");
+    fs::create_dir(&logs).expect("mkdir");
+    let mut strace = Command::new("strace");
+    strace.args(["-ff", "-qq", "-xx", "-s", "1000000", "-e", "trace=read,write,pread64,readlink,chdir,unlink", "-o"]);
+    strace.arg(logs.join("p")).args(command).current_dir(dir).stdin(Stdio::null()).stdout(Stdio::null());
+    if !strace.status().is_ok_and(|s| s.success()) {
+        return None;
+    }
+    let mut out = Vec::new();
+    for log in fs::read_dir(&logs).expect("logs").flatten() {
+        let text = fs::read_to_string(log.path()).expect("a log");
+        for (call, result) in text.lines().filter_map(|l| l.rsplit_once(" = ")) {
+            let name = call.split('(').next().unwrap_or("");
+            let bytes = call.split('"').nth(1).unwrap_or("").replace("\\x", "");
+            // An error has its name in strace and no more; what a failed call was given is told all the same.
+            let result = result.split_whitespace().next().and_then(|r| r.parse::<i64>().ok()).unwrap_or(-1);
+            out.push(format!("{name} {} {bytes}", result.max(-1)));
+        }
+    }
+    out.sort();
+    Some(out)
+}
+
+#[test]
+fn a_pipeline_is_as_strace_tells_it() {
+    if !possible("a_pipeline_is_as_strace_tells_it") {
+        return;
+    }
+    let dir = scratch();
+    fs::write(dir.path().join("in"), noise(900)).expect("write");
+    let script = "cat in | od -c | tail -n 3 > out; readlink -f out > where; cat no 2> err; rm out";
+    let command = ["sh", "-c", script];
+    let Some(expected) = by_strace(dir.path(), &command) else {
+        reprise_testkit::skip("a_pipeline_is_as_strace_tells_it", "no strace");
+        return;
+    };
+    let spool = record(dir.path(), &[], &command);
+    let mut told = Vec::new();
+    for (nr, name) in [
+        (libc::SYS_read, "read"),
+        (libc::SYS_write, "write"),
+        (libc::SYS_pread64, "pread64"),
+        (libc::SYS_readlink, "readlink"),
+        (libc::SYS_chdir, "chdir"),
+        (libc::SYS_unlink, "unlink"),
+    ] {
+        for (record, call) in spool.calls(nr) {
+            let path = matches!(name, "readlink" | "chdir" | "unlink");
+            let (address, length) = match name {
+                _ if path => (call.args[0], 4096),
+                "write" => (call.args[1], call.args[2]),
+                _ => (call.args[1], call.result.max(0) as u64),
+            };
+            let mut bytes = spool.content(record, call, address, length);
+            if path {
+                bytes.truncate(bytes.iter().position(|b| *b == 0).expect("a path that ends"));
+            }
+            let hex: String = bytes.iter().map(|b| format!("{b:02x}")).collect();
+            told.push(format!("{name} {} {hex}", call.result.max(-1)));
+        }
+    }
+    told.sort();
+    assert!(told.len() > 40);
+    let (ours, theirs): (BTreeSet<&String>, BTreeSet<&String>) = (told.iter().collect(), expected.iter().collect());
+    let differing: Vec<&&String> = ours.symmetric_difference(&theirs).collect();
+    assert!(told == expected, "{} {} {differing:#?}", told.len(), expected.len());
+}
+
+#[test]
+fn many_writers_and_few_segments_lose_nothing() {
+    if !possible("many_writers_and_few_segments_lose_nothing") {
+        return;
+    }
+    let dir = scratch();
+    let Some(flood) = compile("flood", dir.path()) else {
+        return;
+    };
+    let flood = flood.to_str().expect("utf-8");
+    let spool = record(dir.path(), &["--segments", "4", "--slow", "3"], &[flood, ".", "4", "4", "7340032"]);
+    for number in 0..4 {
+        let file = dir.path().join(number.to_string());
+        assert!(moved(&spool, libc::SYS_write, inode(&file)) == fs::read(&file).expect("read"), "file {number}");
+    }
+    assert!(spool.records.iter().any(|r| r.flags & 2 != 0), "nothing was deferred: the test does not test");
+    assert_eq!(spool.lacking(), 0);
+}
+
+#[test]
+fn memory_that_is_not_there_is_fetched_or_said_to_be_lacking() {
+    if !possible("memory_that_is_not_there_is_fetched_or_said_to_be_lacking") {
+        return;
+    }
+    let dir = scratch();
+    let Some(absent) = compile("absent", dir.path()) else {
+        return;
+    };
+    let content = noise(1 << 20);
+    fs::write(dir.path().join("in"), &content).expect("write");
+    let spool = record(dir.path(), &[], &[absent.to_str().expect("utf-8"), "in", "."]);
+    let mut writes: Vec<(&Record, &Call)> = spool.calls(libc::SYS_write).collect();
+    writes.sort_by_key(|(r, _)| r.time_ns);
+    let of = |i: usize, length| spool.content(writes[i].0, writes[i].1, writes[i].1.args[1], length);
+    assert!(of(0, 1 << 20) == content, "pages nobody had looked at");
+    let (record, vector) = spool.calls(libc::SYS_writev).next().expect("writev");
+    assert_eq!(vector.result, 75_010);
+    let array = spool.content(record, vector, vector.args[1], 48);
+    let at = |i: usize| u64::from_le_bytes(array[8 * i..8 * i + 8].try_into().unwrap());
+    assert!(spool.content(record, vector, at(0), 5000) == content[100..5100]);
+    assert!(spool.content(record, vector, at(2), 10) == [0; 10]);
+    assert!(spool.content(record, vector, at(4), 70_000) == content[300_000..370_000]);
+    assert_eq!((writes[1].1.result, writes[1].1.lacking), (8192, 1));
+    assert!(of(1, 8192) == [b'x'; 4096], "half a buffer that the null device took as a whole");
+    assert_eq!((writes[2].1.result, writes[2].1.lacking), (4096, 1));
+    assert!(of(2, 8192) == [b'x'; 4096], "half a buffer");
+    assert_eq!((writes[3].1.result, writes[3].1.lacking), (-14, 1));
+}
+
+#[test]
+fn a_fork_bomb_loses_nothing() {
+    if !possible("a_fork_bomb_loses_nothing") {
+        return;
+    }
+    let dir = scratch();
+    let spool =
+        record(dir.path(), &[], &["sh", "-c", "i=0; while [ $i -lt 2000 ]; do /bin/true & i=$((i+1)); done; wait"]);
+    let mut ended: HashMap<u32, u32> = HashMap::new();
+    let (mut tasks, mut execs) = (Vec::new(), 0);
+    for record in &spool.records {
+        match &record.body {
+            Body::Task { .. } => tasks.push(record.tid),
+            Body::End { last, .. } => {
+                assert!(last);
+                *ended.entry(record.tid).or_default() += 1;
+            }
+            Body::Exec { comm, .. } => execs += usize::from(comm == "true"),
+            _ => {}
+        }
+    }
+    assert_eq!((tasks.len(), execs), (2000, 2000));
+    assert_eq!(ended.values().sum::<u32>(), 2001);
+    assert!(tasks.iter().all(|tid| ended.contains_key(tid)));
+}
+
+#[test]
+fn recordings_at_the_same_time_do_not_mix() {
+    if !possible("recordings_at_the_same_time_do_not_mix") {
+        return;
+    }
+    let dirs = [scratch(), scratch()];
+    let script = |n: usize| format!("i=0; while [ $i -lt 100 ]; do cat /dev/null; echo mark{n}; i=$((i+1)); done");
+    let recorders: Vec<Child> = (0..2)
+        .map(|n| {
+            let mut command = recorder(dirs[n].path(), &[], &["sh", "-c", &script(n)]);
+            command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("the recorder runs")
+        })
+        .collect();
+    for mut child in recorders {
+        assert!(child.wait().expect("it ends").success());
+    }
+    let mut pids: Vec<BTreeSet<u32>> = Vec::new();
+    for (n, dir) in dirs.iter().enumerate() {
+        let spool = spool::read(&dir.path().join("t"));
+        assert_eq!((spool.faults.len(), spool.dropped), (0, 0));
+        let written = spool.calls(libc::SYS_write).filter(|(_, c)| c.args[0] == 1);
+        let marks: Vec<Vec<u8>> = written.map(|(r, c)| spool.content(r, c, c.args[1], 6)).collect();
+        assert_eq!(marks.len(), 100);
+        assert!(marks.iter().all(|m| m == format!("mark{n}\n").as_bytes()));
+        pids.push(spool.records.iter().map(|r| r.pid).collect());
+    }
+    assert!(pids[0].is_disjoint(&pids[1]));
+}
+
+fn wait_until(what: &str, mut there: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !there() {
+        assert!(began.elapsed() < Duration::from_secs(60), "{what} does not come");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn pid_in(path: &Path) -> Option<i32> {
+    fs::read_to_string(path).ok()?.trim().parse().ok()
+}
+
+/// Gone, or gone but for being waited for.
+fn has_ended(pid: i32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with('Z') || rest.starts_with('X'))
+}
+
+#[test]
+fn a_thread_that_waits_dies_at_once_when_it_is_killed() {
+    if !possible("a_thread_that_waits_dies_at_once_when_it_is_killed") {
+        return;
+    }
+    let dir = scratch();
+    let Some(flood) = compile("flood", dir.path()) else {
+        return;
+    };
+    // The disk takes a segment in an hour: whoever has no room waits for ever, as far as this test goes.
+    let flags = ["--segments", "4", "--slow", "3600000"];
+    let mut child = recorder(dir.path(), &flags, &[flood.to_str().expect("utf-8"), ".", "2", "100", "1048576"])
+        .spawn()
+        .expect("spawn");
+    wait_until("the program", || pid_in(&dir.path().join("pid")).is_some());
+    let pid = pid_in(&dir.path().join("pid")).expect("its number");
+    let size = || (0..2).map(|n| fs::metadata(dir.path().join(n.to_string())).map_or(0, |m| m.len())).sum::<u64>();
+    let mut before = (0, Instant::now());
+    wait_until("the standstill", || {
+        if size() != before.0 {
+            before = (size(), Instant::now());
+        }
+        before.1.elapsed() > Duration::from_secs(1)
+    });
+    assert!(size() < 200 << 20, "it did not wait");
+    assert!(!has_ended(pid));
+    Command::new("kill").args(["-KILL", &pid.to_string()]).status().expect("kill");
+    wait_until("its end", || has_ended(pid));
+    child.kill().expect("kill");
+    child.wait().expect("wait");
+}
+
+#[test]
+fn the_program_goes_on_when_the_recorder_is_killed() {
+    if !possible("the_program_goes_on_when_the_recorder_is_killed") {
+        return;
+    }
+    for flags in [&["--segments", "4", "--slow", "200"][..], &[]] {
+        let dir = scratch();
+        let script = "echo $$ > pid; i=0; while [ $i -lt 3000 ]; do echo $i; i=$((i+1)); done > out; head -c 30000000 /dev/zero > large; sleep 2; echo over > over";
+        let mut child = recorder(dir.path(), flags, &["sh", "-c", script]).spawn().expect("spawn");
+        wait_until("the program", || dir.path().join("large").exists());
+        let pid = pid_in(&dir.path().join("pid")).expect("its number");
+        // What is not full is on the disk after a second.
+        std::thread::sleep(Duration::from_millis(1500));
+        child.kill().expect("kill");
+        child.wait().expect("wait");
+        wait_until("its end", || has_ended(pid));
+        assert_eq!(fs::read_to_string(dir.path().join("over")).expect("read"), "over\n");
+        assert_eq!(fs::metadata(dir.path().join("large")).expect("stat").len(), 30_000_000);
+        let spool = spool::read(&dir.path().join("t"));
+        assert!(!flags.is_empty() || spool.calls(libc::SYS_write).count() > 3000);
+    }
+}

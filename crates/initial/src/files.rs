@@ -1,0 +1,105 @@
+//! The files of the initial tree, for whoever can look at what became of them.
+
+use super::node::{NodeId, Slot};
+use super::touched::Touched;
+use super::{Looked, Seat, World};
+
+/// A file of the initial tree, and what calls did to it.
+#[derive(Debug, Clone, Copy)]
+pub struct File<'a> {
+    /// Its number.
+    pub number: NodeId,
+    /// Type bits.
+    pub kind: u32,
+    /// Device and inode, if known.
+    pub identity: Option<(u64, u64)>,
+    /// Its size at the beginning, as well as it is known.
+    pub size: u64,
+    /// Whether it is known beside the calls what it was: it has not changed.
+    pub is_unchanged: bool,
+    /// What calls changed of its content.
+    pub touched: &'a Touched,
+    /// Ranges that became visible without a call that carries them, with why: `opened`, `mapped`, `loaded`, `cloned`.
+    pub shown: &'a [(u64, u64, &'static str)],
+}
+
+impl World {
+    /// Every file of the initial tree, once.
+    pub fn files(&self) -> Vec<NodeId> {
+        let mut out: Vec<NodeId> = self.names.initial.iter().map(|(.., node)| *node).collect();
+        out.push(super::names::Names::ROOT);
+        out.sort_unstable();
+        out.dedup();
+        out
+    }
+
+    /// What is known of the root directory.
+    pub fn root_is(&mut self, now: Option<Looked>) {
+        if let Some(now) = now {
+            self.settle_file(super::names::Names::ROOT, now);
+        }
+    }
+
+    /// What is known of a file.
+    pub fn known(&self, number: NodeId) -> File<'_> {
+        let n = self.names.node(number);
+        File {
+            number,
+            kind: n.kind,
+            identity: n.identity,
+            size: n.size.best(),
+            is_unchanged: n.is_looked_at,
+            touched: &n.touched,
+            shown: &n.shown,
+        }
+    }
+
+    /// Where it stands by now; `None` if it has no name any more.
+    pub fn path_now(&self, number: NodeId) -> Option<Vec<u8>> {
+        let n = self.names.node(number);
+        let stands =
+            number == super::names::Names::ROOT || self.names.slot(n.parent, &n.name) == Some(Slot::File(number));
+        (stands && !n.filesystem_is_pseudo()).then(|| self.names.path(number))
+    }
+
+    /// The file behind a descriptor, with its path by now and the offset of its description.
+    pub fn open_file_at(&mut self, seat: Seat, fd: u32) -> Option<(Vec<u8>, u64)> {
+        let description = self.description(seat, fd, None)?;
+        let (node, offset) = (description.borrow().node, description.borrow().offset);
+        Some((self.path_now(node?)?, offset))
+    }
+
+    /// Takes in what became of a file of the initial tree, where no call changed that. Size and times are to be given
+    /// only if they are still those of the beginning.
+    pub fn settle_file(&mut self, number: NodeId, now: Looked) {
+        let n = self.names.node_mut(number);
+        let Some(stat) = now.stat else { return };
+        if n.is_looked_at || (n.sure && n.kind != stat.mode & 0o170000) {
+            return;
+        }
+        (n.kind, n.sure) = (stat.mode & 0o170000, true);
+        if !n.mode_changed {
+            n.mode = Some(stat.mode & 0o7777);
+        }
+        if !n.owner_changed {
+            n.owner = stat.owner;
+        }
+        if let Some(size) = stat.size {
+            n.size.initial.get_or_insert(size);
+        }
+        if n.times == [0; 3] {
+            n.times = stat.times.map(|time| time.unwrap_or(0));
+        }
+        n.device = stat.device.unwrap_or(n.device);
+        n.identity = n.identity.or(stat.identity);
+        if let Some(target) = now.target.filter(|_| n.target.is_empty() || n.target_guessed) {
+            (n.target, n.target_guessed) = (target, false);
+        }
+        for (name, value) in now.xattrs {
+            n.xattrs.entry(name).or_insert(Some(value));
+        }
+        if now.filesystem != 0 {
+            n.filesystem = now.filesystem;
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! Content that becomes visible, or changes, without a call that carries it: mappings and clones.
+
+use reprise_calls::{ArgKind, IoctlEffect, ioctl_effect};
+use reprise_trace::payload::{Side, split};
+
+use super::Seen;
+use crate::World;
+use crate::node::NodeId;
+
+/// More ranges of one file are one.
+const MOST: usize = 1024;
+
+impl World {
+    /// A range of a file can be seen from now on.
+    pub(super) fn becomes_visible(&mut self, node: NodeId, begin: u64, end: u64, why: &'static str) {
+        let shown = &mut self.names.node_mut(node).shown;
+        if shown.iter().any(|(from, to, known)| *known == why && *from <= begin && end <= *to) {
+            return;
+        }
+        let full = shown.len() >= MOST;
+        match shown.iter_mut().find(|(.., known)| full && *known == why) {
+            Some(range) => *range = (range.0.min(begin), range.1.max(end), why),
+            None => shown.push((begin, end, why)),
+        }
+    }
+
+    pub(super) fn map(&mut self, s: &Seen<'_>) {
+        const SHARED: u64 = 1;
+        const ANONYMOUS: u64 = 0x20;
+        const WRITE: u64 = 2;
+        const LOADER: u64 = 0x800;
+        self.use_descriptors(s);
+        // Errors are the last page of the addresses.
+        if (-4095..0).contains(&s.result) || s.arg(3) & ANONYMOUS != 0 {
+            return;
+        }
+        let Some(fd) = s.call.position(|k| matches!(k, ArgKind::Fd(_))) else { return };
+        let (fd, annotation) = s.fd(fd);
+        let Some(node) = self.file(s.seat, fd, annotation) else { return };
+        if s.arg(3) & SHARED != 0 && s.arg(2) & WRITE != 0 {
+            self.names.node_mut(node).touched.all();
+        }
+        let why = if s.arg(3) & LOADER != 0 { "loaded" } else { "mapped" };
+        if self.is_old(node) {
+            self.becomes_visible(node, s.arg(5), s.arg(5).saturating_add(s.arg(1)), why);
+        }
+    }
+
+    /// `FICLONE`, `FICLONERANGE` and other requests.
+    pub(super) fn clone_range(&mut self, s: &Seen<'_>) {
+        self.use_descriptors(s);
+        if !s.ok() {
+            return;
+        }
+        let parts = split(s.call, Side::Input, &s.decoded.input);
+        let word = |i: usize| {
+            let bytes = parts[2].and_then(|b| b.get(8 * i..8 * i + 8)).and_then(|b| b.first_chunk::<8>());
+            bytes.map_or(0, |b| u64::from_le_bytes(*b))
+        };
+        let (source, begin, length, to) = match ioctl_effect(s.arg(1)) {
+            IoctlEffect::Clone => (s.arg(2), 0, 0, 0),
+            IoctlEffect::CloneRange => (word(0), word(1), word(2), word(3)),
+            IoctlEffect::SetCloseOnExec
+            | IoctlEffect::ClearCloseOnExec
+            | IoctlEffect::Inspect
+            | IoctlEffect::Foreign => return,
+        };
+        // A length of 0 means up to the end.
+        let length = if length == 0 { u64::MAX } else { length };
+        if let Some(node) = self.file(s.seat, source as u32, None).filter(|n| self.is_old(*n)) {
+            self.becomes_visible(node, begin, begin.saturating_add(length), "cloned");
+        }
+        if let Some(node) = self.file(s.seat, s.arg(0) as u32, None) {
+            let n = self.names.node_mut(node);
+            n.size.cut();
+            n.touched.add(to, to.saturating_add(length));
+        }
+    }
+}
