@@ -55,7 +55,7 @@ int on_enter(__u64 *ctx)
 	}
 	if (!c || c->stopped)
 		return 0;
-	narrow = (task->thread_info.status & TS_COMPAT) || nr & X32_CALL;
+	narrow = (task->thread_info.status & TS_COMPAT) || ((__s32)nr >= 0 && nr & X32_CALL);
 	row = row_of(narrow ? ROWS - 1 : nr);
 	if (!row || !(row->flags & ROW_RECORDED) || (t->launching && !(row->flags & ROW_EXECUTE)))
 		return 0;

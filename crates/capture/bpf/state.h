@@ -165,10 +165,6 @@ struct control {
 	__u64 abandoned;    /* waits given up: thread killed, recorder gone */
 };
 
-_Static_assert(__builtin_offsetof(struct thread, launching) == 7, "src/ebpf/shared.rs");
-_Static_assert(sizeof(struct cpu) == 128 && __builtin_offsetof(struct cpu, busy) == 56, "src/ebpf/shared.rs");
-_Static_assert(sizeof(struct control) == 128, "src/ebpf/shared.rs");
-
 enum notice_kind {
 	NOTICE_FULL = 1,
 	NOTICE_OVER = 2, /* the last task has ended */

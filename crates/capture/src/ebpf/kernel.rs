@@ -28,7 +28,7 @@ static OBJECTS: [(&Aligned<[u8]>, Capabilities); 3] = [
 ];
 
 /// Without a sign of life of the recorder for so long, nobody waits for it.
-pub const PATIENCE: Duration = Duration::from_secs(2);
+pub const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The programs, loaded, and what is shared with them.
 pub struct Kernel {
@@ -96,7 +96,7 @@ impl Kernel {
 
     fn load_one(bytes: &'static Aligned<[u8]>, capabilities: Capabilities, setting: Setting) -> io::Result<Kernel> {
         let mut object = Object::open(&bytes.0, std::env::var_os("REPRISE_EBPF_LOG").is_some())?;
-        let cpu_count = possible_cpus();
+        let cpu_count = cpus("possible").last().map_or(1024, |last| last + 1);
         for map in [c"segments", c"unused"] {
             object.resize(map, setting.segments)?;
         }
@@ -137,15 +137,15 @@ impl Kernel {
         for segment in (0..setting.segments).rev() {
             sys::push(self.unused, segment)?;
         }
+        // Each CPU may hold a segment that is not full; the others come back from the disk sooner or later. A record that
+        // cannot wait (of a thread's end) may take the reserve, and threads wait before it is needed.
         let segments = u64::from(setting.segments);
-        let cpus = online_cpus().max(1);
-        // A record that cannot wait (of a thread's end) may take the reserve. Threads wait as long as fewer segments
-        // are free than CPUs may take at once.
-        let reserve = (segments / 4).min(cpus);
+        let spare = segments.saturating_sub(online_cpus()).max(1);
+        let reserve = (spare / 4).clamp(1, online_cpus());
         for (offset, value) in [
             (control::FREE, segments),
-            (control::RESERVE, reserve),
-            (control::LOW, (reserve + cpus).max(segments / 8).min(segments / 2)),
+            (control::RESERVE, reserve.min(spare - 1)),
+            (control::LOW, (reserve + (spare / 8).max(1)).min(spare)),
             (control::BLOCK, u64::from(setting.on_full == OnFull::Block)),
             (control::PATIENCE_NS, PATIENCE.as_nanos() as u64),
         ] {
@@ -217,15 +217,23 @@ fn is_locked_down() -> bool {
     fs::read_to_string("/sys/kernel/security/lockdown").is_ok_and(|text| text.contains("[confidentiality]"))
 }
 
-/// One more than the highest number that a CPU may have.
-fn possible_cpus() -> usize {
-    let text = fs::read_to_string("/sys/devices/system/cpu/possible").unwrap_or_default();
-    let last = text.trim().rsplit(['-', ',']).next().and_then(|n| n.parse::<usize>().ok());
-    last.map_or(1024, |n| n + 1)
+/// Numbers of the CPUs in a list of the kernel's, as `0-3,8`.
+fn cpus(list: &str) -> Vec<usize> {
+    let text = fs::read_to_string(format!("/sys/devices/system/cpu/{list}")).unwrap_or_default();
+    let range = |part: &str| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        Some(first.parse::<usize>().ok()?..=last.parse::<usize>().ok()?)
+    };
+    text.trim().split(',').filter_map(range).flatten().collect()
 }
 
 fn online_cpus() -> u64 {
-    std::thread::available_parallelism().map_or(1, |n| n.get() as u64)
+    cpus("online").len().max(1) as u64
+}
+
+/// With fewer segments those that are not full would leave none for others.
+pub fn least_segments() -> u32 {
+    online_cpus() as u32 + 2
 }
 
 /// A number that differs from recording to recording.

@@ -26,7 +26,7 @@ pub struct SpoolOptions {
     pub command: Vec<OsString>,
     /// How content is kept: [`DataPolicy::Hash`] needs the bytes here.
     pub data: DataPolicy,
-    /// Number of segments of 1 MiB between the kernel and the disk.
+    /// Number of segments of 1 MiB between the kernel and the disk; at least two more than there are processors.
     pub segments: u32,
     /// What happens when all of them are full.
     pub on_full: OnFull,

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use reprise_trace::End;
 
-use super::kernel::{Kernel, Setting};
+use super::kernel::{Kernel, Setting, least_segments};
 use super::launch::{self, Launched};
 use super::shared::{control, cpu};
 use super::sink::Writer;
@@ -35,7 +35,8 @@ impl Session {
     /// # Errors
     /// The kernel cannot record here, the spool cannot be made, or the command cannot be started.
     pub fn start(options: &SpoolOptions) -> Result<Session, SpoolError> {
-        let setting = Setting { data: options.data, segments: options.segments.max(2), on_full: options.on_full };
+        let segments = options.segments.max(least_segments());
+        let setting = Setting { data: options.data, segments, on_full: options.on_full };
         let kernel = Kernel::load(setting)?;
         let spool = options.trace.join("spool");
         let made = fs::create_dir_all(&spool);

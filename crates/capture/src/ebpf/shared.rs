@@ -90,3 +90,60 @@ pub mod notice {
 
 /// Offset of `launching` in `struct thread`.
 pub const THREAD_LAUNCHING: usize = 7;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+    use std::process::{Command, Stdio};
+
+    #[test]
+    fn both_sides_agree() {
+        let number = |c: &str, value: usize| format!("_Static_assert({c} == {value}, \"{c}\");\n");
+        let offset = |of: &str, field: &str, value| number(&format!("__builtin_offsetof(struct {of}, {field})"), value);
+        let program = [
+            "#include \"state.h\"\n".to_owned(),
+            number("STRIDE_BYTES", STRIDE_BYTES),
+            number("ROWS", ROWS as usize),
+            number("PARTS", PARTS),
+            number("sizeof(struct row)", 8 + 8 * PARTS),
+            number("PART_MESSAGES", part::MESSAGES.into()),
+            number("PART_IOCTL", part::IOCTL.into()),
+            number("PART_UNWANTED", when::UNWANTED.into()),
+            number("ROW_MORE", row::MORE.into()),
+            number("OBJECT_PAIR_2", object::PAIR_2.into()),
+            number("NOTICE_OVER", notice::OVER as usize),
+            number("sizeof(struct cpu)", cpu::BYTES),
+            offset("cpu", "dropped", cpu::DROPPED),
+            offset("cpu", "bytes", cpu::MOVED),
+            offset("cpu", "deferred", cpu::DEFERRED),
+            offset("cpu", "since_ns", cpu::SINCE_NS),
+            offset("cpu", "segment", cpu::SEGMENT),
+            offset("cpu", "busy", cpu::BUSY),
+            number("sizeof(struct control)", control::BYTES),
+            offset("control", "free", control::FREE),
+            offset("control", "reserve", control::RESERVE),
+            offset("control", "low", control::LOW),
+            offset("control", "block", control::BLOCK),
+            offset("control", "stopped", control::STOPPED),
+            offset("control", "heartbeat_ns", control::HEARTBEAT_NS),
+            offset("control", "patience_ns", control::PATIENCE_NS),
+            offset("control", "tasks", control::TASKS),
+            offset("control", "serials", control::SERIALS),
+            offset("control", "lost_tasks", control::LOST_TASKS),
+            offset("control", "nested", control::NESTED),
+            offset("control", "pending", control::PENDING),
+            offset("control", "waits", control::WAITS),
+            offset("control", "waited_ns", control::WAITED_NS),
+            offset("control", "abandoned", control::ABANDONED),
+            offset("thread", "launching", THREAD_LAUNCHING),
+        ]
+        .concat();
+        let mut clang = Command::new("clang");
+        clang.args(["-target", "bpf", "-D__TARGET_ARCH_x86", "-I/usr/include/x86_64-linux-gnu"]);
+        clang.args(["-fsyntax-only", "-w", "-x", "c", "-I", concat!(env!("CARGO_MANIFEST_DIR"), "/bpf"), "-"]);
+        let mut child = clang.stdin(Stdio::piped()).spawn().expect("clang, which built the programs");
+        child.stdin.take().expect("a pipe").write_all(program.as_bytes()).expect("written");
+        assert!(child.wait().expect("clang ends").success(), "bpf/state.h differs");
+    }
+}

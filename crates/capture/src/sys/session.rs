@@ -28,7 +28,8 @@ pub fn wait_for(pid: i32) -> io::Result<Option<End>> {
     }
 }
 
-/// Starts a thread that no signal reaches: they are the first thread's.
+/// Starts a thread that no signal reaches (they are the first thread's), and that is let run before others where this
+/// process may ask for that: the program waits for it.
 pub fn spawn_quiet<T: Send + 'static>(
     name: &str,
     run: impl FnOnce() -> T + Send + 'static,
@@ -39,8 +40,16 @@ pub fn spawn_quiet<T: Send + 'static>(
         let mut before: libc::sigset_t = std::mem::zeroed();
         libc::sigfillset(&mut all);
         libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
-        let spawned = Builder::new().name(name.to_owned()).spawn(run);
+        let spawned = Builder::new().name(name.to_owned()).spawn(move || {
+            hurry();
+            run()
+        });
         libc::pthread_sigmask(libc::SIG_SETMASK, &before, std::ptr::null_mut());
         spawned
     }
+}
+
+fn hurry() {
+    // SAFETY: no memory is involved. What is refused is done without.
+    unsafe { libc::setpriority(libc::PRIO_PROCESS, libc::gettid() as libc::id_t, -20) };
 }
