@@ -35,7 +35,7 @@ impl Live {
     /// A path of the program as one of this process.
     pub fn path(&self, path: &[u8]) -> Option<CString> {
         let state = |prefix: &&[u8]| path.strip_prefix(*prefix).is_some_and(|rest| rest.starts_with(b"/"));
-        if STATE.iter().any(|prefix| state(&prefix)) {
+        if STATE.iter().any(state) {
             return None;
         }
         CString::new([&self.root, path].concat()).ok()
