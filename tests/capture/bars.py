@@ -108,7 +108,7 @@ class Bench:
             err = self._execute(reached, command, isinstance(tool, Reprise))
             reached.output_bytes = tool.output_bytes(out)
             reached.losses = tool.losses(out, err)
-            if isinstance(tool, Reprise) and out.exists():
+            if tool.keeps:
                 self._complete(reached, tool.info(out), bar)
         except Unable as unable:
             reached.failure = str(unable)
@@ -118,7 +118,7 @@ class Bench:
 
     def _room(self, tool, wanted):
         """A spool and the trace made of it may be there at a time."""
-        if isinstance(tool, Reprise) and tool.data == "full" and machine.free_bytes(self.traces) < 2.3 * wanted:
+        if tool.keeps and tool.data == "full" and machine.free_bytes(self.traces) < 2.3 * wanted:
             raise Unable(f"left out: {2.3 * wanted / GB:.0f} GB must be free in {self.traces}")
 
     def _execute(self, reached, command, is_reprise):

@@ -13,8 +13,6 @@ from dataclasses import dataclass, field
 from machine import Unable, bytes_of
 
 UNTRACED = "untraced"
-#: Reprise's own tool by backend, as `record --backend` names them.
-BACKENDS = ("ptrace", "ebpf")
 
 
 @dataclass
@@ -35,6 +33,8 @@ class Tool:
     """A way to trace a program. `name` identifies it, `label` explains it in the table."""
 
     slow = False
+    #: whether there is a trace to look into afterwards
+    keeps = True
     program = None
     package = None
 
@@ -61,6 +61,8 @@ class Tool:
 
 
 class Untraced(Tool):
+    keeps = False
+
     def __init__(self):
         super().__init__(UNTRACED, "untraced")
 
@@ -69,9 +71,6 @@ class Untraced(Tool):
 
     def command(self, out):
         return []
-
-    def calls(self, out, name):
-        return None
 
 
 def lines_with(out, pattern):
@@ -129,11 +128,11 @@ class PerfTrace(Tool):
 class Reprise(Tool):
     """`reprise record` with one backend."""
 
-    def __init__(self, binary, backend, data, *flags, name=None, label=None):
+    def __init__(self, binary, backend, data, *flags, name=None, label=None, keeps=True):
         short = {"none": "metadata", "full": "full"}[data]
         super().__init__(name or f"{backend}-{short}", label or f"Reprise {backend}, {short if data == 'none' else 'full data'}")
         self.binary, self.backend, self.data, self.flags = str(binary), backend, data, flags
-        self.slow = backend == "ptrace"
+        self.slow, self.keeps = backend == "ptrace", keeps
 
     def lack(self, scratch):
         help_text = subprocess.run([self.binary, "record", "--help"], capture_output=True, text=True, check=False).stdout
@@ -183,7 +182,7 @@ def tools(binary):
         Untraced(),
         Reprise(binary, "ebpf", "none"),
         Reprise(binary, "ebpf", "full"),
-        Reprise(binary, "ebpf", "full", "--sink", "null", name="ebpf-null", label="Reprise ebpf, full data to a null sink"),
+        Reprise(binary, "ebpf", "full", "--sink", "null", name="ebpf-null", label="Reprise ebpf, full data to a null sink", keeps=False),
         PerfTrace(),
         Strace("strace", "`strace -f`"),
         Strace("strace-data", "`strace -f -xx -s 65536`", "-xx", "-s", "65536"),

@@ -112,10 +112,8 @@ class Trials:
         self._check(run, workload.done(directory, texts, run.scale))
         run.output_bytes = tool.output_bytes(out)
         run.losses = tool.losses(out, err)
-        for name, least in workload.calls(run.scale).items():
-            count = tool.calls(out, name)
-            if count is not None:
-                run.losses.missing += max(0, least - count)
+        for name, least in workload.calls(run.scale).items() if tool.keeps else ():
+            run.losses.missing += max(0, least - tool.calls(out, name))
 
     def _timed(self, run, command, directory, is_reprise):
         """Runs it to the end; what it said on standard error."""
