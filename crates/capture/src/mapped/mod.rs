@@ -87,7 +87,9 @@ impl Mapped {
         if writable {
             self.known.entry(file.id).or_default().learn(&file.file, extent);
         }
-        self.coming.insert(tid, Rc::new(file));
+        // One descriptor is enough, however often it is mapped.
+        let file = open_of(&self.spaces, file.id).cloned().unwrap_or_else(|| Rc::new(file));
+        self.coming.insert(tid, file);
     }
 
     /// The thread has mapped something at these addresses: a file that was prepared, or something else.
