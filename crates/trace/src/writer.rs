@@ -13,6 +13,9 @@ use crate::rows::{Action, BlobRow, Content, Descriptor, Process, ThreadRow, Tree
 use crate::sink::Sink;
 use crate::table::Row;
 
+/// Time whose samples of the environment are a part, in nanoseconds.
+const SAMPLES_TOGETHER_NS: u64 = 10_000_000_000;
+
 /// Whether content follows the trace's policy or is needed for the trace to be understood.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Keep {
@@ -194,16 +197,17 @@ impl TraceWriter {
         if self.contents.add(row, &self.options) { self.flush() } else { Ok(()) }
     }
 
-    /// Adds a sample of the environment.
+    /// Adds a sample of the environment. Nothing refers to samples: they go by themselves, some seconds together.
     pub fn environment(&mut self, row: Environment) -> Result<(), WriteError> {
-        self.touch();
-        if self.environment.add(row, &self.options) { self.flush() } else { Ok(()) }
+        let now_ns = row.time_ns;
+        let is_full = self.environment.add(row, &self.options);
+        let first_ns = self.environment.rows.first().map_or(now_ns, |first| first.time_ns);
+        if is_full || now_ns.saturating_sub(first_ns) >= SAMPLES_TOGETHER_NS { self.flush_samples() } else { Ok(()) }
     }
 
     /// Adds a sample of a device.
     pub fn device(&mut self, row: DeviceSample) -> Result<(), WriteError> {
-        self.touch();
-        if self.devices.add(row, &self.options) { self.flush() } else { Ok(()) }
+        if self.devices.add(row, &self.options) { self.flush_samples() } else { Ok(()) }
     }
 
     /// Adds a mount.
@@ -292,14 +296,17 @@ impl TraceWriter {
         let (contents, actions) = (std::mem::take(&mut self.contents), std::mem::take(&mut self.actions));
         self.send(contents)?;
         self.send(actions)?;
-        let (environment, devices) = (std::mem::take(&mut self.environment), std::mem::take(&mut self.devices));
-        self.send(environment)?;
-        self.send(devices)?;
         let (mounts, queues) = (std::mem::take(&mut self.mounts), std::mem::take(&mut self.queues));
         self.send(mounts)?;
         self.send(queues)?;
         self.oldest = None;
         self.store_ledger().map(drop)
+    }
+
+    fn flush_samples(&mut self) -> Result<(), WriteError> {
+        let (environment, devices) = (std::mem::take(&mut self.environment), std::mem::take(&mut self.devices));
+        self.send(environment)?;
+        self.send(devices)
     }
 
     /// Writes the ledger; returns its checksum.
@@ -312,6 +319,7 @@ impl TraceWriter {
     /// Writes what remains, after which nothing may be added and the ledger is complete. Returns how many actions are in
     /// the trace.
     pub fn finish(&mut self) -> Result<u64, WriteError> {
+        self.flush_samples()?;
         self.flush()?;
         let stored = self.sink.finish()?.actions;
         if let Some(most) = self.options.max_bytes.filter(|_| stored < self.given && self.sink.is_full()) {
