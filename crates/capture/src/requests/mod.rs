@@ -250,7 +250,7 @@ impl Channel {
 
     /// Whether a request submitted now begins at once.
     pub fn begins_at_once(&self, drains: bool, after: Option<u64>) -> bool {
-        after.is_none() && !(drains && !self.flights.is_empty()) && !self.flights.iter().any(|f| f.drains)
+        after.is_none() && (!drains || self.flights.is_empty()) && !self.flights.iter().any(|f| f.drains)
     }
 
     /// Remembers that a completion waits to be fetched.
