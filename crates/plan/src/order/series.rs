@@ -61,7 +61,7 @@ mod tests {
             let waits = needs.finish(&mut Default::default(), false);
             waits.edges.iter().map(|e| e.wait.thread).collect::<Vec<_>>()
         };
-        assert_eq!(next(0, None), []);
+        assert_eq!(next(0, None), [0u32; 0]);
         assert_eq!(next(1, Some(0)), [0]);
         assert_eq!(next(2, Some(0)), [0]);
         assert_eq!(next(3, Some(9)), [1, 2]);
