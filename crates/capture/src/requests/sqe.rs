@@ -182,6 +182,7 @@ mod tests {
     use super::*;
 
     /// opcode, flags, fd, off, addr, len, op_flags, user_data 9, splice_fd_in or file_index.
+    #[expect(clippy::too_many_arguments, reason = "the fields of a request in their order")]
     fn sqe(opcode: u8, flags: u8, fd: u32, off: u64, addr: u64, len: u32, op_flags: u32, index: u32) -> [u8; BYTES] {
         let mut out = [0; BYTES];
         (out[0], out[1]) = (opcode, flags);
