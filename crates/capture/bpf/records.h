@@ -133,7 +133,7 @@ __noinline int write_record(struct thread *t, struct row *row, struct cpu *cpu, 
 	if (!t->more && !t->cursor.stream && write_simple(t, row, cpu))
 		return VERDICT_DONE;
 	if (!t->inlined) {
-		bpf_loop(steps, step, &w, 0);
+		loop(steps, step, &w);
 		if (w.verdict != VERDICT_DONE)
 			return w.verdict;
 		t->inlined = 1;
@@ -144,7 +144,7 @@ __noinline int write_record(struct thread *t, struct row *row, struct cpu *cpu, 
 		rewind(t);
 		w.verdict = VERDICT_GO_ON;
 		t->at = cpu->used + body_bytes(t);
-		bpf_loop(STEPS_INLINE, step, &w, 0);
+		loop(STEPS_INLINE, step, &w);
 		if (w.verdict == VERDICT_NO_PAGE)
 			return w.verdict;
 		if (w.verdict == VERDICT_DONE)
