@@ -198,7 +198,8 @@ mod tests {
 
     #[test]
     fn every_call_fits() {
-        for call in reprise_calls::all() {
+        // Pseudo-calls do not come from the program: they have no row.
+        for call in reprise_calls::all().filter(|c| c.number < reprise_calls::PSEUDO) {
             let row = of_call(call, DataPolicy::Full);
             assert!(row.parts.len() <= PARTS, "{}", call.name);
             assert!(call.number + 1 < ROWS, "{} has the number of unknown calls", call.name);
