@@ -27,13 +27,10 @@ CASES = ("fio-libaio", "fio-mmap", "fio-uring", "fio-uring-fixed", "fio-uring-sq
 #: What is known, by backend and case.
 KNOWN = {
     "ptrace": {
-        "fio-mmap": LACKS,
         "fio-uring": CHANCE,
         # With --fixedbufs fio makes fsync requests that the kernel refuses for their form (EINVAL).
         "fio-uring-fixed": DIVERGES,
         "fio-uring-sqpoll": LACKS,
-        "lmdb": LACKS,
-        "lmdb-writemap": LACKS,
     },
     "ebpf": dict.fromkeys(CASES, CHANCE),
 }

@@ -23,9 +23,6 @@ enum Known {
 
 /// By backend and program, with its mode. Whatever is missing, the trace must say itself that it lacks something.
 const KNOWN: &[(Backend, &str, Known)] = &[
-    // Stores are no calls.
-    (Backend::Ptrace, "mmap-writer", Known::Incomplete),
-    (Backend::Ptrace, "mmap-writer msync", Known::Incomplete),
     // The program sees completions in memory, and may use the buffer again before its next call.
     (Backend::Ptrace, "uring", Known::Chance),
     (Backend::Ptrace, "uring sqpoll", Known::Incomplete),
