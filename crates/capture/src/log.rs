@@ -87,14 +87,19 @@ impl Log {
     }
 
     /// Writes an action and returns its number.
-    pub fn action(&mut self, mut action: Action) -> u64 {
-        let seq = self.next;
-        action.seq = seq;
-        self.bytes += action.data_bytes;
+    pub fn action(&mut self, action: Action) -> u64 {
         if action.truncated_bytes > 0 {
             let cause = format!("{}: memory could not be read", action.call);
             self.loss(Loss::Truncated, cause, action.truncated_bytes);
         }
+        self.action_accounted(action)
+    }
+
+    /// Writes an action whose losses are counted elsewhere, and returns its number.
+    pub fn action_accounted(&mut self, mut action: Action) -> u64 {
+        let seq = self.next;
+        action.seq = seq;
+        self.bytes += action.data_bytes;
         self.write(|writer| writer.action(action));
         self.next += 1;
         seq
