@@ -5,6 +5,8 @@
 # make docs-table  measures docs/WORKLOADS.md anew
 # make table-programs  measures docs/PROGRAMS.md anew: large programs in every order
 # make bench-ordering  how well replays predict the time on another storage system, by ordering (docs/RESULTS.md)
+# make bench-capture  what it costs a program to be traced, by strace, perf and Reprise (docs/RESULTS.md)
+# make test-capture  programs with io_uring, Linux AIO and mapped files, recorded and replayed
 # make bench       what recording, replaying and compiling cost, as tables
 
 SHELL := /bin/bash
@@ -14,7 +16,7 @@ export CARGO PYTHON
 # rustup's place, for shells that have not read ~/.cargo/env
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
-.PHONY: build demo test lint docs-table table-programs bench bench-ordering
+.PHONY: build demo test lint docs-table table-programs bench bench-ordering bench-capture test-capture
 .DEFAULT_GOAL := build
 
 build:
@@ -55,3 +57,14 @@ bench-ordering:
 	@scripts/install-deps timing
 	$(CARGO) build --release
 	@scripts/bench-ordering $(ORDERING)
+
+# Options by CAPTURE='--quick --only rocksdb,records --tools ebpf-full …'.
+bench-capture:
+	@scripts/install-deps capture
+	$(CARGO) build --release
+	@scripts/bench-capture $(CAPTURE)
+
+test-capture:
+	@scripts/install-deps capture test
+	$(CARGO) build --release
+	$(PYTHON) tests/capture/programs.py

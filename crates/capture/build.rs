@@ -8,11 +8,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 const SOURCE: &str = "bpf/capture.bpf.c";
-/// The programs: with what lets threads wait, by its two names, and without.
-const OBJECTS: [(&str, &[&str]); 3] = [
+/// The programs: with what lets threads wait, by its two names, without it, and for kernels before 5.17.
+const OBJECTS: [(&str, &[&str]); 4] = [
     ("waiting.bpf.o", &["-DWITH_TASK_WORK=bpf_task_work_schedule_resume_impl"]),
     ("waiting_6_18.bpf.o", &["-DWITH_TASK_WORK=bpf_task_work_schedule_resume"]),
     ("plain.bpf.o", &[]),
+    ("plain_5_15.bpf.o", &["-DWITHOUT_LOOP"]),
 ];
 const INSTALL: &str = "recording in the kernel needs clang, libbpf-dev, libelf-dev and zlib1g-dev (scripts/install-deps build): built without it, `record` uses ptrace";
 

@@ -292,9 +292,9 @@ class Case:
             raise Failure(f"prepare: {prepared.verdict()}", prepared.tail())
         command = ["/bin/bash", self.script, "run", self.w]
         if not self.options.dry:
+            backend = ["--backend", self.options.backend] if self.options.backend else []
             command = [
-                self.options.reprise, "record", "--backend", self.options.backend,
-                "-o", self.trace, "--tree", self.w, "--", *command,
+                self.options.reprise, "record", *backend, "-o", self.trace, "--tree", self.w, "--", *command,
             ]
         recorded = call(command, self.options.timeout, cwd=self.w, env=self.environment())
         left = end_descendants()
@@ -524,11 +524,16 @@ def table(path, cases, runs, work):
 # -------------------------------------------------------------------------- main
 
 
-def arguments():
-    known = sorted(name[:-3] for name in os.listdir(os.path.join(HERE, "cases")) if name.endswith(".sh"))
+def backend_argument(parser):
+    parser.add_argument("--backend", default=os.environ.get("REPRISE_BACKEND"), metavar="NAME",
+                        help="given to `reprise record` (default: REPRISE_BACKEND, or what it chooses itself)")
+
+
+def arguments(scripts=Case.scripts, description=__doc__):
+    known = sorted(name[:-3] for name in os.listdir(scripts) if name.endswith(".sh"))
     target = os.environ.get("CARGO_TARGET_DIR") or os.path.join(ROOT, "target")
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--case", action="append", metavar="NAME", choices=known,
                         help="only this case; may be repeated (there are: %(choices)s)")
@@ -542,9 +547,7 @@ def arguments():
                         help="keep traces and trees, but for those on loop devices")
     parser.add_argument("--reprise", default=os.path.join(target, "release", "reprise"), metavar="PATH",
                         help="the program (default: %(default)s)")
-    parser.add_argument("--backend", default=os.environ.get("REPRISE_BACKEND", "auto"),
-                        choices=("auto", "ebpf", "ptrace"),
-                        help="how programs are recorded (default: REPRISE_BACKEND, or auto)")
+    backend_argument(parser)
     parser.add_argument("--table", metavar="FILE", help="write the results as a Markdown table")
     parser.add_argument("--dry", action="store_true",
                         help="test the matrix itself: run the programs unrecorded, copy for replays")

@@ -56,8 +56,8 @@ impl Call {
     pub const fn category(&self) -> Category {
         use Effect::*;
         match self.effect {
-            Read => Category::Read,
-            Write | Truncate | Allocate | Copy | Splice => Category::Write,
+            Read | MappedRead => Category::Read,
+            MappedWrite | Write | Truncate | Allocate | Copy | Splice => Category::Write,
             Sync | SyncAll => Category::Sync,
             GetMetadata | TestAccess | ReadLink | GetXattr | ListXattr | StatFs | ChangeMode | ChangeOwner
             | ChangeTimes | SetXattr | RemoveXattr | MakeDirectory | MakeNode | MakeSymlink | Link | Remove

@@ -5,17 +5,23 @@ use std::sync::LazyLock;
 
 use foldhash::fast::FixedState;
 
-use crate::Call;
 use crate::families::FAMILIES;
+use crate::{Call, PSEUDO};
 
 static BY_NAME: LazyLock<HashMap<&'static str, &'static Call, FixedState>> =
     LazyLock::new(|| all().map(|c| (c.name, c)).collect());
 
 static BY_NUMBER: LazyLock<Vec<Option<&'static Call>>> = LazyLock::new(|| {
     let mut rows = vec![None; 512];
-    for call in all() {
+    for call in all().filter(|call| !call.is_pseudo()) {
         rows[call.number as usize] = Some(call);
     }
+    rows
+});
+
+static PSEUDO_CALLS: LazyLock<Vec<&'static Call>> = LazyLock::new(|| {
+    let mut rows: Vec<_> = all().filter(|call| call.is_pseudo()).collect();
+    rows.sort_by_key(|call| call.number);
     rows
 });
 
@@ -34,9 +40,12 @@ pub fn by_name(name: &str) -> Option<&'static Call> {
     BY_NAME.get(name).copied()
 }
 
-/// The row of an x86-64 number.
+/// The row of an x86-64 number, or of a pseudo-call.
 pub fn by_number(number: u32) -> Option<&'static Call> {
-    BY_NUMBER.get(number as usize).copied().flatten()
+    match number.checked_sub(PSEUDO) {
+        None => BY_NUMBER.get(number as usize).copied().flatten(),
+        Some(at) => PSEUDO_CALLS.get(at as usize).copied(),
+    }
 }
 
 const ERRORS: &[(i32, &str)] = &[

@@ -168,6 +168,10 @@ pub enum ArgKind {
     Owner,
     /// An address in the traced program's memory that is not read: recorded as a number.
     Address,
+    /// How many asynchronous requests to submit; which they were is kept with the call: their numbers, 64 bits each.
+    Submits,
+    /// How many completions of asynchronous requests to fetch; those of which requests were there is kept likewise.
+    Reaps,
 }
 
 /// One argument.
@@ -272,6 +276,10 @@ pub enum Effect {
     MapAdvise,
     /// Writes a mapping back.
     MapSync,
+    /// Loads content from a mapping of a file: no call, but what loads of the program amount to.
+    MappedRead,
+    /// Stores content to a mapping of a file, likewise.
+    MappedWrite,
     /// Reads attributes.
     GetMetadata,
     /// Asks whether an access is permitted.
@@ -385,12 +393,15 @@ pub enum Admission {
     Free,
 }
 
-/// One system call.
+/// Numbers from here on are ours: what a program does to storage without a system call.
+pub const PSEUDO: u32 = 0xf000;
+
+/// One system call, or a pseudo-call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Call {
     /// Name, as in the man pages.
     pub name: &'static str,
-    /// Number in the x86-64 ABI.
+    /// Number in the x86-64 ABI; of a pseudo-call [`PSEUDO`] or more.
     pub number: u32,
     /// Arguments, in order.
     pub args: &'static [Arg],
@@ -407,6 +418,11 @@ pub struct Call {
 }
 
 impl Call {
+    /// Whether no system call does it: no kernel has its number.
+    pub const fn is_pseudo(&self) -> bool {
+        self.number >= PSEUDO
+    }
+
     /// Index of the first argument that satisfies `wanted`.
     pub fn position(&self, wanted: impl Fn(ArgKind) -> bool) -> Option<usize> {
         self.args.iter().position(|a| wanted(a.kind))
@@ -459,6 +475,8 @@ impl Call {
             }
             Advise | Sync | SyncAll | MapAdvise | MapSync | Lock | Message | Poll | Watch | Spawn | Execute | Exit
             | Wait | Asynchronous => Admission::Free,
+            // They do not ask the kernel.
+            MappedRead | MappedWrite => Admission::Free,
         }
     }
 }

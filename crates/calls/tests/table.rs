@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use reprise_calls::{
-    ArgKind, Check, Effect, Replay, Returns, Struct, UNRELATED, all, by_name, by_number, is_unrelated,
+    ArgKind, Check, Effect, PSEUDO, Replay, Returns, Struct, UNRELATED, all, by_name, by_number, is_unrelated,
 };
 
 /// The C library's header, an independent source of the numbers.
@@ -26,7 +26,10 @@ fn numbers_are_the_kernels() {
         if let Some(expected) = number(call.name) {
             assert_eq!(call.number, expected, "{}", call.name);
         }
+        // No kernel has a number like theirs, nor any header their name.
+        assert!(!call.is_pseudo() || number(call.name).is_none(), "{}", call.name);
     }
+    assert!(header.iter().all(|(_, number)| *number < PSEUDO));
     for &(value, name) in UNRELATED {
         if let Some(expected) = number(name) {
             assert_eq!(value, expected, "{name}");
@@ -58,6 +61,7 @@ fn rows_are_consistent() {
         assert!(!is_unrelated(call.number), "{} is also called unrelated", call.name);
         assert!(call.args.len() <= 6, "{}", call.name);
         assert_eq!(by_name(call.name), Some(call));
+        assert_eq!(by_number(call.number), Some(call), "{}", call.name);
         for arg in call.args {
             if let ArgKind::InData(i) | ArgKind::OutData(i) | ArgKind::InVector(i) | ArgKind::OutVector(i) = arg.kind {
                 assert_eq!(call.args[i as usize].kind, ArgKind::Length, "{}.{}", call.name, arg.name);
@@ -73,7 +77,7 @@ fn rows_are_consistent() {
         if matches!(call.replay, Replay::Unsupported(_) | Replay::Skip(_)) {
             assert_eq!(call.check, Check::Nothing, "{}", call.name);
         }
-        if matches!(call.effect, Effect::Read) {
+        if matches!(call.effect, Effect::Read | Effect::MappedRead) {
             assert!(returns_data, "{}", call.name);
         }
     }

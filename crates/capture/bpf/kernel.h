@@ -112,9 +112,17 @@ struct task_struct {
 extern void *bpf_rdonly_cast(const void *object, __u32 type) __ksym;
 #define TYPED(type, pointer) ((type *)bpf_rdonly_cast(pointer, bpf_core_type_id_kernel(type)))
 #define FIELD(pointer, field) ((pointer)->field)
+/* What a pointer to a pointer points to. */
+#define POINTED(pointer) (*(pointer))
 #else
 #define TYPED(type, pointer) ((type *)(pointer))
 #define FIELD(pointer, field) BPF_CORE_READ(pointer, field)
+#define POINTED(pointer)                                                 \
+	({                                                               \
+		void *pointed = 0;                                       \
+		bpf_probe_read_kernel(&pointed, sizeof(pointed), pointer); \
+		pointed;                                                 \
+	})
 #endif
 
 /* Keeps the compiler from mixing up a checked number with its unchecked sources. */

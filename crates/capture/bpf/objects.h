@@ -17,7 +17,6 @@ static __always_inline struct file *file_of(struct task_struct *task, __s32 fd)
 {
 	struct files_struct *files = task->files;
 	struct fdtable *table;
-	struct file *file = 0;
 	struct file **slots;
 
 	if (fd < 0 || !files)
@@ -26,8 +25,7 @@ static __always_inline struct file *file_of(struct task_struct *task, __s32 fd)
 	if (!table || (__u32)fd >= table->max_fds)
 		return 0;
 	slots = table->fd;
-	bpf_probe_read_kernel(&file, sizeof(file), slots + fd);
-	return file;
+	return POINTED(slots + fd);
 }
 
 static __always_inline void look_at(struct object *out, struct task_struct *task, __s32 fd)
@@ -61,6 +59,8 @@ static __always_inline void look_at_source(struct thread *t, struct object *out,
 	__u32 arg = source & 15;
 	__s32 fd = -1;
 
+	if (source == OBJECT_NONE && !out->id && out->fd == -1)
+		return;
 	__builtin_memset(out, 0, sizeof(*out));
 	out->fd = -1;
 	if (source == OBJECT_NONE)

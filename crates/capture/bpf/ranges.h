@@ -9,6 +9,7 @@
 #define REPRISE_RANGES_H
 
 #include "areas.h"
+#include "loop.h"
 #include "transport.h"
 
 #define STRING_PIECE 4096u
@@ -58,11 +59,13 @@ static long read_page(__u64 i, struct prefix *p)
 	return 0;
 }
 
+LOOPED(read_page, struct prefix)
+
 __noinline __u32 read_prefix(__u32 segment, __u32 at, __u64 address, __u32 length)
 {
 	struct prefix p = { .address = address, .segment = segment, .at = at, .length = length };
 
-	bpf_loop(PIECE_BYTES / PAGE + 1, read_page, &p, 0);
+	loop(PIECE_BYTES / PAGE + 1, read_page, &p);
 	return p.done;
 }
 
@@ -306,5 +309,7 @@ static long step(__u64 i, struct walker *w)
 		return 1;
 	}
 }
+
+LOOPED(step, struct walker)
 
 #endif

@@ -181,7 +181,7 @@ static __always_inline void fetch(struct thread *t)
 {
 	struct fetch f = { .address = t->fault_address, .end = t->fault_address + t->fault_bytes };
 
-	bpf_loop(PIECE_BYTES / PAGE + 2, fetch_page, &f, 0);
+	loop(PIECE_BYTES / PAGE + 2, fetch_page, &f);
 	if (f.failed || t->rounds++ > MOST_FETCHES)
 		t->accept = 1;
 }
@@ -250,7 +250,7 @@ static long round(__u64 i, struct round *r)
 		__sync_fetch_and_add(&c->waits, 1);
 	}
 	until = now + PAUSE_NS;
-	bpf_loop(10000, pause_until, &until, 0);
+	loop(10000, pause_until, &until);
 	return 0;
 }
 
@@ -266,7 +266,7 @@ static int on_return(struct bpf_map *map, void *key, void *value)
 	r.row = row_of(t->flags & RECORD_NARROW ? ROWS - 1 : t->nr);
 	if (!r.row)
 		return 0;
-	if (bpf_loop(ROUNDS, round, &r, 0) == ROUNDS) {
+	if (loop(ROUNDS, round, &r) == ROUNDS) {
 		if (schedule(t, task))
 			return 0;
 		if (t->pending)

@@ -1,4 +1,4 @@
-//! `spool-record [--data POLICY] [--segments N] [--drop] [--null | --slow MS] TRACE COMMAND…`: records a command in the
+//! `spool-record [--data POLICY] [--segments N] [--drop] [--plain] [--null | --slow MS] TRACE COMMAND…`: records a command in the
 //! kernel into `TRACE/spool`, says what came of it on standard error, and ends as the command did.
 
 use std::process::ExitCode;
@@ -20,6 +20,7 @@ fn main() -> ExitCode {
             "--data" if value() == "none" => options.data = DataPolicy::None,
             "--data" => {}
             "--segments" => options.segments = value().parse().unwrap_or(64),
+            "--plain" => options.plain = true,
             "--drop" => options.on_full = OnFull::Drop,
             "--null" => options.sink = Sink::Null,
             "--slow" => options.sink = Sink::Slow(Duration::from_millis(value().parse().unwrap_or(1))),

@@ -119,6 +119,9 @@ pub fn inputs(memory: Memory<'_>, call: &Call, args: &[u64; 6], log: &mut Log) -
             | ArgKind::Number
             | ArgKind::Device
             | ArgKind::Owner
+            // Which requests they were turns out later.
+            | ArgKind::Submits
+            | ArgKind::Reaps
             | ArgKind::Address => None,
         };
         if contributes(arg.kind, Side::Input) {
@@ -192,7 +195,7 @@ pub fn failed(result: i64) -> bool {
 }
 
 /// Reads and stores up to `limit` bytes of buffers that follow each other; stops at the first byte that cannot be read.
-fn content(memory: Memory<'_>, buffers: &[(u64, u64)], limit: u64, keep: Keep, log: &mut Log) -> (Vec<u32>, u64) {
+pub fn content(memory: Memory<'_>, buffers: &[(u64, u64)], limit: u64, keep: Keep, log: &mut Log) -> (Vec<u32>, u64) {
     let total = buffers.iter().fold(0u64, |sum, b| sum.saturating_add(b.1)).min(limit).min(MOST_MOVED);
     let (mut blobs, mut kept, mut left) = (Vec::new(), 0u64, total);
     let mut piece = Vec::with_capacity(PIECE.min(total as usize));

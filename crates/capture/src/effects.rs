@@ -1,7 +1,6 @@
 //! What a call means for the knowledge of the world: before it enters the kernel, and after it succeeded.
 
 use reprise_calls::{Call, Effect, Follow, IoctlEffect, Object, ioctl_effect};
-use reprise_trace::Loss;
 use reprise_trace::payload::{Side, split};
 
 use crate::arguments::Inputs;
@@ -56,9 +55,6 @@ pub fn before(world: &mut World, tid: i32, call: &Call, args: &[u64; 6], inputs:
             }
         }
         Effect::Map if world.wants_mapping(args[3]) => {
-            if writes_through(args) {
-                log.loss(Loss::Dropped, "writes through a shared mapping of a file, which ptrace cannot see", args[1]);
-            }
             if let Ok(fd) = u32::try_from(args[4] as i32) {
                 world.range(tid, fd, args[5], args[1], "mapped", log);
             }
@@ -171,9 +167,4 @@ pub fn after(world: &mut World, tid: i32, call: &Call, result: i64, before: &Bef
         }
         _ => {}
     }
-}
-
-/// Whether what is mapped can be written without a call.
-fn writes_through(args: &[u64; 6]) -> bool {
-    args[3] & libc::MAP_SHARED as u64 != 0 && args[2] & libc::PROT_WRITE as u64 != 0
 }

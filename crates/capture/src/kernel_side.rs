@@ -3,13 +3,13 @@
 //! Goals: the same outcome as that of the tracer, so that nobody else needs to know who recorded. Non-goals: the programs
 //! in the kernel and their spool (`ebpf`), what becomes of it (`finish`).
 
-use reprise_trace::{Loss, TraceWriter};
+use reprise_trace::{Loss, TraceWriter, contents_elsewhere, discard};
 
 use crate::ebpf::{Reason, Session, SpoolError, SpoolOptions, Summary};
 use crate::error::CaptureError;
 use crate::finish::{self, SPOOL};
 use crate::log::Log;
-use crate::record::{Options, Outcome, new_manifest, remove};
+use crate::record::{Options, Outcome, new_manifest};
 use crate::spool::Begin;
 use crate::world::{World, snapshot};
 
@@ -33,7 +33,7 @@ pub fn record(mut options: Options) -> Result<Outcome, CaptureError> {
         Err(SpoolError::Unwritten { path, source }) => return Err(CaptureError::Spool { path, source }),
         Err(error) => {
             drop(log);
-            remove(&options.trace, existed);
+            discard(&options.trace, existed);
             return Err(failure(error));
         }
     };
@@ -48,11 +48,12 @@ pub fn record(mut options: Options) -> Result<Outcome, CaptureError> {
 /// The trace with what is snapshot before the start.
 fn begun(options: &Options) -> Result<Log, CaptureError> {
     let manifest = new_manifest(options.data, &options.command)?;
-    let writer = TraceWriter::create(&options.trace, manifest, options.writer)?;
+    let writer = TraceWriter::create(&options.trace, manifest, options.writer.clone())?;
     let mut log = Log::new(writer, options.data);
     log.remember_names();
     let mut world = World::new(options.whole_file_bytes, options.libraries);
     world.exclude(&options.trace);
+    contents_elsewhere(&options.trace).iter().for_each(|place| world.exclude(place));
     for tree in &options.trees {
         let full = snapshot(&mut world, tree, &mut log)?;
         log.manifest_mut().snapshots.push(full);

@@ -3,6 +3,7 @@
 //! Goals: one place that gives out `seq`, so that the order of rows is the order of effects; a trace that cannot be
 //! written any further (a full disk) does not harm the program. Non-goals: deciding that order.
 
+use std::sync::mpsc::Receiver;
 use std::time::Instant;
 
 use reprise_trace::{
@@ -10,6 +11,7 @@ use reprise_trace::{
     TreeNode, WriteError,
 };
 
+use crate::environment::{Observation, Surroundings};
 use crate::error::CaptureError;
 
 /// The log of a recording.
@@ -24,6 +26,8 @@ pub struct Log {
     told: bool,
     /// Names written, where they are asked for.
     names: Option<Vec<TreeNode>>,
+    /// Samples of the environment that wait to be written.
+    samples: Option<Receiver<Observation>>,
     /// Whether what is observed is what was there at the beginning, whenever it is written.
     looks_back: bool,
 }
@@ -40,6 +44,7 @@ impl Log {
             failed: None,
             told: false,
             names: None,
+            samples: None,
             looks_back: false,
         }
     }
@@ -49,12 +54,12 @@ impl Log {
         self.started.elapsed().as_nanos() as u64
     }
 
-    /// The number that the next action will get.
-    pub fn next(&self) -> u64 {
-        self.next
+    /// When it began.
+    pub fn started(&self) -> Instant {
+        self.started
     }
 
-    /// Bytes of content moved so far.
+    /// Bytes of content moved so far, as long as they were recorded.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -76,9 +81,13 @@ impl Log {
     }
 
     /// Why nothing is written any more; once.
-    pub fn news_of_failure(&mut self) -> Option<&WriteError> {
-        let told = std::mem::replace(&mut self.told, self.failed.is_some());
-        self.failed.as_ref().filter(|_| !told)
+    pub fn news(&mut self) -> Option<String> {
+        let news = match &self.failed {
+            Some(error) => error.to_string(),
+            None if self.writer.is_full() => "the trace has reached the size it may have".to_owned(),
+            None => return None,
+        };
+        (!std::mem::replace(&mut self.told, true)).then_some(news)
     }
 
     /// The failure so far, if any: for the time before the program runs.
@@ -88,8 +97,13 @@ impl Log {
 
     /// Writes an action and returns its number.
     pub fn action(&mut self, action: Action) -> u64 {
+        self.action_lacking(action, "memory could not be read")
+    }
+
+    /// As [`Log::action`]; says why content is lacking, if any is.
+    pub fn action_lacking(&mut self, action: Action, why: &str) -> u64 {
         if action.truncated_bytes > 0 {
-            let cause = format!("{}: memory could not be read", action.call);
+            let cause = format!("{}: {why}", action.call);
             self.loss(Loss::Truncated, cause, action.truncated_bytes);
         }
         self.action_accounted(action)
@@ -99,7 +113,9 @@ impl Log {
     pub fn action_accounted(&mut self, mut action: Action) -> u64 {
         let seq = self.next;
         action.seq = seq;
-        self.bytes += action.data_bytes;
+        if !self.writer.is_full() {
+            self.bytes += action.data_bytes;
+        }
         self.write(|writer| writer.action(action));
         self.next += 1;
         seq
@@ -142,6 +158,30 @@ impl Log {
         self.write(|writer| writer.descriptor(row));
     }
 
+    /// Writes what is around the program at the start.
+    pub fn surroundings(&mut self, around: Surroundings) {
+        self.manifest_mut().facts.extend(around.facts);
+        around.mounts.into_iter().for_each(|mount| self.write(|writer| writer.mount(mount)));
+        around.queues.into_iter().for_each(|setting| self.write(|writer| writer.queue(setting)));
+    }
+
+    /// Samples of the environment come from here.
+    pub fn sampled_by(&mut self, samples: Receiver<Observation>) {
+        self.samples = Some(samples);
+    }
+
+    fn write_samples(&mut self) {
+        while let Some(seen) = self.samples.as_ref().and_then(|samples| samples.try_recv().ok()) {
+            self.sample(seen);
+        }
+    }
+
+    /// Writes a sample of the environment.
+    pub fn sample(&mut self, seen: Observation) {
+        self.write(|writer| writer.environment(seen.environment));
+        seen.devices.into_iter().for_each(|device| self.write(|writer| writer.device(device)));
+    }
+
     /// Writes out all rows.
     pub fn flush(&mut self) {
         self.write(TraceWriter::flush);
@@ -149,6 +189,7 @@ impl Log {
 
     /// Writes out all rows if the oldest is old.
     pub fn flush_if_due(&mut self) {
+        self.write_samples();
         self.write(TraceWriter::flush_if_due);
     }
 
@@ -211,6 +252,12 @@ impl Log {
     pub fn into_parts(mut self) -> Result<(TraceWriter, Vec<TreeNode>), WriteError> {
         self.check()?;
         Ok((self.writer, self.names.unwrap_or_default()))
+    }
+
+    /// Writes what remains, after which the ledger is complete; returns how many actions are in the trace.
+    pub fn finish(&mut self) -> u64 {
+        self.write_samples();
+        self.write(TraceWriter::finish)
     }
 
     /// Closes the trace.

@@ -21,6 +21,13 @@ pub struct Source {
     offset: u64,
 }
 
+impl Source {
+    /// A position in what a descriptor names.
+    pub fn at(fd: u32, offset: u64) -> Source {
+        Source { fd, offset }
+    }
+}
+
 /// Before the call: finds the regular file among its descriptors, the source first, and its position.
 pub fn before(tid: i32, call: &Call, args: &[u64; 6], input: &[u8]) -> Option<Source> {
     if !matches!(call.effect, Effect::Copy | Effect::Splice) {

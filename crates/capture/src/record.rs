@@ -4,11 +4,18 @@ use std::ffi::{CString, OsStr, OsString};
 use std::fs;
 use std::io::{self, Read};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use reprise_trace::{DataPolicy, End, Host, Kind, Ledger, Manifest, TraceWriter, TreeNode, WriterOptions};
+use reprise_trace::{
+    DataPolicy, End, Host, Kind, Ledger, Loss, MAPPED_STORES, Manifest, TraceWriter, TreeNode, WriterOptions,
+    contents_elsewhere, discard,
+};
 
+use crate::environment::{Observer, Processes, Sampler, Surroundings};
 use crate::error::CaptureError;
 use crate::filter;
 use crate::kernel_side;
@@ -17,6 +24,12 @@ use crate::procfs;
 use crate::sys::{self, Launch, Signals, Waiting};
 use crate::tracer::{Launching, Tracer};
 use crate::world::{World, snapshot};
+
+/// How often the environment is sampled if nothing else is asked for.
+pub const SAMPLE_EVERY: Duration = Duration::from_millis(100);
+
+/// Samples that may wait to be written; the tracer looks after them several times a second.
+const SAMPLES_WAITING: usize = 256;
 
 /// How a program is recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -47,9 +60,13 @@ pub struct Options {
     /// Whether the content of files beyond that size is captured when the loader maps them (`MAP_DENYWRITE`):
     /// complete, but a program that loads hundreds of megabytes of libraries starts noticeably later.
     pub libraries: bool,
+    /// Whether what programs write through shared mappings of files is found by looking at their pages.
+    pub mapped: bool,
     /// Whether the processor time that threads use between calls is recorded: for `replay --pace cpu`.
     pub cpu: bool,
-    /// Bounds on what the writer holds in memory.
+    /// How often the environment is sampled; `None`: not at all.
+    pub sample_every: Option<Duration>,
+    /// Bounds on what the writer holds in memory and on disk, and where the contents go.
     pub writer: WriterOptions,
     /// Hears what the user should know at once.
     pub warn: Box<dyn FnMut(&str)>,
@@ -66,8 +83,10 @@ impl Options {
             command,
             whole_file_bytes: 1 << 20,
             libraries: false,
+            mapped: true,
             cpu: false,
-            writer: WriterOptions::default(),
+            sample_every: Some(SAMPLE_EVERY),
+            writer: WriterOptions { begin_encoder: sys::step_back, ..WriterOptions::default() },
             warn: Box::new(|_| {}),
         }
     }
@@ -112,12 +131,12 @@ fn watch(mut options: Options, why: Option<String>) -> Result<Outcome, CaptureEr
     let mut manifest = manifest(&options)?;
     manifest.facts.extend(why.map(|why| ("backend_because".to_owned(), why)));
     let existed = options.trace.is_dir();
-    let writer = TraceWriter::create(&options.trace, manifest, options.writer)?;
+    let writer = TraceWriter::create(&options.trace, manifest, options.writer.clone())?;
     let started = start(&mut options, writer, &program, &argv, command);
     if let Err(error) = &started
         && !matches!(error, CaptureError::Trace { .. } | CaptureError::Unwritten { .. })
     {
-        remove(&options.trace, existed);
+        discard(&options.trace, existed);
     }
     started
 }
@@ -148,11 +167,14 @@ fn start(
     let mut log = Log::new(writer, options.data);
     let mut world = World::new(options.whole_file_bytes, options.libraries);
     world.exclude(&options.trace);
+    contents_elsewhere(&options.trace).iter().for_each(|place| world.exclude(place));
+    log.surroundings(Surroundings::look());
     for tree in &options.trees {
         let full = snapshot(&mut world, tree, &mut log)?;
         log.manifest_mut().snapshots.push(full);
     }
     log.check()?;
+    let sampling = sampling(options.sample_every, &mut log)?;
     let filter = filter::program();
     let launch = Launch { program, argv, filter: &filter };
     let child = sys::fork(&launch).map_err(|source| CaptureError::Start {
@@ -170,15 +192,60 @@ fn start(
         }
     };
     let launching = Launching::new(command, program.to_bytes().to_vec());
-    let mut tracer = Tracer::new(pid, launching, log, world, &mut *options.warn).with_cpu(options.cpu);
+    let mut tracer = Tracer::new(pid, launching, log, world, &mut *options.warn)
+        .with_cpu(options.cpu)
+        .with_stores_recorded(options.mapped)
+        .with_sampled(sampling.processes.clone());
     let end = tracer.run(&mut signals)?;
     let unprivileged = tracer.is_unprivileged();
     let mut log = tracer.into_log();
+    sampling.finish(&mut log);
     let facts = &mut log.manifest_mut().facts;
     facts.insert("no_new_privs".into(), unprivileged.to_string());
-    let (actions, bytes, ledger) = (log.next(), log.bytes(), log.ledger().clone());
+    let (actions, bytes, ledger) = (log.finish(), log.bytes(), log.ledger().clone());
     let manifest = log.close(end)?;
     Ok(Outcome { end, actions, bytes, ledger, manifest })
+}
+
+/// The sampler of a recording, if there is one.
+struct Sampling {
+    processes: Processes,
+    sampler: Option<Sampler>,
+    lost: Arc<AtomicU64>,
+}
+
+/// Begins to sample.
+fn sampling(every: Option<Duration>, log: &mut Log) -> Result<Sampling, CaptureError> {
+    let fact = every.map_or("off".to_owned(), |every| format!("every {} ms", every.as_millis()));
+    log.manifest_mut().facts.insert("samples".into(), fact);
+    let mut sampling = Sampling { processes: Processes::default(), sampler: None, lost: Arc::default() };
+    if let Some(every) = every {
+        let (to, from) = mpsc::sync_channel(SAMPLES_WAITING);
+        let lost = sampling.lost.clone();
+        let sink = move |seen| {
+            if to.try_send(seen).is_err() {
+                lost.fetch_add(1, Ordering::Relaxed);
+            }
+        };
+        let observer = Observer::new(sampling.processes.clone());
+        let sampler = Sampler::start(observer, every, log.started(), sink);
+        sampling.sampler = Some(sampler.map_err(|source| CaptureError::Start {
+            step: "make a thread",
+            source,
+            advice: "check the limits on processes and memory",
+        })?);
+        log.sampled_by(from);
+    }
+    Ok(sampling)
+}
+
+impl Sampling {
+    fn finish(mut self, log: &mut Log) {
+        self.sampler = None;
+        for _ in 0..self.lost.load(Ordering::Relaxed) {
+            log.loss(Loss::Dropped, "samples of the environment: the recorder was busy", 0);
+        }
+    }
 }
 
 /// Takes the child under trace, installs our signal handling, and lets it go.
@@ -233,8 +300,12 @@ fn manifest(options: &Options) -> Result<Manifest, CaptureError> {
         ("backend", "ptrace"),
         ("begin", "when the call was let into the kernel"),
         ("response_time", "includes one stop of the tracer"),
+        ("completion_time", "of an asynchronous request: when its completion was seen, an upper bound"),
     ] {
         manifest.facts.insert(key.into(), value.into());
+    }
+    if options.mapped {
+        manifest.facts.insert(MAPPED_STORES.into(), "recorded".into());
     }
     Ok(manifest)
 }
@@ -264,17 +335,4 @@ pub(crate) fn new_manifest(data: DataPolicy, command: &[OsString]) -> Result<Man
         now.map_or(0, |t| t.as_nanos() as u64),
         host,
     ))
-}
-
-/// Removes a trace of nothing: the directory if it is ours, else what was put into it.
-pub(crate) fn remove(trace: &Path, existed: bool) {
-    // What cannot be removed stays; the error that led here is the one to report.
-    if existed {
-        for entry in fs::read_dir(trace).into_iter().flatten().flatten() {
-            let path = entry.path();
-            let _ = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
-        }
-    } else {
-        let _ = fs::remove_dir_all(trace);
-    }
 }

@@ -11,6 +11,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use common::{compile, scratch};
+use reprise_capture::spool::layout::{RANGE_UNWANTED, RECORD_NARROW};
 use spool::{Body, Call, Record, Spool};
 
 /// Whether the kernel records here; says why not.
@@ -85,7 +86,8 @@ fn every_byte_of_reads_and_writes_of_any_size() {
         let content = noise(bytes);
         fs::write(dir.path().join("in"), &content).expect("write");
         let block = format!("bs={block}");
-        let spool = record(dir.path(), &[], &["dd", "if=in", "of=out", &block, "status=none"]);
+        let how: &[&str] = if bytes == 900_001 { &["--plain"] } else { &[] };
+        let spool = record(dir.path(), how, &["dd", "if=in", "of=out", &block, "status=none"]);
         assert!(fs::read(dir.path().join("out")).expect("read") == content);
         assert!(moved(&spool, libc::SYS_read, inode(&dir.path().join("in"))) == content, "{block}: read");
         assert!(moved(&spool, libc::SYS_write, inode(&dir.path().join("out"))) == content, "{block}: written");
@@ -210,6 +212,42 @@ fn memory_that_is_not_there_is_fetched_or_said_to_be_lacking() {
     assert_eq!((writes[2].1.result, writes[2].1.lacking), (4096, 1));
     assert!(of(2, 8192) == [b'x'; 4096], "half a buffer");
     assert_eq!((writes[3].1.result, writes[3].1.lacking), (-14, 1));
+}
+
+#[test]
+fn narrow_calls_are_marked() {
+    if !possible("narrow_calls_are_marked") {
+        return;
+    }
+    let dir = scratch();
+    let Some(narrow) = compile("narrow", dir.path()) else {
+        return;
+    };
+    let spool = record(dir.path(), &[], &[narrow.to_str().expect("utf-8")]);
+    let marked: Vec<&Record> = spool.records.iter().filter(|r| r.flags & RECORD_NARROW != 0).collect();
+    assert_eq!(marked.len(), 1);
+    assert!(matches!(&marked[0].body, Body::Call(c) if c.nr == 20 && c.ranges.is_empty()));
+}
+
+#[test]
+fn without_data_there_are_names_and_lengths() {
+    if !possible("without_data_there_are_names_and_lengths") {
+        return;
+    }
+    let dir = scratch();
+    fs::write(dir.path().join("in"), noise(300_000)).expect("write");
+    let spool = record(dir.path(), &["--data", "none"], &["dd", "if=in", "of=out", "bs=150000", "status=none"]);
+    let out = inode(&dir.path().join("out"));
+    let writes: Vec<(&Record, &Call)> =
+        spool.calls(libc::SYS_write).filter(|(_, c)| c.objects.iter().any(|o| o.inode == out)).collect();
+    assert_eq!(writes.len(), 2);
+    for (_, call) in writes {
+        assert_eq!((call.more, call.ranges.len()), (0, 1));
+        assert_eq!((call.ranges[0].length, call.ranges[0].flags), (150_000, RANGE_UNWANTED));
+        assert!(call.ranges[0].bytes.is_empty());
+    }
+    let opened = spool.calls(libc::SYS_openat).any(|(r, c)| spool.content(r, c, c.args[1], 4) == b"out\0");
+    assert!(opened, "names are kept");
 }
 
 #[test]

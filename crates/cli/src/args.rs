@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::amounts::{Interval, Size};
 use crate::span::{Span, TimeSpan};
 
 const STYLES: Styles = Styles::styled()
@@ -66,6 +67,9 @@ pub enum Command {
     /// Count calls, bytes, errors and response times
     #[command(after_help = examples::STAT)]
     Stat(Stat),
+    /// Show memory, processors, pressure and devices over the time of a trace
+    #[command(after_help = examples::ENVIRONMENT)]
+    Environment(Environment),
     /// Compile a trace to a plan, to replay it more than once
     #[command(after_help = examples::COMPILE)]
     Compile(Compile),
@@ -104,6 +108,15 @@ pub enum Data {
     Hash,
     /// Lengths only
     None,
+}
+
+/// Whether stores to shared mappings of files are found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Mapped {
+    /// By looking at the pages before calls that could see them
+    Full,
+    /// Not at all: they are counted as dropped
+    Off,
 }
 
 /// How a program is recorded.
@@ -151,9 +164,21 @@ pub struct Record {
     /// Keep also what the program's loader maps: complete, but slow for programs with large libraries
     #[arg(long)]
     pub libraries: bool,
+    /// Writes through shared mappings of files: found by looking at their pages (full), or counted as dropped (off)
+    #[arg(long, value_enum, default_value_t = Mapped::Full)]
+    pub mapped: Mapped,
     /// Record also the processor time used between calls, for `replay --pace cpu` (about 2 µs more per call)
     #[arg(long)]
     pub cpu: bool,
+    /// How often memory, processors and devices are sampled, in milliseconds, or off
+    #[arg(long, value_name = "MS|off", default_value = "100")]
+    pub sample_every: Interval,
+    /// Keep the contents in a directory of their own in DIR, on another device perhaps; the trace has a link to it
+    #[arg(long, value_name = "DIR")]
+    pub blobs: Option<PathBuf>,
+    /// Stop recording when the trace takes this much on disk: 512M, 20G; the program goes on
+    #[arg(long, value_name = "SIZE")]
+    pub max_size: Option<Size>,
     /// Say nothing but errors
     #[arg(short, long)]
     pub quiet: bool,
@@ -177,6 +202,9 @@ pub struct Import {
     /// Snapshot this directory, with contents: it is as the program found it
     #[arg(long, value_name = "DIR")]
     pub tree: Vec<PathBuf>,
+    /// Keep the contents in a directory of their own in DIR, on another device perhaps; the trace has a link to it
+    #[arg(long, value_name = "DIR")]
+    pub blobs: Option<PathBuf>,
     /// Say nothing but errors
     #[arg(short, long)]
     pub quiet: bool,
@@ -347,6 +375,16 @@ pub struct Stat {
     pub json: bool,
 }
 
+/// Arguments of `environment`.
+#[derive(Debug, Args)]
+pub struct Environment {
+    /// The trace
+    pub trace: PathBuf,
+    /// Print all samples, a JSON object a line
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// Arguments of `compile`.
 #[derive(Debug, Args)]
 pub struct Compile {
@@ -427,10 +465,12 @@ Examples:
   reprise record sqlite3 my.db < load.sql
   reprise record -o build.reprise --tree src -- make -j4
   reprise record --data none -o long.reprise -- ./server     calls without content
+  reprise record --blobs /mnt/big --max-size 20G -- ./load   contents on another device, at most 20 GiB in all
 
 The exit code is the program's own; when a signal ended it, reprise ends by that signal. 125: the recorder failed;
 126, 127: the program cannot be run, or found. A trace that cannot be written any further (a full disk) does not stop
-the program: it goes on unrecorded, what was written is kept, and the exit code is 125.";
+the program: it goes on unrecorded, what was written is kept, and the exit code is 125. With --max-size the trace holds
+the run's beginning; what came after is counted as dropped, and the exit code is the program's.";
     pub const RECOVER: &str = "\
 Examples:
   reprise recover app.reprise        then info, replay and all else take it
@@ -482,6 +522,14 @@ Examples:
   reprise stat app.reprise
   reprise stat --by path app.reprise
   reprise stat --replay-of app.reprise result.reprise    response times, waits, concurrency, issue error";
+    pub const ENVIRONMENT: &str = "\
+Examples:
+  reprise environment app.reprise
+  reprise environment --json app.reprise | jq '[.time_ns, .dirty_bytes]'
+
+`record --sample-every` takes the samples, a replay with -o takes its own. Processor time (user, system, iowait) is of the
+whole machine, `stalled` the share of time in which some thread waited for storage, `read` and `written` what the block
+devices did (a device on another, as loop, dm and md are, counts with it); all of them since the line above. `reprise info` shows a summary, with queue settings and mounts.";
     pub const GRAPH: &str = "\
 Examples:
   reprise graph app.reprise                              edges by rule, critical path

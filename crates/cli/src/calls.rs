@@ -15,7 +15,8 @@ pub fn markdown() -> String {
          way, take its result from the trace (*simulate*), leave it out (*skip*), or count it as *unsupported*. *Judged \
          by* says what is compared beside success or the same error. `→` marks what a call fills, `←` what it reads.\n\n\
          Calls known to touch neither storage, descriptors, processes nor mappings ({} of them) are not recorded; any \
-         other call is counted as unknown in the trace's ledger.\n",
+         other call is counted as unknown in the trace's ledger. A row without a number is no system call: it says what a \
+         program did to a file through memory that it had mapped.\n",
         reprise_calls::UNRELATED.len()
     );
     for (title, calls) in families() {
@@ -43,7 +44,7 @@ fn row(call: &Call) -> String {
     format!(
         "| `{}` | {} | {} | {} | {how} | {} | {} |",
         call.name,
-        call.number,
+        if call.is_pseudo() { "–".to_owned() } else { call.number.to_string() },
         args.join(", "),
         word(format!("{:?}", call.returns)),
         word(format!("{:?}", call.check)),
@@ -70,6 +71,8 @@ fn argument(arg: &Arg) -> String {
         | ArgKind::Offset
         | ArgKind::Length
         | ArgKind::Integer
+        | ArgKind::Submits
+        | ArgKind::Reaps
         | ArgKind::Number
         | ArgKind::Device
         | ArgKind::Owner

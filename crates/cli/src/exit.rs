@@ -57,7 +57,8 @@ impl From<ReadError> for Failure {
             ReadError::Missing { .. }
             | ReadError::NotATrace { .. }
             | ReadError::Unfinished { .. }
-            | ReadError::Damaged { .. } => Exit::Trace,
+            | ReadError::Damaged { .. }
+            | ReadError::NoContents { .. } => Exit::Trace,
             ReadError::Io { .. } => Exit::System,
         };
         let next = match &error {
@@ -72,7 +73,7 @@ impl From<ReadError> for Failure {
 impl From<WriteError> for Failure {
     fn from(error: WriteError) -> Failure {
         match error {
-            WriteError::Exists { .. } => Failure::new(Exit::Usage, error),
+            WriteError::Exists { .. } | WriteError::Contents { .. } => Failure::new(Exit::Usage, error),
             _ => Failure::new(Exit::System, format!("{error}; make room there, or choose another place with -o")),
         }
     }

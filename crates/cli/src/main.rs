@@ -2,6 +2,7 @@
 //!
 //! Goals: pleasant and predictable; every error names its cause and the next step. Non-goals: logic.
 
+mod amounts;
 mod args;
 mod calls;
 mod commands;

@@ -75,6 +75,7 @@ fn senseless(dir: &Path, r: &mut Random) {
             created_by,
             shares_descriptors: r.below(2) as u32,
             shares_directories: r.below(2) as u32,
+            lane_of: (r.below(3) == 0).then(|| r.below(5) as u32),
             ..Default::default()
         };
         writer.thread(row).unwrap();
@@ -136,6 +137,7 @@ fn senseless(dir: &Path, r: &mut Random) {
             duration_ns: r.number(),
             args: std::array::from_fn(|_| r.number()),
             result: r.number() as i64,
+            request: (r.below(3) == 0).then(|| r.below(20) as u64),
             path: (r.below(4) > 0).then(|| random_name(r)),
             path2: (r.below(4) > 0).then(|| random_name(r)),
             input: (0..r.below(80)).map(|_| r.number() as u8).collect(),

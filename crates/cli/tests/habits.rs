@@ -535,7 +535,7 @@ fn the_ledger_shows_losses() {
         Ok(program) => program,
         Err(why) => return skip("the_ledger_shows_losses", &why),
     };
-    let said = run(dir, &["record", "-o", "t.reprise", &program]);
+    let said = run(dir, &["record", "--mapped", "off", "-o", "t.reprise", &program]);
     assert!(said.ends(0).err.contains("dropped: writes through a shared mapping"), "{said:#?}");
     let info = run(dir, &["info", "t.reprise"]);
     assert!(info.ends(0).out.contains("writes through a shared mapping"), "{info:#?}");

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::node::NodeId;
+
 /// Number of a mapping; never reused.
 pub type MappingId = u32;
 
@@ -16,6 +18,20 @@ pub struct Region {
     pub whole: u64,
     /// False in a forked child: the replay's mapping belongs to the parent.
     pub owned: bool,
+    /// The file.
+    pub node: NodeId,
+    /// Where in the file the piece begins.
+    pub offset: u64,
+    /// Stores reach the file.
+    pub shared: bool,
+}
+
+impl Region {
+    /// The rest of it, `by` bytes on.
+    fn behind(self, by: u64) -> Region {
+        let on = |n: u64| n.saturating_add(by);
+        Region { length: self.length - by, delta: on(self.delta), offset: on(self.offset), ..self }
+    }
 }
 
 /// The file mappings of one address space, by address.
@@ -41,7 +57,7 @@ impl Space {
         if start + region.length > at {
             let head = at - start;
             self.regions.insert(start, Region { length: head, ..region });
-            self.regions.insert(at, Region { length: region.length - head, delta: region.delta + head, ..region });
+            self.regions.insert(at, region.behind(head));
         }
     }
 
@@ -60,6 +76,44 @@ impl Space {
     pub fn map(&mut self, address: u64, region: Region) {
         self.unmap(address, region.length);
         self.regions.insert(address, region);
+    }
+
+    /// Moves a range to another address, where it gets another length; what lay there ends. What is moved, if that is the
+    /// whole of one mapping.
+    pub fn remap(&mut self, from: u64, length: u64, to: u64, new_length: u64) -> Option<Region> {
+        let new_length = new_length.next_multiple_of(PAGE);
+        let end = from.saturating_add(length.next_multiple_of(PAGE));
+        self.split(from);
+        self.split(end);
+        let pieces: Vec<(u64, Region)> = self.regions.range(from..end).map(|(at, region)| (*at, *region)).collect();
+        self.unmap(from, length);
+        self.unmap(to, new_length);
+        let alone = match pieces[..] {
+            [(at, region)] if at == from && region.delta == 0 && region.length == region.whole => Some(region),
+            _ => None,
+        };
+        let last = pieces.len().saturating_sub(1);
+        for (i, (at, region)) in pieces.into_iter().enumerate() {
+            let begin = at - from;
+            let end = if i == last { new_length } else { begin.saturating_add(region.length).min(new_length) };
+            if begin < end {
+                let whole = if alone.is_some() { new_length } else { region.whole };
+                self.regions.insert(to.saturating_add(begin), Region { length: end - begin, whole, ..region });
+            }
+        }
+        alone.filter(|region| region.owned)
+    }
+
+    /// What is mapped at an address, from there on.
+    pub fn at(&self, address: u64) -> Option<Region> {
+        let (start, region) = self.regions.range(..=address).next_back()?;
+        let by = address - start;
+        (by < region.length).then(|| region.behind(by))
+    }
+
+    /// Whether stores anywhere reach this file.
+    pub fn shares(&self, node: NodeId) -> bool {
+        self.regions.values().any(|region| region.shared && region.node == node)
     }
 
     /// The one mapping that a range lies in, with the distance and the length of the part that is mapped: `None` if it

@@ -98,8 +98,10 @@ pub struct Node {
     /// The directory that a directory stands in (itself for a root).
     pub parent: NodeId,
     pub links: u32,
-    /// A shared writable mapping existed: content may change without calls.
+    /// A shared writable mapping existed: content may have changed without a row of it.
     pub mapped: bool,
+    /// A shared mapping of it was made at some time.
+    pub shared: bool,
     /// It lies on Btrfs, whose listings show what there was when the directory was opened.
     pub on_btrfs: bool,
     /// It was locked at some time.
@@ -127,6 +129,7 @@ impl Node {
             parent: id,
             links: 0,
             mapped: false,
+            shared: false,
             locked: false,
             on_btrfs: false,
             holders: 0,

@@ -31,6 +31,8 @@ pub struct ThreadFacts {
     pub tid: i32,
     pub shares_descriptors: bool,
     pub shares_directories: bool,
+    /// A lane acts as this thread does.
+    pub lane_of: Option<u32>,
 }
 
 /// A process.

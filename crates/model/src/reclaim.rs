@@ -1,7 +1,7 @@
 //! Files and names that nothing needs any more: their numbers are used again.
 //!
 //! Goal: state for what lives, however long the trace. A file lives while it has a name or something holds it: an open file
-//! description, a working directory, a mount that covers it, a name below it, a removed directory below it. Files of the
+//! description, a shared mapping, a working directory, a mount that covers it, a name below it, a removed directory below it. Files of the
 //! initial tree keep their numbers, since the plan speaks of them. Non-goals: names under which nothing stands (`absent`).
 
 use reprise_calls::Effect;
@@ -80,7 +80,8 @@ impl World {
     /// After an action: lets go of what nothing needs now.
     pub(crate) fn settle(&mut self, effect: Effect, out: &mut Interpretation) {
         self.descriptors.settle(&mut self.names, out);
-        if matches!(effect, Effect::ChangeDirectory | Effect::ChangeRoot | Effect::Exit | Effect::Mount) {
+        use Effect::{ChangeDirectory, ChangeRoot, Execute, Exit, Map, Mount, Remap, Unmap};
+        if matches!(effect, ChangeDirectory | ChangeRoot | Execute | Exit | Map | Mount | Remap | Unmap) {
             self.names.loose.append(&mut self.parked);
         }
         while let Some(node) = self.names.loose.pop() {
@@ -98,10 +99,11 @@ impl World {
         self.names.pass_over(out);
     }
 
-    /// Whether it is hidden below a mount, or a directory that a process works in.
+    /// Whether it is hidden below a mount, mapped, or a directory that a process works in.
     fn is_in_use(&self, node: NodeId) -> bool {
         let is_directory = self.names.node(node).kind == FileKind::Directory;
         self.covered.iter().any(|(_, hidden)| *hidden == node)
+            || self.names.node(node).shared && self.spaces.iter().any(|space| space.shares(node))
             || is_directory && self.directories.iter().any(|d| d.users > 0 && (d.cwd == node || d.root == node))
     }
 }

@@ -41,8 +41,8 @@ pub enum Resource {
     Offset(DescriptionId),
     /// Bytes on their way from writers to readers.
     Stream(StreamId),
-    /// Requests of asynchronous I/O in one context.
-    Requests(u64),
+    /// A request of asynchronous I/O, from its submission until its completion was fetched.
+    Request(u64),
     /// A mapping of a file, which threads of a process share.
     Mapping(MappingId),
     /// The set of numbers that are open in a descriptor table that threads share.

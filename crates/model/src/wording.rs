@@ -26,7 +26,7 @@ impl World {
             }
             Resource::Offset(_) => "an offset that descriptors share".to_owned(),
             Resource::Stream(stream) => format!("stream {stream}"),
-            Resource::Requests(context) => format!("requests of context {context:#x}"),
+            Resource::Request(number) => format!("asynchronous request {number}"),
             Resource::Mapping(mapping) => format!("mapping {mapping}"),
             Resource::Forgotten(_) => "names that were absent for long".to_owned(),
             Resource::Table(table) => format!("descriptor table {table}"),

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use reprise_trace::{Descriptor as DescriptorRow, Process, ReadError, ThreadRow, TraceReader};
+use reprise_trace::{Descriptor as DescriptorRow, MAPPED_STORES, Process, ReadError, ThreadRow, TraceReader};
 
 use crate::content::Piece;
 use crate::descriptors::{Description, Descriptors, Slot, StreamKind, Table};
@@ -73,6 +73,8 @@ pub struct World {
     pids: Vec<(i32, u32)>,
     pub(crate) spaces: Slab<Space>,
     pub(crate) mappings: u32,
+    /// Stores to mappings of files are in the trace.
+    pub(crate) stores_recorded: bool,
     /// Entries that a mount covers, and what stands under them.
     pub(crate) covered: Vec<(EntryId, NodeId)>,
     /// See [`World::unmet_links`].
@@ -109,6 +111,7 @@ impl World {
             pids: Vec::new(),
             spaces: Slab::default(),
             mappings: 0,
+            stores_recorded: trace.manifest().facts.get(MAPPED_STORES).is_some_and(|how| how == "recorded"),
             covered: Vec::new(),
             unmet_links: unmet_links(trace)?,
             listings: 0,
@@ -154,8 +157,10 @@ impl World {
                 tid: row.tid,
                 shares_descriptors: row.shares_descriptors != 0,
                 shares_directories: row.shares_directories != 0,
+                lane_of: row.lane_of.filter(|submitter| *submitter < row.thread),
             });
             match row.created_by {
+                _ if row.lane_of.is_some() => {}
                 Some(seq) => _ = self.spawned_by.insert(seq, row.thread),
                 None => firsts.push(row),
             }
@@ -359,8 +364,19 @@ impl World {
         self.pids[..end].iter().rev().take_while(move |(p, _)| *p == pid).map(|(_, process)| *process)
     }
 
+    /// A lane acts with what its submitter has; once that has ended, with what another thread of the process has.
     pub(crate) fn thread(&self, thread: u32) -> Option<Thread> {
-        self.threads.get(thread as usize)?.as_deref().copied()
+        let facts = self.thread_facts.get(thread as usize)?;
+        let Some(submitter) = facts.lane_of else {
+            return self.threads[thread as usize].as_deref().copied();
+        };
+        let own = self.threads[submitter as usize].as_deref();
+        own.or_else(|| self.threads.iter().flatten().map(|t| &**t).find(|t| t.process == facts.process)).copied()
+    }
+
+    /// The thread whose asynchronous requests a lane performs.
+    pub fn lane_of(&self, thread: u32) -> Option<u32> {
+        self.thread_facts.get(thread as usize)?.lane_of
     }
 
     pub(crate) fn thread_mut(&mut self, thread: u32) -> Option<&mut Thread> {

@@ -40,7 +40,8 @@ pub enum Op {
     /// `mmap` of a file: the mapping is kept in mapping slot `produces[0]` (`u32::MAX`: a part of the mapping that
     /// argument 0 points into). PROT_EXEC is left out.
     Map,
-    /// `munmap`, `mprotect`, `madvise`, `msync`, `mlock` … on `Arg::Mapped` addresses: issue and judge.
+    /// `munmap`, `mremap`, `mprotect`, `madvise`, `msync`, `mlock` … on `Arg::Mapped` addresses, and loads and stores there
+    /// (`mmap_pread`, `mmap_pwrite`): issue and judge.
     OnMapping,
     /// A read at the offset of argument 0 (or at argument 3 if it is not `u64::MAX`) of `result` bytes, thrown away:
     /// what a `sendfile` or `splice` into something simulated does to its source.

@@ -15,7 +15,7 @@ use crate::tree::Node;
 
 const MAGIC: [u8; 8] = *b"RPRSPLAN";
 /// Version of the plan's layout; a plan of another version is compiled anew from its trace.
-pub const PLAN_VERSION: u32 = 3;
+pub const PLAN_VERSION: u32 = 4;
 const ALIGNMENT: u64 = 4096;
 
 /// A section of the file.
@@ -47,6 +47,17 @@ pub struct ThreadPlan {
     pub chunks: Vec<Chunk>,
     /// Whether a command starts it; otherwise it starts with the replay, with its process's [`ProcessPlan::start`].
     pub spawned: bool,
+    /// Set for a lane: how it begins.
+    pub lane: Option<Lane>,
+}
+
+/// How a lane begins: its submitter starts it, before the command that submits its first request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lane {
+    /// The submitter.
+    pub of: u32,
+    /// Number of commands that the submitter has completed then.
+    pub after: u64,
 }
 
 /// A descriptor at the start.

@@ -15,7 +15,8 @@ use std::path::Path;
 
 use reprise_calls::{Effect, Replay};
 use reprise_trace::{
-    Action, Kind, Lookup, Loss, Manifest, ReadError, TraceReader, TraceWriter, WriteError, WriterOptions,
+    Action, DeviceSample, Environment, Kind, Lookup, Loss, Manifest, Mount, QueueSetting, ReadError, TraceReader,
+    TraceWriter, WriteError, WriterOptions,
 };
 
 use crate::log::{Class, Code, Handling, Record};
@@ -44,17 +45,35 @@ pub enum EmitError {
     },
 }
 
-/// Writes the trace of a replay of `original` to the directory `out`. `facts` are added to the manifest's own
-/// (`order`, `pace`, `target`, `filesystem`, `confinement`, `end`).
+/// What was around the replay.
+#[derive(Debug, Clone, Default)]
+pub struct Around {
+    /// Added to the manifest's own facts (`order`, `pace`, `target`, `filesystem`, `confinement`, `end`).
+    pub facts: BTreeMap<String, String>,
+    /// Mounts at the start.
+    pub mounts: Vec<Mount>,
+    /// Settings of queues at the start.
+    pub queues: Vec<QueueSetting>,
+    /// Samples over time.
+    pub environment: Vec<Environment>,
+    /// Samples of devices over time.
+    pub devices: Vec<DeviceSample>,
+}
+
+impl Around {
+    fn write(&self, writer: &mut TraceWriter) -> Result<(), WriteError> {
+        self.mounts.iter().cloned().try_for_each(|row| writer.mount(row))?;
+        self.queues.iter().cloned().try_for_each(|row| writer.queue(row))?;
+        self.environment.iter().cloned().try_for_each(|row| writer.environment(row))?;
+        self.devices.iter().cloned().try_for_each(|row| writer.device(row))
+    }
+}
+
+/// Writes the trace of a replay of `original` to the directory `out`, with what was around the replay.
 ///
 /// # Errors
 /// When the original or the log cannot be read, or the trace not be written.
-pub fn emit(
-    result: &ReplayResult,
-    original: &TraceReader,
-    out: &Path,
-    facts: &BTreeMap<String, String>,
-) -> Result<Manifest, EmitError> {
+pub fn emit(result: &ReplayResult, original: &TraceReader, out: &Path, around: &Around) -> Result<Manifest, EmitError> {
     let about = original.manifest();
     if about.id != result.trace {
         return Err(EmitError::OtherTrace { replayed: result.trace.clone(), given: about.id.clone() });
@@ -78,7 +97,7 @@ pub fn emit(
         ("end", end),
     ];
     manifest.facts.extend(own.map(|(name, value)| (name.to_owned(), value)));
-    manifest.facts.extend(facts.clone());
+    manifest.facts.extend(around.facts.clone());
     let mut writer = TraceWriter::create(out, manifest, WriterOptions::default())?;
     for process in original.processes()? {
         writer.process(process)?;
@@ -92,6 +111,7 @@ pub fn emit(
     for (text, count) in &result.notes {
         *writer.ledger().notes.entry(text.clone()).or_default() += count;
     }
+    around.write(&mut writer)?;
     actions(result, original, &mut writer)?;
     Ok(writer.close(about.end)?)
 }
@@ -122,6 +142,7 @@ fn account(record: &Record, action: &Action, writer: &mut TraceWriter) {
     let reason = || match (difference.code, reprise_calls::by_number(record.number).map(|c| (c.replay, c.effect))) {
         (Code::MappingRange | Code::Refused, _) => difference.text(),
         (_, Some((Replay::Skip(reason) | Replay::Unsupported(reason), _))) => reason.to_owned(),
+        (_, Some((_, Effect::MappedRead | Effect::MappedWrite))) => "its mapping does not exist here".to_owned(),
         (_, Some((_, Effect::Map | Effect::Unmap | Effect::Remap | Effect::MapAdvise | Effect::MapSync))) => {
             "concerns no file's mapping".to_owned()
         }

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use reprise_plan::command::{Arg, Command, Expect, Op};
-use reprise_replay::emit::{EmitError, emit};
+use reprise_replay::emit::{Around, EmitError, emit};
 use reprise_trace::{
-    Action, DataPolicy, Host, Keep, Kind, Loss, Manifest, Process, ThreadRow, TraceReader, TraceWriter, WriterOptions,
-    payload,
+    Action, DataPolicy, Environment, Host, Keep, Kind, Loss, Manifest, Process, ThreadRow, TraceReader, TraceWriter,
+    WriterOptions, payload,
 };
 
 mod scratch;
@@ -81,7 +81,9 @@ fn equal_content_is_referred_to_and_other_is_kept() {
     let original = TraceReader::open(&original).unwrap();
     let out = scratch.path().join("result");
     let facts = BTreeMap::from([("run".to_owned(), "1".to_owned())]);
-    emit(&result, &original, &out, &facts).unwrap();
+    let sample = Environment { time_ns: 5, dirty_bytes: 7, ..Environment::default() };
+    let around = Around { facts, environment: vec![sample.clone()], ..Around::default() };
+    emit(&result, &original, &out, &around).unwrap();
     let replayed = TraceReader::open(&out).unwrap();
     replayed.check_all().unwrap();
     let manifest = replayed.manifest();
@@ -110,6 +112,7 @@ fn equal_content_is_referred_to_and_other_is_kept() {
     assert_eq!(rows[6].handling.as_deref(), Some("skipped"));
     assert_eq!((rows[7].handling.as_deref(), rows[7].errno.as_deref()), (Some("simulated"), Some("ECONNREFUSED")));
     assert_eq!(replayed.threads().unwrap().len(), 1);
+    assert_eq!(replayed.rows::<Environment>().collect::<Result<Vec<_>, _>>().unwrap(), [sample]);
     let ledger = replayed.ledger();
     assert!(ledger.losses[&Loss::Diverged].contains_key("read: content differs"));
     assert!(ledger.losses[&Loss::Skipped].contains_key("mount: a replay mounts nothing"));
@@ -117,6 +120,6 @@ fn equal_content_is_referred_to_and_other_is_kept() {
 
     let mut other = result;
     other.trace = "xyz".into();
-    let wrong = emit(&other, &original, &scratch.path().join("wrong"), &facts);
+    let wrong = emit(&other, &original, &scratch.path().join("wrong"), &around);
     assert!(matches!(wrong, Err(EmitError::OtherTrace { .. })));
 }

@@ -176,7 +176,18 @@ fn fitting(kind: ArgKind) -> BoxedStrategy<Arg> {
 /// A command that is well-formed, mostly, and absurd in its numbers.
 fn fitting_command() -> impl Strategy<Value = Command> {
     let issued = |c: &&Call| c.replay == Replay::Issue && c.name != "memfd_create";
-    let mapped = ["munmap", "mprotect", "madvise", "msync", "mlock", "munlock", "mincore", "mremap"];
+    let mapped = [
+        "munmap",
+        "mprotect",
+        "madvise",
+        "msync",
+        "mlock",
+        "munlock",
+        "mincore",
+        "mremap",
+        "mmap_pread",
+        "mmap_pwrite",
+    ];
     let on_mapping = move |c: &&Call| mapped.contains(&c.name);
     let calls: Vec<&Call> = reprise_calls::all().filter(issued).collect();
     let others: Vec<&Call> = reprise_calls::all().filter(on_mapping).chain(reprise_calls::by_name("mmap")).collect();

@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 
 use reprise_calls::Effect;
-use reprise_trace::{Content, DataPolicy, End, Host, Kind, Ledger, ReadError, TraceReader, TreeNode};
+use reprise_trace::{Content, DataPolicy, End, Host, Kind, Ledger, Name, Process, ReadError, TraceReader, TreeNode};
 use serde::Serialize;
+
+use crate::environment::{self, Summary};
 
 /// How often a call was made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -52,6 +54,8 @@ pub struct Info {
     pub actions: u64,
     /// Number of threads.
     pub threads: u64,
+    /// Number of lanes, which perform asynchronous requests.
+    pub lanes: u64,
     /// Number of processes.
     pub processes: u64,
     /// Actions that failed.
@@ -76,6 +80,12 @@ pub struct Info {
     pub unknown_calls: BTreeMap<String, u64>,
     /// Tables that this program does not know.
     pub unknown_tables: Vec<String>,
+    /// Directory outside of the trace where its contents are.
+    pub contents_in: Option<String>,
+    /// Directory in which the program began.
+    pub directory: Option<Name>,
+    /// What was around the program.
+    pub environment: Option<Summary>,
     /// Losses and notes.
     pub ledger: Ledger,
 }
@@ -102,8 +112,9 @@ pub fn info(trace: &TraceReader) -> Result<Info, ReadError> {
         complete: about.complete,
         end: about.end,
         actions: 0,
-        threads: trace.count::<reprise_trace::ThreadRow>(),
-        processes: trace.count::<reprise_trace::Process>(),
+        threads: 0,
+        lanes: 0,
+        processes: trace.count::<Process>(),
         errors: 0,
         read_bytes: 0,
         written_bytes: 0,
@@ -115,8 +126,15 @@ pub fn info(trace: &TraceReader) -> Result<Info, ReadError> {
         calls: Vec::new(),
         unknown_calls: BTreeMap::new(),
         unknown_tables: trace.unknown_tables().into_iter().map(str::to_owned).collect(),
+        contents_in: reprise_trace::contents_elsewhere(trace.path()).map(|place| place.display().to_string()),
+        directory: trace.rows::<Process>().next().transpose()?.map(|first| first.cwd),
+        environment: environment::summary(trace)?,
         ledger: trace.ledger().clone(),
     };
+    for row in trace.rows::<reprise_trace::ThreadRow>() {
+        let count = if row?.lane_of.is_some() { &mut info.lanes } else { &mut info.threads };
+        *count += 1;
+    }
     let mut calls: BTreeMap<String, (u64, u64)> = BTreeMap::new();
     for action in trace.actions() {
         let action = action?;
@@ -127,8 +145,8 @@ pub fn info(trace: &TraceReader) -> Result<Info, ReadError> {
         info.errors += failed;
         let moved = u64::try_from(action.result).unwrap_or(0);
         match reprise_calls::by_name(&action.call).map(|c| c.effect) {
-            Some(Effect::Read) => info.read_bytes = info.read_bytes.saturating_add(moved),
-            Some(Effect::Write) => info.written_bytes = info.written_bytes.saturating_add(moved),
+            Some(Effect::Read | Effect::MappedRead) => info.read_bytes = info.read_bytes.saturating_add(moved),
+            Some(Effect::Write | Effect::MappedWrite) => info.written_bytes = info.written_bytes.saturating_add(moved),
             Some(Effect::Copy | Effect::Splice) => {
                 info.copied_bytes = info.copied_bytes.saturating_add(moved);
             }

@@ -23,6 +23,7 @@ impl Info {
     pub fn text(&self, style: Style) -> String {
         let mut out = self.head(style);
         out += &self.numbers();
+        out += &self.around(style);
         out += &self.call_table(style);
         out += &self.losses(style);
         out
@@ -62,6 +63,9 @@ impl Info {
             DataPolicy::None => "lengths only (a replay writes other bytes)",
         };
         line("content", data.to_owned());
+        if let Some(place) = &self.contents_in {
+            line("kept in", place.clone());
+        }
         for (name, value) in &self.facts {
             line(&name.replace('_', " "), value.clone());
         }
@@ -76,6 +80,9 @@ impl Info {
         line(self.actions, "actions", bytes(self.read_bytes), "read");
         line(self.errors, "of them failed", bytes(self.written_bytes), "written");
         line(self.threads, "threads", bytes(self.copied_bytes), "moved in the kernel");
+        if self.lanes > 0 {
+            line(self.lanes, "lanes of requests", String::new(), "");
+        }
         line(self.processes, "processes", bytes(self.stored_bytes), "stored");
         line(self.tree_names, "names of the initial tree", count(self.contents), "contents observed");
         let mut out = format!("\n{}", table.text());
@@ -83,6 +90,12 @@ impl Info {
             out += &format!("snapshot of {snapshot}\n");
         }
         out
+    }
+
+    fn around(&self, style: Style) -> String {
+        let directory = self.directory.as_ref().map(|name| &name.0[..]);
+        let text = self.environment.as_ref().map(|summary| summary.text(directory)).unwrap_or_default();
+        if text.is_empty() { text } else { format!("\n{}\n{text}", style.heading("Environment")) }
     }
 
     fn call_table(&self, style: Style) -> String {

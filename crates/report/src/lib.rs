@@ -5,6 +5,7 @@
 
 mod cat;
 mod comparison;
+mod environment;
 mod graph;
 mod info;
 mod info_text;
@@ -17,6 +18,7 @@ mod units;
 
 pub use cat::{Cat, CatOptions, cat};
 pub use comparison::{comparison_text, tree_text};
+pub use environment::{environment_lines, environment_table};
 pub use graph::{critical_text, dot, svg, tally_text, why_text};
 pub use info::{CallCount, Info, info};
 pub use replay_times::{Detail, replay_times, replay_times_text};

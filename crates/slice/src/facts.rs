@@ -72,7 +72,7 @@ impl Facts {
             Resource::Descriptor(_)
             | Resource::CloseOnExec(_)
             | Resource::Stream(_)
-            | Resource::Requests(_)
+            | Resource::Request(_)
             | Resource::Process(_) => return,
             // Only for order.
             Resource::Forgotten(_) => return,

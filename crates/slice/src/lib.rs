@@ -5,6 +5,7 @@
 //! Non-goals: changing what the actions say; replaying.
 
 mod closure;
+mod environment;
 mod error;
 mod facts;
 mod moment;

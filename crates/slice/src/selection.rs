@@ -110,6 +110,9 @@ impl<'a> Chooser<'a> {
             }
             chosen.extend(threads.iter().filter(|t| found.contains(&t.process)).map(|t| t.thread));
         }
+        // What a thread submits is its own doing.
+        let lanes = threads.iter().filter(|t| t.lane_of.is_some_and(|submitter| chosen.contains(&submitter)));
+        chosen.extend(lanes.map(|t| t.thread).collect::<Vec<_>>());
         let all = selection.threads.is_empty() && selection.processes.is_empty();
         Ok(Chooser { selection, threads: (!all).then_some(chosen) })
     }

@@ -10,7 +10,8 @@ use reprise_trace::{
 
 use crate::SliceError;
 use crate::closure::{Kept, close};
-use crate::facts::Facts;
+use crate::environment;
+use crate::facts::{Facts, Thing};
 use crate::moment::{Moment, Span};
 use crate::rows::Beginning;
 use crate::selection::{Chooser, Selection};
@@ -144,6 +145,7 @@ fn choose(
             let found = world.follow(call, &action, &mut blobs)?;
             if start.is_some() {
                 fact = Facts::of(call, &action, &found);
+                fact.needs.extend(world.lane_of(action.thread).map(Thing::Thread));
             }
         }
         if start.is_some() {
@@ -175,6 +177,10 @@ impl Choice {
         let started = rows.iter().filter(|t| t.created_by.is_some_and(|seq| self.is_taken(seq)));
         let started: Vec<u32> = started.map(|t| t.thread).collect();
         self.threads.extend(started);
+        // A lane does nothing without the thread that submits.
+        let submitters = rows.iter().filter(|t| self.threads.contains(&t.thread)).filter_map(|t| t.lane_of);
+        let submitters: Vec<u32> = submitters.collect();
+        self.threads.extend(submitters);
     }
 
     /// The numbers in the slice of these actions, as far as they are taken.
@@ -234,7 +240,8 @@ impl Work<'_> {
         };
         let (numbers, first) = self.lives(&snapshot, &beginning, &mut report, &mut writer)?;
         beginning.write(&first, &mut blobs, &mut writer)?;
-        self.actions(&numbers, &mut blobs, &mut report, &mut writer)?;
+        let end_ns = self.actions(&numbers, &mut blobs, &mut report, &mut writer)?;
+        environment::copy(self.trace, self.base_ns..=end_ns, &mut writer)?;
         self.account(&report, &mut writer);
         let all = self.selection.to == Moment::End;
         writer.close(self.trace.manifest().end.filter(|_| all))?;
@@ -280,12 +287,13 @@ impl Work<'_> {
         let starts = self.choice.numbers(taken.iter().filter_map(|t| t.created_by));
         for row in taken {
             let created_by = row.created_by.and_then(|seq| starts.get(&seq).copied());
-            report.initial_threads += u64::from(created_by.is_none());
+            report.initial_threads += u64::from(created_by.is_none() && row.lane_of.is_none());
             writer.thread(ThreadRow {
                 thread: numbers[&row.thread],
                 process: groups.of[&row.thread],
                 parent: row.parent.and_then(|parent| numbers.get(&parent).copied()),
                 created_by,
+                lane_of: row.lane_of.and_then(|submitter| numbers.get(&submitter).copied()),
                 begin_ns: row.begin_ns.saturating_sub(self.base_ns),
                 ..row.clone()
             })?;
@@ -294,13 +302,15 @@ impl Work<'_> {
         Ok((numbers, first))
     }
 
+    /// Writes the actions; returns when the last of them was over.
     fn actions(
         &self,
         numbers: &HashMap<u32, u32>,
         blobs: &mut BlobReader,
         report: &mut SliceReport,
         writer: &mut TraceWriter,
-    ) -> Result<(), SliceError> {
+    ) -> Result<u64, SliceError> {
+        let mut end_ns = self.base_ns;
         let mut known: HashMap<u32, Option<u32>> = HashMap::new();
         for action in self.trace.actions() {
             let action = action?;
@@ -328,6 +338,7 @@ impl Work<'_> {
                 report.origin.0 = action.seq;
             }
             report.origin.1 = action.seq;
+            end_ns = end_ns.max(action.end_ns());
             report.supporting += u64::from(supporting);
             writer.action(Action {
                 seq: report.actions,
@@ -340,7 +351,7 @@ impl Work<'_> {
             })?;
             report.actions += 1;
         }
-        Ok(())
+        Ok(end_ns)
     }
 
     /// Says in the ledger what the trace is, and what the original lacks.

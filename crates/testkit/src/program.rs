@@ -20,6 +20,12 @@ pub fn reprise() -> Result<PathBuf, String> {
     found.ok_or_else(|| format!("no built reprise: {places:?} (cargo build --release)"))
 }
 
+/// What a test puts behind `record`: the backend that `REPRISE_BACKEND` names, or nothing.
+pub fn backend() -> Vec<String> {
+    let named = std::env::var("REPRISE_BACKEND").ok().filter(|name| !name.is_empty());
+    named.map_or(Vec::new(), |name| vec!["--backend".into(), name])
+}
+
 /// A program of the same build as the running test, which lies one directory above the test.
 pub fn sibling(name: &str) -> Option<PathBuf> {
     let test = std::env::current_exe().ok()?;

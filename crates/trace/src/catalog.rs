@@ -43,19 +43,26 @@ pub(crate) struct CatalogWriter {
     file: File,
     path: std::path::PathBuf,
     chain: String,
+    bytes: u64,
 }
 
 impl CatalogWriter {
     pub(crate) fn create(dir: &Path) -> Result<Self, WriteError> {
         let path = dir.join("catalog.jsonl");
         let file = File::create(&path).map_err(|e| WriteError::io(&path, e))?;
-        Ok(CatalogWriter { file, path, chain: String::new() })
+        Ok(CatalogWriter { file, path, chain: String::new(), bytes: 0 })
+    }
+
+    /// Size so far.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
     }
 
     pub(crate) fn add(&mut self, part: Part) -> Result<(), WriteError> {
         self.chain = chain(&self.chain, &part);
         let mut text = serde_json::to_string(&Line { part, chain: self.chain.clone() }).expect("a part serializes");
         text.push('\n');
+        self.bytes += text.len() as u64;
         self.file.write_all(text.as_bytes()).map_err(|e| WriteError::io(&self.path, e))
     }
 }

@@ -229,7 +229,7 @@ impl Column {
 /// A single value in a column.
 pub trait Scalar: Default {
     const KIND: Kind;
-    fn put(&self, column: &mut Column);
+    fn put(self, column: &mut Column);
     /// Becomes the column's next value; its memory is used again.
     fn get(&mut self, column: &mut Column) -> Result<()>;
 }
@@ -238,9 +238,9 @@ macro_rules! integer {
     ($type:ty, $kind:ident, $variant:ident, $physical:ty) => {
         impl Scalar for $type {
             const KIND: Kind = Kind::$kind;
-            fn put(&self, column: &mut Column) {
+            fn put(self, column: &mut Column) {
                 if let Column::$variant(c) = column {
-                    c.values.push(*self as $physical);
+                    c.values.push(self as $physical);
                 }
             }
             fn get(&mut self, column: &mut Column) -> Result<()> {
@@ -261,9 +261,9 @@ macro_rules! bytes {
     ($type:ty, $kind:ident, $put:expr, $get:expr) => {
         impl Scalar for $type {
             const KIND: Kind = Kind::$kind;
-            fn put(&self, column: &mut Column) {
+            fn put(self, column: &mut Column) {
                 if let Column::Bytes(c) = column {
-                    let put: fn(&$type) -> Vec<u8> = $put;
+                    let put: fn($type) -> Vec<u8> = $put;
                     c.values.push(ByteArray::from(put(self)));
                 }
             }
@@ -277,11 +277,11 @@ macro_rules! bytes {
         }
     };
 }
-bytes!(Vec<u8>, Bytes, |v| v.clone(), |out, v| {
+bytes!(Vec<u8>, Bytes, |v| v, |out, v| {
     out.clear();
     out.extend_from_slice(v);
 });
-bytes!(String, Text, |v| v.clone().into_bytes(), |out, v| {
+bytes!(String, Text, String::into_bytes, |out, v| {
     out.clear();
     out.push_str(&String::from_utf8_lossy(v));
 });
@@ -292,7 +292,7 @@ pub trait Field: Sized {
     /// Columns it takes.
     const WIDTH: usize = 1;
     fn specs(name: &str) -> Vec<Spec>;
-    fn store(&self, columns: &mut [Column]);
+    fn store(self, columns: &mut [Column]);
     /// Becomes what the next row has; its memory is used again.
     fn load(&mut self, columns: &mut [Column]) -> Result<()>;
 }
@@ -303,7 +303,7 @@ macro_rules! scalar_fields {
             fn specs(name: &str) -> Vec<Spec> {
                 vec![Spec { name: name.to_owned(), shape: Shape::Required, kind: <$type>::KIND }]
             }
-            fn store(&self, columns: &mut [Column]) {
+            fn store(self, columns: &mut [Column]) {
                 self.put(&mut columns[0]);
             }
             fn load(&mut self, columns: &mut [Column]) -> Result<()> {
@@ -326,7 +326,7 @@ impl<T: Scalar> Field for Option<T> {
     fn specs(name: &str) -> Vec<Spec> {
         vec![Spec { name: name.to_owned(), shape: Shape::Optional, kind: T::KIND }]
     }
-    fn store(&self, columns: &mut [Column]) {
+    fn store(self, columns: &mut [Column]) {
         define(&mut columns[0], i16::from(self.is_some()));
         if let Some(value) = self {
             value.put(&mut columns[0]);
@@ -352,8 +352,8 @@ impl Field for [u64; 6] {
     fn specs(_: &str) -> Vec<Spec> {
         (0..6).map(|i| Spec { name: format!("a{i}"), shape: Shape::Required, kind: Kind::U64 }).collect()
     }
-    fn store(&self, columns: &mut [Column]) {
-        for (value, column) in self.iter().zip(columns) {
+    fn store(self, columns: &mut [Column]) {
+        for (value, column) in self.into_iter().zip(columns) {
             value.put(column);
         }
     }
@@ -367,7 +367,7 @@ impl Field for Vec<u32> {
     fn specs(name: &str) -> Vec<Spec> {
         vec![Spec { name: name.to_owned(), shape: Shape::List, kind: Kind::U32 }]
     }
-    fn store(&self, columns: &mut [Column]) {
+    fn store(self, columns: &mut [Column]) {
         let Column::Int32(c) = &mut columns[0] else {
             return;
         };
@@ -375,10 +375,10 @@ impl Field for Vec<u32> {
             c.definition.push(0);
             c.repetition.push(0);
         }
-        for (i, value) in self.iter().enumerate() {
+        for (i, value) in self.into_iter().enumerate() {
             c.definition.push(1);
             c.repetition.push(i16::from(i > 0));
-            c.values.push(*value as i32);
+            c.values.push(value as i32);
         }
     }
     fn load(&mut self, columns: &mut [Column]) -> Result<()> {

@@ -54,6 +54,16 @@ pub enum ReadError {
         /// What is wrong.
         cause: String,
     },
+    /// The contents are kept outside of the trace, and not where it says.
+    #[error(
+        "{path}: its contents are in {place}, which is not there; mount what it is on, or if they were moved: ln -sfn PLACE {path}/blobs"
+    )]
+    NoContents {
+        /// The trace.
+        path: PathBuf,
+        /// Where its contents are to be.
+        place: PathBuf,
+    },
     /// The system could not read it.
     #[error("{path}: cannot read: {source}")]
     Io {
@@ -87,6 +97,16 @@ pub enum WriteError {
     #[error("{path}: cannot write the trace: {source}")]
     Io {
         /// The file.
+        path: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// The contents cannot be kept in the directory that was chosen for them.
+    #[error(
+        "{path}: cannot keep the trace's contents there: {source}; give --blobs a directory that can be written to"
+    )]
+    Contents {
+        /// The directory.
         path: PathBuf,
         /// The system's error.
         source: io::Error,

@@ -10,8 +10,11 @@ use crate::error::{ReadError, WriteError};
 /// Major version of the format: readers refuse any other.
 pub const FORMAT_MAJOR: u32 = 1;
 /// Minor version: a newer one only adds what older readers may ignore.
-pub const FORMAT_MINOR: u32 = 1;
-pub(crate) const VERSION_TEXT: &str = "1.1";
+pub const FORMAT_MINOR: u32 = 2;
+pub(crate) const VERSION_TEXT: &str = "1.2";
+
+/// The fact that is `recorded` where stores to mappings of files stand in the trace as `mmap_pwrite`.
+pub const MAPPED_STORES: &str = "mapped_stores";
 
 /// In the directory of a trace: what was recorded and is not a trace yet.
 pub const SPOOL: &str = "spool";
@@ -156,8 +159,8 @@ impl Manifest {
             return Err(ReadError::TooOld { path: dir.into(), major, minor });
         }
         let manifest: Manifest = serde_json::from_slice(&bytes).map_err(|e| ReadError::damaged(&path, e))?;
-        // Another minor version may seal fields that are unknown here.
-        if minor == FORMAT_MINOR && manifest.seal != Some(manifest.seal_text()) {
+        // A newer minor version may seal fields that are unknown here; the first did not seal at all.
+        if (1..=FORMAT_MINOR).contains(&minor) && manifest.seal != Some(manifest.seal_text()) {
             return Err(ReadError::damaged(&path, "its checksum does not match"));
         }
         Ok(manifest)

@@ -57,6 +57,18 @@ impl Name {
     }
 }
 
+impl serde::Serialize for Name {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.to_text())
+    }
+}
+
+impl<'de> serde::Deserialize<'de> for Name {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Name, D::Error> {
+        <String as serde::Deserialize>::deserialize(deserializer).map(Name::from_text)
+    }
+}
+
 fn escaped_byte(rest: &[u8]) -> Option<u8> {
     let digits = rest.strip_prefix(b"\\x")?.get(..2)?;
     u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()

@@ -2,7 +2,8 @@
 //! length (u32, little-endian; `u32::MAX` for a null pointer, or where the command has no such structure) and the bytes.
 //!
 //! To the input contribute [`ArgKind::Text`] (bytes without NUL), [`ArgKind::Strings`] (each string ended by NUL),
-//! vectors (the `iov_len` of each element, u64), and structures read; to the output structures filled.
+//! vectors (the `iov_len` of each element, u64), structures read, and the numbers of requests submitted; to the output
+//! structures filled, and the numbers of requests reaped.
 
 use reprise_calls::{ArgKind, Call};
 
@@ -21,7 +22,8 @@ pub fn contributes(kind: ArgKind, side: Side) -> bool {
         (ArgKind::Text | ArgKind::Strings | ArgKind::InVector(_) | ArgKind::OutVector(_) | ArgKind::In(_), _) => {
             side == Side::Input
         }
-        (ArgKind::Out(_), _) => side == Side::Output,
+        (ArgKind::Submits, _) => side == Side::Input,
+        (ArgKind::Out(_) | ArgKind::Reaps, _) => side == Side::Output,
         (ArgKind::InOut(_), _) => true,
         (
             ArgKind::Fd(_)
@@ -79,7 +81,7 @@ pub fn split<'a>(call: &Call, side: Side, mut bytes: &'a [u8]) -> [Option<&'a [u
     out
 }
 
-/// The lengths of a vector's elements.
+/// The lengths of a vector's elements, or the numbers of requests.
 pub fn vector_lengths(bytes: &[u8]) -> Vec<u64> {
     bytes.as_chunks::<8>().0.iter().map(|b| u64::from_le_bytes(*b)).collect()
 }

@@ -10,7 +10,8 @@ use crate::error::ReadError;
 use crate::ledger::Ledger;
 use crate::manifest::Manifest;
 use crate::part::PartRows;
-use crate::rows::{Action, Content, Descriptor, Process, ThreadRow, TreeNode};
+use crate::place::{TABLES, contents_elsewhere};
+use crate::rows::{Action, BlobRow, Content, Descriptor, Process, ThreadRow, TreeNode};
 use crate::table::Row;
 
 /// A trace that was opened: manifest, catalog and ledger are read, parts are read as they are asked for.
@@ -78,8 +79,7 @@ impl TraceReader {
 
     /// Tables of this trace that this program does not know (written by a newer minor version).
     pub fn unknown_tables(&self) -> BTreeSet<&str> {
-        const KNOWN: [&str; 7] = ["actions", "threads", "processes", "descriptors", "tree", "contents", "blobs"];
-        self.parts.iter().map(|p| p.table.as_str()).filter(|t| !KNOWN.contains(t)).collect()
+        self.parts.iter().map(|p| p.table.as_str()).filter(|t| !TABLES.contains(t)).collect()
     }
 
     /// Rows of a table, part by part.
@@ -131,8 +131,11 @@ impl TraceReader {
 
 fn read_checked(dir: &Path, part: &Part) -> Result<Vec<u8>, ReadError> {
     let path = dir.join(&part.file);
-    let bytes = fs::read(&path).map_err(|e| match e.kind() {
-        std::io::ErrorKind::NotFound => ReadError::damaged(&path, "missing, though the catalog lists it"),
+    let bytes = fs::read(&path).map_err(|e| match (e.kind(), contents_elsewhere(dir)) {
+        (std::io::ErrorKind::NotFound, Some(place)) if part.table == BlobRow::TABLE && !place.exists() => {
+            ReadError::NoContents { path: dir.to_owned(), place }
+        }
+        (std::io::ErrorKind::NotFound, _) => ReadError::damaged(&path, "missing, though the catalog lists it"),
         _ => ReadError::io(&path, e),
     })?;
     if bytes.len() as u64 != part.bytes {

@@ -53,6 +53,8 @@ table! {
         paced_ns: Option<u64>,
         /// In a replay's trace: instant of issue minus the instant that the pace asked for, in nanoseconds.
         issue_error_ns: Option<i64>,
+        /// Of an asynchronous request: its number in this trace, ascending in the order of submission.
+        request: Option<u64>,
     }
 }
 
@@ -88,6 +90,8 @@ table! {
         begin_ns: u64,
         /// Its name when first seen.
         name: Name,
+        /// Set for a lane, which performs asynchronous requests: the thread that submits them.
+        lane_of: Option<u32>,
     }
 }
 

@@ -21,7 +21,7 @@ pub trait Row: Default + Send + 'static {
     #[doc(hidden)]
     fn specs() -> Vec<Spec>;
     #[doc(hidden)]
-    fn push(&self, columns: &mut [Column]);
+    fn push(self, columns: &mut [Column]);
     #[doc(hidden)]
     fn pull(&mut self, columns: &mut [Column]) -> parquet::errors::Result<()>;
     /// The key by which a row's part is found.
@@ -48,12 +48,12 @@ macro_rules! table {
                 specs
             }
             #[allow(unused_assignments)]
-            fn push(&self, columns: &mut [crate::column::Column]) {
+            fn push(self, columns: &mut [crate::column::Column]) {
                 use crate::column::Field;
                 let mut at = 0;
                 $({
                     let width = <$ftype as Field>::WIDTH;
-                    Field::store(&self.$field, &mut columns[at..at + width]);
+                    Field::store(self.$field, &mut columns[at..at + width]);
                     at += width;
                 })*
             }
@@ -91,8 +91,8 @@ pub fn column_names<R: Row>() -> Vec<String> {
     R::specs().into_iter().map(|s| s.name).collect()
 }
 
-/// Encodes rows as one part: a complete Parquet file with one row group.
-pub fn encode_part<R: Row>(rows: &[R]) -> Result<Vec<u8>, WriteError> {
+/// Encodes rows as one part: a complete Parquet file with one row group. Contents are moved, not copied.
+pub fn encode_part<R: Row>(rows: Vec<R>) -> Result<Vec<u8>, WriteError> {
     let encode = || -> parquet::errors::Result<Vec<u8>> {
         let specs = R::specs();
         let mut columns: Vec<Column> = specs.iter().map(Spec::empty).collect();

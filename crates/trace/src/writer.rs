@@ -1,18 +1,20 @@
-//! Writing a trace: rows are gathered, encoded by a second thread, and finished part by part.
+//! Writing a trace: rows are gathered, and sent to be encoded and stored part by part.
 
-use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::blobs::{CHUNK_BYTES, Deduplicator};
-use crate::catalog::{CatalogWriter, Part};
+use crate::environment::{DeviceSample, Environment, Mount, QueueSetting};
 use crate::error::WriteError;
-use crate::ledger::Ledger;
-use crate::manifest::{DataPolicy, End, Manifest, SPOOL, replace_file};
+use crate::ledger::{Ledger, Loss};
+use crate::manifest::{DataPolicy, End, Manifest, replace_file};
+use crate::place;
 use crate::rows::{Action, BlobRow, Content, Descriptor, Process, ThreadRow, TreeNode};
-use crate::table::{Row, encode_part};
+use crate::sink::Sink;
+use crate::table::Row;
+
+/// Time whose samples of the environment are a part, in nanoseconds.
+const SAMPLES_TOGETHER_NS: u64 = 10_000_000_000;
 
 /// Whether content follows the trace's policy or is needed for the trace to be understood.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,8 +25,8 @@ pub enum Keep {
     Always,
 }
 
-/// Bounds on what is held in memory.
-#[derive(Debug, Clone, Copy)]
+/// Bounds on what is held in memory and on disk, and where and by whom it is written.
+#[derive(Debug, Clone)]
 pub struct WriterOptions {
     /// Rows of a part at most.
     pub rows: usize,
@@ -32,40 +34,27 @@ pub struct WriterOptions {
     pub bytes: usize,
     /// Age of unwritten rows at which all are written.
     pub age: Duration,
+    /// Threads that encode. Each holds a part.
+    pub encoders: usize,
+    /// Called by each of them as it begins.
+    pub begin_encoder: fn(),
+    /// Directory, on another device perhaps, in which the contents get a directory of their own.
+    pub contents: Option<PathBuf>,
+    /// Bytes that the trace may take on disk: what comes after is dropped, and counted.
+    pub max_bytes: Option<u64>,
 }
 
 impl Default for WriterOptions {
     fn default() -> Self {
-        WriterOptions { rows: 1 << 16, bytes: 16 << 20, age: Duration::from_secs(2) }
-    }
-}
-
-type Job = Box<dyn FnOnce(&mut Sink) -> Result<(), WriteError> + Send>;
-
-struct Sink {
-    dir: PathBuf,
-    catalog: CatalogWriter,
-    next: u64,
-}
-
-impl Sink {
-    fn part<R: Row>(&mut self, rows: &[R]) -> Result<(), WriteError> {
-        let Some(first) = rows.first() else {
-            return Ok(());
-        };
-        let bytes = encode_part(rows)?;
-        let file = format!("{}/{:06}.parquet", R::TABLE, self.next);
-        self.next += 1;
-        let path = self.dir.join(&file);
-        replace_file(&path, &bytes)?;
-        self.catalog.add(Part {
-            file,
-            table: R::TABLE.to_owned(),
-            rows: rows.len() as u64,
-            first: first.key(),
-            bytes: bytes.len() as u64,
-            blake3: blake3::hash(&bytes).to_hex().to_string(),
-        })
+        WriterOptions {
+            rows: 1 << 16,
+            bytes: 16 << 20,
+            age: Duration::from_secs(2),
+            encoders: std::thread::available_parallelism().map_or(1, |n| n.get().min(4)),
+            begin_encoder: || {},
+            contents: None,
+            max_bytes: None,
+        }
     }
 }
 
@@ -103,32 +92,25 @@ pub struct TraceWriter {
     tree: Pending<TreeNode>,
     contents: Pending<Content>,
     blobs: Pending<BlobRow>,
+    environment: Pending<Environment>,
+    devices: Pending<DeviceSample>,
+    mounts: Pending<Mount>,
+    queues: Pending<QueueSetting>,
+    /// Actions that were given and are not counted as dropped yet.
+    given: u64,
     oldest: Option<Instant>,
-    jobs: Option<SyncSender<Job>>,
-    worker: Option<JoinHandle<Result<u64, WriteError>>>,
+    sink: Sink,
 }
 
 impl TraceWriter {
     /// Begins a trace in a directory that must not exist (an empty one is taken, or one with a raw recording only).
     pub fn create(dir: &Path, manifest: Manifest, options: WriterOptions) -> Result<TraceWriter, WriteError> {
-        let occupied = || WriteError::Exists { path: dir.to_owned() };
-        if fs::symlink_metadata(dir).is_ok() {
-            let mut entries = fs::read_dir(dir).map_err(|_| occupied())?;
-            if entries.any(|entry| !entry.is_ok_and(|e| e.file_name() == SPOOL)) {
-                return Err(occupied());
-            }
-        }
-        for table in ["actions", "threads", "processes", "descriptors", "tree", "contents", "blobs"] {
-            let path = dir.join(table);
-            fs::create_dir_all(&path).map_err(|e| WriteError::io(path, e))?;
-        }
+        place::make(dir, options.contents.as_deref(), &manifest.id)?;
         manifest.store(dir)?;
-        let mut sink = Sink { dir: dir.to_owned(), catalog: CatalogWriter::create(dir)?, next: 0 };
-        let (jobs, queue): (SyncSender<Job>, Receiver<Job>) = sync_channel(4);
-        let worker = std::thread::Builder::new()
-            .name("reprise-writer".into())
-            .spawn(move || queue.into_iter().try_for_each(|job| job(&mut sink)).map(|()| sink.next))
-            .map_err(|e| WriteError::io(dir, e))?;
+        let sink = Sink::create(dir, options.max_bytes, options.encoders, options.begin_encoder)?;
+        // Parts are small beside the limit, so that little of it is left when one no longer fits.
+        let bytes = options.max_bytes.map_or(options.bytes, |most| options.bytes.min((most / 16) as usize));
+        let options = WriterOptions { bytes, ..options };
         Ok(TraceWriter {
             dir: dir.to_owned(),
             manifest,
@@ -142,9 +124,13 @@ impl TraceWriter {
             tree: Pending::default(),
             contents: Pending::default(),
             blobs: Pending::default(),
+            environment: Pending::default(),
+            devices: Pending::default(),
+            mounts: Pending::default(),
+            queues: Pending::default(),
+            given: 0,
             oldest: None,
-            jobs: Some(jobs),
-            worker: Some(worker),
+            sink,
         })
     }
 
@@ -163,8 +149,17 @@ impl TraceWriter {
         &mut self.ledger
     }
 
+    /// Whether the trace has reached [`WriterOptions::max_bytes`]: what is added from then on is dropped.
+    pub fn is_full(&self) -> bool {
+        self.sink.is_full()
+    }
+
     /// Adds an action. Sequence numbers must ascend without gaps.
     pub fn action(&mut self, mut action: Action) -> Result<(), WriteError> {
+        self.given += 1;
+        if self.is_full() {
+            return Ok(());
+        }
         if action.result < 0 && action.errno.is_none() {
             action.errno = i32::try_from(-action.result).ok().and_then(reprise_calls::errno_name).map(str::to_owned);
         }
@@ -202,17 +197,42 @@ impl TraceWriter {
         if self.contents.add(row, &self.options) { self.flush() } else { Ok(()) }
     }
 
+    /// Adds a sample of the environment. Nothing refers to samples: they go by themselves, some seconds together.
+    pub fn environment(&mut self, row: Environment) -> Result<(), WriteError> {
+        let now_ns = row.time_ns;
+        let is_full = self.environment.add(row, &self.options);
+        let first_ns = self.environment.rows.first().map_or(now_ns, |first| first.time_ns);
+        if is_full || now_ns.saturating_sub(first_ns) >= SAMPLES_TOGETHER_NS { self.flush_samples() } else { Ok(()) }
+    }
+
+    /// Adds a sample of a device.
+    pub fn device(&mut self, row: DeviceSample) -> Result<(), WriteError> {
+        if self.devices.add(row, &self.options) { self.flush_samples() } else { Ok(()) }
+    }
+
+    /// Adds a mount.
+    pub fn mount(&mut self, row: Mount) -> Result<(), WriteError> {
+        self.touch();
+        if self.mounts.add(row, &self.options) { self.flush() } else { Ok(()) }
+    }
+
+    /// Adds a setting of a device's queue.
+    pub fn queue(&mut self, row: QueueSetting) -> Result<(), WriteError> {
+        self.touch();
+        if self.queues.add(row, &self.options) { self.flush() } else { Ok(()) }
+    }
+
     /// Stores content and returns its blobs: none if the policy keeps only lengths.
     pub fn blob(&mut self, content: &[u8], keep: Keep) -> Result<Vec<u32>, WriteError> {
         let policy = if keep == Keep::Always { DataPolicy::Full } else { self.manifest.data };
         let mut out = Vec::with_capacity(content.len().div_ceil(CHUNK_BYTES));
-        if policy == DataPolicy::None {
+        if policy == DataPolicy::None || self.is_full() {
             return Ok(out);
         }
         for chunk in content.chunks(CHUNK_BYTES) {
             let hash = blake3::hash(chunk);
-            let stored = (policy == DataPolicy::Full).then(|| chunk.to_vec());
-            out.push(self.blob_row(&hash, chunk.len() as u32, || stored)?);
+            let stored = || (policy == DataPolicy::Full).then(|| chunk.to_vec());
+            out.push(self.blob_row(&hash, chunk.len() as u32, stored)?);
         }
         Ok(out)
     }
@@ -233,7 +253,11 @@ impl TraceWriter {
             self.touch();
             let row = BlobRow { blob, blake3: hash.as_bytes().to_vec(), length, content: content() };
             if self.blobs.add(row, &self.options) {
-                self.flush_blobs()?;
+                // Under a limit, contents are worth their room only with the rows that refer to them.
+                match self.options.max_bytes {
+                    Some(_) => self.flush()?,
+                    None => self.flush_blobs()?,
+                }
             }
         }
         Ok(blob)
@@ -252,15 +276,7 @@ impl TraceWriter {
     }
 
     fn send<R: Row>(&mut self, pending: Pending<R>) -> Result<(), WriteError> {
-        if pending.rows.is_empty() {
-            return Ok(());
-        }
-        let job: Job = Box::new(move |sink| sink.part(&pending.rows));
-        match self.jobs.as_ref().map(|jobs| jobs.send(job)) {
-            Some(Ok(())) => Ok(()),
-            // The worker ends early only by an error of its own: that is the one to report.
-            _ => Err(self.join().err().unwrap_or_else(|| WriteError::io(&self.dir, std::io::ErrorKind::Other.into()))),
-        }
+        if pending.rows.is_empty() || self.is_full() { Ok(()) } else { self.sink.send(pending.rows) }
     }
 
     fn flush_blobs(&mut self) -> Result<(), WriteError> {
@@ -280,8 +296,17 @@ impl TraceWriter {
         let (contents, actions) = (std::mem::take(&mut self.contents), std::mem::take(&mut self.actions));
         self.send(contents)?;
         self.send(actions)?;
+        let (mounts, queues) = (std::mem::take(&mut self.mounts), std::mem::take(&mut self.queues));
+        self.send(mounts)?;
+        self.send(queues)?;
         self.oldest = None;
         self.store_ledger().map(drop)
+    }
+
+    fn flush_samples(&mut self) -> Result<(), WriteError> {
+        let (environment, devices) = (std::mem::take(&mut self.environment), std::mem::take(&mut self.devices));
+        self.send(environment)?;
+        self.send(devices)
     }
 
     /// Writes the ledger; returns its checksum.
@@ -291,33 +316,30 @@ impl TraceWriter {
         Ok(blake3::hash(&text).to_hex().to_string())
     }
 
-    /// Awaits the encoder; returns the number of parts it has written.
-    fn join(&mut self) -> Result<u64, WriteError> {
-        self.jobs = None;
-        match self.worker.take().map(JoinHandle::join) {
-            None => Ok(0),
-            Some(Ok(done)) => done,
-            Some(Err(_)) => Err(WriteError::Encode { table: "parts", cause: "the encoder stopped".into() }),
+    /// Writes what remains, after which nothing may be added and the ledger is complete. Returns how many actions are in
+    /// the trace.
+    pub fn finish(&mut self) -> Result<u64, WriteError> {
+        self.flush_samples()?;
+        self.flush()?;
+        let stored = self.sink.finish()?.actions;
+        if let Some(most) = self.options.max_bytes.filter(|_| stored < self.given && self.sink.is_full()) {
+            let cause = format!("came after the trace had reached its limit of {most} bytes");
+            self.ledger.count_several(Loss::Dropped, cause, self.given - stored, 0, Some(stored));
+            self.given = stored;
         }
+        Ok(stored)
     }
 
     /// Writes what remains and marks the trace complete.
     pub fn close(mut self, end: Option<End>) -> Result<Manifest, WriteError> {
-        self.flush()?;
-        let parts = self.join()?;
+        self.finish()?;
+        let stored = self.sink.finish()?;
         let ledger = self.store_ledger()?;
         self.manifest.end = end;
-        self.manifest.parts = Some(parts);
+        self.manifest.parts = Some(stored.parts);
         self.manifest.ledger = Some(ledger);
         self.manifest.complete = true;
         self.manifest.store(&self.dir)?;
         Ok(self.manifest.clone())
-    }
-}
-
-impl Drop for TraceWriter {
-    fn drop(&mut self) {
-        // Errors have been reported by the call that met them.
-        let _ = self.join();
     }
 }

@@ -33,5 +33,9 @@ fn every_column_is_documented_in_order() {
     check::<TreeNode>(&text);
     check::<Content>(&text);
     check::<BlobRow>(&text);
+    check::<Environment>(&text);
+    check::<DeviceSample>(&text);
+    check::<Mount>(&text);
+    check::<QueueSetting>(&text);
     assert!(text.contains(&format!("Present version: **{FORMAT_MAJOR}.{FORMAT_MINOR}**")));
 }

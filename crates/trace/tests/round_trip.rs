@@ -27,7 +27,10 @@ fn action(seq: u64, data: Vec<u32>) -> Action {
 }
 
 fn write(dir: &std::path::Path, close: bool) -> Vec<Action> {
-    let options = WriterOptions { rows: 100, ..WriterOptions::default() };
+    write_with(dir, close, WriterOptions { rows: 100, ..WriterOptions::default() })
+}
+
+fn write_with(dir: &std::path::Path, close: bool, options: WriterOptions) -> Vec<Action> {
     let mut writer = TraceWriter::create(dir, manifest(), options).unwrap();
     let mut actions = Vec::new();
     for seq in 0..1050 {
@@ -147,4 +150,86 @@ fn versions_are_their_own_errors() {
     assert!(matches!(TraceReader::open(&path), Err(ReadError::TooOld { major: 0, .. })));
     assert!(matches!(TraceReader::open(dir.path()), Err(ReadError::NotATrace { .. })));
     assert!(matches!(TraceReader::open(&dir.path().join("x")), Err(ReadError::Missing { .. })));
+}
+
+/// However many encode, the parts are the same, in the same order.
+#[test]
+fn encoders_do_not_change_the_trace() {
+    let dir = tempfile::tempdir().unwrap();
+    let catalogs = [1, 2, 7].map(|encoders| {
+        let path = dir.path().join(encoders.to_string());
+        let options = WriterOptions { rows: 100, encoders, ..WriterOptions::default() };
+        write_with(&path, true, options);
+        TraceReader::open(&path).unwrap().check_all().unwrap();
+        fs::read_to_string(path.join("catalog.jsonl")).unwrap()
+    });
+    assert!(catalogs[0].lines().count() > 20);
+    assert_eq!(catalogs[0], catalogs[1]);
+    assert_eq!(catalogs[0], catalogs[2]);
+}
+
+/// An error on the disk is told once, and nothing waits for ever.
+#[test]
+fn a_folder_that_is_gone_is_an_error() {
+    let dir = tempfile::tempdir().unwrap();
+    let options = WriterOptions { rows: 10, encoders: 3, ..WriterOptions::default() };
+    let mut writer = TraceWriter::create(&dir.path().join("t"), manifest(), options).unwrap();
+    fs::remove_dir(dir.path().join("t/actions")).unwrap();
+    let failed = (0..10_000).find_map(|seq| writer.action(action(seq, Vec::new())).err());
+    let error = failed.or_else(|| writer.close(None).err()).unwrap();
+    assert!(error.to_string().contains("actions/"), "{error}");
+}
+
+#[test]
+fn a_limit_is_kept_and_what_it_cuts_off_is_counted() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("t");
+    let options = WriterOptions { rows: 100, max_bytes: Some(1 << 20), ..WriterOptions::default() };
+    // Contents that are all different, so that they take room.
+    let mut writer = TraceWriter::create(&path, manifest(), options).unwrap();
+    let mut state = 1u64;
+    for seq in 0..500 {
+        let content: Vec<u8> = (0..16 << 10)
+            .map(|_| {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                (state >> 33) as u8
+            })
+            .collect();
+        let data = writer.blob(&content, Keep::ByPolicy).unwrap();
+        writer.action(action(seq, data)).unwrap();
+    }
+    assert!(writer.is_full());
+    writer.close(None).unwrap();
+    let trace = TraceReader::open(&path).unwrap();
+    trace.check_all().unwrap();
+    let stored: Vec<Action> = trace.actions().map(Result::unwrap).collect();
+    let mut blobs = trace.blobs();
+    for row in &stored {
+        assert_eq!(blobs.content(&row.data).unwrap().map(|c| c.len()), Some(16 << 10), "what a row refers to is there");
+    }
+    let dropped = trace.ledger().losses[&Loss::Dropped].values().next().unwrap();
+    assert_eq!((stored.len() as u64 + dropped.count, dropped.first), (500, Some(stored.len() as u64)));
+    assert!(stored.len() > 20 && trace.manifest().complete);
+    let on_disk: u64 = trace.parts().iter().map(|p| p.bytes).sum();
+    assert!((512 << 10..1 << 20).contains(&on_disk), "{on_disk}");
+}
+
+/// A trace of an earlier minor version has a seal as well.
+#[test]
+fn seals_of_earlier_minor_versions_count() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("t.reprise");
+    write(&path, true);
+    let store = |minor: u32, seal: Option<String>| {
+        let text = fs::read(path.join("manifest.json")).unwrap();
+        let manifest: Manifest = serde_json::from_slice(&text).unwrap();
+        let mut manifest = Manifest { minor, seal: None, ..manifest };
+        let right = blake3::hash(&serde_json::to_vec(&manifest).unwrap()).to_hex().to_string();
+        manifest.seal = seal.or(Some(right));
+        fs::write(path.join("manifest.json"), serde_json::to_vec_pretty(&manifest).unwrap()).unwrap();
+        TraceReader::open(&path)
+    };
+    assert_eq!(store(1, None).unwrap().manifest().minor, 1);
+    assert!(matches!(store(1, Some("wrong".into())), Err(ReadError::Damaged { .. })));
+    store(9, Some("of fields unknown here".into())).unwrap();
 }

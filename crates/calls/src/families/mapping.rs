@@ -1,4 +1,4 @@
-//! Memory mappings.
+//! Memory mappings, and what is read and written through them without a call.
 
 use super::row;
 use crate::ArgKind::*;
@@ -16,4 +16,6 @@ pub const CALLS: &[Call] = &[
     row!(munlock 150 (addr: Address, length: Length) Zero Effect::MapAdvise, Replay::Engine, Outcome, "lets mapped memory go"),
     row!(mincore 27 (addr: Address, length: Length, vec: Address) Zero Effect::MapAdvise, Replay::Engine, Outcome, "asks which pages are resident"),
     row!(remap_file_pages 216 (addr: Address, size: Length, prot: Number, pgoff: Number, flags: Number) Zero Effect::MapAdvise, Replay::Unsupported("obsolete"), Nothing, "rearranges a mapping"),
+    row!(mmap_pread 61440 (addr: Address, data: OutData(2), length: Length, offset: Offset) Count Effect::MappedRead, Replay::Engine, Content, "reads through a mapping of a file, at a position in it"),
+    row!(mmap_pwrite 61441 (addr: Address, data: InData(2), length: Length, offset: Offset) Count Effect::MappedWrite, Replay::Engine, Value, "writes through a shared mapping of a file, at a position in it"),
 ];

@@ -20,11 +20,18 @@ use crate::sys::{self, Object, Ring, Shared};
 #[repr(C, align(8))]
 struct Aligned<T: ?Sized>(T);
 
+macro_rules! object {
+    ($name:literal, $waiting:literal) => {
+        (&Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/", $name))), Capabilities { waiting: $waiting })
+    };
+}
+
 /// The programs, those that can do more first.
-static OBJECTS: [(&Aligned<[u8]>, Capabilities); 3] = [
-    (&Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/waiting.bpf.o"))), Capabilities { waiting: true }),
-    (&Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/waiting_6_18.bpf.o"))), Capabilities { waiting: true }),
-    (&Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/plain.bpf.o"))), Capabilities { waiting: false }),
+static OBJECTS: [(&Aligned<[u8]>, Capabilities); 4] = [
+    object!("waiting.bpf.o", true),
+    object!("waiting_6_18.bpf.o", true),
+    object!("plain.bpf.o", false),
+    object!("plain_5_15.bpf.o", false),
 ];
 
 /// Without a sign of life of the recorder for so long, nobody waits for it.
@@ -56,11 +63,13 @@ pub struct Setting {
     pub segments: u32,
     /// What happens without room.
     pub on_full: OnFull,
+    /// Whether threads may wait where the kernel lets them; tests do without.
+    pub waiting: bool,
 }
 
 impl Setting {
     /// The least that can be loaded.
-    const PROBE: Setting = Setting { data: DataPolicy::None, segments: 1, on_full: OnFull::Drop };
+    const PROBE: Setting = Setting { data: DataPolicy::None, segments: 1, on_full: OnFull::Drop, waiting: true };
 }
 
 /// Whether the kernel can record here, found out by loading the programs.
@@ -80,7 +89,7 @@ impl Kernel {
             return Err(Reason::NoTypes);
         }
         let mut refused = None;
-        for (bytes, capabilities) in OBJECTS {
+        for (bytes, capabilities) in OBJECTS.into_iter().filter(|o| setting.waiting || !o.1.waiting) {
             match Kernel::load_one(bytes, capabilities, setting) {
                 Ok(kernel) => return Ok(kernel),
                 Err(e) => refused = Some(e),
@@ -240,4 +249,23 @@ pub fn least_segments() -> u32 {
 fn random() -> u64 {
     use std::hash::{BuildHasher, Hasher, RandomState};
     RandomState::new().build_hasher().finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What older kernels get is what this one verifies.
+    #[test]
+    fn every_object_loads_that_can() {
+        if let Err(why) = available() {
+            println!("SKIP: every_object_loads_that_can: {why}");
+            return;
+        }
+        for (bytes, capabilities) in OBJECTS.into_iter().filter(|o| !o.1.waiting) {
+            let kernel = Kernel::load_one(bytes, capabilities, Setting { waiting: false, ..Setting::PROBE });
+            let kernel = kernel.unwrap_or_else(|e| panic!("refused: {e}"));
+            kernel.attach().expect("attached");
+        }
+    }
 }

@@ -38,6 +38,8 @@ pub struct SpoolOptions {
     pub cpu: bool,
     /// Where segments go.
     pub sink: Sink,
+    /// Whether to do without the waiting of newer kernels, as older ones do; for tests.
+    pub plain: bool,
 }
 
 /// Where segments go. Anything but the disk is for measurements and tests.
@@ -65,6 +67,7 @@ impl SpoolOptions {
             libraries: false,
             cpu: false,
             sink: Sink::Disk,
+            plain: false,
         }
     }
 }

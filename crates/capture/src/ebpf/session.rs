@@ -36,7 +36,7 @@ impl Session {
     /// The kernel cannot record here, the spool cannot be made, or the command cannot be started.
     pub fn start(options: &SpoolOptions) -> Result<Session, SpoolError> {
         let segments = options.segments.max(least_segments());
-        let setting = Setting { data: options.data, segments, on_full: options.on_full };
+        let setting = Setting { data: options.data, segments, on_full: options.on_full, waiting: !options.plain };
         let kernel = Kernel::load(setting)?;
         let spool = options.trace.join("spool");
         let made = fs::create_dir_all(&spool);

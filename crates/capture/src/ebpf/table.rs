@@ -117,7 +117,9 @@ fn part_of(call: &Call, arg: u8, kind: ArgKind) -> Option<Part> {
         | ArgKind::Number
         | ArgKind::Device
         | ArgKind::Owner
-        | ArgKind::Address => None,
+        | ArgKind::Address
+        | ArgKind::Submits
+        | ArgKind::Reaps => None,
     }
 }
 

@@ -362,7 +362,7 @@ impl Writing {
         ] {
             facts.insert(key.into(), value.into());
         }
-        let (actions, bytes, ledger) = (self.log.next(), self.log.bytes(), self.log.ledger().clone());
+        let (actions, bytes, ledger) = (self.log.finish(), self.log.bytes(), self.log.ledger().clone());
         let manifest = self.log.close(end)?;
         Ok(Outcome { end, actions, bytes, ledger, manifest })
     }

@@ -13,6 +13,7 @@ mod session;
 #[cfg(ebpf)]
 mod shared;
 mod signals;
+mod threads;
 mod trace;
 
 pub use files::*;
@@ -24,6 +25,7 @@ pub use session::*;
 #[cfg(ebpf)]
 pub use shared::Shared;
 pub use signals::*;
+pub use threads::*;
 pub use trace::*;
 
 use std::io;

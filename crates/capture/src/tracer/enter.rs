@@ -34,7 +34,7 @@ impl Tracer<'_> {
                 None
             }
             _ if number == u64::from(filter::RESTART) => return self.resumed(tid),
-            _ => u32::try_from(number).ok().and_then(by_number),
+            _ => u32::try_from(number).ok().and_then(by_number).filter(|call| !call.is_pseudo()),
         };
         let Some(call) = call else {
             if mark == filter::CALL {
@@ -124,7 +124,9 @@ impl Tracer<'_> {
     fn enter(&mut self, tid: i32, arrived: Arrived) -> Result<(), CaptureError> {
         let Arrived { call, args, objects, ticket, .. } = arrived;
         let mut free = ticket.admission == Admission::Free || ticket.yields;
+        self.before_call(tid, call, &args);
         if call.effect == Effect::Exit {
+            self.look_before(tid, call, &args, &arguments::Inputs::default());
             let begin_ns = self.log.now();
             if let Some(tracee) = self.threads.get_mut(&tid) {
                 tracee.exit = Some(Exiting { begin_ns, cpu_ns: tracee.cpu.used(), args });
@@ -132,8 +134,9 @@ impl Tracer<'_> {
             }
             return step("resume", tid, sys::resume(tid, 0));
         }
+        let inputs = arguments::inputs(Memory::Live(tid), call, &args, &mut self.log);
+        self.look_before(tid, call, &args, &inputs);
         let log = &mut self.log;
-        let inputs = arguments::inputs(Memory::Live(tid), call, &args, log);
         let before = effects::before(&mut self.world, tid, call, &args, &inputs, log);
         let source = movers::before(tid, call, &args, &inputs.input);
         // Opening a FIFO waits for the other end.
@@ -151,8 +154,11 @@ impl Tracer<'_> {
             tracee.interrupted = None;
             let cpu_ns = tracee.cpu.used();
             let begin_ns = self.log.now();
-            let entered = Entered { call, args, objects, free, begin_ns, cpu_ns, inputs, before, source };
-            tracee.phase = Phase::Inside(Box::new(entered));
+            let submission = self.submitting(tid, call, &args, begin_ns);
+            let entered = Entered { call, args, objects, free, begin_ns, cpu_ns, inputs, before, source, submission };
+            if let Some(tracee) = self.threads.get_mut(&tid) {
+                tracee.phase = Phase::Inside(Box::new(entered));
+            }
         }
         step("resume", tid, sys::resume_to_exit(tid))
     }

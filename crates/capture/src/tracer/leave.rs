@@ -2,8 +2,8 @@
 
 use std::time::Instant;
 
-use reprise_calls::{Call, Effect, Replay};
-use reprise_trace::{Action, Loss};
+use reprise_calls::{Call, Effect};
+use reprise_trace::Action;
 
 use super::{Entered, Phase, Returned, Tracer, step};
 use crate::arguments::{self, Outputs, failed};
@@ -74,7 +74,9 @@ impl Tracer<'_> {
 
     /// Writes the action of a call; returns its number.
     pub(super) fn write(&mut self, tid: i32, entered: Entered, result: i64, end_ns: u64) -> u64 {
-        let Entered { call, args, begin_ns, cpu_ns, mut inputs, before, source, .. } = entered;
+        self.look_after(tid, &entered, result);
+        let Entered { call, args, begin_ns, cpu_ns, mut inputs, before, source, submission, .. } = entered;
+        let about = self.after_call(tid, call, &args, &inputs.input, result, submission);
         let (path, path2) = (inputs.path.take(), inputs.path2.take());
         let input = std::mem::take(&mut inputs.input);
         let log = &mut self.log;
@@ -83,16 +85,12 @@ impl Tracer<'_> {
             moved(tid, call, source, result, &mut out, log);
             effects::after(&mut self.world, tid, call, result, &before, log);
         }
-        if let Replay::Unsupported(why) = call.replay
-            && !failed(result)
-        {
-            log.loss(Loss::Unsupported, format!("{}: {why}", call.name), out.moved);
-        }
         let tracee = self.threads.get_mut(&tid);
         let thread = tracee.map_or(0, |t| {
             t.cpu.leave();
             t.thread
         });
+        let (input, output) = about.unwrap_or((input, out.output));
         let action = Action {
             seq: 0, // set by the log
             thread,
@@ -105,7 +103,7 @@ impl Tracer<'_> {
             path,
             path2,
             input,
-            output: out.output,
+            output,
             data: out.data,
             data_bytes: out.moved,
             truncated_bytes: out.truncated,
@@ -117,7 +115,7 @@ impl Tracer<'_> {
 }
 
 /// Content that a call moved inside the kernel.
-fn moved(
+pub(super) fn moved(
     tid: i32,
     call: &Call,
     source: Option<movers::Source>,

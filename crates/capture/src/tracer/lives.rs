@@ -37,6 +37,7 @@ impl Tracer<'_> {
                 let number = self.next_process;
                 self.next_process += 1;
                 self.processes.insert(pid, number);
+                self.sampled.add(pid);
                 let executable = match &self.launching {
                     Some(launching) => launching.program(),
                     None => procfs::link(tid, "exe"),
@@ -70,6 +71,7 @@ impl Tracer<'_> {
             shares_directories: shares(libc::CLONE_FS),
             begin_ns,
             name: procfs::name(tid),
+            lane_of: None,
         });
         let cpu = CpuClock::new(tid, self.cpu);
         let tracee = Tracee { thread, pid, phase: Phase::Running, interrupted: None, exit: None, cpu };
@@ -103,6 +105,7 @@ impl Tracer<'_> {
                         let flags = args.and_then(|a| a.first_chunk::<8>().copied());
                         u64::from_le_bytes(flags.unwrap_or_default())
                     }
+                    "vfork" => libc::CLONE_VM as u64,
                     _ => 0,
                 };
                 origin.created_by = Some(self.write(tid, *entered, child.into(), now));
@@ -111,6 +114,9 @@ impl Tracer<'_> {
             other => tracee.phase = other,
         }
         self.begin(child, origin)?;
+        if origin.flags & (libc::CLONE_VM | libc::CLONE_THREAD) as u64 == 0 {
+            self.mapped.forked(pid, child);
+        }
         if self.early.remove(&child).is_some() {
             step("resume", child, sys::resume(child, 0))?;
         }
@@ -147,6 +153,7 @@ impl Tracer<'_> {
         for other in others {
             self.end_thread(other, "exit", 0)?;
         }
+        self.abandon_process(tid);
         let now = self.log.now();
         self.gate.forget(former);
         if former != tid {
@@ -204,11 +211,14 @@ impl Tracer<'_> {
         self.launch_ended(tid, end)?;
         // The kernel reports the first thread of a process last, with the status of the process.
         if tid == pid {
+            self.memory_ended(tid);
             if let Some(signal) = end.signal {
                 self.log.note(format!("a process was killed by signal {signal}"));
             }
+            self.abandon_process(pid);
             self.end_thread(tid, "exit_group", status)?;
             self.processes.remove(&pid);
+            self.sampled.remove(pid);
             if pid == self.first {
                 self.end = Some(end);
             }

@@ -7,7 +7,10 @@ mod enter;
 mod launching;
 mod leave;
 mod lives;
+mod requests;
 mod settle;
+mod stores;
+mod tables;
 
 use std::collections::HashMap;
 use std::io;
@@ -19,10 +22,13 @@ use reprise_trace::{End, Loss};
 use crate::arguments::Inputs;
 use crate::cpu::CpuClock;
 use crate::effects::Before;
+use crate::environment::Processes;
 use crate::error::CaptureError;
 use crate::gate::{Gate, Ticket};
 use crate::log::Log;
+use crate::mapped::Mapped;
 use crate::movers::Source;
+use crate::requests::Requests;
 use crate::sys::{self, FileId, Report, Signals, Waited};
 use crate::world::World;
 
@@ -52,6 +58,7 @@ struct Entered {
     inputs: Inputs,
     before: Before,
     source: Option<Source>,
+    submission: Option<requests::Submission>,
 }
 
 /// A call that is over, but may have been caused by one that is not.
@@ -101,14 +108,21 @@ struct Tracee {
 pub struct Tracer<'a> {
     log: Log,
     world: World,
+    mapped: Mapped,
+    /// Whether stores to mappings of files are looked for.
+    stores: bool,
     gate: Gate,
     threads: HashMap<i32, Tracee>,
     /// Processes by kernel number: their number in the trace.
     processes: HashMap<i32, u32>,
+    /// The same processes, for whoever samples them.
+    sampled: Processes,
     /// Threads that reported before the call that made them did.
     early: HashMap<i32, Instant>,
     /// Threads that were gone before the call that made them was reported.
     gone: HashMap<i32, Report>,
+    /// Asynchronous requests of all processes.
+    requests: Requests,
     next_thread: u32,
     next_process: u32,
     settling: usize,
@@ -128,11 +142,15 @@ impl<'a> Tracer<'a> {
         Tracer {
             log,
             world,
+            mapped: Mapped::default(),
+            stores: false,
             gate: Gate::default(),
             threads: HashMap::new(),
             processes: HashMap::new(),
+            sampled: Processes::default(),
             early: HashMap::new(),
             gone: HashMap::new(),
+            requests: Requests::default(),
             next_thread: 0,
             next_process: 0,
             settling: 0,
@@ -149,6 +167,16 @@ impl<'a> Tracer<'a> {
     /// Records also the processor time between calls.
     pub fn with_cpu(self, cpu: bool) -> Self {
         Tracer { cpu, ..self }
+    }
+
+    /// Keeps the traced processes in a set.
+    pub fn with_sampled(self, sampled: Processes) -> Self {
+        Tracer { sampled, ..self }
+    }
+
+    /// Looks also for stores to shared mappings of files.
+    pub fn with_stores_recorded(self, stores: bool) -> Self {
+        Tracer { stores, ..self }
     }
 
     /// Runs until the last traced thread is gone; ends all of them if it fails.
@@ -199,8 +227,8 @@ impl<'a> Tracer<'a> {
                 self.signalled(signal);
             }
             self.log.flush_if_due();
-            if let Some(error) = self.log.news_of_failure() {
-                (self.warn)(&format!("{error}; the program goes on, but nothing more is recorded"));
+            if let Some(news) = self.log.news() {
+                (self.warn)(&format!("{news}; the program goes on, but nothing more is recorded"));
             }
         }
         Ok(())

@@ -86,6 +86,12 @@ impl World {
         }
     }
 
+    /// Whether the file at this path is made up when it is read.
+    pub fn is_synthetic(&mut self, path: &str) -> bool {
+        let Some(stat) = stat(path) else { return false };
+        is_synthetic(self.filesystem(&stat, std::ffi::CString::new(path).ok().as_deref()))
+    }
+
     /// Before a range of a file becomes visible other than by reading: mapped, or cloned to another file.
     pub fn range(&mut self, tid: i32, fd: u32, offset: u64, length: u64, reason: &'static str, log: &mut Log) {
         let path = format!("/proc/{tid}/fd/{fd}");

@@ -59,7 +59,7 @@ pub struct World {
     /// Content observed, by file.
     seen: HashMap<FileId, content::Seen>,
     /// The trace itself, which no snapshot enters.
-    excluded: Option<FileId>,
+    excluded: Vec<FileId>,
     /// Bound on the size of files captured whole when opened.
     whole_file_bytes: u64,
     /// Whether what the loader maps is captured too.
@@ -76,7 +76,7 @@ impl World {
     pub fn exclude(&mut self, path: &std::path::Path) {
         let path = CString::new(path.as_os_str().as_encoded_bytes());
         let stat = path.ok().and_then(|p| sys::stat_at(sys::HERE, &p, 0).ok());
-        self.excluded = stat.map(|s| s.id);
+        self.excluded.extend(stat.map(|s| s.id));
     }
 
     /// Whether the content of a mapping with these flags is to be captured.

@@ -45,7 +45,7 @@ fn directory(world: &mut World, here: i32, dir: &Handle, log: &mut Log) {
         } else if stat.is_file() {
             let path = format!("/proc/self/fd/{}/", dir.fd.as_raw_fd());
             file(world, path.into_bytes(), &name, &stat, log);
-        } else if stat.is_dir() && world.excluded != Some(stat.id) {
+        } else if stat.is_dir() && !world.excluded.contains(&stat.id) {
             match sys::open_at(dir.fd.as_raw_fd(), &name, LISTING) {
                 Ok(fd) => {
                     let below = Handle { fd: Rc::new(fd), id: stat.id };

@@ -28,7 +28,7 @@ pub fn run(args: Import) -> Outcome {
     let report = report.inspect_err(|error| {
         // What was there before is not ours to take away.
         if error.exit != Exit::Usage && !existed {
-            let _ = fs::remove_dir_all(&args.output);
+            reprise_trace::discard(&args.output, existed);
         }
     })?;
     if args.json {
@@ -42,7 +42,8 @@ pub fn run(args: Import) -> Outcome {
 
 fn write(args: &Import, scanned: Scanned, progress: &mut dyn FnMut(u64)) -> Result<Report, Failure> {
     let manifest = Manifest::new(Kind::Record, DataPolicy::Full, Vec::new(), id()?, 0, host());
-    let writer = TraceWriter::create(&args.output, manifest, WriterOptions::default())?;
+    let options = WriterOptions { contents: args.blobs.clone(), ..WriterOptions::default() };
+    let writer = TraceWriter::create(&args.output, manifest, options)?;
     let (writer, seeds) = snapshot(writer, &args.tree)?;
     scanned.write(writer, &seeds, progress).map_err(failure)
 }

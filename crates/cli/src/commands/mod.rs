@@ -7,6 +7,7 @@ mod overlay;
 mod read;
 mod record;
 mod replay;
+mod samples;
 mod slice;
 mod tree;
 
@@ -34,8 +35,9 @@ pub fn run(cli: Cli) -> Outcome {
         Command::Graph(args) => graph::run(args),
         Command::Calls(args) => {
             if args.json {
-                let rows =
-                    reprise_calls::all().map(|c| serde_json::json!({"call": c.name, "number": c.number, "doc": c.doc}));
+                let number = |c: &reprise_calls::Call| (!c.is_pseudo()).then_some(c.number);
+                let rows = reprise_calls::all()
+                    .map(|c| serde_json::json!({"call": c.name, "number": number(c), "doc": c.doc}));
                 return print_json(&rows.collect::<Vec<_>>());
             }
             let text = if args.markdown { crate::calls::markdown() } else { call_list() };
@@ -55,6 +57,7 @@ pub fn run(cli: Cli) -> Outcome {
         Command::Info(args) => read::info(args),
         Command::Cat(args) => read::cat(args),
         Command::Stat(args) => read::stat(args),
+        Command::Environment(args) => read::environment(args),
         Command::Tree(args) => tree::run(args),
         Command::Slice(args) => slice::run(args),
     }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use reprise_plan::Plan;
+use reprise_plan::{Fill, Plan};
 use reprise_replay::emit;
 use reprise_replay::run::{self, Job, ReplayResult};
 use reprise_trace::{TraceReader, WriteError};
@@ -21,6 +21,13 @@ struct Part {
     dir: PathBuf,
 }
 
+impl Part {
+    /// What its trace lacks.
+    fn lacks(&self, fill: Fill) -> Vec<String> {
+        self.trace.iter().flat_map(|trace| lacks(trace, fill)).collect()
+    }
+}
+
 /// Replays several traces, in one tree or side by side.
 pub fn run(args: Replay) -> Outcome {
     check_output(&args)?;
@@ -34,10 +41,11 @@ pub fn run(args: Replay) -> Outcome {
     let jobs: Vec<Job<'_>> = parts.iter().map(|part| Job { plan: &part.plan, dir: &part.dir }).collect();
     let results =
         replay::watched(&args, directory.path(), interrupt, |progress| run::replay_all(&jobs, &options, progress))?;
+    let (results, samples) = results;
     for (number, (part, result)) in (1..).zip(parts.iter().zip(&results)) {
         if let (Some(trace), Some(output)) = (&part.trace, &args.output) {
             let name = output.join(format!("{number}.reprise"));
-            emit::emit(result, trace, &name, &Default::default()).map_err(replay::emit_failure)?;
+            emit::emit(result, trace, &name, &samples.around(result.started_ns)).map_err(replay::emit_failure)?;
         }
     }
     match args.json {
@@ -98,7 +106,7 @@ fn document(args: &Replay, parts: &[Part], results: &[ReplayResult]) -> Value {
             ("target", json!(part.dir)),
             ("result", json!(args.output.as_ref().map(|output| output.join(format!("{number}.reprise"))))),
             ("started_ns", json!(result.started_ns)),
-            ("lacks", json!(part.trace.as_ref().map(lacks).unwrap_or_default())),
+            ("lacks", json!(part.lacks(args.fill.into()))),
         ];
         document.extend(own.map(|(key, value)| (key.to_owned(), value)));
         Value::Object(document)
@@ -113,7 +121,7 @@ fn text(args: &Replay, parts: &[Part], results: &[ReplayResult]) -> String {
     for (part, result) in parts.iter().zip(results) {
         out += &format!("{}: {}", part.name.display(), replay::head_text(result));
         out += &replay::divergences_text(result);
-        for lack in part.trace.iter().flat_map(lacks) {
+        for lack in part.lacks(args.fill.into()) {
             out += &format!("  the trace: {lack}\n");
         }
         for (note, count) in &result.notes {

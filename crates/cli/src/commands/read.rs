@@ -9,7 +9,7 @@ use reprise_trace::TraceReader;
 use reprise_verify::VerifyError;
 
 use super::{Outcome, print, print_json, style};
-use crate::args::{By, Cat, Info, Stat, Verify};
+use crate::args::{By, Cat, Environment, Info, Stat, Verify};
 use crate::exit::{Exit, Failure};
 
 /// Rows of `stat` that people read; `--json` has all.
@@ -23,6 +23,26 @@ pub fn info(args: Info) -> Outcome {
     }
     let info = reprise_report::info(&trace)?;
     if args.json { print_json(&info) } else { print(&info.text(style())) }
+}
+
+/// `reprise environment`.
+pub fn environment(args: Environment) -> Outcome {
+    let trace = TraceReader::open(&args.trace)?;
+    if args.json {
+        let mut out = BufWriter::new(std::io::stdout().lock());
+        for line in reprise_report::environment_lines(&trace) {
+            writeln!(out, "{}", line?)?;
+        }
+        out.flush()?;
+        return Ok(Exit::Done.into());
+    }
+    match reprise_report::environment_table(&trace, MOST_ROWS, style())? {
+        Some(table) => print(&table),
+        None => {
+            let cause = "has no samples of the environment; `record --sample-every` takes them (the default is 100 ms)";
+            Err(Failure::new(Exit::Usage, format!("{}: {cause}", args.trace.display())))
+        }
+    }
 }
 
 /// `reprise cat`.

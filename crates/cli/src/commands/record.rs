@@ -10,7 +10,7 @@ use reprise_trace::{DataPolicy, Loss, WriteError};
 use serde_json::json;
 
 use super::Outcome;
-use crate::args::{Backend, Data, Record, Recover};
+use crate::args::{Backend, Data, Mapped, Record, Recover};
 use crate::exit::{Exit, Failure};
 use crate::progress::Progress;
 
@@ -26,7 +26,11 @@ pub fn run(args: Record) -> Outcome {
     };
     options.trees = args.tree;
     options.libraries = args.libraries;
+    options.mapped = args.mapped == Mapped::Full;
     options.cpu = args.cpu;
+    options.sample_every = args.sample_every.0;
+    options.writer.contents = args.blobs;
+    options.writer.max_bytes = args.max_size.map(|size| size.0);
     options.whole_file_bytes = args.whole_files.saturating_mul(1024);
     options.warn = Box::new(move |text| {
         if !quiet {
@@ -68,7 +72,7 @@ fn free_name(command: &OsStr) -> PathBuf {
 }
 
 fn failure(error: CaptureError) -> Failure {
-    if let CaptureError::Write(error @ WriteError::Exists { .. }) = error {
+    if let CaptureError::Write(error @ (WriteError::Exists { .. } | WriteError::Contents { .. })) = error {
         return error.into();
     }
     let exit = match &error {

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicU32;
 use std::time::{Duration, Instant};
 
 use reprise_measure::ReplayTimes;
-use reprise_plan::{CompileReport, Plan};
+use reprise_plan::{CompileReport, Fill, Plan};
 use reprise_replay::run::{self, End, Failure as EngineFailure, Options, Phase, ReplayError, ReplayResult, Verify};
 use reprise_replay::{emit, times};
 use reprise_report::Detail;
@@ -14,6 +14,7 @@ use reprise_trace::{DataPolicy, Loss, ReadError, TraceReader};
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 
+use super::samples::Samples;
 use super::{Outcome, end_if_interrupted, print, print_json, style};
 use crate::args::{Check, Replay};
 use crate::exit::{Exit, Failure};
@@ -58,14 +59,14 @@ pub fn run(args: Replay) -> Outcome {
     };
     let options = options(&args, directory.path(), interrupt);
     let begin = Instant::now();
-    let result =
+    let (result, samples) =
         watched(&args, directory.path(), interrupt, |progress| run::replay(&plan, &args.target, &options, progress))?;
     let wall = begin.elapsed();
-    let lacks = trace.as_ref().map(lacks).unwrap_or_default();
+    let lacks = trace.as_ref().map(|trace| lacks(trace, args.fill.into())).unwrap_or_default();
     let times = times::times(&result, trace.as_ref()).map_err(emit_failure)?;
     let run = Run { result, compiled, wall, lacks, times };
     if let (Some(trace), Some(output)) = (&trace, &args.output) {
-        emit::emit(&run.result, trace, output, &Default::default()).map_err(emit_failure)?;
+        emit::emit(&run.result, trace, output, &samples.around(run.result.started_ns)).map_err(emit_failure)?;
     }
     report(&args, &run)?;
     end([run.result])
@@ -81,13 +82,14 @@ pub(super) fn scratch(output: Option<&Path>, what: &str) -> Result<TempDir, Fail
     })
 }
 
-/// Replays, and shows how far it has come.
+/// Replays, shows how far it has come, and samples what is around it.
 pub(super) fn watched<T>(
     args: &Replay,
     directory: &Path,
     interrupt: &'static AtomicU32,
     replay: impl FnOnce(&mut dyn FnMut(run::Progress)) -> Result<T, ReplayError>,
-) -> Result<T, Failure> {
+) -> Result<(T, Samples), Failure> {
+    let mut samples = Samples::new();
     let mut preparing = Progress::new("preparing", "bytes", args.quiet);
     let mut replaying = Progress::new("replaying", "actions", args.quiet);
     let result = replay(&mut |p| match p.phase {
@@ -96,12 +98,13 @@ pub(super) fn watched<T>(
             preparing.at(p.done, p.total);
         }
         Phase::Replaying => {
+            samples.take(p.done == p.total);
             preparing.clear();
             replaying.at(p.done, p.total);
         }
     });
     drop((preparing, replaying));
-    result.map_err(failure)
+    result.map_err(failure).map(|result| (result, samples))
 }
 
 /// How to replay, as the arguments say.
@@ -132,15 +135,16 @@ pub(super) fn emit_failure(error: emit::EmitError) -> Failure {
 }
 
 /// What is not in the trace, and so cannot be in the replay.
-pub(super) fn lacks(trace: &TraceReader) -> Vec<String> {
+pub(super) fn lacks(trace: &TraceReader, fill: Fill) -> Vec<String> {
     let mut out = Vec::new();
     if !trace.manifest().complete {
         out.push("was not closed: it ends at the recorder's last flush".to_owned());
     }
     if trace.manifest().data != DataPolicy::Full {
-        out.push(
-            "was recorded without contents: writes are replayed as zeros, reads are judged by their length".into(),
-        );
+        out.push(format!(
+            "was recorded without contents: writes are replayed as {}, reads are judged by their length",
+            fill.words()
+        ));
     }
     for loss in [Loss::Dropped, Loss::Truncated, Loss::Unsupported] {
         for (cause, entry) in trace.ledger().losses.get(&loss).into_iter().flatten() {

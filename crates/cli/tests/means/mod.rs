@@ -11,7 +11,15 @@ use reprise_testkit::program;
 pub fn reprise(dir: &Path, args: &[&str]) -> Command {
     let binary = program::reprise().unwrap_or_else(|e| panic!("{e}"));
     let mut command = Command::new(binary);
-    command.args(args).current_dir(dir).stdin(Stdio::null()).env_remove("NO_COLOR");
+    let records = args.first() == Some(&"record") && !args.contains(&"--backend");
+    let (verb, rest) = args.split_at(usize::from(records));
+    command
+        .args(verb)
+        .args(records.then(program::backend).into_iter().flatten())
+        .args(rest)
+        .current_dir(dir)
+        .stdin(Stdio::null())
+        .env_remove("NO_COLOR");
     command
 }
 

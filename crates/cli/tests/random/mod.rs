@@ -79,7 +79,14 @@ impl Case {
         words.push(&number);
         program::succeed(Command::new(generator()).arg("--prepare").args(&words).arg(&tree));
         let mut command = case.reprise("record");
-        command.arg("-o").arg(case.trace()).arg("--tree").arg(case.work()).arg("--").arg(generator());
+        command
+            .args(program::backend())
+            .arg("-o")
+            .arg(case.trace())
+            .arg("--tree")
+            .arg(case.work())
+            .arg("--")
+            .arg(generator());
         well(command.args(&words).arg(&tree))?;
         Ok(case)
     }

@@ -106,7 +106,7 @@ impl World {
             Map => self.map(s),
             DeviceControl => self.clone_range(s),
             Sync | Advise | Lock | SyncAll | Message | Poll | Watch | Asynchronous => self.use_descriptors(s),
-            Unmap | Remap | MapAdvise | MapSync | Spawn | Exit | Wait | Mount => {}
+            Unmap | Remap | MapAdvise | MapSync | MappedRead | MappedWrite | Spawn | Exit | Wait | Mount => {}
         }
     }
 

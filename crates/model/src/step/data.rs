@@ -39,7 +39,7 @@ impl World {
     }
 
     /// The bytes the action moved, as far as they are in the trace.
-    fn moved(s: &Step<'_>) -> Vec<(u64, Source)> {
+    pub(super) fn moved(s: &Step<'_>) -> Vec<(u64, Source)> {
         let kept = s.action.data_bytes.saturating_sub(s.action.truncated_bytes);
         blob_sources(&s.action.data, kept.min(s.action.result.max(0) as u64))
     }

@@ -1,9 +1,9 @@
-//! Memory mappings of files.
+//! Memory mappings of files, and what is read and written through them.
 
 use super::Step;
 use crate::interpretation::MappedRange;
 use crate::mapping::{Region, Space};
-use crate::node::FileKind;
+use crate::node::{FileKind, NodeId};
 use crate::touch::Resource;
 use crate::world::World;
 
@@ -34,10 +34,13 @@ impl World {
             return self.spaces[s.thread.space as usize].unmap(address, length);
         };
         let writable = self.descriptors.descriptions[slot.description as usize].flags & 3 == 2;
-        if flags & SHARED != 0 && writable && self.names.node(node).kind == FileKind::Regular {
-            // It may be written even if it is not yet mapped so: mprotect can follow.
-            self.names.node_mut(node).mapped |= s.arg(2) & WRITE != 0;
+        let shared = flags & SHARED != 0 && writable && self.names.node(node).kind == FileKind::Regular;
+        if shared {
+            let n = self.names.node_mut(node);
+            n.shared = true;
+            n.mapped |= s.arg(2) & WRITE != 0 && !self.stores_recorded;
         }
+        let file = Region { length: 0, mapping: 0, delta: 0, whole: 0, owned: true, node, offset: s.arg(5), shared };
         let space = &mut self.spaces[s.thread.space as usize];
         let inside = if flags & FIXED != 0 { space.find(address, length) } else { None };
         let whole = length.next_multiple_of(4096);
@@ -45,14 +48,14 @@ impl World {
             Some((mapping, delta, n)) if n == whole => {
                 s.out.range = Some(MappedRange { mapping, delta, length });
                 s.out.change(Resource::Mapping(mapping));
-                Region { length: whole, mapping, delta, whole: space.whole(address).unwrap_or(whole), owned: true }
+                Region { length: whole, mapping, delta, whole: space.whole(address).unwrap_or(whole), ..file }
             }
             _ => {
                 let mapping = self.mappings;
                 self.mappings += 1;
                 s.out.mapping = Some(mapping);
                 s.out.change(Resource::Mapping(mapping));
-                Region { length: whole, mapping, delta: 0, whole, owned: true }
+                Region { length: whole, mapping, whole, ..file }
             }
         };
         space.map(address, region);
@@ -93,12 +96,50 @@ impl World {
         s.out.dead.extend(space.owned().map(Resource::Mapping));
     }
 
-    /// A moved mapping is no longer followed: the replay keeps it where it was.
+    /// The replay moves whole mappings only: a part stays where it was.
     pub(super) fn remap(&mut self, s: &mut Step<'_>) {
         if s.succeeded() {
             let space = &mut self.spaces[s.thread.space as usize];
-            space.unmap(s.arg(0), s.arg(1));
-            space.unmap(s.action.result as u64, s.arg(2));
+            let whole = space.remap(s.arg(0), s.arg(1), s.action.result as u64, s.arg(2));
+            s.out.range = whole.map(|r| MappedRange { mapping: r.mapping, delta: 0, length: r.length });
+            self.change_mapping(s);
+        }
+    }
+
+    /// The file behind the address of a load or store, which the mapping names whatever became of descriptor and name.
+    fn through_mapping(&mut self, s: &mut Step<'_>) -> Option<NodeId> {
+        let Some(region) = self.spaces[s.thread.space as usize].at(s.arg(0)) else {
+            s.out.surprise = Some("a mapping was not met before");
+            return None;
+        };
+        let Region { mapping, delta, node, .. } = region;
+        s.out.range = Some(MappedRange { mapping, delta, length: s.arg(2) });
+        s.out.look(Resource::Mapping(mapping));
+        s.out.look(Resource::File(node));
+        Some(node)
+    }
+
+    /// What loads from memory are to the file.
+    pub(super) fn mapped_read(&mut self, s: &mut Step<'_>) {
+        if let Some(node) = self.through_mapping(s)
+            && s.action.result > 0
+        {
+            self.read_touch(s, node, s.arg(3), s.action.result as u64, Some(s.arg(2)));
+            self.learn(node, s.arg(3), &Self::moved(s));
+        }
+    }
+
+    /// What stores to memory are to the file.
+    pub(super) fn mapped_write(&mut self, s: &mut Step<'_>) {
+        if let Some(node) = self.through_mapping(s)
+            && s.action.result > 0
+        {
+            let (offset, length) = (s.arg(3), s.action.result as u64);
+            // A store makes no file larger: it depends on the size.
+            s.out.look(Resource::Size(node));
+            s.out.write(node, offset, length);
+            let sources = if self.detail { Self::moved(s) } else { Vec::new() };
+            self.names.write(node, offset, length, &sources);
         }
     }
 
@@ -109,9 +150,10 @@ impl World {
         } else if let Some(range) = s.out.range {
             s.out.look(Resource::Mapping(range.mapping));
         }
-        if s.call.name == "msync" && s.out.range.is_some() {
-            // Which file it is does not matter for order: mapped writes are not in the trace.
-            s.out.look(Resource::Process(s.thread.process));
+        if s.call.name == "msync"
+            && let Some(region) = self.spaces[s.thread.space as usize].at(s.arg(0))
+        {
+            s.out.flush(region.node);
         }
     }
 }

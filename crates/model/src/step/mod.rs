@@ -9,6 +9,7 @@ mod metadata;
 mod names;
 mod opening;
 mod processes;
+mod requests;
 
 use reprise_calls::{ArgKind, Call, Effect, Follow, PathArg};
 use reprise_trace::{Action, ReadError};
@@ -81,6 +82,13 @@ impl World {
             return Ok(());
         };
         let mut step = Step { call, action, thread, out };
+        if let Some(request) = action.request {
+            step.out.change(Resource::Request(request));
+        }
+        if self.lane_of(action.thread).is_some() {
+            // A process ends after what its threads have submitted.
+            step.out.add(Resource::Process(thread.process));
+        }
         self.dispatch(&mut step);
         if !step.succeeded() {
             step.out.failed();
@@ -111,13 +119,16 @@ impl World {
             Unmap => self.unmap(s),
             Remap => self.remap(s),
             MapAdvise | MapSync => self.map_advise(s),
+            MappedRead => self.mapped_read(s),
+            MappedWrite => self.mapped_write(s),
             GetMetadata | TestAccess | ReadLink | GetXattr | ListXattr | StatFs => self.inspect(s),
             Advise => self.use_file(s, |_, _| ()),
             Sync => self.use_file(s, |out, node| out.flush(node)),
             Lock => {
                 self.lock(s);
             }
-            SyncAll | Poll | Watch | Asynchronous => self.use_descriptors(s),
+            SyncAll | Poll | Watch => self.use_descriptors(s),
+            Asynchronous => self.asynchronous(s),
             ChangeMode | ChangeOwner | ChangeTimes | SetXattr | RemoveXattr => self.change_metadata(s),
             MakeDirectory => self.make(s, FileKind::Directory),
             MakeNode => self.make_node(s),

@@ -20,7 +20,8 @@ impl World {
             s.out.surprise = Some("a thread was started that never appeared");
             return;
         };
-        let ThreadFacts { process, tid, shares_descriptors, shares_directories } = self.thread_facts[child as usize];
+        let ThreadFacts { process, tid, shares_descriptors, shares_directories, .. } =
+            self.thread_facts[child as usize];
         let parent = s.thread;
         let table = if shares_descriptors { parent.table } else { self.copy_table(s) };
         let users = &mut self.descriptors.tables[table as usize];

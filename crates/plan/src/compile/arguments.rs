@@ -84,6 +84,8 @@ impl Compiler {
                 | ArgKind::Offset
                 | ArgKind::Length
                 | ArgKind::Integer
+                | ArgKind::Submits
+                | ArgKind::Reaps
                 | ArgKind::Number
                 | ArgKind::Device
                 | ArgKind::Owner => Arg::Value(value),
@@ -127,7 +129,11 @@ impl Compiler {
 
 /// As many bytes as a write may be asked for: those it wrote, if it wrote any.
 fn written(l: &Lowering<'_>) -> u64 {
-    if l.call.effect == Effect::Write && l.action.result > 0 { l.action.result as u64 } else { u64::MAX }
+    if matches!(l.call.effect, Effect::Write | Effect::MappedWrite) && l.action.result > 0 {
+        l.action.result as u64
+    } else {
+        u64::MAX
+    }
 }
 
 /// Whether the argument is the length in bytes of what the call reads.

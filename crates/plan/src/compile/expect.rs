@@ -97,7 +97,9 @@ impl Compiler {
         }
         match l.call.effect {
             Effect::Seek if l.action.args[2] >= SEEK_DATA => Tolerance::Machine,
-            Effect::Read | Effect::Copy | Effect::Splice if l.found.mapped_file => Tolerance::Mapping,
+            Effect::Read | Effect::MappedRead | Effect::Copy | Effect::Splice if l.found.mapped_file => {
+                Tolerance::Mapping
+            }
             _ => Tolerance::None,
         }
     }

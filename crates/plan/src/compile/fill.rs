@@ -23,6 +23,15 @@ pub enum Fill {
 }
 
 impl Fill {
+    /// What is written where the trace has no content, in words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Fill::Hole | Fill::Zero => "zeros",
+            Fill::Random => "random bytes",
+            Fill::Pattern => "a pattern",
+        }
+    }
+
     /// So many bytes, at least, as they stand for content; the same in every plan, so that equal traces give equal trees.
     pub(super) fn made(self, length: u64) -> Vec<u8> {
         match self {

@@ -30,12 +30,14 @@ const EROFS: i64 = -30;
 const ENOSYS: i64 = -38;
 const EOPNOTSUPP: i64 = -95;
 const EDQUOT: i64 = -122;
+/// Of an asynchronous request: it was withdrawn before it began.
+const ECANCELED: i64 = -125;
 
 /// Errors that say something of the machine it was recorded on (its mounts, memory, free space, running programs), which
 /// the target does not have: the outcome is kept by not issuing the call.
-const OF_THE_MACHINE: [i64; 17] = [
+const OF_THE_MACHINE: [i64; 18] = [
     EINTR, EIO, ENXIO, ENOMEM, EFAULT, EBUSY, EXDEV, ENODEV, ENFILE, EMFILE, ENOTTY, ETXTBSY, EFBIG, ENOSPC, EROFS,
-    ENOSYS, EDQUOT,
+    ENOSYS, EDQUOT, ECANCELED,
 ];
 
 impl Compiler {
@@ -98,6 +100,7 @@ impl Compiler {
             }
             Map => self.map(l),
             Unmap | Remap | MapAdvise | MapSync => self.on_mapping(l),
+            MappedRead | MappedWrite => self.through_mapping(l),
             List => self.issue(l, Op::List),
             ChangeIdentity => self.change_identity(l),
             MakeNode => self.make_node(l),
@@ -344,7 +347,7 @@ impl Compiler {
     }
 
     fn on_mapping(&mut self, l: &Lowering<'_>) -> Result<Command, CompileError> {
-        let Some(range) = l.found.range.filter(|_| l.call.effect != Effect::Remap) else {
+        let Some(range) = l.found.range else {
             return self.simulate(l);
         };
         if l.action.result < 0 || l.call.name == "mincore" {
@@ -353,6 +356,14 @@ impl Compiler {
         let mut command = self.issue(l, Op::OnMapping)?;
         command.args[0] = Arg::Mapped(range.mapping, range.delta);
         command.args[1] = Arg::Value(range.length);
+        Ok(command)
+    }
+
+    /// Loads and stores: without their mapping there is nothing to do them on.
+    fn through_mapping(&mut self, l: &Lowering<'_>) -> Result<Command, CompileError> {
+        let Some(range) = l.found.range else { return Ok(l.bare(Op::Skip)) };
+        let mut command = self.issue(l, Op::OnMapping)?;
+        command.args[0] = Arg::Mapped(range.mapping, range.delta);
         Ok(command)
     }
 

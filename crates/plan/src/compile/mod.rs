@@ -15,11 +15,11 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
 use reprise_calls::Call;
-use reprise_model::{Interpretation, StreamKind, World};
+use reprise_model::{Interpretation, Resource, StreamKind, World};
 use reprise_trace::{Action, Process, ReadError, ThreadRow, TraceReader};
 
 use crate::command::{Arg, Command, Expect, Op, StandIn, Tolerance, Wait};
-use crate::file::{Contents, FdSource, InitialFd, PlanError, PlanWriter, ProcessPlan, ProcessStart, ThreadPlan};
+use crate::file::{Contents, FdSource, InitialFd, Lane, PlanError, PlanWriter, ProcessPlan, ProcessStart, ThreadPlan};
 use crate::order::{Order, Ordering, Waits};
 use crate::timing::Timing;
 use fill::Filler;
@@ -145,10 +145,11 @@ impl Compiler {
         let world = World::begin(trace, false)?;
         let count = trace.count::<ThreadRow>() as usize;
         let processes = trace.count::<Process>() as usize;
+        let lanes = (0..count).map(|thread| world.lane_of(thread as u32)).collect();
         let mut compiler = Compiler {
             trace: trace.path().display().to_string(),
             world,
-            ordering: Ordering::new(order, count),
+            ordering: Ordering::new(order, count).with_lanes(lanes),
             store: Store::new(PlanWriter::create(path)?, trace.blobs(), fill)?,
             slots: Slots::new(count),
             processes: vec![ProcessPlan::default(); processes],
@@ -163,11 +164,12 @@ impl Compiler {
         let mut starting: HashMap<u32, u32> = HashMap::new();
         for row in trace.rows::<ThreadRow>() {
             let row = row?;
-            let spawned = row.created_by.is_some();
+            let lane = compiler.world.lane_of(row.thread).map(|of| Lane { of, after: 0 });
+            let spawned = row.created_by.is_some() || lane.is_some();
             if !spawned {
                 starting.entry(row.process).or_insert(row.thread);
             }
-            compiler.threads.push(ThreadPlan { process: row.process, spawned, ..ThreadPlan::default() });
+            compiler.threads.push(ThreadPlan { process: row.process, spawned, lane, ..ThreadPlan::default() });
         }
         for row in trace.rows::<Process>() {
             let row = row?;
@@ -214,8 +216,9 @@ impl Compiler {
         let command = match reprise_calls::by_name(&action.call) {
             Some(call) => self.known(call, action, found)?,
             None => {
-                let waits = self.wait(action, &Interpretation::default());
-                self.ordered(action, bare(action, UNKNOWN_CALL, Op::Unsupported), waits)
+                let nothing = Interpretation::default();
+                let waits = self.wait(action, &nothing);
+                self.ordered(action, bare(action, UNKNOWN_CALL, Op::Unsupported), waits, &nothing)
             }
         };
         command.encode(&mut self.streams[thread]);
@@ -233,10 +236,12 @@ impl Compiler {
     }
 
     /// The command with what it waits for, and when it came.
-    fn ordered(&mut self, action: &Action, command: Command, waits: Waits) -> Command {
+    fn ordered(&mut self, action: &Action, command: Command, waits: Waits, found: &Interpretation) -> Command {
         let origin_ns = *self.origin_ns.get_or_insert(action.begin_ns);
+        // How long requests were waited for is their doing, which is replayed.
+        let about_requests = found.touches.iter().any(|(resource, _)| matches!(resource, Resource::Request(_)));
         let issued = !matches!(command.op, Op::Simulate | Op::Skip | Op::Unsupported);
-        let at_ns = if issued { action.begin_ns } else { action.end_ns() };
+        let at_ns = if issued || about_requests { action.begin_ns } else { action.end_ns() };
         let timing = Timing::of(at_ns, waits.ready_ns, origin_ns, action.cpu_ns);
         Command { waits: waits_of(&waits), timing, ..command }
     }
@@ -244,6 +249,10 @@ impl Compiler {
     fn wait(&mut self, action: &Action, found: &Interpretation) -> Waits {
         let waits = self.ordering.next(action.thread, action.begin_ns, action.end_ns(), &found.touches);
         self.ordering.follow(action.thread, found);
+        let plan = &mut self.threads[action.thread as usize];
+        if let (0, Some(lane), Some(after)) = (plan.commands, &mut plan.lane, waits.submitted_after) {
+            lane.after = after;
+        }
         waits
     }
 
@@ -260,7 +269,7 @@ impl Compiler {
         let waits = self.wait(action, found);
         let lowering = Lowering { call, action, found };
         let command = self.lower(&lowering)?;
-        let command = self.ordered(action, command, waits);
+        let command = self.ordered(action, command, waits, lowering.found);
         for &binding in &lowering.found.released {
             self.slots.release(action.thread, binding);
         }

@@ -27,7 +27,8 @@ pub(super) fn pass(
 ) -> Result<(), CompileError> {
     let mut world = World::begin(trace, false)?;
     let threads = trace.count::<ThreadRow>() as usize;
-    let mut ordering = Ordering::new(order, threads);
+    let lanes = (0..threads).map(|thread| world.lane_of(thread as u32)).collect();
+    let mut ordering = Ordering::new(order, threads).with_lanes(lanes);
     if explain {
         ordering.explain();
     }

@@ -13,7 +13,9 @@ mod needs;
 mod ordering;
 mod range;
 mod reaped;
+mod requests;
 mod rule;
+mod series;
 mod stage;
 mod temporal;
 

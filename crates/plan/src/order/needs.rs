@@ -86,6 +86,8 @@ pub struct Waits {
     /// When the last of all that it depends on completed in the trace, nanoseconds since it began: its own thread's action
     /// before, what started its thread, and everything that a rule names. `None` if it depends on nothing.
     pub ready_ns: Option<u64>,
+    /// For a request of a lane: the number of actions that its submitter had completed when it submitted it.
+    pub submitted_after: Option<u64>,
 }
 
 /// Gathers the needs of one action.

@@ -13,7 +13,9 @@ use super::join::Joins;
 use super::mode::{AioRule, FdRule, FileRule, HandoffRule, JoinRule, LockRule, Order, PathRule, Rules};
 use super::needs::{Known, Needs, Point, Waits};
 use super::range::Ranges;
+use super::requests::Requests;
 use super::rule::Rule;
+use super::series::Series;
 use super::stage::Stage;
 use super::temporal::Temporal;
 
@@ -21,7 +23,9 @@ use super::temporal::Temporal;
 #[derive(Debug, Default)]
 struct Resources {
     /// By file: who had the last turn, where its actions keep their order.
-    turns: Dense<Option<Point>>,
+    turns: Dense<Series>,
+    /// By life of a descriptor, likewise.
+    descriptors: States<Series>,
     /// By directory entry.
     entries: Dense<Chain>,
     chains: States<Chain>,
@@ -44,7 +48,7 @@ impl From<Resource> for Key {
             Resource::Descriptor(n) | Resource::CloseOnExec(n) | Resource::Offset(n) | Resource::Stream(n) => n.into(),
             Resource::Mapping(n) | Resource::Table(n) | Resource::Directories(n) => n.into(),
             Resource::Process(n) => n.into(),
-            Resource::Requests(n) => n,
+            Resource::Request(n) => n,
         };
         Key(discriminant(&resource), number)
     }
@@ -65,6 +69,7 @@ pub struct Ordering {
     /// When the action ended that started a thread, until its first action.
     started_ns: Vec<Option<u64>>,
     joins: Joins,
+    requests: Requests,
     resources: Resources,
     /// The last action of all.
     latest: Option<Point>,
@@ -83,12 +88,19 @@ impl Ordering {
             known: vec![Known::default(); threads],
             started_ns: vec![None; threads],
             joins: Joins::new(threads),
+            requests: Requests::default(),
             resources: Resources::default(),
             latest: None,
             temporal: Temporal::new(threads),
             needs: Needs::default(),
             explains: false,
         }
+    }
+
+    /// These threads are lanes, which perform the asynchronous requests of others.
+    pub fn with_lanes(self, lane_of: Vec<Option<u32>>) -> Ordering {
+        let orders = matches!(self.order, Order::Root(Rules { aio: AioRule::Stage, .. }));
+        Ordering { requests: Requests::new(lane_of, orders), ..self }
     }
 
     /// From now on also the waits are told that earlier ones imply.
@@ -102,13 +114,15 @@ impl Ordering {
         let own = Point { thread, count: last.count + 1, end_ns };
         let before = if last.count > 0 { Some(last.end_ns) } else { self.started_ns[thread as usize] };
         self.needs.begin(thread, before);
+        let submitted = self.requests.next(own, begin_ns, &self.last, touches, &mut self.needs);
         match self.order {
             Order::Root(rules) => {
                 if rules.join == JoinRule::Inferred {
                     self.joins.joined(last, begin_ns, &mut self.needs);
                 }
+                let by = By { own, submitter: self.requests.submitter(thread) };
                 for &(resource, touch) in touches {
-                    self.resources.touch(&rules, own, resource, touch, &mut self.needs);
+                    self.resources.touch(&rules, by, resource, touch, &mut self.needs);
                 }
             }
             Order::Temporal => {
@@ -126,7 +140,8 @@ impl Ordering {
         }
         self.latest = Some(own);
         self.last[thread as usize] = own;
-        self.needs.finish(&mut self.known[thread as usize], self.explains)
+        let waits = self.needs.finish(&mut self.known[thread as usize], self.explains);
+        Waits { submitted_after: submitted.map(|point| point.count), ..waits }
     }
 
     /// Takes in what else the last action of a thread was: what it started, ended and waited for, what it let go of.
@@ -157,18 +172,19 @@ impl Ordering {
     /// Lets go of what is known of a resource that no later action touches.
     fn forget(&mut self, resource: Resource) {
         let Order::Root(rules) = self.order else { return };
-        let Resources { turns, entries, chains, stages, ranges, streams } = &mut self.resources;
+        let Resources { turns, descriptors, entries, chains, stages, ranges, streams } = &mut self.resources;
         match resource {
             Resource::File(node) if rules.file == FileRule::Sequential => turns.forget(node),
-            Resource::Descriptor(_) if rules.fd == FdRule::Sequential => _ = chains.remove(&resource.into()),
+            Resource::Descriptor(_) if rules.fd == FdRule::Sequential => _ = descriptors.remove(&resource.into()),
             Resource::Entry(entry) => entries.forget(entry),
-            Resource::File(_) | Resource::Descriptor(_) | Resource::Requests(_) => _ = stages.remove(&resource.into()),
+            Resource::File(_) | Resource::Descriptor(_) => _ = stages.remove(&resource.into()),
             Resource::Content(_) | Resource::Size(_) | Resource::Attributes(_) => {
-                if rules.file == FileRule::Range {
+                if matches!(rules.file, FileRule::Range | FileRule::Sequential) {
                     chains.remove(&resource.into());
                     ranges.remove(&resource.into());
                 }
             }
+            Resource::Request(_) => {}
             Resource::Stream(_) => _ = streams.remove(&resource.into()),
             Resource::Locks(_)
             | Resource::Forgotten(_)
@@ -183,8 +199,17 @@ impl Ordering {
     }
 }
 
+/// Whose turn it is.
+#[derive(Debug, Clone, Copy)]
+struct By {
+    own: Point,
+    /// Set for an asynchronous request.
+    submitter: Option<u32>,
+}
+
 impl Resources {
-    fn touch(&mut self, rules: &Rules, own: Point, resource: Resource, touch: Touch, needs: &mut Needs) {
+    fn touch(&mut self, rules: &Rules, by: By, resource: Resource, touch: Touch, needs: &mut Needs) {
+        let own = by.own;
         needs.about(resource);
         match resource {
             Resource::File(node) => match rules.file {
@@ -192,15 +217,21 @@ impl Resources {
                 FileRule::Stage | FileRule::Range => {
                     of(&mut self.stages, resource).touch(own, touch, Rule::FileStage, needs);
                 }
-                FileRule::Sequential => self.file_in_sequence(node, own, needs),
+                FileRule::Sequential => self.file_in_sequence(node, by, needs),
             },
             Resource::Content(node) | Resource::Size(node) | Resource::Attributes(node) => match rules.file {
                 FileRule::None | FileRule::Stage => {}
                 FileRule::Range => self.part_of_file(own, resource, touch, needs),
-                FileRule::Sequential => self.file_in_sequence(node, own, needs),
+                FileRule::Sequential => {
+                    self.file_in_sequence(node, by, needs);
+                    // Requests in flight together still keep the order of the bytes that they have in common.
+                    if by.submitter.is_some() && touch != Touch::Flush {
+                        self.part_of_file(own, resource, touch, needs);
+                    }
+                }
             },
             Resource::Locks(node) => match (rules.file, rules.lock) {
-                (FileRule::Sequential, _) => self.file_in_sequence(node, own, needs),
+                (FileRule::Sequential, _) => self.file_in_sequence(node, by, needs),
                 (_, LockRule::Sequential) => of(&mut self.chains, resource).sequential(own, Rule::Lock, needs),
                 (_, LockRule::None) => {}
             },
@@ -220,7 +251,9 @@ impl Resources {
                 FdRule::Stage | FdRule::Offset => {
                     of(&mut self.stages, resource).touch(own, touch, Rule::FdStage, needs);
                 }
-                FdRule::Sequential => of(&mut self.chains, resource).sequential(own, Rule::FdSequential, needs),
+                FdRule::Sequential => {
+                    of(&mut self.descriptors, resource).next(own, by.submitter, Rule::FdSequential, needs);
+                }
             },
             Resource::Offset(_) | Resource::CloseOnExec(_) => match rules.fd {
                 FdRule::None | FdRule::Stage => {}
@@ -228,10 +261,8 @@ impl Resources {
                     of(&mut self.chains, resource).touch(own, touch, Names::both(Rule::FdOffset), needs);
                 }
             },
-            Resource::Requests(_) => match rules.aio {
-                AioRule::None => {}
-                AioRule::Stage => of(&mut self.stages, resource).touch(own, touch, Rule::AioStage, needs),
-            },
+            // See `requests`.
+            Resource::Request(_) => {}
             Resource::Stream(_) => match rules.handoff {
                 HandoffRule::None => {}
                 HandoffRule::Stream => self.handoff(own, resource, touch, needs),
@@ -243,10 +274,8 @@ impl Resources {
     }
 
     /// Everything about a file is one series.
-    fn file_in_sequence(&mut self, node: reprise_model::NodeId, own: Point, needs: &mut Needs) {
-        if let Some(last) = self.turns.of(node).replace(own) {
-            needs.add(last, Rule::FileSequential);
-        }
+    fn file_in_sequence(&mut self, node: reprise_model::NodeId, by: By, needs: &mut Needs) {
+        self.turns.of(node).next(by.own, by.submitter, Rule::FileSequential, needs);
     }
 
     fn part_of_file(&mut self, own: Point, resource: Resource, touch: Touch, needs: &mut Needs) {

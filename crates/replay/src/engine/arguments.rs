@@ -100,6 +100,8 @@ pub(super) fn prepare(
             | ArgKind::Offset
             | ArgKind::Length
             | ArgKind::Integer
+            | ArgKind::Submits
+            | ArgKind::Reaps
             | ArgKind::Number
             | ArgKind::Device
             | ArgKind::Owner => match value {

@@ -47,17 +47,7 @@ impl Worker {
 
     pub(super) fn write_from(&mut self, command: &Command) -> Result<Done, Stop> {
         let to = self.descriptor(command, 0)?;
-        let buffers = &self.engine.sections.buffers;
-        let content = match command.args.get(1) {
-            Some(Arg::Content(begin, length)) => {
-                let end = begin.checked_add(*length).filter(|end| *end <= buffers.len() as u64);
-                let end = end.ok_or(Stop::Damaged("an argument lies outside its section"))?;
-                &buffers[*begin as usize..end as usize]
-            }
-            _ => {
-                return Err(Stop::Damaged("an argument is not of the kind that its call takes"));
-            }
-        };
+        let content = self.engine.sections.content(command.args.get(1))?;
         let offset = offset(command);
         let mut moved = 0;
         let result = loop {

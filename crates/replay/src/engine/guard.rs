@@ -78,6 +78,8 @@ pub(crate) fn allowed_calls() -> Vec<u32> {
         SYS_mlock,
         SYS_munlock,
         SYS_mincore,
+        SYS_process_vm_readv,
+        SYS_process_vm_writev,
         SYS_dup3,
         SYS_close_range,
         SYS_unshare,

@@ -1,9 +1,12 @@
-//! Mappings of traced programs: made, changed and ended, never touched.
+//! Mappings of traced programs: made, changed and ended, and what was read and written through them. Their memory is
+//! touched by the kernel only, on this process's behalf: where a file has become too short that is an error, no signal.
 
 use std::sync::{PoisonError, RwLock};
 
+use reprise_calls::Effect;
 use reprise_plan::command::{Arg, Command};
 
+use super::arguments::Range;
 use super::failure::Stop;
 use super::lock;
 use super::memory::Region;
@@ -14,7 +17,23 @@ use crate::log::{Code, Difference, Handling};
 #[derive(Debug)]
 pub(super) struct Held {
     region: Region,
-    process: u32,
+    /// Stores reach the file: a process that is forked may store, too.
+    shared: bool,
+    /// Whose it is. It ends with the last of them.
+    processes: Vec<u32>,
+}
+
+impl Held {
+    /// A process has it no more: true if nobody has.
+    fn leave(&mut self, process: u32) -> bool {
+        self.processes.retain(|holder| *holder != process);
+        self.processes.is_empty()
+    }
+
+    /// Whether others have it too.
+    fn is_others(&self, process: u32) -> bool {
+        self.processes.iter().any(|holder| *holder != process)
+    }
 }
 
 fn value(command: &Command, i: usize) -> Result<u64, Stop> {
@@ -58,7 +77,8 @@ impl Worker {
         let place = self.mapping(slot)?;
         let result = match Region::new(length, prot, flags, fd, offset) {
             Ok(region) => {
-                let held = Held { region, process: self.process };
+                let shared = flags & libc::MAP_SHARED as u64 != 0;
+                let held = Held { region, shared, processes: vec![self.process] };
                 let old = place.write().unwrap_or_else(PoisonError::into_inner).replace(held);
                 drop(old);
                 lock(&self.engine.mapped).entry(self.process).or_default().push(slot);
@@ -73,16 +93,24 @@ impl Worker {
         let Some(Arg::Mapped(slot, delta)) = command.args.first().copied() else {
             return Err(Stop::Damaged("it names no mapping"));
         };
+        let call = Self::call(command)?;
+        if matches!(call.effect, Effect::MappedRead | Effect::MappedWrite) {
+            return self.through_mapping(command, call.effect, slot, delta);
+        }
         let place = self.mapping(slot)?;
         let length = value(command, 1)?;
         let result = match i64::from(command.number) {
             libc::SYS_munmap => {
                 let mut held = place.write().unwrap_or_else(PoisonError::into_inner);
-                match held.as_ref() {
+                match held.as_mut() {
                     Some(h) if h.region.is_whole(delta, length) => {
-                        *held = None;
+                        if h.leave(self.process) {
+                            *held = None;
+                        }
                         Some(0)
                     }
+                    // Another process has it still.
+                    Some(h) if h.is_others(self.process) => Some(0),
                     Some(h) => h.region.release(delta, length),
                     None => None,
                 }
@@ -110,7 +138,44 @@ impl Worker {
         }
     }
 
-    /// Ends all mappings that this process has made.
+    /// Loads and stores: `mmap_pread` and `mmap_pwrite`.
+    fn through_mapping(&mut self, command: &Command, effect: Effect, slot: u32, delta: u64) -> Result<Done, Stop> {
+        let place = self.mapping(slot)?;
+        let held = place.read().unwrap_or_else(PoisonError::into_inner);
+        let Some(region) = held.as_ref().map(|held| &held.region) else {
+            return Ok(outside(command));
+        };
+        let mut filled = Range::default();
+        let result = if effect == Effect::MappedRead {
+            let result = region.load(delta, value(command, 2)?, &mut self.scratch);
+            filled.length = result.and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
+            result
+        } else {
+            region.store(delta, self.engine.sections.content(command.args.get(1))?)
+        };
+        drop(held);
+        match result {
+            Some(result) => self.judged(command, result, filled),
+            None => Ok(outside(command)),
+        }
+    }
+
+    /// A forked process has the shared mappings of this one.
+    pub(super) fn inherit_mappings(&self, process: u32) {
+        let mut mapped = lock(&self.engine.mapped);
+        let mut inherited = Vec::new();
+        for &slot in mapped.get(&self.process).into_iter().flatten() {
+            let Ok(place) = self.mapping(slot) else { continue };
+            let mut held = place.write().unwrap_or_else(PoisonError::into_inner);
+            if let Some(held) = held.as_mut().filter(|held| held.shared && held.processes.contains(&self.process)) {
+                held.processes.push(process);
+                inherited.push(slot);
+            }
+        }
+        mapped.entry(process).or_default().extend(inherited);
+    }
+
+    /// Ends all mappings that this process has.
     pub(super) fn unmap_all(&self) {
         let slots = lock(&self.engine.mapped).remove(&self.process).unwrap_or_default();
         for slot in slots {
@@ -119,7 +184,7 @@ impl Worker {
             };
             let mut held = place.write().unwrap_or_else(PoisonError::into_inner);
             // The slot may have been filled again by another process.
-            if held.as_ref().is_some_and(|h| h.process == self.process) {
+            if held.as_mut().is_some_and(|h| h.processes.contains(&self.process) && h.leave(self.process)) {
                 *held = None;
             }
         }

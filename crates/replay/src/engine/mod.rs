@@ -36,6 +36,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
+use reprise_plan::command::Arg;
 use reprise_plan::{Contents, ProcessPlan, ThreadPlan};
 
 use counters::Counters;
@@ -69,6 +70,16 @@ pub(crate) struct Sections {
 }
 
 impl Sections {
+    /// The content that an argument names.
+    fn content(&self, arg: Option<&Arg>) -> Result<&[u8], Stop> {
+        let Some(Arg::Content(begin, length)) = arg else {
+            return Err(Stop::Damaged("an argument is not of the kind that its call takes"));
+        };
+        let range = usize::try_from(*begin).ok().zip(usize::try_from(*length).ok());
+        let found = range.and_then(|(begin, length)| self.buffers.get(begin..begin.checked_add(length)?));
+        found.ok_or(Stop::Damaged("an argument lies outside its section"))
+    }
+
     /// Maps all three.
     pub(crate) fn map(plan: &reprise_plan::Plan) -> std::io::Result<Sections> {
         let map = |s: reprise_plan::Section| Section::map(&plan.file, s.offset, s.length);
@@ -173,6 +184,7 @@ const MOST_THREADS: usize = 1 << 20;
 /// All that the threads of a replay share. It lives as long as its process.
 pub(crate) struct Engine {
     threads: Vec<ThreadPlan>,
+    lanes: spawn::Lanes,
     processes: Vec<ProcessPlan>,
     nameless: Vec<Vec<u8>>,
     sections: Arc<Sections>,
@@ -224,6 +236,7 @@ impl Engine {
         }
         Ok(Engine {
             threads: plan.threads.clone(),
+            lanes: spawn::Lanes::of(&plan.threads),
             processes: plan.processes.clone(),
             nameless: plan.nameless.clone(),
             sections,

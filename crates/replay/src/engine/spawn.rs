@@ -1,7 +1,9 @@
 //! Threads come and go.
 
+use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 
+use reprise_plan::ThreadPlan;
 use reprise_plan::command::{Command, StandIn};
 
 use super::failure::{Failure, Stop};
@@ -53,17 +55,51 @@ pub(super) fn start(engine: &'static Engine, thread: u32, beginning: Beginning) 
     if engine.counters.await_nonzero(&counter.ready) { Ok(()) } else { Err(Stop::Told) }
 }
 
+/// Threads that perform asynchronous requests, by the thread that starts them: before which of its commands, and which.
+#[derive(Debug, Default)]
+pub(super) struct Lanes(HashMap<u32, Vec<(u64, u32)>>);
+
+impl Lanes {
+    pub(super) fn of(threads: &[ThreadPlan]) -> Lanes {
+        let mut lanes: HashMap<u32, Vec<(u64, u32)>> = HashMap::new();
+        for (number, thread) in (0..).zip(threads) {
+            if let Some(lane) = thread.lane {
+                lanes.entry(lane.of).or_default().push((lane.after, number));
+            }
+        }
+        lanes.values_mut().for_each(|of_one| of_one.sort_unstable());
+        Lanes(lanes)
+    }
+
+    fn of_thread(&self, thread: u32) -> &[(u64, u32)] {
+        self.0.get(&thread).map_or(&[], Vec::as_slice)
+    }
+}
+
 impl Worker {
+    /// Starts the lanes that begin before the command with this number; `started` counts those begun so far. They share
+    /// all with this thread, as the kernel performs a request with what its submitter has.
+    pub(super) fn start_lanes(&self, started: &mut usize, count: u64) -> Result<(), Stop> {
+        while let Some(&(_, lane)) = self.engine.lanes.of_thread(self.me).get(*started).filter(|lane| lane.0 < count) {
+            *started += 1;
+            start(self.engine, lane, Box::new(|_| Ok(())))?;
+        }
+        Ok(())
+    }
+
     pub(super) fn spawn(&mut self, command: &Command) -> Result<Done, Stop> {
         let [thread, shares] = command.produces;
         if thread != u32::MAX && command.result >= 0 {
             let plan = self.engine.threads.get(thread as usize);
             let plan = plan
-                .filter(|t| t.spawned)
+                .filter(|t| t.spawned && t.lane.is_none())
                 .ok_or(Stop::Damaged("it starts a thread that starts with the replay, or does not exist"))?;
             let (descriptors, directories) = (shares & 1 != 0, shares & 2 != 0);
             if descriptors && plan.process != self.process {
                 lock(&self.engine.joined).extend([plan.process, self.process]);
+            }
+            if plan.process != self.process {
+                self.inherit_mappings(plan.process);
             }
             start(self.engine, thread, Box::new(move |_| unshare(descriptors, directories)))?;
             // Handles of the child: it does not inherit them.

@@ -90,7 +90,7 @@ impl Worker {
         let plan = &engine.threads[self.me as usize];
         self.ready = if plan.spawned { engine.ticks() } else { engine.pacer.started() };
         let mut command = Command::default();
-        let mut count = 0;
+        let (mut count, mut lanes) = (0, 0);
         for chunk in &plan.chunks {
             let end = chunk.first.saturating_add(chunk.words);
             let range = usize::try_from(chunk.first).unwrap_or(usize::MAX)..usize::try_from(end).unwrap_or(usize::MAX);
@@ -100,12 +100,14 @@ impl Worker {
                 let used = used.ok_or(Stop::Damaged("it cannot be decoded"))?;
                 rest = &rest[used..];
                 count += 1;
+                self.start_lanes(&mut lanes, count)?;
                 if self.one(&command, count)? {
                     return Ok(());
                 }
             }
         }
-        Ok(())
+        // A part of a trace may have requests of a thread without the calls after them.
+        self.start_lanes(&mut lanes, count + 1)
     }
 
     /// Performs one command; true if it was the last.

@@ -54,6 +54,7 @@ pub fn replay_all(
         }
     }
     let total = jobs.iter().map(|job| job.plan.contents.commands).fold(0, u64::saturating_add);
+    progress(Progress { phase: Phase::Replaying, done: 0, total });
     let (texts, killed) = watch(&mut workers, options, |done| {
         progress(Progress { phase: Phase::Replaying, done: done.min(total), total });
     });

@@ -66,7 +66,7 @@ pub(super) fn arguments(call: &Call, action: &Action, blobs: &mut BlobReader) ->
             ArgKind::Mode => format!("{:04o}", value & 0o177777),
             ArgKind::Offset => (value as i64).to_string(),
             ArgKind::Length => value.to_string(),
-            ArgKind::Integer => match u32::try_from(value) {
+            ArgKind::Integer | ArgKind::Submits | ArgKind::Reaps => match u32::try_from(value) {
                 Ok(small) => (small as i32).to_string(),
                 Err(_) => (value as i64).to_string(),
             },

@@ -94,9 +94,9 @@ pub fn stat(trace: &TraceReader, by: By) -> Result<Stat, ReadError> {
         let action = action?;
         let call = reprise_calls::by_name(&action.call);
         let moved = match call.map(|c| c.effect) {
-            Some(Effect::Read | Effect::Write | Effect::Copy | Effect::Splice) => {
-                u64::try_from(action.result).unwrap_or(0)
-            }
+            Some(
+                Effect::Read | Effect::Write | Effect::MappedRead | Effect::MappedWrite | Effect::Copy | Effect::Splice,
+            ) => u64::try_from(action.result).unwrap_or(0),
             _ => 0,
         };
         match call.map(|c| (c, c.effect)) {

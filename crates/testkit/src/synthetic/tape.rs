@@ -240,6 +240,7 @@ impl Tape {
             shares_directories: shares,
             begin_ns: self.seq * 1000,
             name: Name::from("tool"),
+            lane_of: None,
         })?;
         Ok(thread)
     }

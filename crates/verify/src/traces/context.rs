@@ -72,7 +72,9 @@ impl Context {
                 Some("where data and holes are")
             }
             (Effect::Seek, Kind::Value) if self.on_directory => Some("position in a directory"),
-            (Effect::Read | Effect::Copy | Effect::Splice, Kind::Content | Kind::Value) if self.mapped => {
+            (Effect::Read | Effect::MappedRead | Effect::Copy | Effect::Splice, Kind::Content | Kind::Value)
+                if self.mapped =>
+            {
                 Some("written through a mapping")
             }
             (Effect::DeviceControl, _) => match ioctl_effect(action.args[1]) {

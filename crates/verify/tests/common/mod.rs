@@ -173,6 +173,7 @@ impl Script {
             shares_directories: 0,
             begin_ns: 0,
             name: Name::from("test"),
+            lane_of: None,
         };
         writer.thread(thread).unwrap();
         for node in &self.tree {

@@ -131,6 +131,8 @@ impl<'a> Decoder<'_, 'a> {
             | ArgKind::Command(_)
             | ArgKind::Mode
             | ArgKind::Integer
+            | ArgKind::Submits
+            | ArgKind::Reaps
             | ArgKind::Number
             | ArgKind::Device
             | ArgKind::Owner => {
@@ -166,6 +168,9 @@ impl<'a> Decoder<'_, 'a> {
             ArgKind::InVector(_) | ArgKind::OutVector(_) => self.vector(kind, text),
             ArgKind::In(kind) => self.structure(i, kind, text, Side::Input),
             ArgKind::Out(kind) => self.structure(i, kind, text, Side::Output),
+            // Which requests they were is not told.
+            ArgKind::Submits => append(&mut self.out.input, None),
+            ArgKind::Reaps => append(&mut self.out.output, None),
             ArgKind::InOut(kind) => {
                 self.structure(i, kind, text, Side::Input);
                 self.structure(i, kind, text, Side::Output);

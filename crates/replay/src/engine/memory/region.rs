@@ -1,4 +1,4 @@
-//! Mappings of traced programs. Rules as in the parent module.
+//! Mappings of traced programs. Rules as in the parent module; nothing here dereferences an address of theirs.
 
 use std::io;
 
@@ -93,6 +93,30 @@ impl Region {
         Some(if result < 0 { number(&io::Error::last_os_error()) } else { result })
     }
 
+    /// Copies content to a place in it, as stores would; where nothing can be stored the error is a negative number, and
+    /// bytes before it are counted. `None`: the place lies outside.
+    pub(in crate::engine) fn store(&self, delta: u64, content: &[u8]) -> Option<i64> {
+        let at = self.exactly(delta, content.len() as u64)?;
+        Some(transfer(libc::SYS_process_vm_writev, content.as_ptr() as usize, at, content.len()))
+    }
+
+    /// Copies from a place in it to the begin of the scratch memory, as loads would; results as of [`Region::store`].
+    pub(in crate::engine) fn load(&self, delta: u64, length: u64, scratch: &mut Scratch) -> Option<i64> {
+        let at = self.exactly(delta, length)?;
+        let length = length as usize;
+        if !scratch.reserve(length) {
+            return Some(-i64::from(libc::ENOMEM));
+        }
+        Some(transfer(libc::SYS_process_vm_readv, scratch.address(0) as usize, at, length))
+    }
+
+    /// The address of bytes that lie within.
+    fn exactly(&self, delta: u64, length: u64) -> Option<usize> {
+        let delta = usize::try_from(delta).ok()?;
+        let end = delta.checked_add(usize::try_from(length).ok()?)?;
+        (end <= self.length).then_some(self.address + delta)
+    }
+
     /// `mincore` of a part; what it answers is thrown away.
     pub(in crate::engine) fn residency(&self, delta: u64, length: u64, scratch: &mut Scratch) -> Option<i64> {
         let (address, rounded) = self.place(delta, length)?;
@@ -124,6 +148,20 @@ impl Region {
         };
         at as i64
     }
+}
+
+/// Copies between this process's own memory at `here` and a mapping, by the kernel: an address that cannot be accessed is
+/// an error and no signal.
+fn transfer(call: i64, here: usize, there: usize, length: usize) -> i64 {
+    let part = |at: usize| libc::iovec { iov_base: at as *mut _, iov_len: length };
+    let (ours, theirs) = (part(here), part(there));
+    // SAFETY: `here` is memory of this length that the caller lends for the call, or lends to be read; `there` lies in a
+    // mapping that nothing in this process refers to.
+    let result = unsafe {
+        let (process, ours, theirs) = (libc::getpid() as usize, &raw const ours, &raw const theirs);
+        libc::syscall(call, process, ours, 1usize, theirs, 1usize, 0usize)
+    };
+    if result < 0 { number(&io::Error::last_os_error()) } else { result }
 }
 
 impl Drop for Region {

@@ -1,5 +1,7 @@
 //! The examples of `docs/ORDERING.md`: each breaks without its rule in some order, and holds with it in every order.
 
+mod requests;
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -11,6 +13,8 @@ const CHOICES: u32 = 5;
 
 struct Example {
     line: usize,
+    /// It is a log of strace; else in the notation of `requests`.
+    strace: bool,
     breaks: String,
     holds: String,
     log: String,
@@ -22,7 +26,9 @@ fn examples() -> Vec<Example> {
     let mut found = Vec::new();
     let mut lines = text.lines().enumerate();
     while let Some((line, head)) = lines.next() {
-        let Some(words) = head.strip_prefix("```strace ") else { continue };
+        let strace = head.starts_with("```strace ");
+        let words = head.strip_prefix("```strace ").or_else(|| head.strip_prefix("```requests "));
+        let Some(words) = words else { continue };
         let word = |key: &str| {
             let found = words.split(' ').find_map(|w| w.strip_prefix(key)?.strip_prefix('='));
             found.unwrap_or_else(|| panic!("line {}: no {key}=", line + 1)).to_owned()
@@ -30,7 +36,7 @@ fn examples() -> Vec<Example> {
         let (breaks, holds) = (word("breaks"), word("holds"));
         let log =
             lines.by_ref().map(|(_, l)| l).take_while(|l| *l != "```").fold(String::new(), |all, l| all + l + "\n");
-        found.push(Example { line: line + 1, breaks, holds, log });
+        found.push(Example { line: line + 1, strace, breaks, holds, log });
     }
     found
 }
@@ -65,8 +71,12 @@ fn each_rule_is_needed_and_enough() {
     for example in examples {
         let scratch = Scratch::new();
         let (log, trace) = (scratch.path().join("log"), scratch.path().join("trace.reprise"));
-        std::fs::write(&log, &example.log).expect("a log");
-        succeed(Command::new(&reprise).args(["import", "-q"]).arg(&log).arg("-o").arg(&trace));
+        if example.strace {
+            std::fs::write(&log, &example.log).expect("a log");
+            succeed(Command::new(&reprise).args(["import", "-q"]).arg(&log).arg("-o").arg(&trace));
+        } else {
+            requests::write(&example.log, &trace);
+        }
         if replays(&trace, &scratch, &example.breaks).iter().all(|(_, diverged)| *diverged == 0) {
             wrong.push(format!("line {}: nothing breaks under {}", example.line, example.breaks));
         }

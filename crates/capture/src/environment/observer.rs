@@ -1,0 +1,192 @@
+//! One sample: a few files of `/proc`, kept open and read again from their beginning.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+use reprise_trace::{DeviceSample, Environment};
+use serde::{Deserialize, Serialize};
+
+use super::devices::Changes;
+use super::processes::{Traced, resident_bytes};
+
+/// Unit of `/proc/stat`: the kernel shows a hundredth of a second to programs on every x86-64 machine.
+const TICK_NS: u64 = 10_000_000;
+
+/// What was seen at one instant.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Observation {
+    /// The traced program and the machine.
+    pub environment: Environment,
+    /// Devices that did something since the observation before; in the first, since boot.
+    pub devices: Vec<DeviceSample>,
+}
+
+/// Takes samples.
+pub struct Observer {
+    traced: Box<dyn Traced>,
+    memory: Source,
+    processors: Source,
+    /// `cpu`, `io`, `memory`.
+    pressure: [Source; 3],
+    disks: Source,
+    changes: Changes,
+    pids: Vec<i32>,
+}
+
+impl Observer {
+    /// One that has seen nothing yet.
+    pub fn new(traced: impl Traced + 'static) -> Observer {
+        Observer {
+            traced: Box::new(traced),
+            memory: Source::open("/proc/meminfo"),
+            processors: Source::open("/proc/stat"),
+            pressure: ["cpu", "io", "memory"].map(|what| Source::open(&format!("/proc/pressure/{what}"))),
+            disks: Source::open("/proc/diskstats"),
+            changes: Changes::default(),
+            pids: Vec::new(),
+        }
+    }
+
+    /// Looks now, which is so many nanoseconds after the trace began.
+    pub fn observe(&mut self, time_ns: u64) -> Observation {
+        let mut environment = Environment { time_ns, ..Environment::default() };
+        self.pids.clear();
+        self.traced.processes(&mut self.pids);
+        for resident in self.pids.iter().filter_map(|pid| resident_bytes(*pid)) {
+            environment.processes += 1;
+            environment.resident_bytes += resident;
+        }
+        read_memory(self.memory.beginning(), &mut environment);
+        read_processors(self.processors.beginning(), &mut environment);
+        let [cpu, io, memory] = &mut self.pressure;
+        let e = &mut environment;
+        (e.cpu_some_avg10_ppm, e.cpu_some_ns) = stalled(cpu.beginning(), "some");
+        (e.io_some_avg10_ppm, e.io_some_ns) = stalled(io.beginning(), "some");
+        (e.io_full_avg10_ppm, e.io_full_ns) = stalled(io.text(), "full");
+        (e.memory_some_avg10_ppm, e.memory_some_ns) = stalled(memory.beginning(), "some");
+        (e.memory_full_avg10_ppm, e.memory_full_ns) = stalled(memory.text(), "full");
+        let devices = self.changes.of(self.disks.whole(), time_ns);
+        Observation { environment, devices }
+    }
+}
+
+/// A file of `/proc`; one that this kernel lacks is empty.
+struct Source {
+    file: Option<File>,
+    buffer: Vec<u8>,
+    length: usize,
+}
+
+impl Source {
+    /// What the kernel gives at once, at least.
+    const PIECE: usize = 4096;
+
+    fn open(path: &str) -> Source {
+        Source { file: File::open(path).ok(), buffer: vec![0; Source::PIECE], length: 0 }
+    }
+
+    /// Reads up to four kilobytes, in which all is that is looked for.
+    fn beginning(&mut self) -> &str {
+        self.length = 0;
+        self.read_more();
+        self.text()
+    }
+
+    /// Reads all.
+    fn whole(&mut self) -> &str {
+        self.length = 0;
+        while self.read_more() {
+            if self.buffer.len() - self.length < Source::PIECE {
+                self.buffer.resize(self.buffer.len() + Source::PIECE, 0);
+            }
+        }
+        self.text()
+    }
+
+    fn read_more(&mut self) -> bool {
+        let Some(file) = &self.file else { return false };
+        let read = file.read_at(&mut self.buffer[self.length..], self.length as u64).unwrap_or(0);
+        self.length += read;
+        read > 0
+    }
+
+    /// What was read last.
+    fn text(&self) -> &str {
+        std::str::from_utf8(&self.buffer[..self.length]).unwrap_or_default()
+    }
+}
+
+fn read_memory(text: &str, out: &mut Environment) {
+    for (name, value) in text.lines().filter_map(|line| line.split_once(':')) {
+        let field = match name {
+            "Cached" => &mut out.cached_bytes,
+            "Buffers" => &mut out.buffers_bytes,
+            "Dirty" => &mut out.dirty_bytes,
+            "Writeback" => &mut out.writeback_bytes,
+            "MemFree" => &mut out.free_bytes,
+            "MemAvailable" => &mut out.available_bytes,
+            _ => continue,
+        };
+        let kib = value.trim_start().split(' ').next().and_then(|n| n.parse::<u64>().ok());
+        *field = kib.unwrap_or(0).saturating_mul(1024);
+    }
+}
+
+/// The first line: `cpu user nice system idle iowait irq softirq steal …`.
+fn read_processors(text: &str, out: &mut Environment) {
+    let line = text.lines().next().unwrap_or_default();
+    let ticks: Vec<u64> = line.split_whitespace().skip(1).map_while(|word| word.parse().ok()).collect();
+    let ns = |i: usize| ticks.get(i).copied().unwrap_or(0).saturating_mul(TICK_NS);
+    out.user_ns = ns(0) + ns(1);
+    out.system_ns = ns(2) + ns(5) + ns(6);
+    (out.idle_ns, out.iowait_ns, out.steal_ns) = (ns(3), ns(4), ns(7));
+}
+
+/// `some avg10=1.97 avg60=2.78 avg300=3.26 total=80188296`: average in parts per million, total in nanoseconds.
+fn stalled(text: &str, which: &str) -> (Option<u32>, Option<u64>) {
+    let line = text.lines().find_map(|line| line.strip_prefix(which)).unwrap_or_default();
+    let field = |name: &str| line.split(' ').find_map(|word| word.strip_prefix(name));
+    let average = field("avg10=").and_then(|text| text.parse::<f64>().ok());
+    let total = field("total=").and_then(|text| text.parse::<u64>().ok());
+    (average.map(|percent| (percent * 1e4).round() as u32), total.map(|us| us.saturating_mul(1000)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pressure_is_read() {
+        let text =
+            "some avg10=1.97 avg60=2.78 avg300=3.26 total=80188296\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=7\n";
+        assert_eq!(stalled(text, "some"), (Some(19_700), Some(80_188_296_000)));
+        assert_eq!(stalled(text, "full"), (Some(0), Some(7_000)));
+        assert_eq!(stalled("", "some"), (None, None), "kernels without it");
+    }
+
+    #[test]
+    fn processors_are_read() {
+        let mut found = Environment::default();
+        read_processors("cpu  1 2 3 4 5 6 7 8 9 10\ncpu0 1 1 1\n", &mut found);
+        let seen = [found.user_ns, found.system_ns, found.idle_ns, found.iowait_ns, found.steal_ns];
+        assert_eq!(seen.map(|ns| ns / TICK_NS), [3, 16, 4, 5, 8]);
+    }
+
+    #[test]
+    fn this_process_is_seen() {
+        struct This;
+        impl Traced for This {
+            fn processes(&self, into: &mut Vec<i32>) {
+                // And one that cannot be.
+                into.extend([std::process::id() as i32, i32::MAX]);
+            }
+        }
+        let mut observer = Observer::new(This);
+        let first = observer.observe(5).environment;
+        assert_eq!((first.time_ns, first.processes), (5, 1));
+        let block = vec![1u8; 64 << 20];
+        let second = observer.observe(6).environment;
+        assert!(second.resident_bytes >= first.resident_bytes + (60 << 20), "{first:?} {second:?} {}", block[77]);
+        assert!(second.available_bytes > 0 && second.idle_ns >= first.idle_ns);
+    }
+}

@@ -1,0 +1,334 @@
+//! Asynchronous requests, of Linux AIO and io_uring: what is in flight, and who performs it in the trace.
+//!
+//! Each request is recorded as the call it stands for, performed by a *lane*: a thread of the trace, though not of the
+//! program. A ring has as many lanes for a thread that submits as requests of it were in flight at once; linked requests
+//! follow each other on one. `docs/ARCHITECTURE.md`, "Asynchronous requests".
+//!
+//! Goals: the interfaces' meaning, apart from how requests and completions are come by. Non-goals: writing actions; the
+//! stops of a tracer (`tracer::requests`).
+
+mod asked;
+mod iocb;
+mod queue;
+mod ring;
+mod sqe;
+
+use std::collections::{HashMap, VecDeque};
+
+use crate::arguments::Inputs;
+use crate::effects::Before;
+use crate::movers::Source;
+
+pub use asked::Asked;
+pub use iocb::{BYTES as IOCB_BYTES, asked as iocb};
+pub use queue::Queue;
+pub use ring::{PARAMS, Ring};
+pub use sqe::{Choice, Request, Table};
+
+/// Numbers of descriptors in tables of rings: beyond all that a process can have.
+const FIXED_NUMBERS: u32 = 0x4000_0000;
+
+/// A completion as the program finds it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Completion {
+    /// Its place in the order of completions.
+    pub place: u32,
+    /// What tells the request: the mark that the program gave it, or the address of its `iocb`.
+    pub key: u64,
+    /// Its result.
+    pub result: i64,
+    /// No further completion of the request follows.
+    pub last: bool,
+    /// It says something of the request's result.
+    pub counts: bool,
+    /// Number of the buffer that the kernel chose.
+    pub buffer: Option<u16>,
+    /// The program has taken it already, and may have used the buffer for something else.
+    pub taken: bool,
+}
+
+/// What a look found.
+#[derive(Debug, Default)]
+pub struct Seen {
+    /// New completions, in their order.
+    pub completions: Vec<Completion>,
+    /// Completions that were overwritten before.
+    pub lost: u64,
+}
+
+/// A request in flight.
+#[derive(Debug)]
+pub struct Flight {
+    /// Its number in the trace.
+    pub number: u64,
+    /// See [`Completion::key`].
+    pub key: u64,
+    /// The call it stands for; none if it touches no storage.
+    pub asked: Option<Asked>,
+    /// Arguments of the call that are places in the ring's table; they are looked up when the request begins.
+    pub fixed: [Option<(usize, u32)>; 2],
+    /// What it does to the ring's table.
+    pub table: Table,
+    /// What it has to do with buffers that the kernel chooses.
+    pub choice: Choice,
+    /// Index of its lane.
+    pub lane: Option<usize>,
+    /// When it began: submitted, and all that it waits for complete.
+    pub begin_ns: Option<u64>,
+    /// The request it is linked to.
+    pub after: Option<u64>,
+    /// All before it come first, all after it later.
+    pub drains: bool,
+    /// A success has no completion.
+    pub silent: bool,
+    pub inputs: Inputs,
+    pub before: Before,
+    pub source: Option<Source>,
+}
+
+impl Flight {
+    /// Whether the content that it is given may come from a request that it follows: it is taken when it is complete.
+    pub fn is_given_late(&self) -> bool {
+        self.after.is_some() && self.asked.as_ref().is_some_and(Asked::writes)
+    }
+
+    fn names(&self, first: u32, last: u32) -> bool {
+        use reprise_calls::ArgKind;
+        let Some(asked) = &self.asked else { return false };
+        let descriptors = asked.call.args.iter().zip(asked.args).filter(|(arg, _)| matches!(arg.kind, ArgKind::Fd(_)));
+        descriptors.into_iter().any(|(_, fd)| (first..=last).contains(&(fd as u32)))
+    }
+}
+
+/// A thread of the trace that performs requests.
+#[derive(Debug)]
+struct Lane {
+    /// Its number in the trace.
+    thread: u32,
+    submitter: i32,
+    /// Requests on it that are not complete.
+    users: u32,
+}
+
+/// Where requests and completions pass.
+#[derive(Debug)]
+pub enum Way {
+    /// io_uring.
+    Ring(Ring),
+    /// Linux AIO.
+    Queue(Queue),
+}
+
+/// A ring or a queue, with what is in flight.
+#[derive(Debug)]
+pub struct Channel {
+    /// How it is called in the names of its lanes.
+    pub name: String,
+    pub way: Way,
+    pub flights: VecDeque<Flight>,
+    lanes: Vec<Lane>,
+    /// Completions that may not have been fetched, with their requests.
+    unfetched: VecDeque<(Completion, u64)>,
+    /// The ring's table: numbers by place.
+    pub files: HashMap<u32, u32>,
+    /// Buffers that the kernel chooses from, by group and number: address and length.
+    pub buffers: HashMap<(u16, u16), (u64, u64)>,
+    /// Rings of such buffers, by group: address and number of entries.
+    pub buffer_rings: HashMap<u16, (u64, u32)>,
+    /// Where the next request at a descriptor's own position will be.
+    positions: HashMap<u32, u64>,
+}
+
+/// Completions beyond this number were fetched long ago.
+const UNFETCHED: usize = 1 << 16;
+
+impl Channel {
+    /// A new one.
+    pub fn new(name: String, way: Way) -> Channel {
+        let (flights, unfetched) = Default::default();
+        let (files, buffers, buffer_rings, positions) = Default::default();
+        Channel { name, way, flights, lanes: Vec::new(), unfetched, files, buffers, buffer_rings, positions }
+    }
+
+    /// A lane of this submitter on which nothing is in flight, or that of the request that it follows.
+    pub fn free_lane(&mut self, submitter: i32, after: Option<u64>) -> Option<usize> {
+        let followed = after.and_then(|after| self.flights.iter().find(|f| f.number == after));
+        let lane = followed.and_then(|f| f.lane);
+        let free = || self.lanes.iter().position(|lane| lane.users == 0 && lane.submitter == submitter);
+        lane.or_else(free)
+    }
+
+    /// Adds a lane that performs requests of a thread.
+    pub fn add_lane(&mut self, submitter: i32, thread: u32) -> usize {
+        self.lanes.push(Lane { thread, submitter, users: 0 });
+        self.lanes.len() - 1
+    }
+
+    /// The number in the trace of a lane.
+    pub fn lane_thread(&self, lane: usize) -> u32 {
+        self.lanes[lane].thread
+    }
+
+    /// How many lanes there are.
+    pub fn lanes(&self) -> usize {
+        self.lanes.len()
+    }
+
+    /// Puts in the numbers of descriptors that a request names by their places in the table.
+    pub fn resolve(&self, flight: &mut Flight) {
+        for (arg, place) in flight.fixed.iter_mut().filter_map(Option::take) {
+            let number = self.files.get(&place).copied().unwrap_or(u32::MAX);
+            flight.asked.iter_mut().for_each(|asked| asked.args[arg] = number.into());
+        }
+    }
+
+    /// A request is about to be submitted; `position` says where a descriptor is. Those in flight will move it.
+    pub fn will_move(&mut self, asked: &Asked, position: impl FnOnce(u32) -> Option<u64>) {
+        let Some(fd) = asked.moves() else { return };
+        if !self.flights.iter().any(|f| f.asked.as_ref().and_then(Asked::moves) == Some(fd)) {
+            self.positions.remove(&fd);
+            position(fd).into_iter().for_each(|position| _ = self.positions.insert(fd, position));
+        }
+    }
+
+    /// Where in its file a request that is complete was, if that is known.
+    pub fn position(&mut self, asked: &Asked, result: i64) -> Option<u64> {
+        let Some(fd) = asked.moves() else {
+            return asked.call.offset_arg().map(|i| asked.args[i]);
+        };
+        let position = self.positions.get_mut(&fd)?;
+        let here = *position;
+        *position = here.saturating_add(result.max(0) as u64);
+        Some(here)
+    }
+
+    /// A request is in flight from now on.
+    pub fn fly(&mut self, mut flight: Flight) {
+        if flight.after.is_none() {
+            self.resolve(&mut flight);
+        }
+        flight.lane.into_iter().for_each(|lane| self.lanes[lane].users += 1);
+        self.flights.push_back(flight);
+    }
+
+    /// Takes a request out that is complete, or was not submitted after all.
+    pub fn land(&mut self, number: u64) -> Option<Flight> {
+        let at = self.flights.iter().position(|f| f.number == number)?;
+        let flight = self.flights.remove(at)?;
+        flight.lane.into_iter().for_each(|lane| self.lanes[lane].users -= 1);
+        Some(flight)
+    }
+
+    /// The request that a completion is of: of those with equal marks the one that it fits, the oldest first.
+    pub fn of(&self, completion: &Completion) -> Option<u64> {
+        let fits = |f: &&Flight| {
+            let Some(asked) = &f.asked else { return true };
+            let moves = !f.inputs.buffers.is_empty() && asked.call.returns == reprise_calls::Returns::Count;
+            let room = f.inputs.buffers.iter().fold(0u64, |sum, b| sum.saturating_add(b.1));
+            completion.result < 0 || !moves || completion.result as u64 <= room
+        };
+        let same = || self.flights.iter().filter(|f| f.key == completion.key);
+        same().find(fits).or_else(|| same().next()).map(|f| f.number)
+    }
+
+    /// Lets those begin that waited for others, now that these are complete.
+    pub fn begin_waiting(&mut self, now_ns: u64) {
+        if self.flights.iter().all(|f| f.begin_ns.is_some()) {
+            return;
+        }
+        let numbers: Vec<u64> = self.flights.iter().map(|f| f.number).collect();
+        let first_drain = self.flights.iter().find(|f| f.drains).map_or(u64::MAX, |f| f.number);
+        let oldest = numbers.first().copied().unwrap_or(u64::MAX);
+        for flight in self.flights.iter_mut().filter(|f| f.begin_ns.is_none()) {
+            let linked = flight.after.is_some_and(|after| numbers.contains(&after));
+            let drained = if flight.drains { flight.number > oldest } else { flight.number > first_drain };
+            if !linked && !drained {
+                flight.begin_ns = Some(now_ns);
+            }
+        }
+    }
+
+    /// Whether a request submitted now begins at once.
+    pub fn begins_at_once(&self, drains: bool, after: Option<u64>) -> bool {
+        after.is_none() && (!drains || self.flights.is_empty()) && !self.flights.iter().any(|f| f.drains)
+    }
+
+    /// Remembers that a completion waits to be fetched.
+    pub fn completed(&mut self, completion: Completion, number: u64) {
+        self.unfetched.push_back((completion, number));
+        if self.unfetched.len() > UNFETCHED {
+            self.unfetched.pop_front();
+        }
+    }
+
+    /// Of a ring: the requests whose completions are there from this place on. Those before were fetched.
+    pub fn fetched_from(&mut self, place: u32) -> Vec<u64> {
+        while self.unfetched.front().is_some_and(|(c, _)| place.wrapping_sub(c.place) as i32 > 0) {
+            self.unfetched.pop_front();
+        }
+        self.unfetched.iter().map(|(_, number)| *number).collect()
+    }
+
+    /// Of a queue: the request of this `iocb` whose completion was fetched.
+    pub fn fetched(&mut self, key: u64) -> Option<u64> {
+        let at = self.unfetched.iter().position(|(c, _)| c.key == key)?;
+        self.unfetched.remove(at).map(|(_, number)| number)
+    }
+
+    /// Whether a request in flight names one of these descriptors.
+    pub fn uses(&self, first: u32, last: u32) -> bool {
+        self.flights.iter().any(|f| f.names(first, last))
+    }
+}
+
+/// What tells a channel from others: its process, and the ring's descriptor or the queue's address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Key {
+    /// By descriptor.
+    Ring(i32, u32),
+    /// By address.
+    Queue(i32, u64),
+}
+
+impl Key {
+    /// Its process.
+    pub fn process(self) -> i32 {
+        match self {
+            Key::Ring(pid, _) | Key::Queue(pid, _) => pid,
+        }
+    }
+}
+
+/// All channels of all processes.
+#[derive(Debug, Default)]
+pub struct Requests {
+    pub channels: HashMap<Key, Channel>,
+    /// Descriptors of rings that threads have registered, by place.
+    pub registered: HashMap<(i32, u32), u32>,
+    requests: u64,
+    numbers: u32,
+}
+
+impl Requests {
+    /// The number of the next request.
+    pub fn number(&mut self) -> u64 {
+        self.requests += 1;
+        self.requests - 1
+    }
+
+    /// A number for a descriptor in a ring's table.
+    pub fn fixed_number(&mut self) -> u32 {
+        self.numbers = (self.numbers + 1) % FIXED_NUMBERS;
+        FIXED_NUMBERS + self.numbers
+    }
+
+    /// The channels of a process, in a fixed order.
+    pub fn of_process(&self, pid: i32) -> Vec<Key> {
+        if self.channels.is_empty() {
+            return Vec::new();
+        }
+        let mut keys: Vec<Key> = self.channels.keys().copied().filter(|key| key.process() == pid).collect();
+        keys.sort_unstable();
+        keys
+    }
+}

@@ -1,0 +1,231 @@
+//! Requests of io_uring: `struct io_uring_sqe` (`linux/io_uring.h`).
+
+use super::asked::{Asked, Shape};
+
+/// Size of the part that is decoded.
+pub const BYTES: usize = 64;
+
+const FIXED_FILE: u8 = 1;
+const DRAIN: u8 = 2;
+const LINK: u8 = 4;
+const HARD_LINK: u8 = 8;
+const BUFFER_SELECT: u8 = 32;
+const SKIP_SUCCESS: u8 = 64;
+const PROVIDE_BUFFERS: u8 = 31;
+const SPLICE_FROM_FIXED: u32 = 1 << 31;
+
+/// What a request does besides, or instead of, a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Table {
+    /// Nothing.
+    Untouched,
+    /// The descriptor it makes goes into the ring's table, at this place or (none) where there is room.
+    Puts(Option<u32>),
+    /// It takes a descriptor out of the table.
+    Drops(u32),
+    /// It replaces entries of the table: the first place, the address of the new numbers.
+    Replaces(u32, u64),
+}
+
+/// Buffers among which the kernel chooses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Choice {
+    /// Of none.
+    Nothing,
+    /// The buffer is chosen from this group.
+    From(u16),
+    /// The request adds buffers to this group: the first number, how many, the address and length of the first.
+    Adds(u16, u16, u16, (u64, u64)),
+}
+
+/// A request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Request {
+    /// What its completion will carry.
+    pub mark: u64,
+    /// The call that it stands for, with its descriptors as they stand in the request; none if it touches no storage.
+    pub asked: Option<Asked>,
+    /// Arguments of the call that are places in the ring's table.
+    pub fixed: [Option<(usize, u32)>; 2],
+    /// What it does to the ring's table.
+    pub table: Table,
+    /// What it has to do with buffers that the kernel chooses.
+    pub choice: Choice,
+    /// The next request begins when this one is complete.
+    pub linked: bool,
+    /// It begins when all before it are complete, and those after it when it is.
+    pub drains: bool,
+    /// A success has no completion.
+    pub silent: bool,
+}
+
+struct Fields<'a>(&'a [u8; BYTES]);
+
+impl Fields<'_> {
+    fn half(&self, at: usize) -> u32 {
+        u32::from_le_bytes(std::array::from_fn(|i| self.0[at + i]))
+    }
+
+    fn word(&self, at: usize) -> u64 {
+        u64::from_le_bytes(std::array::from_fn(|i| self.0[at + i]))
+    }
+}
+
+/// Decodes a request.
+pub fn request(bytes: &[u8; BYTES]) -> Request {
+    let f = Fields(bytes);
+    let (opcode, flags) = (bytes[0], bytes[1]);
+    let (fd, off, addr) = (u64::from(f.half(4)), f.word(8), f.word(16));
+    let (len, op_flags, index) = (u64::from(f.half(24)), u64::from(f.half(28)), f.half(44));
+    let third = f.word(48);
+    let own = (flags & FIXED_FILE != 0).then_some((0, fd as u32));
+    let (mut fixed, mut table) = ([own, None], Table::Untouched);
+    let puts = match index {
+        0 => Table::Untouched,
+        u32::MAX => Table::Puts(None),
+        _ => Table::Puts(Some(index - 1)),
+    };
+    let asked = match opcode {
+        1 | 60 => Asked::vector(false, fd, (addr, len), off, op_flags),
+        2 | 61 => Asked::vector(true, fd, (addr, len), off, op_flags),
+        3 if op_flags & 1 != 0 => Asked::call("fdatasync", &[fd]),
+        3 => Asked::call("fsync", &[fd]),
+        4 | 22 => Asked::buffer(false, fd, (addr, len), off, op_flags),
+        5 | 23 => Asked::buffer(true, fd, (addr, len), off, op_flags),
+        8 => Asked::call("sync_file_range", &[fd, off, len, op_flags]),
+        13 => {
+            table = puts;
+            Asked::call("accept4", &[fd, addr, off, op_flags])
+        }
+        16 => Asked::call("connect", &[fd, addr, off]),
+        17 => Asked::call("fallocate", &[fd, len, off, addr]),
+        18 => {
+            table = puts;
+            Asked::call("openat", &[fd, addr, op_flags, len])
+        }
+        19 if index != 0 => {
+            (table, fixed[0]) = (Table::Drops(index - 1), Some((0, index - 1)));
+            Asked::call("close", &[fd])
+        }
+        19 => Asked::call("close", &[fd]),
+        20 => {
+            table = Table::Replaces(off as u32, addr);
+            None
+        }
+        21 => Asked::call("statx", &[fd, addr, op_flags, len, off]),
+        24 => Asked::call("fadvise64", &[fd, off, if len == 0 { addr } else { len }, op_flags]),
+        25 => Asked::call("madvise", &[addr, if len == 0 { off } else { len }, op_flags]),
+        26 => Asked::call("sendto", &[fd, addr, len, op_flags]),
+        27 => Asked::call("recvfrom", &[fd, addr, len, op_flags]),
+        28 => {
+            table = puts;
+            Asked::call("openat2", &[fd, addr, off, len])
+        }
+        30 => {
+            let from_fixed = op_flags as u32 & SPLICE_FROM_FIXED != 0;
+            fixed = [own.map(|(_, place)| (2, place)), from_fixed.then_some((0, index))];
+            splice(index.into(), addr, fd, off, len, op_flags & !u64::from(SPLICE_FROM_FIXED))
+        }
+        33 => {
+            let from_fixed = op_flags as u32 & SPLICE_FROM_FIXED != 0;
+            fixed = [own.map(|(_, place)| (1, place)), from_fixed.then_some((0, index))];
+            Asked::call("tee", &[index.into(), fd, len, op_flags & !u64::from(SPLICE_FROM_FIXED)])
+        }
+        34 => Asked::call("shutdown", &[fd, len]),
+        35 => Asked::call("renameat2", &[fd, addr, len, off, op_flags]),
+        36 => Asked::call("unlinkat", &[fd, addr, op_flags]),
+        37 => Asked::call("mkdirat", &[fd, addr, len]),
+        38 => Asked::call("symlinkat", &[addr, fd, off]),
+        39 => Asked::call("linkat", &[fd, addr, len, off, op_flags]),
+        41 => Asked::call("fsetxattr", &[fd, addr, off, len, op_flags]),
+        42 => Asked::call("setxattr", &[third, addr, off, len, op_flags]),
+        43 => Asked::call("fgetxattr", &[fd, addr, off, len]),
+        44 => Asked::call("getxattr", &[third, addr, off, len]),
+        45 => {
+            table = puts;
+            Asked::call("socket", &[fd, off, len])
+        }
+        // Installs an entry of the table as an ordinary descriptor: F_DUPFD_CLOEXEC, or F_DUPFD.
+        54 => Asked::call("fcntl", &[fd, if op_flags & 1 == 0 { 1030 } else { 0 }, 0]),
+        55 => Asked::call("ftruncate", &[fd, off]),
+        _ => None,
+    };
+    let group = f.half(40) as u16;
+    let choice = match opcode {
+        PROVIDE_BUFFERS => Choice::Adds(group, off as u16, fd as u16, (addr, len)),
+        _ if flags & BUFFER_SELECT != 0 => Choice::From(group),
+        _ => Choice::Nothing,
+    };
+    Request {
+        mark: f.word(32),
+        asked,
+        fixed,
+        table,
+        choice,
+        linked: flags & (LINK | HARD_LINK) != 0,
+        drains: flags & DRAIN != 0,
+        silent: flags & SKIP_SUCCESS != 0,
+    }
+}
+
+/// Positions of -1 are the descriptors' own.
+fn splice(from: u64, from_at: u64, to: u64, to_at: u64, length: u64, flags: u64) -> Option<Asked> {
+    let position = |at: u64| (at != u64::MAX).then_some(at);
+    let positions = [position(from_at), position(to_at)];
+    let cell = |i: usize| u64::from(positions[i].is_some());
+    let asked = Asked::call("splice", &[from, cell(0), to, cell(1), length, flags])?;
+    Some(Asked { shape: Shape::Positions(positions), ..asked })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// opcode, flags, fd, off, addr, len, op_flags, user_data 9, splice_fd_in or file_index.
+    #[expect(clippy::too_many_arguments, reason = "the fields of a request in their order")]
+    fn sqe(opcode: u8, flags: u8, fd: u32, off: u64, addr: u64, len: u32, op_flags: u32, index: u32) -> [u8; BYTES] {
+        let mut out = [0; BYTES];
+        (out[0], out[1]) = (opcode, flags);
+        out[4..8].copy_from_slice(&fd.to_le_bytes());
+        out[8..16].copy_from_slice(&off.to_le_bytes());
+        out[16..24].copy_from_slice(&addr.to_le_bytes());
+        out[24..28].copy_from_slice(&len.to_le_bytes());
+        out[28..32].copy_from_slice(&op_flags.to_le_bytes());
+        out[32..40].copy_from_slice(&9u64.to_le_bytes());
+        out[44..48].copy_from_slice(&index.to_le_bytes());
+        out
+    }
+
+    fn of(bytes: [u8; BYTES]) -> (&'static str, [u64; 6]) {
+        request(&bytes).asked.map_or(("", [0; 6]), |a| (a.call.name, a.args))
+    }
+
+    #[test]
+    fn requests_are_the_calls_they_stand_for() {
+        assert_eq!(of(sqe(22, 0, 3, 512, 0x1000, 64, 0, 0)), ("pread64", [3, 0x1000, 64, 512, 0, 0]));
+        assert_eq!(of(sqe(23, 0, 3, u64::MAX, 0x1000, 64, 0, 0)), ("write", [3, 0x1000, 64, 0, 0, 0]));
+        assert_eq!(of(sqe(3, 0, 3, 0, 0, 0, 1, 0)), ("fdatasync", [3, 0, 0, 0, 0, 0]));
+        assert_eq!(of(sqe(17, 0, 3, 100, 200, 1, 0, 0)), ("fallocate", [3, 1, 100, 200, 0, 0]));
+        assert_eq!(of(sqe(35, 0, 3, 0x2000, 0x1000, 4, 1, 0)), ("renameat2", [3, 0x1000, 4, 0x2000, 1, 0]));
+        assert_eq!(of(sqe(0, 0, 0, 0, 0, 0, 0, 0)), ("", [0; 6]));
+    }
+
+    #[test]
+    fn the_table_of_the_ring_is_followed() {
+        let open = request(&sqe(18, 4, 3, 0, 0x1000, 0o600, 0o102, 6));
+        assert_eq!((open.table, open.linked, open.mark), (Table::Puts(Some(5)), true, 9));
+        assert_eq!(request(&sqe(18, 0, 3, 0, 0x1000, 0, 0, u32::MAX)).table, Table::Puts(None));
+        let close = request(&sqe(19, 0, 0, 0, 0, 0, 0, 6));
+        assert_eq!((close.table, close.fixed[0]), (Table::Drops(5), Some((0, 5))));
+        let read = request(&sqe(22, 1 | 2, 7, 0, 0, 0, 0, 0));
+        assert_eq!((read.fixed[0], read.drains), (Some((0, 7)), true));
+        assert_eq!(request(&sqe(20, 0, 0, 2, 0x1000, 3, 0, 0)).table, Table::Replaces(2, 0x1000));
+    }
+
+    #[test]
+    fn positions_of_a_splice_are_numbers() {
+        let asked = request(&sqe(30, 0, 4, u64::MAX, 4096, 512, 1 << 31, 2)).asked.expect("a call");
+        assert_eq!(asked.shape, Shape::Positions([Some(4096), None]));
+        assert_eq!(asked.args, [2, 1, 4, 0, 512, 0]);
+    }
+}

@@ -1,0 +1,75 @@
+//! Sizes and intervals, as they are given on the command line.
+
+use std::str::FromStr;
+use std::time::Duration;
+
+/// A size in bytes: `4096`, `512K`, `20M`, `1.5G`, `2T`; `KiB`, `MiB` … mean the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Size(pub u64);
+
+impl FromStr for Size {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Size, String> {
+        let wrong = || format!("'{text}' is no size; write bytes, or a number with K, M, G or T: 512M, 1.5G");
+        let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+        let shift = match text[digits.len()..].to_ascii_lowercase().trim_end_matches('b').trim_end_matches('i') {
+            "" => 0,
+            "k" => 10,
+            "m" => 20,
+            "g" => 30,
+            "t" => 40,
+            _ => return Err(wrong()),
+        };
+        let number: f64 = digits.parse().map_err(|_| wrong())?;
+        let bytes = number * (1u64 << shift) as f64;
+        const LEAST: f64 = (1u64 << 20) as f64;
+        match bytes {
+            b if !(b.is_finite() && b >= 0.0) => Err(wrong()),
+            b if b < LEAST => Err(format!("'{text}' is too little for a trace; give at least 1M")),
+            b => Ok(Size(b as u64)),
+        }
+    }
+}
+
+/// An interval in milliseconds; `off` is none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Interval(pub Option<Duration>);
+
+impl FromStr for Interval {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Interval, String> {
+        if text == "off" {
+            return Ok(Interval(None));
+        }
+        let wrong = || format!("'{text}' is no interval; write milliseconds from 1 on, or off");
+        let milliseconds = text.trim_end_matches("ms").parse().ok().filter(|n| *n > 0).ok_or_else(wrong)?;
+        Ok(Interval(Some(Duration::from_millis(milliseconds))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes() {
+        let cases = [("1048576", 1 << 20), ("1M", 1 << 20), ("1.5g", 3 << 29), ("2TiB", 2 << 40), ("1024KB", 1 << 20)];
+        for (text, bytes) in cases {
+            assert_eq!(text.parse(), Ok(Size(bytes)), "{text}");
+        }
+        for text in ["", "M", "1X", "-1M", "nan", "infG", "1e400", "4096", "1M2"] {
+            assert!(text.parse::<Size>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn intervals() {
+        assert_eq!("off".parse(), Ok(Interval(None)));
+        assert_eq!("20ms".parse(), Ok(Interval(Some(Duration::from_millis(20)))));
+        for text in ["", "0", "-1", "x", "1s"] {
+            assert!(text.parse::<Interval>().is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! Programs whose effects do not come by ordinary calls: mapped writes, Linux AIO, io_uring. Recorded, replayed, and the
+//! trees compared; or, as long as a backend is known to miss them, proved to say so.
+
+use std::path::Path;
+use std::process::Command;
+
+use reprise_testkit::program::{self, succeed};
+use reprise_testkit::scratch::Scratch;
+use reprise_testkit::{skip, tree};
+
+use crate::backend::Backend;
+use crate::made::{Trace, build, can_build};
+use crate::means::{copy, mkdir, run};
+
+/// What is known of a backend that does not capture all that a program does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Known {
+    /// Never complete; when it is, the test fails until the line is taken away.
+    Incomplete,
+    /// Complete or not, as it happens.
+    Chance,
+}
+
+/// By backend and program, with its mode. Whatever is missing, the trace must say itself that it lacks something.
+const KNOWN: &[(Backend, &str, Known)] = &[
+    // Stores are no calls.
+    (Backend::Ptrace, "mmap-writer", Known::Incomplete),
+    (Backend::Ptrace, "mmap-writer msync", Known::Incomplete),
+    // The program sees completions in memory, and may use the buffer again before its next call.
+    (Backend::Ptrace, "uring", Known::Chance),
+    (Backend::Ptrace, "uring sqpoll", Known::Incomplete),
+    (Backend::Ebpf, "mmap-writer", Known::Chance),
+    (Backend::Ebpf, "mmap-writer msync", Known::Chance),
+    (Backend::Ebpf, "aio", Known::Chance),
+    (Backend::Ebpf, "aio direct", Known::Chance),
+    (Backend::Ebpf, "uring", Known::Chance),
+    (Backend::Ebpf, "uring sqpoll", Known::Chance),
+    (Backend::Ebpf, "uring defer", Known::Chance),
+];
+
+/// A program, its arguments behind the name of the file or directory that it makes, and what is there before.
+struct Case {
+    program: &'static str,
+    arguments: &'static [&'static str],
+    before: Option<&'static [&'static str]>,
+}
+
+impl Case {
+    const fn new(program: &'static str, arguments: &'static [&'static str]) -> Case {
+        Case { program, arguments, before: None }
+    }
+
+    /// The program and the word for its mode, if there is one.
+    fn name(&self) -> String {
+        let mode = self.arguments.last().filter(|word| word.parse::<u32>().is_err());
+        mode.map_or(self.program.into(), |mode| format!("{} {mode}", self.program))
+    }
+
+    /// Runs it unrecorded in a directory; the checksum that it prints. It compares its files with what they must hold.
+    fn run(&self, binary: &str, dir: &Path, arguments: &[&str]) -> Result<String, String> {
+        let mut command = Command::new(binary);
+        let output = program::run(command.arg("made").args(arguments).current_dir(dir));
+        let said = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+        match output.status.success() && said.starts_with("checksum ") {
+            true => Ok(said),
+            false => Err(program::told(&command, &output)),
+        }
+    }
+
+    fn check(&self, backend: Backend) {
+        if !can_build() {
+            return skip(self.program, "no C compiler (cc)");
+        }
+        let scratch = Scratch::new();
+        let dir = scratch.path();
+        let (binary, work) = (build(self.program, dir), dir.join("work"));
+        mkdir(dir, "work");
+        if let Some(before) = self.before {
+            self.run(&binary, &work, before).unwrap_or_else(|e| panic!("{e}"));
+        }
+        let unrecorded = dir.join("unrecorded");
+        copy(&work, &unrecorded);
+        let expected = match self.run(&binary, &unrecorded, self.arguments) {
+            Ok(checksum) => checksum,
+            Err(why) if why.contains("io_uring_setup") => return skip(self.program, "io_uring is not permitted here"),
+            Err(why) => panic!("{why}"),
+        };
+
+        let words = [&[binary.as_str(), "made"], self.arguments].concat();
+        let said = succeed(&mut backend.record(&work, "../t.reprise", &words));
+        assert_eq!(String::from_utf8_lossy(&said.stdout).trim(), expected, "the program noticed that it was recorded");
+        self.replayed(backend, dir, &work);
+    }
+
+    /// The replay leaves the same tree, or the trace says that it cannot.
+    fn replayed(&self, backend: Backend, dir: &Path, work: &Path) {
+        let trace = Trace::open(&dir.join("t.reprise"));
+        let target = mkdir(dir, "target");
+        let said = run(dir, &["replay", "-q", "t.reprise", "--target", &target]);
+        let there = Path::new(&target).join(work.strip_prefix("/").expect("an absolute path"));
+        let mut differences = tree::differences(&tree::walk(work), &tree::walk(&there));
+        differences.extend((said.code != Some(0)).then(|| format!("{said:#?}")));
+        differences.extend(trace.losses());
+        let name = self.name();
+        let known = KNOWN.iter().find(|(b, n, _)| (*b, *n) == (backend, name.as_str())).map(|(_, _, known)| *known);
+        match known {
+            None => assert!(differences.is_empty(), "{name}, {}: {differences:#?}", backend.name()),
+            Some(Known::Chance) if differences.is_empty() => {}
+            Some(Known::Incomplete) if differences.is_empty() => panic!("{name} is complete now: take it out of KNOWN"),
+            Some(_) => {
+                let losses = trace.losses();
+                assert!(!losses.is_empty(), "{name} lacks something and does not say so: {differences:#?}");
+                let why = format!("known to be incomplete: {}", losses.join("; "));
+                skip(&format!("{name}, {}", backend.name()), &why);
+            }
+        }
+    }
+}
+
+pub fn mapped_writes(backend: Backend) {
+    Case::new("mmap-writer", &["48", "400", "3", "7"]).check(backend);
+}
+
+pub fn mapped_writes_with_msync(backend: Backend) {
+    Case::new("mmap-writer", &["48", "400", "3", "8", "msync"]).check(backend);
+}
+
+/// The content before the recording is only ever seen through the mapping.
+pub fn mapped_writes_over_a_content(backend: Backend) {
+    Case { before: Some(&["48", "3000", "8", "1"]), ..Case::new("mmap-writer", &["48", "60", "2", "9"]) }
+        .check(backend);
+}
+
+pub fn aio(backend: Backend) {
+    Case::new("aio", &["96", "80", "3"]).check(backend);
+}
+
+pub fn aio_direct(backend: Backend) {
+    let case = Case { before: Some(&["96", "5", "1"]), ..Case::new("aio", &["96", "80", "4", "direct"]) };
+    case.check(backend);
+}
+
+pub fn uring(backend: Backend) {
+    Case::new("uring", &["120", "5"]).check(backend);
+}
+
+pub fn uring_sqpoll(backend: Backend) {
+    Case::new("uring", &["120", "6", "sqpoll"]).check(backend);
+}
+
+pub fn uring_defer(backend: Backend) {
+    Case::new("uring", &["120", "7", "defer"]).check(backend);
+}

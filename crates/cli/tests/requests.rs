@@ -1,0 +1,129 @@
+//! Asynchronous requests, recorded and replayed: small programs of the testkit (`requests`), and fio.
+//!
+//! Trees are compared by other means than the product's. Without the rule for requests the same replays go wrong.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use reprise_testkit::program::{self, succeed};
+use reprise_testkit::scratch::Scratch;
+use reprise_testkit::{skip, tree};
+use reprise_trace::{Action, ThreadRow, TraceReader};
+
+/// Rules under which only the rule for requests orders them.
+const ALONE: &str = "root:file=stage,fd=stage";
+
+struct Recorded {
+    scratch: Scratch,
+    trace: PathBuf,
+}
+
+impl Recorded {
+    /// Runs a command under the recorder, in a directory of its own.
+    fn of(command: &[&str]) -> Recorded {
+        let scratch = Scratch::new();
+        let (dir, trace) = (scratch.path().join("work"), scratch.path().join("trace.reprise"));
+        std::fs::create_dir(&dir).expect("a directory");
+        let reprise = program::reprise().unwrap_or_else(|e| panic!("{e}"));
+        let mut record = Command::new(reprise);
+        succeed(record.args(["record", "-q", "-o"]).arg(&trace).arg("--").args(command).current_dir(&dir));
+        Recorded { scratch, trace }
+    }
+
+    fn of_program(what: &str) -> Option<Recorded> {
+        let program = program::sibling("requests").filter(|p| p.exists());
+        let Some(program) = program else {
+            skip("asynchronous requests", "the testkit's programs are not built (cargo build -p reprise-testkit)");
+            return None;
+        };
+        Some(Recorded::of(&[&program.display().to_string(), what]))
+    }
+
+    fn lanes(&self) -> usize {
+        let reader = TraceReader::open(&self.trace).expect("a trace");
+        reader.rows::<ThreadRow>().filter(|row| row.as_ref().is_ok_and(|row| row.lane_of.is_some())).count()
+    }
+
+    fn actions(&self) -> Vec<Action> {
+        let reader = TraceReader::open(&self.trace).expect("a trace");
+        reader.actions().map(|action| action.expect("an action")).collect()
+    }
+
+    /// Replays; how many actions diverged, and how the tree differs.
+    fn replay(&self, order: &str, schedule: Option<u32>) -> (u64, Vec<String>) {
+        let reprise = program::reprise().unwrap_or_else(|e| panic!("{e}"));
+        let target = self.scratch.path().join("target");
+        let _ = std::fs::remove_dir_all(&target);
+        std::fs::create_dir(&target).expect("a target");
+        let mut replay = Command::new(reprise);
+        replay.args(["replay", "-q", "--json", "--order", order]).arg(&self.trace).arg("--target").arg(&target);
+        let schedule = schedule.map(|seed| seed.to_string());
+        schedule.iter().for_each(|seed| _ = replay.args(["--schedule", seed]));
+        let output = program::run(&mut replay);
+        let document = program::json(&output.stdout).unwrap_or_else(|e| panic!("{e}: {replay:?}"));
+        let diverged = document["diverged"].as_u64().expect("a number of divergences");
+        let dir = self.scratch.path().join("work");
+        let copy = target.join(dir.strip_prefix(Path::new("/")).expect("an absolute path"));
+        (diverged, tree::differences(&tree::walk(&dir), &tree::walk(&copy)))
+    }
+
+    /// At full speed and in orders that the plan permits.
+    #[track_caller]
+    fn holds(&self, orders: &[&str]) {
+        for order in orders {
+            for schedule in [None, Some(1), Some(2), Some(3)] {
+                assert_eq!(self.replay(order, schedule), (0, Vec::new()), "{order}, {schedule:?}");
+            }
+        }
+    }
+
+    #[track_caller]
+    fn breaks(&self, order: &str) {
+        let wrong = (1..6).filter(|seed| self.replay(order, Some(*seed)) != (0, Vec::new())).count();
+        assert!(wrong > 0, "nothing breaks under {order}");
+    }
+}
+
+#[test]
+fn hundreds_in_flight() {
+    for what in ["aio", "uring"] {
+        let Some(recorded) = Recorded::of_program(what) else { return };
+        assert!(recorded.lanes() >= 300, "{what}: {} lanes", recorded.lanes());
+        recorded.holds(&["root", "root:file=range", ALONE]);
+        recorded.breaks("root:file=stage,fd=stage,aio=none");
+    }
+}
+
+#[test]
+fn linked_requests_follow_each_other() {
+    let Some(recorded) = Recorded::of_program("chain") else { return };
+    let requests: Vec<Action> = recorded.actions().into_iter().filter(|a| a.request.is_some()).collect();
+    let round: Vec<&str> = requests.iter().take(6).map(|a| a.call.as_str()).collect();
+    assert_eq!(round, ["openat", "pwrite64", "pread64", "pwrite64", "fsync", "close"]);
+    assert!(requests.iter().take(6).all(|a| a.thread == requests[0].thread), "one lane");
+    let followed = requests.windows(2).filter(|pair| pair[0].thread == pair[1].thread);
+    followed.for_each(|pair| assert!(pair[0].end_ns() <= pair[1].begin_ns, "{pair:?}"));
+    recorded.holds(&["root", "root:file=range", ALONE]);
+}
+
+#[test]
+fn registered_files_outlive_their_descriptors() {
+    let Some(recorded) = Recorded::of_program("table") else { return };
+    recorded.holds(&["root", "root:file=range"]);
+}
+
+#[test]
+fn fio_verifies_what_it_wrote() {
+    if Command::new("fio").arg("--version").output().is_err() {
+        return skip("fio", "it is not installed (apt-get install fio)");
+    }
+    for (engine, depth) in [("libaio", "32"), ("io_uring", "128")] {
+        let (engine, depth) = (format!("--ioengine={engine}"), format!("--iodepth={depth}"));
+        let job = ["fio", "--name=j", "--filename=F", "--rw=randrw", "--bs=4k", "--size=1m", "--verify=crc32c"];
+        let rest = ["--do_verify=1", "--fallocate=none", "--output=/dev/null", &engine, &depth];
+        let recorded = Recorded::of(&[&job[..], &rest[..]].concat());
+        for order in ["root", "root:file=range"] {
+            assert_eq!(recorded.replay(order, None), (0, Vec::new()), "{engine}, {order}");
+        }
+    }
+}

@@ -1,0 +1,180 @@
+"""The figures as tables, and their place in the document."""
+
+import collections
+import os
+import statistics
+
+from bars import MEMORY_LIMIT_BYTES
+from machine import MIB
+from tools import UNTRACED
+
+BEGIN, END = "<!-- bench-capture: begin -->", "<!-- bench-capture: end -->"
+#: Tools that the bars are for: with metadata only, and with full data.
+BARRED = ("ebpf-metadata", "ebpf-full")
+WORST_PHASE = 1.20
+
+
+class Runs:
+    """All runs that did not fail, by workload and tool."""
+
+    def __init__(self, runs):
+        self.failed = collections.OrderedDict(((r.workload, r.tool), r.failure) for r in runs if r.failure)
+        good = [r for r in runs if not r.failure]
+        self.by_tool = collections.defaultdict(list)
+        self.untraced = {(r.workload, r.scale, r.round): r for r in good if r.tool == UNTRACED}
+        for run in good:
+            self.by_tool[run.workload, run.tool].append(run)
+
+    def pairs(self, workload, tool):
+        """Runs of a tool with the untraced run of the same round."""
+        found = ((run, self.untraced.get((workload, run.scale, run.round))) for run in self.by_tool[workload, tool])
+        return [(run, plain) for run, plain in found if plain]
+
+    def ratios(self, workload, tool, phase=None):
+        return [of(run, phase) / of(plain, phase) for run, plain in self.pairs(workload, tool)]
+
+    def phases(self, workload):
+        return next((list(r.phases) for (name, _), runs in self.by_tool.items() if name == workload for r in runs), [])
+
+
+def of(run, phase):
+    return run.seconds() if phase is None else run.phases[phase]
+
+
+def spread(values, form="{:.2f}"):
+    """Median and range."""
+    if not values:
+        return "—"
+    if len(values) == 1:
+        return form.format(values[0])
+    low, middle, high = (form.format(v) for v in (min(values), statistics.median(values), max(values)))
+    return f"{middle} [{low}–{high}]"
+
+
+def rows(head, body):
+    return ["| " + " | ".join(head) + " |", "|---" * len(head) + "|", *("| " + " | ".join(line) + " |" for line in body)]
+
+
+def summary(runs, workloads, tools):
+    """Ratios by workload and tool."""
+    body = []
+    for workload in workloads:
+        seconds = [r.seconds() for r in runs.by_tool[workload.name, UNTRACED] if r.scale == max_scale(runs, workload)]
+        cells = [cell(runs, workload.name, tool.name) for tool in tools if tool.name != UNTRACED]
+        body.append([f"{workload.name}: {workload.about}", spread(seconds), *cells])
+    return rows(["workload", "untraced, s", *(tool.label for tool in tools if tool.name != UNTRACED)], body)
+
+
+def max_scale(runs, workload):
+    return max((r.scale for r in runs.by_tool[workload.name, UNTRACED]), default=1.0)
+
+
+def cell(runs, workload, tool):
+    if (workload, tool) in runs.failed:
+        return "failed"
+    return spread(runs.ratios(workload, tool))
+
+
+def by_phase(runs, workloads, tools):
+    body = []
+    for workload in workloads:
+        names = runs.phases(workload.name)
+        for phase in names if len(names) > 1 else []:
+            seconds = [r.phases[phase] for r in runs.by_tool[workload.name, UNTRACED] if r.scale == max_scale(runs, workload)]
+            cells = [spread(runs.ratios(workload.name, tool.name, phase)) for tool in tools if tool.name != UNTRACED]
+            body.append([f"{workload.name}: {phase}", spread(seconds), *cells])
+    return rows(["phase", "untraced, s", *(tool.label for tool in tools if tool.name != UNTRACED)], body) if body else []
+
+
+def verdicts(runs, workloads):
+    """The bars of each workload and whether they are met."""
+    body = []
+    for workload in workloads:
+        for tool, bar in zip(BARRED, workload.bars):
+            ratios = runs.ratios(workload.name, tool)
+            if bar is None or not ratios:
+                continue
+            ratio = statistics.median(ratios)
+            phases = {p: statistics.median(runs.ratios(workload.name, tool, p)) for p in runs.phases(workload.name)}
+            worst = max(phases, key=phases.get)
+            lost = sum(sum(r.losses.said.values()) + r.losses.missing for r in runs.by_tool[workload.name, tool])
+            met = ratio <= bar and phases[worst] <= max(WORST_PHASE, bar) and lost == 0
+            body.append([workload.name, tool, f"{bar:.2f}", f"{ratio:.3f}", f"{phases[worst]:.3f} ({worst})", str(lost), "met" if met else "**missed**"])
+    return rows(["workload", "tool", "bar", "ratio", "worst phase", "lost", ""], body) if body else []
+
+
+def costs(runs, workloads, tools):
+    """What else a tool did: losses, output, memory, time until its trace was complete."""
+    body = []
+    for workload in workloads:
+        for tool in tools:
+            own = runs.by_tool[workload.name, tool.name]
+            if tool.name == UNTRACED:
+                own = [r for r in own if r.scale == max_scale(runs, workload)]
+            if not own:
+                continue
+            lost = collections.Counter()
+            for run in own:
+                lost.update(run.losses.said)
+                lost["calls missing"] += run.losses.missing
+            words = ", ".join(f"{count} {word}" for word, count in lost.items() if count) or "0"
+            pairs = runs.pairs(workload.name, tool.name) if tool.name != UNTRACED else []
+            peak = max(r.memory_bytes for r in own)
+            body.append([workload.name, tool.label, str(len(own)), f"{own[0].scale:g}", "—" if tool.name == UNTRACED else words,
+                         f"{statistics.median(r.quiet_share for r in own):.0%}",
+                         spread([r.cpu_seconds / p.cpu_seconds for r, p in pairs if p.cpu_seconds]),
+                         spread([r.whole_seconds / p.whole_seconds for r, p in pairs]),
+                         f"{statistics.median(r.output_bytes for r in own) / MIB:.0f} MiB", f"{peak / MIB:.0f} MiB" if peak else "—"])
+    head = ["workload", "tool", "runs", "scale", "lost, all runs", "quiet", "processor time / untraced", "until the trace is complete / untraced",
+            "trace", "recorder's memory, peak"]
+    return rows(head, body)
+
+
+def reached(bars, results, tools):
+    """The bars of rate and size."""
+    labels = {tool.name: tool for tool in tools}
+    body = []
+    for bar in bars:
+        unit = bar.least[1]
+        for name in dict.fromkeys(r.tool for r in results if r.bar == bar.name):
+            own = [r for r in results if r.bar == bar.name and r.tool == name]
+            good = [r for r in own if not r.failure]
+            if not good:
+                body.append([bar.name, labels[name].label, own[0].failure, *["—"] * 6])
+                continue
+            lost = sum(sum(r.losses.said.values()) + r.losses.missing for r in good)
+            form = "{:,.0f}" if unit == "records/s" else "{:.2f}"
+            peak = max(r.memory_bytes for r in good)
+            fits = "" if not peak else " (within 256)" if peak <= MEMORY_LIMIT_BYTES else " (**over 256**)"
+            body.append([bar.name, labels[name].label, f"{spread([r.rate(unit) for r in good], form)} {unit}", f"{good[0].calls:,}",
+                         f"{good[0].bytes / 1e9:.2f} GB", "—" if name == UNTRACED else f"{lost}; {sum(r.missing_bytes for r in good)} bytes",
+                         f"{peak / MIB:.0f} MiB{fits}" if peak else "—", spread([r.whole_seconds for r in good], "{:.1f}"),
+                         f"{good[0].output_bytes / 1e9:.2f} GB"])
+    head = ["bar", "tool", "rate", "calls", "data", "lost; content missing", "recorder's memory, peak", "until the trace is complete, s", "trace"]
+    return rows(head, body) if body else []
+
+
+def document(machine_line, trial_runs, workloads, tools, left_out, bars, bar_results, options, seconds):
+    """Everything, as it goes into the document."""
+    runs = Runs(trial_runs)
+    text = [f"Machine: {machine_line}; load over 5 minutes at the end {os.getloadavg()[1]:.1f}. `{options.shown}`: {options.repeat} rounds "
+            f"({options.slow_repeat} of tools that stop the program), {seconds / 60:.0f} minutes. Ratios are of times of the program's timed phases to those "
+            "of the untraced run of the same round: median [smallest–largest].", ""]
+    if left_out:
+        text += ["Left out:", "", *(f"- {name}: {why}" for name, why in left_out), ""]
+    parts = [("", summary(runs, workloads, tools) if workloads else []), ("By phase:", by_phase(runs, workloads, tools)),
+             ("The bars of a recorder in the kernel:", verdicts(runs, workloads)),
+             ("Losses and costs:", costs(runs, workloads, tools) if workloads else []), ("Rates and size:", reached(bars, bar_results, tools))]
+    for title, lines in parts:
+        if lines:
+            text += [*([title, ""] if title else []), *lines, ""]
+    if runs.failed:
+        text += ["Failed:", "", *(f"- {workload}, {tool}: {why}" for (workload, tool), why in runs.failed.items()), ""]
+    return "\n".join(text).rstrip()
+
+
+def place(path, text):
+    """Between the marks of the document."""
+    old = path.read_text()
+    before, rest = old.split(BEGIN, 1)
+    path.write_text(f"{before}{BEGIN}\n{text}\n{END}{rest.split(END, 1)[1]}")
