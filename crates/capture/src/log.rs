@@ -101,15 +101,20 @@ impl Log {
     }
 
     /// As [`Log::action`]; says why content is lacking, if any is.
-    pub fn action_lacking(&mut self, mut action: Action, why: &str) -> u64 {
+    pub fn action_lacking(&mut self, action: Action, why: &str) -> u64 {
+        if action.truncated_bytes > 0 {
+            let cause = format!("{}: {why}", action.call);
+            self.loss(Loss::Truncated, cause, action.truncated_bytes);
+        }
+        self.action_accounted(action)
+    }
+
+    /// Writes an action whose losses are counted elsewhere, and returns its number.
+    pub fn action_accounted(&mut self, mut action: Action) -> u64 {
         let seq = self.next;
         action.seq = seq;
         if !self.writer.is_full() {
             self.bytes += action.data_bytes;
-        }
-        if action.truncated_bytes > 0 {
-            let cause = format!("{}: {why}", action.call);
-            self.loss(Loss::Truncated, cause, action.truncated_bytes);
         }
         self.write(|writer| writer.action(action));
         self.next += 1;

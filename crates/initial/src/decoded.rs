@@ -19,6 +19,8 @@ pub struct Decoded<'a> {
     pub data: Vec<u8>,
     /// Bytes moved.
     pub data_bytes: u64,
+    /// Content that the call moved from a file is not known.
+    pub is_unseen: bool,
     /// What descriptors are, by argument, in the words of whoever saw the call ([`super::Outside::descriptor`]).
     pub annotations: [Option<&'a [u8]>; 6],
     /// What an attribute call returned, as far as it is known.

@@ -2,7 +2,7 @@
 
 use super::node::{NodeId, Slot};
 use super::touched::Touched;
-use super::{Looked, Seat, World};
+use super::{Copied, Looked, Seat, World};
 
 /// A file of the initial tree, and what calls did to it.
 #[derive(Debug, Clone, Copy)]
@@ -60,6 +60,11 @@ impl World {
         let stands =
             number == super::names::Names::ROOT || self.names.slot(n.parent, &n.name) == Some(Slot::File(number));
         (stands && !n.filesystem_is_pseudo()).then(|| self.names.path(number))
+    }
+
+    /// Content of the initial tree that was moved unseen: where it still stands, and the lengths of what does not.
+    pub fn copied(&self) -> (Vec<Copied>, &[u64]) {
+        (self.copies.standing(), &self.copies.gone)
     }
 
     /// The file behind a descriptor, with its path by now and the offset of its description.

@@ -4,6 +4,7 @@
 //! proportion to the names and descriptors met. Non-goals: how calls are found out (`formats`, `capture`); content (the
 //! reads themselves hold it).
 
+mod copies;
 mod decoded;
 mod descriptors;
 mod files;
@@ -18,6 +19,7 @@ mod touched;
 
 use std::collections::{BTreeMap, HashSet};
 
+pub use copies::Copied;
 pub use decoded::{Decoded, Entry, Object, Stat};
 pub use descriptors::AtStart;
 use descriptors::{InitialDescriptor, Table};
@@ -78,6 +80,8 @@ pub struct World {
     descriptors: BTreeMap<(u32, u32), InitialDescriptor>,
     /// What is known beside the calls.
     outside: Box<dyn Outside>,
+    /// Content of the initial tree that was moved unseen.
+    copies: copies::Copies,
     /// What did not fit, and how often.
     pub notes: BTreeMap<&'static str, u64>,
 }
@@ -96,6 +100,7 @@ impl World {
             origins: BTreeMap::new(),
             descriptors: BTreeMap::new(),
             outside,
+            copies: Default::default(),
             notes: BTreeMap::new(),
         }
     }

@@ -84,6 +84,8 @@ pub struct Node {
     pub touched: super::touched::Touched,
     /// Ranges that became visible without a call that carries them, with why.
     pub shown: Vec<(u64, u64, &'static str)>,
+    /// Whether its content at the beginning is known beside the calls, too.
+    pub is_seeded: bool,
     /// Whether what it was at the beginning is known beside the calls.
     pub is_looked_at: bool,
     /// Names of a directory.
@@ -114,6 +116,7 @@ impl Node {
             size: Default::default(),
             touched: Default::default(),
             shown: Vec::new(),
+            is_seeded: false,
             is_looked_at: false,
             entries: HashMap::new(),
         }

@@ -35,6 +35,7 @@ impl World {
             self.names.identities.insert(identity, node);
             let n = self.names.node_mut(node);
             n.source = Source::Initial;
+            n.is_seeded = true;
             n.identity = Some(identity);
             n.filesystem = row.filesystem;
             n.target = row.target.to_vec();

@@ -4,15 +4,16 @@
 //! is counted. Non-goals: what reads show, which the trace has already.
 
 use std::ffi::OsStr;
+use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 
 use reprise_initial::{Stat, World, kind};
-use reprise_trace::Loss;
+use reprise_trace::{Content, Keep, Loss};
 
 use super::look::Live;
 use crate::log::Log;
 use crate::sys::{self, FileId};
-use crate::world::{is_synthetic, open_quietly, range};
+use crate::world::{is_synthetic, open_quietly, range, read_at};
 
 /// What is to be kept.
 #[derive(Debug, Clone, Copy)]
@@ -118,5 +119,50 @@ fn gone(ranges: &[(u64, u64, &'static str)], size: u64, log: &mut Log) {
     for (begin, end, why) in ranges.iter().filter(|(.., why)| *why != "opened") {
         let lacks = end.min(&size).saturating_sub(*begin);
         log.loss(Loss::Truncated, format!("initial content of a file that was {why}, and is gone"), lacks);
+    }
+}
+
+/// Writes what was moved unseen from files of the initial tree, as it stands where it went.
+pub fn write_copied(world: &World, live: &mut Live, log: &mut Log) {
+    const LOST: &str = "content moved inside the kernel from a file that changed since, or is gone";
+    let (standing, gone) = world.copied();
+    gone.iter().for_each(|length| log.loss(Loss::Truncated, LOST, *length));
+    for copied in standing {
+        let target = world.path_now(copied.target).and_then(|path| stands(live, &path, Some(copied.identity)));
+        let handle = target.and_then(|(path, stat)| {
+            let whole = copied.at.saturating_add(copied.length) <= stat.size;
+            open_quietly(OsStr::from_bytes(live.path(&path).filter(|_| whole)?.to_bytes())).ok()
+        });
+        match (handle, world.known(copied.source).identity) {
+            (Some(handle), Some((device, inode))) => {
+                let source = FileId { device, inode };
+                moved(&handle, source, (copied.at, copied.length), copied.from, log);
+            }
+            _ => log.loss(Loss::Truncated, LOST, copied.length),
+        }
+    }
+}
+
+/// Writes a range of one file as content of another.
+fn moved(file: &File, source: FileId, (at, length): (u64, u64), from: u64, log: &mut Log) {
+    const PIECE: u64 = 1 << 20;
+    let mut done = 0;
+    while done < length {
+        let mut piece = vec![0; PIECE.min(length - done) as usize];
+        let got = read_at(file, &mut piece, at + done);
+        if got == 0 {
+            return log.loss(Loss::Truncated, "content moved inside the kernel: unreadable", length - done);
+        }
+        let data = log.blob(&piece[..got], Keep::ByPolicy);
+        log.content(Content {
+            device: source.device,
+            inode: source.inode,
+            offset: from.saturating_add(done),
+            length: got as u64,
+            data,
+            reason: "cloned".to_owned(),
+            ..Content::default()
+        });
+        done += got as u64;
     }
 }

@@ -36,6 +36,8 @@ pub struct Pending {
     pub telling: Vec<u8>,
     /// Open files that it names or made.
     pub objects: Vec<Object>,
+    /// Content that it moved inside the kernel from a file is not known.
+    pub is_unseen: bool,
 }
 
 /// Decodes calls.
@@ -111,7 +113,7 @@ impl Decoder {
             truncated_bytes: out.truncated,
             ..Action::default()
         };
-        Pending { call, action, tid, cpu_ns: made.cpu_ns, telling, objects }
+        Pending { call, action, tid, cpu_ns: made.cpu_ns, telling, objects, is_unseen: false }
     }
 }
 
@@ -157,6 +159,7 @@ impl Pending {
             output: std::mem::take(&mut action.output),
             data: std::mem::take(&mut self.telling),
             data_bytes: action.data_bytes,
+            is_unseen: self.is_unseen,
             annotations: [None; 6],
             stat,
             entries,

@@ -32,6 +32,7 @@ pub fn fill(pending: &mut Pending, world: &mut World, seat: Seat, live: &Live, b
     let (data, kept) = read(&source, live, began_ns.saturating_add(pending.action.begin_ns), moved, log);
     pending.action.data = data;
     pending.action.truncated_bytes = moved - kept;
+    pending.is_unseen = kept < moved;
 }
 
 /// Where the bytes of a move can be read.

@@ -205,10 +205,12 @@ impl Writing {
         if let (Replay::Unsupported(why), false) = (call.replay, failed(result)) {
             self.log.loss(Loss::Unsupported, format!("{}: {why}", call.name), pending.action.data_bytes);
         }
+        let is_unseen = pending.is_unseen;
         let mut action = pending.action;
         action.thread = life.thread;
         action.cpu_ns = self.used(tid, pending.cpu_ns, &action);
-        Some(self.log.action(action))
+        // What is not found at the end either is counted then.
+        Some(if is_unseen { self.log.action_accounted(action) } else { self.log.action(action) })
     }
 
     /// What a call changes of its process that later rows tell.
@@ -347,6 +349,7 @@ impl Writing {
             self.log.node(row);
         }
         content::write(&self.world, &mut self.live, self.wanted, &mut self.log);
+        content::write_copied(&self.world, &mut self.live, &mut self.log);
         for (note, count) in std::mem::take(&mut self.world.notes) {
             self.log.note_several(note, count);
         }

@@ -4,7 +4,8 @@ use reprise_calls::{ArgKind, Effect, FlagSet};
 
 use super::{Seen, errors};
 use crate::World;
-use crate::decoded::Stat;
+use crate::copies::Copied;
+use crate::decoded::{Object, Stat};
 use crate::node::{NodeId, kind};
 
 impl World {
@@ -163,6 +164,7 @@ impl World {
             let end = offset.saturating_add(length);
             n.size.written(end);
             n.touched.add(offset, end);
+            self.copies.changed(node, offset, end);
         }
     }
 
@@ -196,6 +198,7 @@ impl World {
         self.use_descriptors(s);
         let Some(moved) = u64::try_from(s.result).ok() else { return };
         let (from, to) = if s.call.name == "sendfile" { (1, 0) } else { (0, 2) };
+        let mut places = [None; 2];
         for (fd, reads) in [(from, true), (to, false)] {
             let (number, annotation) = s.fd(fd);
             let given = cell(s, if s.call.name == "sendfile" { 2 } else { fd + 1 })
@@ -209,6 +212,7 @@ impl World {
             if given.is_none() {
                 description.borrow_mut().offset = offset.saturating_add(moved);
             }
+            places[usize::from(!reads)] = node.map(|node| (node, offset, s.decoded.object(number)));
             match node {
                 Some(node) if reads && self.names.node_mut(node).size.read(offset, moved, moved) => {
                     self.names.was_there(node);
@@ -216,6 +220,24 @@ impl World {
                 Some(node) if !reads && moved > 0 => self.wrote(node, offset, moved, append),
                 _ => {}
             }
+        }
+        if s.decoded.is_unseen {
+            self.moved_unseen(places, moved);
+        }
+    }
+
+    /// Content went from one file to another, and nobody saw it.
+    fn moved_unseen(&mut self, places: [Option<(NodeId, u64, Option<Object>)>; 2], length: u64) {
+        let [Some((source, from, _)), target] = places else { return self.copies.gone.push(length) };
+        // What calls made is known by what they wrote, and what was kept by itself.
+        if !self.is_old(source) || self.names.node(source).is_seeded {
+            return;
+        }
+        match target.and_then(|(target, at, object)| Some((target, at, object?.stat.identity?))) {
+            Some((target, at, identity)) => {
+                self.copies.add(Copied { source, from, target, identity, at, length });
+            }
+            None => self.copies.gone.push(length),
         }
     }
 
@@ -227,6 +249,7 @@ impl World {
             let n = self.names.node_mut(node);
             n.size.cut();
             n.touched.add(s.arg(1), u64::MAX);
+            self.copies.changed(node, s.arg(1), u64::MAX);
         }
     }
 
@@ -235,8 +258,11 @@ impl World {
         const ZERO: u64 = 16;
         let (fd, annotation) = s.fd(0);
         if let (true, Some(node)) = (s.ok(), self.file(s.seat, fd, annotation)) {
-            let n = self.names.node_mut(node);
             let end = s.arg(2).saturating_add(s.arg(3));
+            if s.arg(1) != 0 && s.arg(1) != KEEP_SIZE {
+                self.copies.changed(node, 0, u64::MAX);
+            }
+            let n = self.names.node_mut(node);
             match s.arg(1) {
                 // What was there stays.
                 0 => n.size.written(end),

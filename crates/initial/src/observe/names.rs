@@ -31,7 +31,9 @@ impl World {
             if flags & O_TRUNC != 0 && n.kind == kind::REGULAR {
                 n.size.cut();
                 n.touched.all();
+                self.copies.changed(node, 0, u64::MAX);
             }
+            let n = self.names.node_mut(node);
             // Only a directory can be opened so, and no directory can be opened to be written.
             if flags & O_DIRECTORY != 0 && !n.sure {
                 (n.kind, n.sure) = (kind::DIRECTORY, true);

@@ -39,6 +39,7 @@ impl World {
         let Some(node) = self.file(s.seat, fd, annotation) else { return };
         if s.arg(3) & SHARED != 0 && s.arg(2) & WRITE != 0 {
             self.names.node_mut(node).touched.all();
+            self.copies.changed(node, 0, u64::MAX);
         }
         let why = if s.arg(3) & LOADER != 0 { "loaded" } else { "mapped" };
         if self.is_old(node) {
@@ -71,6 +72,7 @@ impl World {
             self.becomes_visible(node, begin, begin.saturating_add(length), "cloned");
         }
         if let Some(node) = self.file(s.seat, s.arg(0) as u32, None) {
+            self.copies.changed(node, to, to.saturating_add(length));
             let n = self.names.node_mut(node);
             n.size.cut();
             n.touched.add(to, to.saturating_add(length));
