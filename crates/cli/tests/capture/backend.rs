@@ -73,7 +73,9 @@ fn can_choose() -> bool {
 
 /// Makes a trace complete that its recorder left behind, if this build knows of such.
 pub fn recover(dir: &Path, trace: &str) {
-    if run(Path::new("/"), &["--help"]).out.lines().any(|l| l.trim_start().starts_with("recover ")) {
+    if dir.join(trace).join("spool").exists()
+        && run(Path::new("/"), &["--help"]).out.lines().any(|l| l.trim_start().starts_with("recover "))
+    {
         run(dir, &["recover", trace]).ends(0);
     }
 }
