@@ -64,7 +64,6 @@ static __always_inline int take_segment(struct cpu *cpu, int urgent)
 	head->first = cpu->next;
 	head->dropped = cpu->dropped;
 	head->reserved[0] = head->reserved[1] = head->reserved[2] = 0;
-	cpu->since_ns = bpf_ktime_get_ns();
 	cpu->used = sizeof(*head);
 	cpu->segment = index + 1;
 	return 1;

@@ -42,7 +42,8 @@ pub fn record(mut options: Options) -> Result<Outcome, CaptureError> {
     let snapshots = std::mem::take(&mut log.manifest_mut().snapshots);
     *log.manifest_mut() = reprise_trace::Manifest { snapshots, ..begin.manifest.clone() };
     account(&summary, &mut log, &mut *options.warn);
-    finish::finish(log, &begin, &options.trace, &seeds, Some(summary.end), &mut |_, _| {})
+    let known = finish::Known { until_ns: u64::MAX, end: Some(summary.end) };
+    finish::finish(log, &begin, &options.trace, &seeds, known, &mut |_, _| {})
 }
 
 /// The trace with what is snapshot before the start.

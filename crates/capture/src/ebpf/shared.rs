@@ -57,7 +57,6 @@ pub mod cpu {
     pub const DROPPED: usize = 16;
     pub const MOVED: usize = 24;
     pub const DEFERRED: usize = 32;
-    pub const SINCE_NS: usize = 40;
     pub const SEGMENT: usize = 48;
     pub const BUSY: usize = 56;
 }
@@ -117,7 +116,6 @@ mod tests {
             offset("cpu", "dropped", cpu::DROPPED),
             offset("cpu", "bytes", cpu::MOVED),
             offset("cpu", "deferred", cpu::DEFERRED),
-            offset("cpu", "since_ns", cpu::SINCE_NS),
             offset("cpu", "segment", cpu::SEGMENT),
             offset("cpu", "busy", cpu::BUSY),
             number("sizeof(struct control)", control::BYTES),

@@ -1,7 +1,8 @@
 //! From the segments to the files of the spool.
 //!
-//! Goals: a full segment goes to the disk without a copy and is free again; what lies in one that is not full is on the
-//! disk after a second too, so that a killed recorder loses little. Non-goals: looking into records.
+//! Goals: a full segment goes to the disk without a copy and is free again; once a second also what lies in those that are
+//! not full, and then the instant up to which all is there, so that a killed recorder loses little, and nothing in
+//! between. Non-goals: looking into records.
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
@@ -17,14 +18,17 @@ use super::options::Sink;
 use super::shared::{STRIDE_BYTES, control, cpu, notice};
 use super::{Reason, SpoolError};
 use crate::spool::layout::{SEGMENT_BYTES, SEGMENT_MAGIC, SegmentHead};
+use crate::spool::mark;
 use crate::sys::{self, Ring};
 
 /// A file of the spool holds so many segments.
 const SEGMENTS_PER_FILE: u64 = 4096;
 /// Writes to the disk begin and end at multiples of this.
 const BLOCK: usize = 4096;
-/// What is in a segment that is not full is written after so long.
-const FLUSH_AFTER: Duration = Duration::from_secs(1);
+/// From one round over the segments that are not full to the next.
+const ROUND: Duration = Duration::from_secs(1);
+/// A record bears the time at which it was begun; so long after, it is complete.
+const COMPLETE_AFTER_NS: u64 = 20_000_000;
 
 /// Name of a file of the spool.
 pub fn file_name(number: u64) -> String {
@@ -84,25 +88,45 @@ impl Writer {
         loop {
             let stopping = stop.load(Ordering::SeqCst);
             let notices = self.ring.poll(if stopping { 0 } else { 100 }).map_err(Reason::Refused)?;
-            for [kind, segment] in &notices {
-                match *kind {
-                    notice::FULL => self.full(*segment)?,
-                    notice::OVER => self.over.store(true, Ordering::SeqCst),
-                    _ => {}
-                }
-                if looked.elapsed() > FLUSH_AFTER {
-                    looked = Instant::now();
-                    self.flush(false)?;
-                }
-            }
+            self.take(&notices)?;
             if stopping && notices.is_empty() {
-                return self.flush(true);
+                self.flush()?;
+                return self.mark(u64::MAX);
             }
-            if looked.elapsed() > FLUSH_AFTER / 4 {
+            if looked.elapsed() > ROUND {
                 looked = Instant::now();
-                self.flush(false)?;
+                self.round()?;
             }
         }
+    }
+
+    fn take(&mut self, notices: &[[u32; 2]]) -> Result<(), SpoolError> {
+        for [kind, segment] in notices {
+            match *kind {
+                notice::FULL => self.full(*segment)?,
+                notice::OVER => self.over.store(true, Ordering::SeqCst),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes all that was there when it began, and says so. What was full by then, or became so while the others were
+    /// written, has been announced.
+    fn round(&mut self) -> Result<(), SpoolError> {
+        let until = sys::monotonic_ns().saturating_sub(COMPLETE_AFTER_NS);
+        self.flush()?;
+        let announced = self.ring.poll(0).map_err(Reason::Refused)?;
+        self.take(&announced)?;
+        self.mark(until)
+    }
+
+    fn mark(&self, until_ns: u64) -> Result<(), SpoolError> {
+        if self.how == Sink::Null {
+            return Ok(());
+        }
+        let marked = mark::write(&self.directory, until_ns);
+        marked.map_err(|source| SpoolError::Unwritten { path: self.directory.join(mark::MARK), source })
     }
 
     fn full(&mut self, segment: u32) -> Result<(), SpoolError> {
@@ -164,17 +188,15 @@ impl Writer {
         SpoolError::Unwritten { path: self.directory.join(file_name(file as u64)), source }
     }
 
-    /// Writes what is in segments that are not full: of those older than a second, or of all at the end.
-    fn flush(&mut self, all: bool) -> Result<(), SpoolError> {
+    /// Writes what is in segments that are not full.
+    fn flush(&mut self) -> Result<(), SpoolError> {
         if self.how == Sink::Null {
             return Ok(());
         }
-        let now = sys::monotonic_ns();
         for number in 0..self.kernel.cpu_count {
             let at = number * cpu::BYTES;
             let segment = self.kernel.cpus.word(at + cpu::SEGMENT).load(Ordering::Acquire);
-            let since = self.kernel.cpus.long(at + cpu::SINCE_NS).load(Ordering::Relaxed);
-            if segment != 0 && (all || now.saturating_sub(since) > FLUSH_AFTER.as_nanos() as u64) {
+            if segment != 0 {
                 let dropped = self.kernel.cpus.long(at + cpu::DROPPED).load(Ordering::Relaxed);
                 self.flush_one(segment - 1, dropped)?;
             }

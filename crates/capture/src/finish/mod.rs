@@ -11,6 +11,7 @@ mod lives;
 mod look;
 mod movers;
 mod order;
+mod unseen;
 mod window;
 #[cfg(test)]
 mod window_tests;
@@ -27,6 +28,7 @@ use crate::log::Log;
 use crate::record::Outcome;
 use crate::spool::Begin;
 use crate::spool::join::{Event, Joiner};
+use crate::spool::mark;
 use crate::spool::reader::Spool;
 use decode::{Decoder, Pending};
 use window::{Item, Window};
@@ -53,7 +55,8 @@ pub fn recover(trace: &Path, progress: &mut dyn FnMut(u64, u64)) -> Result<Outco
         log.note(format!("--tree {tree}: its snapshot was lost with the recorder"));
     }
     log.note("the recorder was killed; what it had kept until then was finished later");
-    finish(log, &begin, trace, &[], None, progress)
+    let known = Known { until_ns: mark::read(&spool), end: None };
+    finish(log, &begin, trace, &[], known, progress)
 }
 
 /// Removes what an earlier attempt left beside the spool.
@@ -70,22 +73,30 @@ fn clear(trace: &Path) -> Result<(), CaptureError> {
     Ok(())
 }
 
+/// What is known of a spool beside it.
+pub(crate) struct Known {
+    /// Up to which instant of `CLOCK_MONOTONIC` it is complete.
+    pub until_ns: u64,
+    /// How the program ended.
+    pub end: Option<End>,
+}
+
 /// Writes a spool into a trace that was begun, closes the trace and removes the spool. `seeds` are names of the initial
-/// tree that are in the trace already; `end` is how the program ended, if that is known beside the spool.
+/// tree that are in the trace already.
 pub(crate) fn finish(
     log: Log,
     begin: &Begin,
     trace: &Path,
     seeds: &[TreeNode],
-    end: Option<End>,
+    known: Known,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Outcome, CaptureError> {
     let directory = trace.join(SPOOL);
     let failed = |source| CaptureError::Spool { path: directory.clone(), source };
     let spool = Spool::open(&directory).map_err(failed)?;
     let mut finisher = Finisher::new(log, begin, seeds);
-    finisher.run(spool, progress).map_err(failed)?;
-    let outcome = finisher.close(end)?;
+    finisher.run(spool, known.until_ns, progress).map_err(failed)?;
+    let outcome = finisher.close(known.end)?;
     std::fs::remove_dir_all(&directory).map_err(failed)?;
     Ok(outcome)
 }
@@ -111,9 +122,13 @@ impl Finisher {
         }
     }
 
-    fn run(&mut self, mut spool: Spool, progress: &mut dyn FnMut(u64, u64)) -> io::Result<()> {
-        let (all, mut done, mut events) = (spool.bytes(), 0, Vec::new());
+    fn run(&mut self, mut spool: Spool, until_ns: u64, progress: &mut dyn FnMut(u64, u64)) -> io::Result<()> {
+        let (all, mut done, mut events, mut late) = (spool.bytes(), 0, Vec::new(), 0);
         while let Some((head, body, place)) = spool.next()? {
+            if head.time_ns > until_ns {
+                late += 1;
+                continue;
+            }
             self.joiner.take(head, body, &place, &mut events);
             for event in events.drain(..) {
                 self.heard(event);
@@ -134,6 +149,7 @@ impl Finisher {
         let log = &mut self.writing.log;
         log.loss_several(Loss::Dropped, "records that found no room while the program ran", missing.dropped);
         log.loss_several(Loss::Dropped, "records that are missing in the raw recording", missing.lost);
+        log.loss_several(Loss::Dropped, "records of the recorder's last second, some of which are missing", late);
         let damaged = missing.damaged.saturating_add(self.joiner.damaged);
         log.loss_several(Loss::Dropped, "places of the raw recording that cannot be read", damaged);
         log.loss_several(Loss::Truncated, "calls whose memory is not all in the raw recording", self.joiner.torn);

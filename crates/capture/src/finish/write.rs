@@ -9,7 +9,7 @@ use super::decode::Pending;
 use super::lives::{Born, Gone, Life, Lives, shares};
 use super::look::Live;
 use super::window::Condition;
-use super::{movers, order};
+use super::{movers, order, unseen};
 use crate::arguments::failed;
 use crate::error::CaptureError;
 use crate::log::Log;
@@ -202,6 +202,7 @@ impl Writing {
         self.world.observe(&Seen { seat: life.seat, call, decoded: &decoded, result });
         pending.put_back(decoded);
         self.state_of_process(&life, &pending);
+        unseen::count(&pending, &mut self.log);
         if let (Replay::Unsupported(why), false) = (call.replay, failed(result)) {
             self.log.loss(Loss::Unsupported, format!("{}: {why}", call.name), pending.action.data_bytes);
         }

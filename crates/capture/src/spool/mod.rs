@@ -6,6 +6,7 @@
 mod begin;
 pub(crate) mod join;
 pub mod layout;
+pub mod mark;
 pub(crate) mod reader;
 pub(crate) mod record;
 

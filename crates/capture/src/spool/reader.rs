@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use super::BEGIN;
+use super::mark::is_mark;
 use super::record::{Head, RECORD_HEAD, SEGMENT, SEGMENT_HEAD, SegmentHead};
 
 /// What is missing.
@@ -73,7 +74,7 @@ impl Spool {
         let mut paths: Vec<PathBuf> = Vec::new();
         for entry in std::fs::read_dir(directory)? {
             let path = entry?.path();
-            if path.is_file() && path.file_name().is_some_and(|name| name != BEGIN) {
+            if path.is_file() && path.file_name().is_some_and(|name| name != BEGIN && !is_mark(name)) {
                 paths.push(path);
             }
         }

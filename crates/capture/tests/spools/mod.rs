@@ -163,6 +163,7 @@ pub fn lay_down(dir: &Path, spool: &[u8]) -> PathBuf {
         }],
     });
     fs::write(place.join("begin.json"), serde_json::to_vec(&begin).unwrap()).unwrap();
+    reprise_capture::spool::mark::write(&place, u64::MAX).unwrap();
     fs::write(place.join("000000.spool"), spool).unwrap();
     trace
 }

@@ -19,8 +19,6 @@ enum Known {
     Incomplete,
     /// Complete or not, as it happens.
     Chance,
-    /// Not captured yet, and the trace does not say so yet.
-    Silent,
 }
 
 /// By backend and program, with its mode. Whatever is missing, the trace must say itself that it lacks something.
@@ -28,13 +26,13 @@ const KNOWN: &[(Backend, &str, Known)] = &[
     // The program sees completions in memory, and may use the buffer again before its next call.
     (Backend::Ptrace, "uring", Known::Chance),
     (Backend::Ptrace, "uring sqpoll", Known::Incomplete),
-    (Backend::Ebpf, "mmap-writer", Known::Silent),
-    (Backend::Ebpf, "mmap-writer msync", Known::Silent),
-    (Backend::Ebpf, "aio", Known::Silent),
-    (Backend::Ebpf, "aio direct", Known::Silent),
-    (Backend::Ebpf, "uring", Known::Silent),
-    (Backend::Ebpf, "uring sqpoll", Known::Silent),
-    (Backend::Ebpf, "uring defer", Known::Silent),
+    (Backend::Ebpf, "mmap-writer", Known::Incomplete),
+    (Backend::Ebpf, "mmap-writer msync", Known::Incomplete),
+    (Backend::Ebpf, "aio", Known::Incomplete),
+    (Backend::Ebpf, "aio direct", Known::Incomplete),
+    (Backend::Ebpf, "uring", Known::Incomplete),
+    (Backend::Ebpf, "uring sqpoll", Known::Incomplete),
+    (Backend::Ebpf, "uring defer", Known::Incomplete),
 ];
 
 /// A program, its arguments behind the name of the file or directory that it makes, and what is there before.
@@ -104,7 +102,6 @@ impl Case {
         let known = KNOWN.iter().find(|(b, n, _)| (*b, *n) == (backend, name.as_str())).map(|(_, _, known)| *known);
         match known {
             None => assert!(differences.is_empty(), "{name}, {}: {differences:#?}", backend.name()),
-            Some(Known::Silent) => skip(&format!("{name}, {}", backend.name()), "not captured yet"),
             Some(Known::Chance) if differences.is_empty() => {}
             Some(Known::Incomplete) if differences.is_empty() => panic!("{name} is complete now: take it out of KNOWN"),
             Some(_) => {
