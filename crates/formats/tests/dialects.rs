@@ -66,6 +66,34 @@ fn threads_with_unfinished_calls() {
 }
 
 #[test]
+fn the_rest_of_a_call_without_its_thread() {
+    // strace 6.1 -f -z, as it is.
+    let log = import(
+        "10 execve(\"/x\", [\"x\"], 0x7ff /* 0 vars */) = 0\n\
+         10 openat(AT_FDCWD, \"/a\", O_RDONLY) = 0\n\
+         10 vfork()                           = 11\n\
+         11 read(0,  <unfinished ...>\n\
+         \"\", 16384)                              = 0\n\
+         11 write(1, \"      2       2      12\\n\", 24 <unfinished ...>\n\
+         )                                       = 24\n\
+         11 newfstatat(0, \"\",  <unfinished ...>\n\
+         {st_mode=S_IFREG|0644, st_size=47, ...}, AT_EMPTY_PATH) = 0\n\
+         11 +++ exited with 0 +++\n\
+         10 wait4(-1,  <unfinished ...>\n\
+         [{WIFEXITED(s) && WEXITSTATUS(s) == 0}], 0, NULL) = 11\n\
+         10 close(0 <unfinished ...>\n\
+         output of the program) = 0 (no end of that call)\n\
+         10 <... close resumed>) = 0\n\
+         10 +++ exited with 0 +++\n",
+    )
+    .unwrap();
+    assert_eq!(
+        log.calls(),
+        "execve=0 openat=0 vfork=11 read=0 write=24 newfstatat=0 exit_group=0 wait4=11 close=0 exit_group=0"
+    );
+}
+
+#[test]
 fn a_fork_in_an_old_version() {
     let log = import(
         "execve(\"/bin/sh\", [\"sh\"], [/* 20 vars */]) = 0\n\

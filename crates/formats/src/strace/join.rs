@@ -227,22 +227,31 @@ impl Joiner {
                 account.count(Reason::Summary, place);
                 Event::Nothing
             }
-            Body::Other(text) if text.starts_with(b")") && outcome(&text[1..]).is_some() && !self.begun.is_empty() => {
-                self.headless(text, (place, now), account)
-            }
-            Body::Other(_) => {
+            Body::Other(text) => {
+                if let Some(tid) = self.headless(text, place) {
+                    return self.resume(tid, text, (place, now), account);
+                }
                 account.count(if ended { Reason::Foreign } else { Reason::CutOff }, place);
                 Event::Nothing
             }
         }
     }
 
-    /// `-z` prints the end of a call without saying whose it is: of the one that began last.
-    fn headless<'a>(&'a mut self, text: &[u8], at: (Place, u64), account: &mut Account) -> Event<'a> {
-        let last = self.begun.iter().max_by_key(|(_, b)| b.places.places[0].line);
-        match last.map(|(tid, _)| *tid) {
-            Some(tid) => self.resume(tid, text, at, account),
-            None => Event::Nothing,
+    /// `-z` prints the end of a call, or its last arguments too, without saying whose it is: of the one that began last.
+    fn headless(&self, text: &[u8], place: Place) -> Option<i32> {
+        let (tid, last) = self.begun.iter().max_by_key(|(_, b)| b.places.places[0].line)?;
+        if text.starts_with(b")") && outcome(&text[1..]).is_some() {
+            return Some(*tid);
+        }
+        let began = last.places.places[0];
+        let asks_for_more = matches!(last.text.last(), Some(b',') | None) || text.starts_with(b",");
+        if !asks_for_more || (began.log, began.line + 1) != (place.log, place.line) {
+            return None;
+        }
+        let whole = [&last.text, b" ".as_slice(), text].concat();
+        match split(&whole) {
+            (_, End::Closed(at)) => outcome(&whole[at..]).map(|_| *tid),
+            _ => None,
         }
     }
 
