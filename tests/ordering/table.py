@@ -14,7 +14,6 @@ One line `PASS|FAIL|SKIP case fs order detail` for each, and
 `ordering: N passed, N failed, N skipped` at the end.
 """
 
-import argparse
 import collections
 import itertools
 import json
@@ -195,38 +194,13 @@ def table(path, cases, options, work):
 
 
 def arguments():
-    known = sorted(name[:-3] for name in os.listdir(OrderingCase.scripts) if name.endswith(".sh"))
-    target = os.environ.get("CARGO_TARGET_DIR") or os.path.join(run.ROOT, "target")
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--case", action="append", metavar="NAME", choices=known,
-                        help="only this case; may be repeated (there are: %(choices)s)")
-    parser.add_argument("--fs", default=",".join(FILE_SYSTEMS), metavar="LIST",
-                        help="file systems, separated by commas (default: %(default)s)")
+    replays = "replays on each file system in each order"
+    parser, known = run.parser_of(OrderingCase.scripts, __doc__, FILE_SYSTEMS, 5, replays)
     parser.add_argument("--order", action="append", metavar="ORDER", dest="orders",
                         help="only this order; may be repeated (default: " + " ".join(ORDERS) + ")")
-    parser.add_argument("--runs", type=int, default=5, metavar="N",
-                        help="replays on each file system in each order (default: %(default)s)")
-    parser.add_argument("--timeout", type=float, default=300, metavar="SECONDS",
-                        help="for each command (default: %(default)s)")
-    parser.add_argument("--keep", action="store_true",
-                        help="keep traces and trees, but for those on loop devices")
-    parser.add_argument("--reprise", default=os.path.join(target, "release", "reprise"), metavar="PATH",
-                        help="the program (default: %(default)s)")
-    run.backend_argument(parser)
-    parser.add_argument("--table", metavar="FILE", help="write the results as a Markdown table")
-    options = parser.parse_args()
-    options.fs = [name for name in options.fs.split(",") if name]
-    for name in options.fs:
-        if name not in (*FILE_SYSTEMS, "same"):
-            parser.error(f"no such file system: {name} (there are: {', '.join(FILE_SYSTEMS)}, same)")
-    if options.runs < 1:
-        parser.error("--runs takes 1 or more")
-    options.cases, options.orders = options.case or known, options.orders or list(ORDERS)
-    options.reprise = os.path.abspath(options.reprise)
-    if not os.access(options.reprise, os.X_OK):
-        parser.error(f"{options.reprise} is not there; cargo build --release makes it")
+    options = run.options_of(parser, known, (*FILE_SYSTEMS, "same"))
+    options.orders = options.orders or list(ORDERS)
+    run.check_program(parser, options)
     options.dry = options.damage = False
     return options
 

@@ -524,12 +524,8 @@ def table(path, cases, runs, work):
 # -------------------------------------------------------------------------- main
 
 
-def backend_argument(parser):
-    parser.add_argument("--backend", default=os.environ.get("REPRISE_BACKEND"), metavar="NAME",
-                        help="given to `reprise record` (default: REPRISE_BACKEND, or what it chooses itself)")
-
-
-def arguments(scripts=Case.scripts, description=__doc__):
+def parser_of(scripts, description, file_systems, runs, replays):
+    """The arguments of every matrix of cases, and the cases that there are."""
     known = sorted(name[:-3] for name in os.listdir(scripts) if name.endswith(".sh"))
     target = os.environ.get("CARGO_TARGET_DIR") or os.path.join(ROOT, "target")
     parser = argparse.ArgumentParser(
@@ -537,33 +533,50 @@ def arguments(scripts=Case.scripts, description=__doc__):
     )
     parser.add_argument("--case", action="append", metavar="NAME", choices=known,
                         help="only this case; may be repeated (there are: %(choices)s)")
-    parser.add_argument("--fs", default=",".join(FILE_SYSTEMS), metavar="LIST",
+    parser.add_argument("--fs", default=",".join(file_systems), metavar="LIST",
                         help="file systems, separated by commas (default: %(default)s)")
-    parser.add_argument("--runs", type=int, default=3, metavar="N",
-                        help="replays on each file system (default: %(default)s)")
+    parser.add_argument("--runs", type=int, default=runs, metavar="N",
+                        help=f"{replays} (default: %(default)s)")
     parser.add_argument("--timeout", type=float, default=300, metavar="SECONDS",
                         help="for each command (default: %(default)s)")
     parser.add_argument("--keep", action="store_true",
                         help="keep traces and trees, but for those on loop devices")
     parser.add_argument("--reprise", default=os.path.join(target, "release", "reprise"), metavar="PATH",
                         help="the program (default: %(default)s)")
-    backend_argument(parser)
+    parser.add_argument("--backend", default=os.environ.get("REPRISE_BACKEND"), metavar="NAME",
+                        help="given to `reprise record` (default: REPRISE_BACKEND, or what it chooses itself)")
     parser.add_argument("--table", metavar="FILE", help="write the results as a Markdown table")
-    parser.add_argument("--dry", action="store_true",
-                        help="test the matrix itself: run the programs unrecorded, copy for replays")
-    parser.add_argument("--damage", action="store_true",
-                        help="with --dry: change a byte in each copy; every line must fail")
+    return parser, known
+
+
+def options_of(parser, known, file_systems):
+    """The arguments, checked but for whether the program is there."""
     options = parser.parse_args()
     options.fs = [name for name in options.fs.split(",") if name]
     for name in options.fs:
-        if name not in FILE_SYSTEMS:
-            parser.error(f"no such file system: {name} (there are: {', '.join(FILE_SYSTEMS)})")
+        if name not in file_systems:
+            parser.error(f"no such file system: {name} (there are: {', '.join(file_systems)})")
     if options.runs < 1:
         parser.error("--runs takes 1 or more")
     options.cases = options.case or known
     options.reprise = os.path.abspath(options.reprise)
-    if not options.dry and not os.access(options.reprise, os.X_OK):
+    return options
+
+
+def check_program(parser, options):
+    if not os.access(options.reprise, os.X_OK):
         parser.error(f"{options.reprise} is not there; cargo build --release makes it")
+
+
+def arguments(scripts=Case.scripts, description=__doc__):
+    parser, known = parser_of(scripts, description, FILE_SYSTEMS, 3, "replays on each file system")
+    parser.add_argument("--dry", action="store_true",
+                        help="test the matrix itself: run the programs unrecorded, copy for replays")
+    parser.add_argument("--damage", action="store_true",
+                        help="with --dry: change a byte in each copy; every line must fail")
+    options = options_of(parser, known, FILE_SYSTEMS)
+    if not options.dry:
+        check_program(parser, options)
     return options
 
 
