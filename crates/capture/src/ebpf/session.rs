@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use reprise_trace::End;
+use reprise_trace::{End, SPOOL};
 
 use super::kernel::{Kernel, Setting, least_segments};
 use super::launch::{self, Launched};
@@ -38,7 +38,7 @@ impl Session {
         let segments = options.segments.max(least_segments());
         let setting = Setting { data: options.data, segments, on_full: options.on_full, waiting: !options.plain };
         let kernel = Kernel::load(setting)?;
-        let spool = options.trace.join("spool");
+        let spool = options.trace.join(SPOOL);
         let made = fs::create_dir_all(&spool);
         made.map_err(|source| SpoolError::Unwritten { path: spool.clone(), source })?;
         let launched = launch::launch(options)?;
@@ -67,7 +67,7 @@ impl Session {
 
     /// Starts the threads that write and that say that the recorder lives.
     fn serve(&mut self, options: &SpoolOptions) -> Result<(), SpoolError> {
-        let writer = Writer::new(self.kernel.clone(), &options.trace.join("spool"), options.sink, self.over.clone())?;
+        let writer = Writer::new(self.kernel.clone(), &options.trace.join(SPOOL), options.sink, self.over.clone())?;
         let advice = "check the limits on processes and memory";
         let stop = self.stop.clone();
         let sink = sys::spawn_quiet("spool", move || writer.run(&stop));
@@ -151,7 +151,7 @@ impl Drop for Session {
 }
 
 fn prepare(kernel: &Kernel, options: &SpoolOptions, launched: &Launched) -> Result<(), SpoolError> {
-    let spool = options.trace.join("spool");
+    let spool = options.trace.join(SPOOL);
     let begin = launch::begin(options, launched)?;
     begin.write(&spool).map_err(|source| SpoolError::Unwritten { path: spool, source })?;
     let advice = "Linux 5.11 or later is needed";

@@ -5,8 +5,9 @@
 
 use std::collections::HashMap;
 
+use super::layout::RECORD_NARROW;
 use super::reader::Place;
-use super::record::{Call, Head, NARROW, Object, Range, Ranges, Record, Task};
+use super::record::{Call, Head, Object, Range, Ranges, Record, Task};
 use crate::kept::{self, Bytes, Kept, When};
 
 /// Memory of a call beyond this stays in the spool until it is asked for.
@@ -219,7 +220,7 @@ impl Joiner {
 }
 
 fn heard(head: Head, call: Call, objects: Vec<Object>, kept: Kept) -> Event {
-    let narrow = head.flags & NARROW != 0;
+    let narrow = head.flags & RECORD_NARROW != 0;
     Event::Call(Box::new(Heard { tid: head.tid, end_ns: head.time_ns, call, narrow, objects, kept }))
 }
 

@@ -12,8 +12,9 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use super::BEGIN;
+use super::layout::SEGMENT_BYTES;
 use super::mark::is_mark;
-use super::record::{Head, RECORD_HEAD, SEGMENT, SEGMENT_HEAD, SegmentHead};
+use super::record::{Head, RECORD_HEAD, SEGMENT_HEAD, SegmentHead};
 
 /// What is missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -101,7 +102,7 @@ impl Spool {
         for (file, handle) in self.files.iter().enumerate() {
             let length = handle.metadata()?.len();
             self.bytes += length;
-            for offset in (0..length).step_by(SEGMENT as usize) {
+            for offset in (0..length).step_by(SEGMENT_BYTES) {
                 let mut bytes = [0; SEGMENT_HEAD];
                 let head = match handle.read_exact_at(&mut bytes, offset) {
                     Ok(()) => SegmentHead::parse(&bytes),

@@ -3,14 +3,12 @@
 //! Goals: any bytes give a record or none; nothing is read beyond what was written. Non-goals: what belongs together
 //! (`join`).
 
-/// Bytes of a segment.
-pub const SEGMENT: u64 = 1 << 20;
+use super::layout::{self, RANGE_UNWANTED, SEGMENT_BYTES, SEGMENT_MAGIC, WHEN_EXIT, kind};
+
 /// Bytes of the head of a segment.
-pub const SEGMENT_HEAD: usize = 64;
-const MAGIC: &[u8; 8] = b"RPRSSEG1";
+pub const SEGMENT_HEAD: usize = size_of::<layout::SegmentHead>();
 /// Bytes of the head of a record.
-pub const RECORD_HEAD: usize = 32;
-const OBJECT: usize = 64;
+pub const RECORD_HEAD: usize = size_of::<layout::RecordHead>();
 
 /// The head of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +29,7 @@ impl SegmentHead {
     /// Reads it; `None` if it is none.
     pub fn parse(bytes: &[u8]) -> Option<SegmentHead> {
         let mut cursor = Cursor(bytes);
-        (cursor.take(8)? == MAGIC).then_some(())?;
+        (cursor.u64()? == SEGMENT_MAGIC).then_some(())?;
         let head = SegmentHead {
             cpu: cursor.u32()?,
             used: cursor.u32()?,
@@ -39,7 +37,7 @@ impl SegmentHead {
             first: cursor.u64()?,
             dropped: cursor.u64()?,
         };
-        (head.used as usize >= SEGMENT_HEAD && u64::from(head.used) <= SEGMENT).then_some(head)
+        (SEGMENT_HEAD..=SEGMENT_BYTES).contains(&(head.used as usize)).then_some(head)
     }
 }
 
@@ -61,9 +59,6 @@ pub struct Head {
     /// Process.
     pub pid: i32,
 }
-
-/// Flag of a call that was made through a 32-bit entry.
-pub const NARROW: u16 = 1;
 
 impl Head {
     /// Reads it, and the bytes behind it that belong to the record; `None` if they do not make sense.
@@ -206,30 +201,32 @@ impl<'a> Iterator for Ranges<'a> {
         let at = self.total - head.0.len();
         let bytes = head.take(kept as usize)?;
         head.skip_to_multiple_of_8(kept as usize);
-        Some(Range { address, at_exit: kinds as u16 == 1, length, unwanted: kinds >> 16 & 2 != 0, bytes, at })
+        let (when, flags) = (kinds as u16, (kinds >> 16) as u16);
+        let (at_exit, unwanted) = (when == WHEN_EXIT, flags & RANGE_UNWANTED != 0);
+        Some(Range { address, at_exit, length, unwanted, bytes, at })
     }
 }
 
 impl<'a> Record<'a> {
     /// Reads the body of a record of a kind; `None` if it is damaged.
-    pub fn parse(kind: u16, body: &'a [u8]) -> Option<Record<'a>> {
+    pub fn parse(of: u16, body: &'a [u8]) -> Option<Record<'a>> {
         let total = body.len();
         let mut cursor = Cursor(body);
-        Some(match kind {
-            1 => {
+        Some(match of {
+            kind::CALL => {
                 let (call, count) = call(&mut cursor, true)?;
                 let objects = (0..2).map(|_| object(&mut cursor)).collect::<Option<Vec<_>>>()?;
                 let objects = objects.into_iter().filter(|o| o.id != 0).collect();
                 Record::Call(call, objects, Ranges { count, cursor, total })
             }
-            2 => Record::More(cursor.u64()?, Ranges { count: 1, cursor, total }),
-            3 => {
+            kind::MORE => Record::More(cursor.u64()?, Ranges { count: 1, cursor, total }),
+            kind::ENTER => {
                 let (call, count) = call(&mut cursor, false)?;
                 Record::Enter(call, Ranges { count, cursor, total })
             }
-            4 => Record::Task(task(&mut cursor)?),
-            5 => Record::Exec(cursor.u32()? as i32),
-            6 => Record::End(cursor.u32()? as i32),
+            kind::TASK => Record::Task(task(&mut cursor)?),
+            kind::EXEC => Record::Exec(cursor.u32()? as i32),
+            kind::END => Record::End(cursor.u32()? as i32),
             _ => Record::Unknown,
         })
     }
@@ -247,7 +244,7 @@ fn call(cursor: &mut Cursor<'_>, over: bool) -> Option<(Call, u32)> {
 }
 
 fn object(cursor: &mut Cursor<'_>) -> Option<Object> {
-    let mut o = Cursor(cursor.take(OBJECT)?);
+    let mut o = Cursor(cursor.take(size_of::<layout::Object>())?);
     let (id, device, inode, size, position) = (o.u64()?, o.u64()?, o.u64()?, o.u64()?, o.u64()? as i64);
     let (_generation, mode, flags, fd) = (o.u32()?, o.u32()?, o.u32()?, o.u32()? as i32);
     let (links, file_mode) = (o.u32()?, o.u32()?);
