@@ -3,20 +3,14 @@
 //! Goals: the same outcome as that of the tracer, so that nobody else needs to know who recorded. Non-goals: the programs
 //! in the kernel and their spool (`ebpf`), what becomes of it (`finish`).
 
-use reprise_trace::{Loss, TraceWriter, contents_elsewhere, discard};
+use reprise_trace::{Loss, TraceWriter, discard};
 
-use crate::ebpf::{Reason, Session, SpoolError, SpoolOptions, Summary};
+use crate::ebpf::{Session, SpoolError, SpoolOptions, Summary};
 use crate::error::CaptureError;
 use crate::finish::{self, SPOOL};
 use crate::log::Log;
-use crate::record::{Options, Outcome, new_manifest};
+use crate::record::{Options, Outcome, new_manifest, snapshots, world};
 use crate::spool::Begin;
-use crate::world::{World, snapshot};
-
-/// Why nothing can be recorded in the kernel here.
-pub fn hindrance() -> Option<Reason> {
-    crate::ebpf::available().err()
-}
 
 /// Records a command.
 pub fn record(mut options: Options) -> Result<Outcome, CaptureError> {
@@ -52,13 +46,7 @@ fn begun(options: &Options) -> Result<Log, CaptureError> {
     let writer = TraceWriter::create(&options.trace, manifest, options.writer.clone())?;
     let mut log = Log::new(writer, options.data);
     log.remember_names();
-    let mut world = World::new(options.whole_file_bytes, options.libraries);
-    world.exclude(&options.trace);
-    contents_elsewhere(&options.trace).iter().for_each(|place| world.exclude(place));
-    for tree in &options.trees {
-        let full = snapshot(&mut world, tree, &mut log)?;
-        log.manifest_mut().snapshots.push(full);
-    }
+    snapshots(&mut world(options), &options.trees, &mut log)?;
     log.check()?;
     Ok(log)
 }

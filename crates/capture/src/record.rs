@@ -34,7 +34,7 @@ const SAMPLES_WAITING: usize = 256;
 /// How a program is recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Backend {
-    /// The best that kernel and rights permit.
+    /// By ptrace, as long as recording in the kernel does not capture everything.
     #[default]
     Auto,
     /// By programs in the kernel.
@@ -114,22 +114,18 @@ pub fn record(options: Options) -> Result<Outcome, CaptureError> {
     }
     match options.backend {
         Backend::Ebpf => kernel_side::record(options),
-        Backend::Ptrace => watch(options, None),
-        Backend::Auto => {
-            let why = kernel_side::hindrance().map(|reason| reason.to_string());
-            watch(options, why)
-        }
+        // Recording in the kernel does not capture everything yet: it is not asked whether it could.
+        Backend::Ptrace | Backend::Auto => watch(options),
     }
 }
 
-/// Records by stopping the program at each call; `why` says what hinders recording in the kernel.
-fn watch(mut options: Options, why: Option<String>) -> Result<Outcome, CaptureError> {
+/// Records by stopping the program at each call.
+fn watch(mut options: Options) -> Result<Outcome, CaptureError> {
     let command = options.command.first().ok_or(CaptureError::NoCommand)?;
     let command = command.to_string_lossy().into_owned();
     let program = find(&options.command[0])?;
     let argv: Vec<CString> = options.command.iter().map(|a| c_string(a.as_bytes())).collect::<Result<_, _>>()?;
-    let mut manifest = manifest(&options)?;
-    manifest.facts.extend(why.map(|why| ("backend_because".to_owned(), why)));
+    let manifest = manifest(&options)?;
     let existed = options.trace.is_dir();
     let writer = TraceWriter::create(&options.trace, manifest, options.writer.clone())?;
     let started = start(&mut options, writer, &program, &argv, command);
@@ -149,12 +145,25 @@ fn watch(mut options: Options, why: Option<String>) -> Result<Outcome, CaptureEr
 pub fn snapshot_into(writer: TraceWriter, trees: &[PathBuf]) -> Result<(TraceWriter, Vec<TreeNode>), CaptureError> {
     let mut log = Log::new(writer, DataPolicy::Full);
     log.remember_names();
-    let mut world = World::new(0, false);
+    snapshots(&mut World::new(0, false), trees, &mut log)?;
+    Ok(log.into_parts()?)
+}
+
+/// Snapshots directories with their contents.
+pub(crate) fn snapshots(world: &mut World, trees: &[PathBuf], log: &mut Log) -> Result<(), CaptureError> {
     for tree in trees {
-        let full = snapshot(&mut world, tree, &mut log)?;
+        let full = snapshot(world, tree, log)?;
         log.manifest_mut().snapshots.push(full);
     }
-    Ok(log.into_parts()?)
+    Ok(())
+}
+
+/// What is known before a recording: the trace itself is no part of it.
+pub(crate) fn world(options: &Options) -> World {
+    let mut world = World::new(options.whole_file_bytes, options.libraries);
+    world.exclude(&options.trace);
+    contents_elsewhere(&options.trace).iter().for_each(|place| world.exclude(place));
+    world
 }
 
 fn start(
@@ -165,14 +174,9 @@ fn start(
     command: String,
 ) -> Result<Outcome, CaptureError> {
     let mut log = Log::new(writer, options.data);
-    let mut world = World::new(options.whole_file_bytes, options.libraries);
-    world.exclude(&options.trace);
-    contents_elsewhere(&options.trace).iter().for_each(|place| world.exclude(place));
+    let mut world = world(options);
     log.surroundings(Surroundings::look());
-    for tree in &options.trees {
-        let full = snapshot(&mut world, tree, &mut log)?;
-        log.manifest_mut().snapshots.push(full);
-    }
+    snapshots(&mut world, &options.trees, &mut log)?;
     log.check()?;
     let sampling = sampling(options.sample_every, &mut log)?;
     let filter = filter::program();

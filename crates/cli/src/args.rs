@@ -122,7 +122,7 @@ pub enum Mapped {
 /// How a program is recorded.
 #[derive(Debug, Clone, Copy, ValueEnum, PartialEq, Eq)]
 pub enum Backend {
-    /// The best that kernel and rights permit, which is said on standard error
+    /// By ptrace, as long as recording in the kernel does not capture everything
     Auto,
     /// By programs in the kernel: the recorded program hardly slows down (needs root)
     Ebpf,
