@@ -7,6 +7,7 @@
  */
 #include "objects.h"
 #include "records.h"
+#include "requests.h"
 #include "tasks.h"
 #include "waiting.h"
 

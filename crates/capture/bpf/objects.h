@@ -28,13 +28,12 @@ static __always_inline struct file *file_of(struct task_struct *task, __s32 fd)
 	return POINTED(slots + fd);
 }
 
-static __always_inline void look_at(struct object *out, struct task_struct *task, __s32 fd)
+static __always_inline void look_at_file(struct object *out, struct file *found)
 {
-	struct file *found = file_of(task, fd), *file;
 	struct super_block *super;
 	struct inode *inode;
+	struct file *file;
 
-	out->fd = fd;
 	if (!found)
 		return;
 	file = TYPED(struct file, found);
@@ -52,6 +51,12 @@ static __always_inline void look_at(struct object *out, struct task_struct *task
 	super = FIELD(inode, i_sb);
 	if (super)
 		out->device = user_device(FIELD(super, s_dev));
+}
+
+static __always_inline void look_at(struct object *out, struct task_struct *task, __s32 fd)
+{
+	out->fd = fd;
+	look_at_file(out, file_of(task, fd));
 }
 
 static __always_inline void look_at_source(struct thread *t, struct object *out, struct task_struct *task, __u8 source)

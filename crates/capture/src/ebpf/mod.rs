@@ -9,6 +9,8 @@
 mod kernel;
 #[cfg(ebpf)]
 mod launch;
+#[cfg(ebpf)]
+mod opcodes;
 mod options;
 mod reason;
 #[cfg(ebpf)]

@@ -12,6 +12,7 @@ mod iocb;
 mod queue;
 mod ring;
 mod sqe;
+mod table;
 
 use std::collections::{HashMap, VecDeque};
 
@@ -19,11 +20,12 @@ use crate::arguments::Inputs;
 use crate::effects::Before;
 use crate::movers::Source;
 
-pub use asked::Asked;
+pub use asked::{Asked, Shape};
 pub use iocb::{BYTES as IOCB_BYTES, asked as iocb};
 pub use queue::Queue;
 pub use ring::{PARAMS, Ring};
-pub use sqe::{Choice, Request, Table};
+pub use table::{Registration, TableRow, names_registered, numbers, registration};
+pub use sqe::{BYTES as SQE_BYTES, Choice, Request, Table, request as sqe};
 
 /// Numbers of descriptors in tables of rings: beyond all that a process can have.
 const FIXED_NUMBERS: u32 = 0x4000_0000;
@@ -57,7 +59,7 @@ pub struct Seen {
 }
 
 /// A request in flight.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Flight {
     /// Its number in the trace.
     pub number: u64,
@@ -69,6 +71,8 @@ pub struct Flight {
     pub fixed: [Option<(usize, u32)>; 2],
     /// What it does to the ring's table.
     pub table: Table,
+    /// The descriptors by which it replaces entries of the table, where they are known in advance.
+    pub replaces: Vec<i32>,
     /// What it has to do with buffers that the kernel chooses.
     pub choice: Choice,
     /// Index of its lane.
@@ -117,6 +121,8 @@ pub enum Way {
     Ring(Ring),
     /// Linux AIO.
     Queue(Queue),
+    /// Either, where the kernel tells of each.
+    Told,
 }
 
 /// A ring or a queue, with what is in flight.

@@ -15,9 +15,10 @@ const PROVIDE_BUFFERS: u8 = 31;
 const SPLICE_FROM_FIXED: u32 = 1 << 31;
 
 /// What a request does besides, or instead of, a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Table {
     /// Nothing.
+    #[default]
     Untouched,
     /// The descriptor it makes goes into the ring's table, at this place or (none) where there is room.
     Puts(Option<u32>),
@@ -28,9 +29,10 @@ pub enum Table {
 }
 
 /// Buffers among which the kernel chooses.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Choice {
     /// Of none.
+    #[default]
     Nothing,
     /// The buffer is chosen from this group.
     From(u16),

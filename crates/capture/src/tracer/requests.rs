@@ -135,7 +135,7 @@ impl Tracer<'_> {
         let memory = Memory::Live(tid);
         let ring = |channel: &Channel| match &channel.way {
             Way::Ring(ring) => Some((ring.submissions(memory)?, ring.completions(memory)?)),
-            Way::Queue(_) => None,
+            Way::Queue(_) | Way::Told => None,
         };
         let Some(((head, tail), (fetched, _))) = self.requests.channels.get(&key).and_then(ring) else {
             for _ in 0..args[1].min(MOST_REQUESTS) {
@@ -190,6 +190,7 @@ impl Tracer<'_> {
                 asked,
                 fixed,
                 table,
+                replaces: Vec::new(),
                 choice,
                 lane,
                 begin_ns,
@@ -245,6 +246,7 @@ impl Tracer<'_> {
                     seen.completions.iter_mut().for_each(|c| c.taken &= !fresh);
                     seen
                 }
+                Way::Told => continue,
             };
             for _ in 0..seen.lost {
                 self.log.loss(Loss::Dropped, "completions that were overwritten before they were seen", 0);
@@ -330,8 +332,7 @@ impl Tracer<'_> {
             asked.read_again(&mut inputs, memory, &mut self.log);
         }
         let begin_ns = begin_ns.unwrap_or(end_ns);
-        let (path, path2) = (inputs.path.take(), inputs.path2.take());
-        let input = std::mem::take(&mut inputs.input);
+        let told = inputs.told();
         let mut out = arguments::outputs(memory, asked.call, &asked.args, result, inputs, &mut self.log);
         if !failed(result) {
             moved(tid, asked.call, source, result, &mut out, &mut self.log);
@@ -341,24 +342,8 @@ impl Tracer<'_> {
             }
         }
         let result = self.table_result(key, thread, table, result);
-        let action = Action {
-            seq: 0, // set by the log
-            thread,
-            call: asked.call.name.to_owned(),
-            begin_ns,
-            duration_ns: end_ns.saturating_sub(begin_ns),
-            args: asked.args,
-            result,
-            path,
-            path2,
-            input,
-            output: out.output,
-            data: out.data,
-            data_bytes: out.moved,
-            truncated_bytes: out.truncated,
-            request: Some(number),
-            ..Action::default()
-        };
+        let action = told.action(asked.call, asked.args, (begin_ns, end_ns), result, out);
+        let action = Action { thread, request: Some(number), ..action };
         let why =
             if taken { "the program had gone on before its completion was seen" } else { "memory could not be read" };
         self.log.action_lacking(action, why);
@@ -452,7 +437,7 @@ impl Tracer<'_> {
                 let head = ring.submissions(Memory::Live(tid)).map_or(heads.0, |(head, _)| head);
                 head.wrapping_sub(heads.0) as usize
             }
-            Way::Queue(_) => result.max(0) as usize,
+            Way::Queue(_) | Way::Told => result.max(0) as usize,
         };
         let taken = taken.min(numbers.len());
         for (number, _) in &numbers[taken..] {
