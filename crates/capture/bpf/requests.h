@@ -359,17 +359,26 @@ static __always_inline void ring_made(__s32 fd, void *ring, __u32 flags)
 	leave(cpu);
 }
 
+/* An argument as a number, which may be reckoned with. */
+static __always_inline __u64 told(__u64 *ctx, __u32 index)
+{
+	__u64 value = 0;
+
+	bpf_probe_read_kernel(&value, sizeof(value), ctx + index);
+	return value;
+}
+
 SEC("tp_btf/io_uring_create")
 int on_ring(__u64 *ctx)
 {
-	ring_made(ctx[0], (void *)ctx[1], ctx[4]);
+	ring_made(told(ctx, 0), (void *)told(ctx, 1), told(ctx, 4));
 	return 0;
 }
 
 SEC("tp_btf/io_uring_submit_req")
 int on_submit(__u64 *ctx)
 {
-	submitted((struct io_kiocb *)ctx[0], 0);
+	submitted((struct io_kiocb *)told(ctx, 0), 0);
 	return 0;
 }
 
@@ -377,17 +386,18 @@ int on_submit(__u64 *ctx)
 SEC("tp_btf/io_uring_req_failed")
 int on_refused(__u64 *ctx)
 {
-	submitted((struct io_kiocb *)ctx[1], (const void *)ctx[0]);
+	submitted((struct io_kiocb *)told(ctx, 1), (const void *)told(ctx, 0));
 	return 0;
 }
 
 SEC("tp_btf/io_uring_complete")
 int on_complete(__u64 *ctx)
 {
-	struct io_uring_cqe *completion = (struct io_uring_cqe *)ctx[2];
+	struct io_uring_cqe *completion = (struct io_uring_cqe *)told(ctx, 2);
 
-	completed((struct io_kiocb *)ctx[1], (struct io_ring_ctx *)ctx[0], BPF_CORE_READ(completion, user_data),
-		  BPF_CORE_READ(completion, res), BPF_CORE_READ(completion, flags));
+	completed((struct io_kiocb *)told(ctx, 1), (struct io_ring_ctx *)told(ctx, 0),
+		  BPF_CORE_READ(completion, user_data), BPF_CORE_READ(completion, res),
+		  BPF_CORE_READ(completion, flags));
 	return 0;
 }
 
@@ -395,7 +405,7 @@ int on_complete(__u64 *ctx)
 SEC("tp_btf/io_uring_complete")
 int on_complete_by_values(__u64 *ctx)
 {
-	completed((struct io_kiocb *)ctx[1], (struct io_ring_ctx *)ctx[0], ctx[2], ctx[3], ctx[4]);
+	completed((struct io_kiocb *)told(ctx, 1), (struct io_ring_ctx *)told(ctx, 0), ctx[2], ctx[3], ctx[4]);
 	return 0;
 }
 
@@ -417,7 +427,7 @@ static long find_flight(struct bpf_map *map, __u64 *request, struct flight *flig
 SEC("tp_btf/io_uring_cqe_overflow")
 int on_overflow(__u64 *ctx)
 {
-	struct overflow o = { .ring = (struct io_ring_ctx *)ctx[0], .mark = ctx[1] };
+	struct overflow o = { .ring = (struct io_ring_ctx *)told(ctx, 0), .mark = ctx[1] };
 
 	if (!is_recorded(bpf_get_current_task_btf()))
 		return 0;
