@@ -112,7 +112,11 @@ enum request_state {
 	REQUEST_GIVEN = 32,   /* not complete yet; what it is given, since a success will not be told */
 	REQUEST_FOREIGN = 64, /* complete where the memory of the program is not at hand */
 	REQUEST_CHOSEN = 128, /* the kernel chose the buffer */
+	REQUEST_MOVED = 256,  /* content that was moved inside the kernel stands at `address` of the file */
 };
+
+/* Content of a file has the address of its offset behind this, where no program has memory. */
+#define MOVED_AT (1ULL << 62)
 
 struct request_body {
 	__u64 request;   /* its number, from 0 */
@@ -130,7 +134,7 @@ struct completion_body {
 	__u64 ring;
 	__u64 mark;
 	__s64 result;
-	__u64 address;   /* of the buffer that was chosen */
+	__u64 address;   /* of the buffer that was chosen, or of what was moved */
 	__u32 length;
 	__u32 flags;     /* of the completion */
 	__u32 place;     /* among the completions of the ring */

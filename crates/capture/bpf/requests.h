@@ -11,6 +11,7 @@
 #ifndef REPRISE_REQUESTS_H
 #define REPRISE_REQUESTS_H
 
+#include "moved.h"
 #include "objects.h"
 #include "records.h"
 #include "ring.h"
@@ -33,6 +34,8 @@ struct flight {
 	__u64 args[6]; /* fd, addr, len, off, flags, addr3 */
 	__u32 opcode;
 	__u32 flags;
+	__s32 from; /* the descriptor that is spliced from */
+	__u32 reserved;
 };
 
 /* What is being made of a request on this CPU: too much for a stack. `thread` stands for one in the walk. */
@@ -41,6 +44,7 @@ struct making {
 	struct flight flight;
 	struct request_body request;
 	struct completion_body completion;
+	struct moved moved;
 };
 
 struct {
@@ -192,6 +196,8 @@ static __always_inline void write_request_record(struct making *m, struct row *r
 		__sync_fetch_and_add(&c->nested, 1);
 		return;
 	}
+	if (!entry && m->completion.state & REQUEST_MOVED)
+		keep_moved(t, cpu, &m->moved);
 	write_request(m, row, cpu);
 	leave(cpu);
 }
@@ -222,6 +228,7 @@ static __always_inline void take_fields(struct flight *f, __u64 *sqe)
 	f->args[3] = sqe[1];
 	f->args[4] = sqe[3] >> 32;
 	f->args[5] = sqe[6];
+	f->from = sqe[5] >> 32;
 }
 
 /* A request is submitted. `sqe` is where it stands, 0: where the ring fetched it last. */
@@ -284,6 +291,24 @@ static __always_inline struct row *choose(struct making *m, struct io_kiocb *req
 	return row_of_opcode(OPCODES - 1);
 }
 
+/* What is spliced passes no memory of the program: it is read from the file it came from, or went to. */
+static __always_inline void look_for_moved(struct making *m, struct io_kiocb *request, struct task_struct *task)
+{
+	struct completion_body *out = &m->completion;
+	struct file *from = 0;
+
+	if (m->flight.opcode != OPCODE_SPLICE || out->result <= 0)
+		return;
+	if (!(m->flight.args[4] & SPLICE_FROM_FIXED))
+		from = file_of(task, m->flight.from);
+	if (!moved_in(&m->moved, from, m->flight.args[1], out->result) &&
+	    !moved_in(&m->moved, BPF_CORE_READ(request, file), m->flight.args[3], out->result))
+		return;
+	m->moved.memory = memory_by(BPF_CORE_READ(request, ctx));
+	out->address = m->moved.offset;
+	out->state |= REQUEST_MOVED;
+}
+
 /* A request is complete, or one step further. */
 static __always_inline void completed(struct io_kiocb *request, struct io_ring_ctx *ring, __u64 mark, __s32 result,
 				      __u32 flags)
@@ -322,6 +347,7 @@ static __always_inline void completed(struct io_kiocb *request, struct io_ring_c
 	file->fd = m->flight.args[0];
 	if (row->objects[0] == OBJECT_RESULT && result >= 0)
 		look_at(&out->objects[1], task, result);
+	look_for_moved(m, request, task);
 	if ((__u64)task->mm != m->flight.mm) {
 		/* Nothing can be kept of the program's memory here. */
 		row = row_of_opcode(0);

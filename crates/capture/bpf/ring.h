@@ -23,6 +23,13 @@ struct io_submit_state {
 	struct io_submit_link link;
 };
 
+/* Memory that a ring shares with its program. */
+struct io_mapped_region {
+	void *pages;
+	void *ptr;
+	unsigned int flags;
+};
+
 struct io_ring_ctx {
 	unsigned int flags;
 	struct io_rings *rings;
@@ -32,6 +39,7 @@ struct io_ring_ctx {
 	unsigned int sq_entries;
 	struct io_submit_state submit_state;
 	unsigned int cached_cq_tail;
+	struct io_mapped_region sq_region;
 };
 
 struct io_cqe {
@@ -61,6 +69,8 @@ struct io_uring_cqe {
 #define SETUP_SQE128 (1u << 10)
 #define SETUP_NO_SQARRAY (1u << 16)
 
+#define OPCODE_SPLICE 30
+#define SPLICE_FROM_FIXED (1u << 31)
 #define SQE_BYTES 64
 #define SQE_BUFFER_SELECT 32
 #define SQE_SKIP_SUCCESS 64

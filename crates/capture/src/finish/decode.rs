@@ -6,6 +6,7 @@ use reprise_calls::{ArgKind, Call, Effect, by_number};
 use reprise_initial as initial;
 use reprise_trace::{Action, Loss};
 
+use super::lanes;
 use crate::arguments::{self, failed};
 use crate::filter;
 use crate::kept::When;
@@ -13,7 +14,6 @@ use crate::log::Log;
 use crate::memory::Memory;
 use crate::spool::join::Heard;
 use crate::spool::record::Object;
-use super::lanes;
 
 /// −ERESTARTSYS, −ERESTARTNOINTR, −ERESTARTNOHAND: never seen by a program, which makes the call again.
 const RESTARTS: [i64; 3] = [-512, -513, -514];

@@ -23,7 +23,7 @@ use crate::requests::{
     self, Asked, Channel, Choice, Completion, Flight, Key, Registration, Requests, Shape, Table, TableRow, Way,
 };
 use crate::spool::join;
-use crate::spool::layout::state;
+use crate::spool::layout::{MOVED_AT, state};
 use crate::spool::record::{Object, Ring};
 
 const CQE_MORE: u32 = 1 << 1;
@@ -53,6 +53,8 @@ struct Outcome {
     kept: Kept,
     objects: [Option<Object>; 2],
     chosen: Option<(u64, u64)>,
+    /// Where in its file content stands that it moved inside the kernel.
+    moved_at: Option<u64>,
     /// Why content may be lacking.
     lacks: &'static str,
 }
@@ -60,7 +62,7 @@ struct Outcome {
 impl Outcome {
     fn of(at_ns: u64, result: i64) -> Outcome {
         let lacks = Pending::LACKS;
-        Outcome { at_ns, result, kept: Kept::default(), objects: [None; 2], chosen: None, lacks }
+        Outcome { at_ns, result, kept: Kept::default(), objects: [None; 2], chosen: None, moved_at: None, lacks }
     }
 }
 
@@ -171,6 +173,7 @@ impl Asynchronous {
             after,
             drains: decoded.drains,
             silent: decoded.silent,
+            malformed: decoded.malformed,
             inputs,
             before: Default::default(),
             source: None,
@@ -259,8 +262,16 @@ impl Asynchronous {
             s if s & state::NO_ROOM != 0 => "it found no room while the program ran",
             _ => Pending::LACKS,
         };
-        let (result, objects, chosen) = (completion.result, completion.objects, completion.chosen);
-        self.complete(key, number, Outcome { at_ns, result, kept, objects, chosen, lacks }, log);
+        let outcome = Outcome {
+            at_ns,
+            result: completion.result,
+            kept,
+            objects: completion.objects,
+            chosen: completion.chosen,
+            moved_at: completion.moved_at,
+            lacks,
+        };
+        self.complete(key, number, outcome, log);
     }
 
     /// What a request is given whose success will not be told.
@@ -285,7 +296,9 @@ impl Asynchronous {
             Some(_) if !flight.silent && !is_queue => None,
             Some(asked) => match asked.call.returns {
                 Returns::Zero => Some(0),
-                Returns::Count if asked.writes() => Some(flight.inputs.buffers.iter().fold(0, |sum, b| sum + b.1 as i64)),
+                Returns::Count if asked.writes() => {
+                    Some(flight.inputs.buffers.iter().fold(0, |sum, b| sum + b.1 as i64))
+                }
                 _ => None,
             },
         };
@@ -313,7 +326,9 @@ impl Asynchronous {
         let Some(mut flight) = channel.land(number) else { return };
         channel.resolve(&mut flight);
         let lane = flight.lane.map(|lane| channel.lane_thread(lane));
+        let refused = flight.is_refused(outcome.result);
         match (flight.asked.take(), lane) {
+            (Some(_), _) if refused => log.note(requests::REFUSED),
             (Some(asked), Some(lane)) => self.row((key, lane), asked, flight, &outcome, kept, log),
             _ => self.changed(key, flight, &outcome),
         }
@@ -344,7 +359,13 @@ impl Asynchronous {
             asked.read_again(&mut inputs, memory, log);
         }
         let told = inputs.told();
-        let out = arguments::outputs(memory, asked.call, &asked.args, result, inputs, log);
+        let mut out = arguments::outputs(memory, asked.call, &asked.args, result, inputs, log);
+        if let (Some(at), 1..) = (outcome.moved_at, result) {
+            out.moved = result as u64;
+            let buffer = [(MOVED_AT.wrapping_add(at), out.moved)];
+            let (data, kept) = arguments::content(memory, &buffer, out.moved, arguments::keep(asked.call), log);
+            (out.data, out.truncated) = (data, out.moved - kept);
+        }
         let telling = telling(memory, asked.call, &asked.args, result);
         let (in_trace, before) = self.books.table_result(key, table, result);
         before.iter().for_each(|row| self.table_row(lane, row, end_ns));

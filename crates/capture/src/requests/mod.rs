@@ -24,8 +24,8 @@ pub use asked::{Asked, Shape};
 pub use iocb::{BYTES as IOCB_BYTES, asked as iocb};
 pub use queue::Queue;
 pub use ring::{PARAMS, Ring};
-pub use table::{Registration, TableRow, names_registered, numbers, registration};
 pub use sqe::{BYTES as SQE_BYTES, Choice, Request, Table, request as sqe};
+pub use table::{Registration, TableRow, names_registered, numbers, registration};
 
 /// Numbers of descriptors in tables of rings: beyond all that a process can have.
 const FIXED_NUMBERS: u32 = 0x4000_0000;
@@ -85,12 +85,20 @@ pub struct Flight {
     pub drains: bool,
     /// A success has no completion.
     pub silent: bool,
+    /// See [`Request::malformed`].
+    pub malformed: bool,
     pub inputs: Inputs,
     pub before: Before,
     pub source: Option<Source>,
 }
 
 impl Flight {
+    /// Whether the kernel refused it for what no call can ask: then it stands for none.
+    pub fn is_refused(&self, result: i64) -> bool {
+        const EINVAL: i64 = -22;
+        self.malformed && result == EINVAL
+    }
+
     /// Whether the content that it is given may come from a request that it follows: it is taken when it is complete.
     pub fn is_given_late(&self) -> bool {
         self.after.is_some() && self.asked.as_ref().is_some_and(Asked::writes)
@@ -144,6 +152,9 @@ pub struct Channel {
     /// Where the next request at a descriptor's own position will be.
     positions: HashMap<u32, u64>,
 }
+
+/// Said of requests that stand for no call since the kernel refused them.
+pub const REFUSED: &str = "malformed requests of io_uring, which the kernel refused: they did nothing";
 
 /// Completions beyond this number were fetched long ago.
 const UNFETCHED: usize = 1 << 16;

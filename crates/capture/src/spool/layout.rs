@@ -51,13 +51,17 @@ pub mod state {
     pub const FOREIGN: u32 = 64;
     /// The kernel chose the buffer.
     pub const CHOSEN: u32 = 128;
+    /// Content that was moved inside the kernel is kept.
+    pub const MOVED: u32 = 256;
 }
+
+/// Content of a file has the address of its offset behind this.
+pub const MOVED_AT: u64 = 1 << 62;
 
 /// The counter of a call, for memory of a request, or of its completion.
 pub fn request_more(request: u64, complete: bool) -> u64 {
     1 << 63 | request << 1 | u64::from(complete)
 }
-
 
 /// The call was made through a 32-bit entry.
 pub const RECORD_NARROW: u16 = 1;
@@ -175,6 +179,8 @@ mod tests {
             ("RECORD_END", kind::END.into()),
             ("RECORD_COMPLETION", kind::COMPLETION.into()),
             ("REQUEST_CHOSEN", state::CHOSEN.into()),
+            ("REQUEST_MOVED", state::MOVED.into()),
+            ("MOVED_AT", MOVED_AT),
             ("REQUEST_MORE(5, 1)", request_more(5, true)),
             ("RECORD_DEFERRED", RECORD_DEFERRED.into()),
             ("RANGE_UNWANTED", RANGE_UNWANTED.into()),

@@ -208,6 +208,8 @@ pub struct Completion {
     pub result: i64,
     /// The buffer that the kernel chose: address and length.
     pub chosen: Option<(u64, u64)>,
+    /// Where in the file content stands that was moved inside the kernel.
+    pub moved_at: Option<u64>,
     /// `IORING_CQE_F_*`.
     pub flags: u32,
     /// Its place among the completions of the ring.
@@ -326,7 +328,8 @@ fn completion(cursor: &mut Cursor<'_>) -> Option<(Completion, u32)> {
         *known = Some(object(cursor)?).filter(|o| o.id != 0);
     }
     let chosen = (state & layout::state::CHOSEN != 0).then_some((address, length.into()));
-    Some((Completion { request, ring, result, chosen, flags, place, taken, state, more, objects }, ranges))
+    let moved_at = (state & layout::state::MOVED != 0).then_some(address);
+    Some((Completion { request, ring, result, chosen, moved_at, flags, place, taken, state, more, objects }, ranges))
 }
 
 fn object(cursor: &mut Cursor<'_>) -> Option<Object> {

@@ -48,6 +48,7 @@ struct Submitted {
     after: Option<u64>,
     drains: bool,
     silent: bool,
+    malformed: bool,
 }
 
 impl Tracer<'_> {
@@ -124,6 +125,7 @@ impl Tracer<'_> {
                 after: None,
                 drains: false,
                 silent: false,
+                malformed: false,
             };
             numbers.push(self.fly(key, tid, submitted, begin_ns));
         }
@@ -156,8 +158,8 @@ impl Tracer<'_> {
                 self.log.loss(Loss::Dropped, "io_uring requests whose memory could not be read", 0);
                 break;
             };
-            let requests::Request { mark, asked, fixed, table, choice, linked, drains, silent } = request;
-            let submitted = Submitted { key: mark, asked, fixed, table, choice, after, drains, silent };
+            let requests::Request { mark, asked, fixed, table, choice, linked, drains, silent, malformed } = request;
+            let submitted = Submitted { key: mark, asked, fixed, table, choice, after, drains, silent, malformed };
             let number = self.fly(key, tid, submitted, begin_ns);
             after = linked.then_some(number.0);
             numbers.push(number);
@@ -167,7 +169,7 @@ impl Tracer<'_> {
 
     /// Takes a request into the books; its number, and whether it will have a row.
     fn fly(&mut self, key: Key, tid: i32, submitted: Submitted, begin_ns: u64) -> (u64, bool) {
-        let Submitted { key: mark, asked, fixed, table, choice, after, drains, silent } = submitted;
+        let Submitted { key: mark, asked, fixed, table, choice, after, drains, silent, malformed } = submitted;
         let number = self.requests.number();
         let (mut inputs, mut before, mut source) = Default::default();
         if let Some(asked) = &asked {
@@ -197,6 +199,7 @@ impl Tracer<'_> {
                 after,
                 drains,
                 silent,
+                malformed,
                 inputs,
                 before,
                 source,
@@ -323,6 +326,10 @@ impl Tracer<'_> {
             self.begin_waiting(key, end_ns);
             return;
         };
+        if flight.is_refused(result) {
+            self.log.note(requests::REFUSED);
+            return self.begin_waiting(key, end_ns);
+        }
         let late = flight.is_given_late();
         let Flight { number, asked, table, begin_ns, mut inputs, before, source, .. } = flight;
         let Some(asked) = asked else { return };
