@@ -274,7 +274,7 @@ static __always_inline void submitted(struct io_kiocb *request, const void *sqe)
 	if (!row)
 		return;
 	write_request_record(m, row, 1);
-	if (m->flight.flags & SQE_SKIP_SUCCESS && !(m->request.state & REQUEST_FOLLOWS))
+	if (m->flight.flags & SQE_SKIP_SUCCESS)
 		write_given(m, row);
 }
 

@@ -274,14 +274,19 @@ impl Asynchronous {
         self.complete(key, number, outcome, log);
     }
 
-    /// What a request is given whose success will not be told.
+    /// What a request is given whose success will not be told: as it is submitted, unless it comes from one that it follows.
     fn given(&mut self, key: Key, number: u64, kept: &Kept, log: &mut Log) {
-        let channel = self.books.channels.get_mut(&key);
-        let flight = channel.and_then(|channel| channel.flights.iter_mut().find(|f| f.number == number));
-        if let Some(Flight { asked: Some(asked), inputs, .. }) = flight
-            && asked.writes()
-        {
-            asked.read_again(inputs, Memory::Kept(kept, When::Exit), log);
+        let Some(channel) = self.books.channels.get_mut(&key) else { return };
+        let Some(at) = channel.flights.iter().position(|f| f.number == number) else { return };
+        let flight = &channel.flights[at];
+        let fills = |other: &&Flight| other.lane == flight.lane && other.number < number && other.fills();
+        let meets = |other: &Flight| other.meets(&flight.inputs.buffers);
+        if flight.after.is_some() && channel.flights.iter().filter(fills).any(meets) {
+            return;
+        }
+        let flight = &mut channel.flights[at];
+        if let Some(asked) = flight.asked.as_ref().filter(|asked| asked.writes()) {
+            asked.read_again(&mut flight.inputs, Memory::Kept(kept, When::Exit), log);
         }
     }
 

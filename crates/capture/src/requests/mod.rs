@@ -104,6 +104,18 @@ impl Flight {
         self.after.is_some() && self.asked.as_ref().is_some_and(Asked::writes)
     }
 
+    /// Whether it fills buffers.
+    pub fn fills(&self) -> bool {
+        !self.inputs.buffers.is_empty() && self.asked.as_ref().is_some_and(|asked| !asked.writes())
+    }
+
+    /// Whether its buffers have bytes in common with others.
+    pub fn meets(&self, others: &[(u64, u64)]) -> bool {
+        let overlap =
+            |(a, b): (&(u64, u64), &(u64, u64))| a.0 < b.0.saturating_add(b.1) && b.0 < a.0.saturating_add(a.1);
+        self.inputs.buffers.iter().any(|one| others.iter().any(|other| overlap((one, other))))
+    }
+
     fn names(&self, first: u32, last: u32) -> bool {
         use reprise_calls::ArgKind;
         let Some(asked) = &self.asked else { return false };

@@ -314,7 +314,8 @@ impl Tracer<'_> {
             }
         };
         self.log.note("a request whose completion the program never saw: taken as successful");
-        self.write_request(key, tid, flight, result, false);
+        // The program may have used its memory again since.
+        self.write_request(key, tid, flight, result, true);
     }
 
     /// Writes the action of a request that is complete.
