@@ -316,7 +316,6 @@ static __always_inline void completed(struct io_kiocb *request, struct io_ring_c
 	struct flight *flight = bpf_map_lookup_elem(&flights, &request);
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct completion_body *out;
-	struct object *file;
 	struct making *m;
 	struct row *row;
 
@@ -342,9 +341,7 @@ static __always_inline void completed(struct io_kiocb *request, struct io_ring_c
 		row = choose(m, request, row);
 	if (!row)
 		return;
-	file = &out->objects[0];
-	look_at_file(file, BPF_CORE_READ(request, file));
-	file->fd = m->flight.args[0];
+	look_at_file(&out->objects[0], BPF_CORE_READ(request, file), m->flight.args[0]);
 	if (row->objects[0] == OBJECT_RESULT && result >= 0)
 		look_at(&out->objects[1], task, result);
 	look_for_moved(m, request, task);
