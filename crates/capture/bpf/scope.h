@@ -101,16 +101,16 @@ struct ascent {
 
 static long ascend(__u64 i, struct ascent *a)
 {
-	/* A group is its own first member. */
-	struct cgroup *group = (struct cgroup *)((char *)a->at - bpf_core_field_offset(struct cgroup, self));
+	struct cgroup_subsys_state *at = a->at;
+	struct cgroup *group = (struct cgroup *)((char *)at - bpf_core_field_offset(struct cgroup, self));
 
-	if (!a->at)
+	if (!at)
 		return 1;
 	if (BPF_CORE_READ(group, kn, id) == a->wanted) {
 		a->found = 1;
 		return 1;
 	}
-	a->at = BPF_CORE_READ(a->at, parent);
+	a->at = BPF_CORE_READ(at, parent);
 	return 0;
 }
 

@@ -3,7 +3,7 @@
 //! Goals: the kernel's word on identity and position, which comes with every call, stands over what was looked at; each
 //! contradiction is noted. Non-goals: descriptors that calls make.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use reprise_calls::Effect;
 use reprise_trace::Descriptor;
@@ -21,6 +21,8 @@ pub struct Opened {
     unproved: HashMap<(u32, u32), usize>,
     /// Of the next description.
     next: u64,
+    /// Tables of those who received messages: these may have brought descriptors.
+    receives: HashSet<u32>,
 }
 
 /// What a call says of a number that nothing is known of.
@@ -47,6 +49,7 @@ impl Opened {
     /// A table is gone.
     pub fn end(&mut self, table: u32) {
         self.unproved.retain(|(of, _), _| *of != table);
+        self.receives.remove(&table);
     }
 
     /// Takes the first call about each descriptor as proof. Gives the open files of numbers that no call made and that
@@ -60,6 +63,9 @@ impl Opened {
     ) -> Vec<Unknown> {
         let (call, action) = (pending.call, &pending.action);
         let mut unknown = Vec::new();
+        if matches!(call.name, "recvmsg" | "recvmmsg") && action.result >= 0 {
+            self.receives.insert(table);
+        }
         for object in &pending.objects {
             let Ok(fd) = u32::try_from(object.fd) else { continue };
             let known = self.unproved.remove(&(table, fd));
@@ -68,7 +74,7 @@ impl Opened {
             }
             match known {
                 Some(at) => self.compare(at, pending, object, log),
-                None if !is_open(fd) => unknown.push(*object),
+                None if !is_open(fd) && !self.receives.contains(&table) => unknown.push(*object),
                 None => {}
             }
         }
