@@ -110,6 +110,7 @@ fn descriptor(pid: i32, fd: u32) -> Option<BeganDescriptor> {
         links: stat.nlink,
         times: [stat.atime_ns, stat.mtime_ns, stat.ctime_ns],
         copy: None,
+        copied_ns: 0,
     })
 }
 
@@ -158,7 +159,8 @@ pub struct Copies {
     most: u64,
     /// So many bytes are still to be copied in all.
     left: u64,
-    made: HashMap<(u64, u64), Option<u64>>,
+    /// Number and instant, by identity.
+    made: HashMap<(u64, u64), (Option<u64>, u64)>,
     systems: HashMap<u64, u64>,
 }
 
@@ -177,9 +179,9 @@ impl Copies {
             let identity = (row.device, row.inode);
             if !self.made.contains_key(&identity) {
                 let copy = self.copy(pid, row);
-                self.made.insert(identity, copy);
+                self.made.insert(identity, (copy, sys::monotonic_ns()));
             }
-            row.copy = self.made[&identity];
+            (row.copy, row.copied_ns) = self.made[&identity];
         }
     }
 

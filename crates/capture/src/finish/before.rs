@@ -19,6 +19,8 @@ use crate::spool::{BeganDescriptor, BeganProcess, Begin};
 #[derive(Debug, Default)]
 pub struct Before {
     processes: Vec<BeganProcess>,
+    /// For each of them what the two looks have shown, to find names in.
+    seen: Vec<Vec<BeganDescriptor>>,
     /// By thread: the place of its process.
     threads: HashMap<i32, usize>,
     /// Descriptions of the kernel's, with their numbers here.
@@ -37,7 +39,8 @@ impl Before {
         for (at, process) in before.processes.iter().enumerate() {
             before.threads.extend(process.threads.iter().map(|(tid, _)| (*tid, at)));
             let all = process.descriptors.iter().chain(&process.again.descriptors);
-            before.next_description = all.map(|d| d.description + 1).fold(before.next_description, u64::max);
+            before.next_description = all.clone().map(|d| d.description + 1).fold(before.next_description, u64::max);
+            before.seen.push(all.cloned().collect());
         }
         before
     }
@@ -97,7 +100,7 @@ impl Before {
         });
         self.descriptions.insert(object.id, number);
         if known.is_none() {
-            let row = named(process, object, number);
+            let row = named(&self.seen[at], object, number);
             process.descriptors.retain(|d| d.fd != fd);
             process.descriptors.push(row);
         }
@@ -115,6 +118,7 @@ impl Before {
             self.processes[at].threads.push((tid, name));
             self.threads.insert(tid, at);
         } else if let Some(maker) = self.threads.get(&task.parent_tid).copied() {
+            self.seen.push(self.seen[maker].clone());
             let maker = self.processes[maker].clone();
             self.threads.insert(tid, self.processes.len());
             let threads = vec![(tid, name)];
@@ -149,14 +153,18 @@ impl Before {
     }
 }
 
-/// A descriptor that was opened since the first look, as the second look saw it, or the kernel alone.
-fn named(process: &BeganProcess, object: &Object, description: u64) -> BeganDescriptor {
-    let seen = process.again.descriptors.iter().find(|d| {
-        d.fd as i32 == object.fd && (d.device, d.inode) == (object.device, object.inode)
-    });
-    match seen {
+/// A descriptor that a call made or used, as a look has shown it, or the kernel alone.
+fn named(seen: &[BeganDescriptor], object: &Object, description: u64) -> BeganDescriptor {
+    let is_it = |d: &&BeganDescriptor| (d.device, d.inode) == (object.device, object.inode);
+    // The same file by another number will do for its name.
+    let same = seen.iter().filter(is_it);
+    match same.clone().find(|d| d.fd as i32 == object.fd) {
         Some(seen) => BeganDescriptor { description, ..seen.clone() },
-        None => of_object(object, description),
+        None => {
+            let fresh = of_object(object, description);
+            let named = |d: &BeganDescriptor| BeganDescriptor { fd: fresh.fd, flags: fresh.flags, description, ..d.clone() };
+            same.clone().next().map_or(fresh.clone(), named)
+        }
     }
 }
 

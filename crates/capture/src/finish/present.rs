@@ -41,9 +41,12 @@ pub struct Present {
     again: HashMap<(u32, u32), BeganDescriptor>,
     /// Files without a name, by identity: the names that stand for them.
     nameless: HashMap<(u64, u64), String>,
-    /// Files whose content at the beginning has been written.
-    written: HashMap<(u64, u64), bool>,
+    /// Files whose content was copied, and whether that is all of it.
+    copied: HashMap<(u64, u64), bool>,
+    /// Copies that no action has reached yet: when they were made, since the beginning.
+    ahead: Vec<(u64, BeganDescriptor)>,
     copies: PathBuf,
+    began_ns: u64,
 }
 
 impl Present {
@@ -55,6 +58,7 @@ impl Present {
             leave_idle_out: begin.leave_idle_out,
             joined: joined.collect(),
             copies: spool.join(OPEN),
+            began_ns: begin.monotonic_ns,
             ..Present::default()
         }
     }
@@ -169,7 +173,7 @@ impl Writing {
         let (path, identity) = (Name::from_text(&d.path), Some((d.device, d.inode)));
         let attached = self.present.attached;
         let nameless = if attached { d.nameless } else { is_nameless(&path, d, &self.live) };
-        let written = attached && self.content(d);
+        let copied = attached && self.content(d);
         if attached && d.nameless && d.mode & libc::S_IFMT == libc::S_IFREG {
             self.hide(d);
         }
@@ -193,7 +197,7 @@ impl Writing {
             offset: d.position,
             append: d.flags & libc::O_APPEND as u64 != 0,
             description: d.description,
-            is_shown: attached && !written,
+            is_shown: attached && !copied,
         }
     }
 
@@ -225,20 +229,34 @@ impl Writing {
         }
     }
 
-    /// Writes what was copied of a file; whether that is all of it.
+    /// Whether all of a file was copied; it is written when the actions have reached that instant: what they had done by
+    /// then was not there at the beginning.
     fn content(&mut self, d: &BeganDescriptor) -> bool {
+        let present = &mut self.present;
         let Some(copy) = d.copy else { return false };
-        if let Some(written) = self.present.written.get(&(d.device, d.inode)) {
-            return *written;
+        *present.copied.entry((d.device, d.inode)).or_insert_with(|| {
+            let length = std::fs::metadata(present.copies.join(copy.to_string())).map_or(0, |m| m.len());
+            present.ahead.push((d.copied_ns.saturating_sub(present.began_ns), d.clone()));
+            length >= d.size
+        })
+    }
+
+    /// Writes what had been copied until an instant.
+    pub(super) fn copied_until(&mut self, at_ns: u64) {
+        if self.present.ahead.is_empty() {
+            return;
         }
-        let written = File::open(self.present.copies.join(copy.to_string())).is_ok_and(|file| {
+        let (mut due, ahead): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.present.ahead).into_iter().partition(|(copied_ns, _)| *copied_ns < at_ns);
+        self.present.ahead = ahead;
+        due.sort_by_key(|(copied_ns, _)| *copied_ns);
+        for (_, d) in due {
+            let copy = self.present.copies.join(d.copy.unwrap_or(0).to_string());
+            let Ok(file) = File::open(copy) else { continue };
             let length = file.metadata().map_or(0, |m| m.len()).min(d.size);
             let id = FileId { device: d.device, inode: d.inode };
-            range(&file, id, (0, length), "opened", &mut self.log);
-            length == d.size
-        });
-        self.present.written.insert((d.device, d.inode), written);
-        written
+            self.log.seen_now(|log| range(&file, id, (0, length), "opened", log));
+        }
     }
 
     /// Holds what was looked at against what a call tells.
@@ -270,8 +288,9 @@ impl Writing {
         }
     }
 
-    /// Writes the descriptors.
+    /// Writes the descriptors, and content that no action has reached.
     pub(super) fn settle_present(&mut self) {
+        self.copied_until(u64::MAX);
         let idle = self.present.idle.len() as u64;
         self.log.note_several("processes that did nothing while they were recorded, and are left out", idle);
         std::mem::take(&mut self.present.opened).write(&mut self.log);

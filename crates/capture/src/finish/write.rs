@@ -146,6 +146,7 @@ impl Writing {
             None => self.stranger(tid, pending.action.begin_ns),
         };
         self.prove(&life, &pending);
+        self.copied_until(pending.end_ns());
         movers::fill(&mut pending, &mut self.world, life.seat, &self.live, self.began_ns, &mut self.log);
         let decoded = pending.decoded();
         self.world.observe(&Seen { seat: life.seat, call, decoded: &decoded, result });

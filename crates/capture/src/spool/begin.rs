@@ -147,6 +147,9 @@ pub struct BeganDescriptor {
     /// Its content is a file of this number in the directory `open` of the spool.
     #[serde(default)]
     pub copy: Option<u64>,
+    /// When it had been copied, by `CLOCK_MONOTONIC`.
+    #[serde(default)]
+    pub copied_ns: u64,
 }
 
 /// Name of the directory in a spool that holds the content of files that were open.
