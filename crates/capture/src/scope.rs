@@ -88,7 +88,10 @@ fn check(pid: i32) -> Result<(), CaptureError> {
         return refused(&cause, "give the number of the process: all its threads are recorded");
     }
     if procfs::is_of_kernel(pid) {
-        return refused("it is a thread of the kernel, which makes no calls", "`--system` records who asked it to work");
+        return refused(
+            "it is a thread of the kernel, which makes no calls",
+            "`--system` records who asked it to work",
+        );
     }
     match fs::read_dir(format!("/proc/{pid}/fd")) {
         Err(e) if e.kind() == io::ErrorKind::PermissionDenied => {
@@ -134,7 +137,10 @@ pub fn group(name: &Path) -> Result<Group, CaptureError> {
         Err(CaptureError::NoGroup { name: name.display().to_string(), cause: cause.to_owned(), advice })
     };
     let Some(root) = unified() else {
-        return refused("this machine has no unified hierarchy (cgroup v2)", "record the processes themselves by --pid");
+        return refused(
+            "this machine has no unified hierarchy (cgroup v2)",
+            "record the processes themselves by --pid",
+        );
     };
     let relative = name.strip_prefix("/").unwrap_or(name);
     let places = [name.to_path_buf(), root.join(relative), Path::new(GROUPS).join(relative)];
@@ -160,7 +166,8 @@ pub fn group(name: &Path) -> Result<Group, CaptureError> {
 /// There is none, or more than one.
 pub fn container(name: &str) -> Result<Group, CaptureError> {
     let refused = |cause: String, advice| Err(CaptureError::NoGroup { name: name.to_owned(), cause, advice });
-    let advice = "give its whole number (`docker ps --no-trunc`, `podman ps --no-trunc`), or its control group by --cgroup";
+    let advice =
+        "give its whole number (`docker ps --no-trunc`, `podman ps --no-trunc`), or its control group by --cgroup";
     let Some(root) = unified() else {
         return refused("this machine has no unified hierarchy (cgroup v2)".into(), advice);
     };
@@ -180,9 +187,7 @@ pub fn container(name: &str) -> Result<Group, CaptureError> {
     match found.as_slice() {
         [one] => group(one),
         [] => refused("no control group bears its number".into(), advice),
-        [one, another, ..] => {
-            refused(format!("{} and {} bear its number", one.display(), another.display()), advice)
-        }
+        [one, another, ..] => refused(format!("{} and {} bear its number", one.display(), another.display()), advice),
     }
 }
 

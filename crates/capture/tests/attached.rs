@@ -29,7 +29,17 @@ fn descriptor(fd: u32, name: &str, inode: u64, position: u64, description: u64) 
 }
 
 fn call(nr: u32, at: (u64, u64), fd: u64, result: i64, objects: Vec<(i32, u32, u64, i64)>) -> Call {
-    Call { tid: 10, pid: 10, begin: at.0, end: at.1, nr, args: [fd, 0x100, 64, 0, 0, 0], result, objects, ..Call::default() }
+    Call {
+        tid: 10,
+        pid: 10,
+        begin: at.0,
+        end: at.1,
+        nr,
+        args: [fd, 0x100, 64, 0, 0, 0],
+        result,
+        objects,
+        ..Call::default()
+    }
 }
 
 /// The descriptors of the trace, the kernel's numbers of the threads that were there, and how many actions there are.
@@ -49,7 +59,8 @@ fn finished(spool: &Spool) -> (Vec<Descriptor>, Vec<i32>, Vec<(String, u64)>, Ve
         descriptor(6, "c", 32, 40, 2),
         descriptor(7, "c", 32, 40, 2),
     ]);
-    process["again"] = json!({"cwd": "/nowhere/w", "executable": "/bin/x", "descriptors": [descriptor(8, "d", 33, 64, 3)]});
+    process["again"] =
+        json!({"cwd": "/nowhere/w", "executable": "/bin/x", "descriptors": [descriptor(8, "d", 33, 64, 3)]});
     fs::write(place, serde_json::to_vec(&begin).unwrap()).unwrap();
     recover(&trace, &mut |_, _| {}).unwrap();
     let reader = TraceReader::open(&trace).unwrap();

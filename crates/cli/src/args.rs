@@ -209,7 +209,7 @@ pub struct Scope {
     #[arg(long, value_name = "PID", value_delimiter = ',', conflicts_with_all = ["cgroup", "container", "system", "command"])]
     pub pid: Vec<i32>,
     /// With --pid: also what these processes have started before
-    #[arg(long, requires = "pid")]
+    #[arg(long, requires = "pid", conflicts_with_all = ["cgroup", "container", "system", "command"])]
     pub with_children: bool,
     /// A control group (v2), below /sys/fs/cgroup or as an absolute path: who is in it and below it, now and in future
     #[arg(long, value_name = "PATH", conflicts_with_all = ["container", "system", "command"])]

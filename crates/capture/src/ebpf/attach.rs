@@ -107,11 +107,14 @@ fn look(present: &mut Present, members: &[(i32, i32)]) -> Vec<BeganProcess> {
     for (pid, tid) in members {
         threads.entry(*pid).or_default().push(*tid);
     }
-    threads.iter_mut().filter_map(|(pid, tids)| {
-        // The first thread speaks for all.
-        tids.sort_by_key(|tid| (tid != pid, *tid));
-        present.process(*pid, tids, false)
-    }).collect()
+    threads
+        .iter_mut()
+        .filter_map(|(pid, tids)| {
+            // The first thread speaks for all.
+            tids.sort_by_key(|tid| (tid != pid, *tid));
+            present.process(*pid, tids, false)
+        })
+        .collect()
 }
 
 /// Where the recorder finds what the processes see as `/`, if their mounts are not its own. There is one such place: of

@@ -74,7 +74,8 @@ pub struct Setting {
 
 impl Setting {
     /// The least that can be loaded.
-    const PROBE: Setting = Setting { data: DataPolicy::None, segments: 1, on_full: OnFull::Drop, waiting: true, groups: false };
+    const PROBE: Setting =
+        Setting { data: DataPolicy::None, segments: 1, on_full: OnFull::Drop, waiting: true, groups: false };
 }
 
 /// Whether the kernel can record here, found out by loading the programs.
@@ -304,7 +305,8 @@ mod tests {
             return;
         }
         for (bytes, capabilities) in OBJECTS.into_iter().filter(|o| !o.1.waiting) {
-            let kernel = Kernel::load_one(bytes, capabilities, Setting { waiting: false, groups: true, ..Setting::PROBE });
+            let kernel =
+                Kernel::load_one(bytes, capabilities, Setting { waiting: false, groups: true, ..Setting::PROBE });
             let kernel = kernel.unwrap_or_else(|e| panic!("refused: {e}"));
             kernel.attach().expect("attached");
         }

@@ -61,7 +61,9 @@ impl Before {
 
     fn call(&mut self, heard: &Heard) {
         let Some(at) = self.threads.get(&heard.tid).copied() else { return };
-        let Some(call) = by_number(heard.call.nr).filter(|_| !heard.narrow && !failed(heard.call.result)) else { return };
+        let Some(call) = by_number(heard.call.nr).filter(|_| !heard.narrow && !failed(heard.call.result)) else {
+            return;
+        };
         let args = &heard.call.args;
         for object in &heard.objects {
             if object.mode & libc::S_IFMT == libc::S_IFREG {
@@ -162,7 +164,8 @@ fn named(seen: &[BeganDescriptor], object: &Object, description: u64) -> BeganDe
         Some(seen) => BeganDescriptor { description, ..seen.clone() },
         None => {
             let fresh = of_object(object, description);
-            let named = |d: &BeganDescriptor| BeganDescriptor { fd: fresh.fd, flags: fresh.flags, description, ..d.clone() };
+            let named =
+                |d: &BeganDescriptor| BeganDescriptor { fd: fresh.fd, flags: fresh.flags, description, ..d.clone() };
             same.clone().next().map_or(fresh.clone(), named)
         }
     }
@@ -197,9 +200,8 @@ pub fn makes(call: &Call, args: &[u64; 6], result: i64, output: &[u8], fd: u32) 
     }
     let pair = call.position(|kind| matches!(kind, ArgKind::Out(reprise_calls::Struct::FdPair)));
     match (pair, call.effect) {
-        (Some(at), _) => split(call, Side::Output, output)[at].is_some_and(|bytes| {
-            bytes.as_chunks::<4>().0.iter().any(|number| u32::from_le_bytes(*number) == fd)
-        }),
+        (Some(at), _) => split(call, Side::Output, output)[at]
+            .is_some_and(|bytes| bytes.as_chunks::<4>().0.iter().any(|number| u32::from_le_bytes(*number) == fd)),
         (None, Effect::DuplicateTo) => args[1] as u32 == fd,
         (None, Effect::Control) => {
             let copies = [libc::F_DUPFD as u64, libc::F_DUPFD_CLOEXEC as u64].contains(&args[1]);

@@ -266,8 +266,7 @@ impl Writing {
         }
         let (seat, table) = (life.seat, life.seat.table());
         let world = &self.world;
-        let unknown =
-            self.present.opened.prove(table, pending, |fd| world.is_open(seat, fd), &mut self.log);
+        let unknown = self.present.opened.prove(table, pending, |fd| world.is_open(seat, fd), &mut self.log);
         for object in unknown {
             let description = self.present.opened.next_description();
             let fd = object.fd as u32;

@@ -17,8 +17,8 @@ use crate::arguments::failed;
 use crate::error::CaptureError;
 use crate::log::Log;
 use crate::record::Outcome;
-use crate::spool::record::Task;
 use crate::spool::Begin;
+use crate::spool::record::Task;
 
 /// Something that has its place in the order.
 #[derive(Debug)]

@@ -132,11 +132,8 @@ impl Recorder {
 fn acted(trace: &Trace) -> Vec<u32> {
     let threads = trace.reader.threads().expect("threads");
     let processes = trace.reader.processes().expect("processes");
-    let mut pids: Vec<u32> = trace
-        .actions
-        .iter()
-        .map(|a| processes[threads[a.thread as usize].process as usize].pid as u32)
-        .collect();
+    let mut pids: Vec<u32> =
+        trace.actions.iter().map(|a| processes[threads[a.thread as usize].process as usize].pid as u32).collect();
     pids.sort_unstable();
     pids.dedup();
     pids
@@ -293,8 +290,11 @@ fn the_whole_system() {
     let scratch = Scratch::new();
     let dir = scratch.path();
     let server = Server::start(dir, "work");
-    let recorder =
-        Recorder::attach(dir, "t.reprise", &["--system", "--duration", "2s", "--data", "none", "--sample-every", "off"]);
+    let recorder = Recorder::attach(
+        dir,
+        "t.reprise",
+        &["--system", "--duration", "2s", "--data", "none", "--sample-every", "off"],
+    );
     let (itself, begin) = (recorder.child.id(), server.progress());
     let mut shell = Command::new("sh").args(["-c", "echo > made-by-a-shell"]).current_dir(dir).spawn().unwrap();
     shell.wait().unwrap();
@@ -328,8 +328,11 @@ fn a_duration_ends_the_recording_only() {
 
     // Of a command, too.
     let script = "while [ ! -e stop ]; do echo x; sleep 0.01; done > out; echo > ended";
-    let words = ["record", "--backend", "ebpf", "-q", "-o", "c.reprise", "--duration", "0.5s", "--", "sh", "-c", script];
-    run(dir, &words).ends(0);
+    let words =
+        ["record", "--backend", "ebpf", "-q", "-o", "c.reprise", "--duration", "0.5s", "--", "sh", "-c", script];
+    // What is still open for the program would be waited for.
+    let recorder = reprise(dir, &words).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    assert_eq!(recorder.expect("started").code(), Some(0));
     let lines = || fs::read(dir.join("out")).map_or(0, |text| text.len());
     let before = lines();
     until("the command goes on", || lines() > before + 4);
@@ -402,11 +405,12 @@ fn what_cannot_be_recorded() {
     wrong(&[], &["COMMAND"]);
     wrong(&["--pid", "1", "--system"], &["cannot be used with"]);
     wrong(&["--pid", "1", "true"], &["cannot be used with"]);
-    wrong(&["--with-children", "true"], &["--pid"]);
+    wrong(&["--with-children", "true"], &["cannot be used with"]);
     wrong(&["--pid", "x"], &["--pid"]);
     wrong(&["--duration", "soon", "true"], &["length of time"]);
     run(dir, &["record", "--backend", "ptrace", "--pid", "1"]).fails(6, &["--pid 1", "--backend ebpf"]);
-    run(dir, &["record", "--backend", "ptrace", "--duration", "1s", "true"]).fails(6, &["--duration", "--backend ebpf"]);
+    run(dir, &["record", "--backend", "ptrace", "--duration", "1s", "true"])
+        .fails(6, &["--duration", "--backend ebpf"]);
     assert!(fs::read_dir(dir).unwrap().next().is_none(), "no trace is left");
     if !can_attach("what_cannot_be_recorded") {
         return;
