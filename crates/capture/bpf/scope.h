@@ -214,8 +214,8 @@ int on_move(__u64 *ctx)
 	return 0;
 }
 
-/* The end of a call whose entry nobody saw: what the thread entered the kernel with is still there. 0 if it is none that
- * is recorded. */
+/* The end of a call whose entry nobody saw: what the thread entered the kernel with is still in its registers. 0 if it is
+ * none that is recorded. */
 static __always_inline int catch_up(struct thread *t, struct task_struct *task, struct pt_regs *regs, __s64 result)
 {
 	__u32 nr = regs->orig_ax;
@@ -227,14 +227,9 @@ static __always_inline int catch_up(struct thread *t, struct task_struct *task, 
 	/* A new thread comes to life here too. */
 	if (!result && (nr == CALL_CLONE || nr == CALL_FORK || nr == CALL_VFORK || nr == CALL_CLONE3))
 		return 0;
-	t->args[0] = regs->di;
-	t->args[1] = regs->si;
-	t->args[2] = regs->dx;
-	t->args[3] = regs->r10;
-	t->args[4] = regs->r8;
-	t->args[5] = regs->r9;
 	t->nr = nr;
 	t->flags = narrow ? RECORD_NARROW : 0;
+	t->found = 0;
 	t->cpu_ns = 0;
 	t->call++;
 	return 1;

@@ -8,6 +8,8 @@ pub const STRIDE_BYTES: usize = SEGMENT_BYTES + PIECE_BYTES + 4096;
 pub const ROWS: u32 = 512;
 /// Parts of a row.
 pub const PARTS: usize = 6;
+/// Size of a row: a cache line.
+pub const ROW_BYTES: usize = 64;
 
 /// Kinds of a part.
 pub mod part {
@@ -40,6 +42,7 @@ pub mod row {
     pub const EXECUTE: u16 = 8;
     pub const ENDS: u16 = 16;
     pub const MORE: u16 = 32;
+    pub const SIMPLE: u16 = 64;
 }
 
 /// Where an object of a call is found.
@@ -114,11 +117,11 @@ mod tests {
             number("STRIDE_BYTES", STRIDE_BYTES),
             number("ROWS", ROWS as usize),
             number("PARTS", PARTS),
-            number("sizeof(struct row)", 8 + 8 * PARTS),
+            number("sizeof(struct row)", ROW_BYTES),
             number("PART_MESSAGES", part::MESSAGES.into()),
             number("PART_IOCTL", part::IOCTL.into()),
             number("PART_UNWANTED", when::UNWANTED.into()),
-            number("ROW_MORE", row::MORE.into()),
+            number("ROW_SIMPLE", row::SIMPLE.into()),
             number("OBJECT_PAIR_2", object::PAIR_2.into()),
             number("NOTICE_OVER", notice::OVER as usize),
             number("NOTICE_JOINED", notice::JOINED as usize),
