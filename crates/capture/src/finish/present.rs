@@ -20,6 +20,8 @@ use crate::spool::{BeganDescriptor, BeganMapping, BeganProcess, Begin, OPEN};
 use crate::sys::{self, FileId, HERE};
 use crate::world::range;
 
+/// What the kernel says behind the path of a directory that is none any more.
+const REMOVED: &str = " (deleted)";
 /// `f_type` of an ordinary file system (ext4).
 const ORDINARY: u64 = 0xef53;
 
@@ -112,18 +114,31 @@ impl Writing {
         self.lives.get(tid)
     }
 
+    /// Where a process works; what was removed has no place in the initial tree.
+    fn directory(&self, process: &BeganProcess) -> Name {
+        match self.present.attached && process.cwd.ends_with(REMOVED) {
+            true => Name::from("/"),
+            false => Name::from_text(&process.cwd),
+        }
+    }
+
     /// What the threads of a process see of the world.
     fn seats(&mut self, process: &BeganProcess) -> Vec<Seat> {
         let open: Vec<AtStart> = process.descriptors.iter().map(|d| self.at_start(d)).collect();
         let number = process.pid.unsigned_abs();
-        let first = self.world.begin_with(number, Some(&Name::from_text(&process.cwd)), open);
+        let cwd = self.directory(process);
+        if *cwd != *Name::from_text(&process.cwd) {
+            self.log.note("a process worked in a directory that had been removed: it begins in the root directory");
+        }
+        let first = self.world.begin_with(number, Some(&cwd), open);
         let others = process.threads.len().saturating_sub(1);
         std::iter::once(first).chain((0..others).map(|_| self.world.fork(first, true, true))).collect()
     }
 
     /// Writes the rows of a process.
     fn rows(&mut self, process: &BeganProcess, seats: &[Seat], begin_ns: u64) {
-        let number = self.lives.next_process();
+        let Some(first) = seats.first().copied() else { return };
+        let (number, table) = (self.lives.next_process(), first.table());
         let name = |text: &String| Name::from_text(text);
         let row = Process {
             pid: process.pid,
@@ -131,13 +146,12 @@ impl Writing {
             gids: process.gids.clone(),
             groups: process.groups.clone(),
             umask: process.umask,
-            cwd: name(&process.cwd),
+            cwd: self.directory(process),
             root: name(&process.root),
             executable: name(&process.executable),
             ..Process::default()
         };
         self.lives.found_process(row, &mut self.log);
-        let Some(table) = seats.first().map(|seat| seat.table()) else { return };
         for d in &process.descriptors {
             let row = self.descriptor(number, d);
             self.present.opened.add(table, row);
