@@ -21,9 +21,17 @@ use crate::world::{is_synthetic, open_quietly};
 /// Looks at processes.
 #[derive(Debug, Default)]
 pub struct Present {
-    /// Open file descriptions that were met, by identity of their file: who names one, in the kernel's order.
-    met: HashMap<(u64, u64), Vec<(i32, u32, u64)>>,
+    /// Open file descriptions that were met, by identity of their file, in the kernel's order.
+    met: HashMap<(u64, u64), Vec<Met>>,
     next: u64,
+}
+
+/// An open file description: a descriptor of a process that names it, and its number.
+#[derive(Debug)]
+struct Met {
+    pid: i32,
+    fd: u32,
+    number: u64,
 }
 
 impl Present {
@@ -75,14 +83,12 @@ impl Present {
     /// Number of the description behind a descriptor: equal ones are one.
     fn description(&mut self, pid: i32, row: &BeganDescriptor) -> u64 {
         let known = self.met.entry((row.device, row.inode)).or_default();
-        let order = |(other, fd, _): &(i32, u32, u64)| {
-            // Where the kernel does not tell, or who named it is gone, it counts as another.
-            sys::order_of_descriptions((*other, *fd), (pid, row.fd)).unwrap_or(Ordering::Less)
-        };
+        // Where the kernel does not tell, or who named it is gone, it counts as another.
+        let order = |met: &Met| sys::order_of_descriptions((met.pid, met.fd), (pid, row.fd)).unwrap_or(Ordering::Less);
         match known.binary_search_by(order) {
-            Ok(at) => known[at].2,
+            Ok(at) => known[at].number,
             Err(at) => {
-                known.insert(at, (pid, row.fd, self.next));
+                known.insert(at, Met { pid, fd: row.fd, number: self.next });
                 self.next += 1;
                 self.next - 1
             }
