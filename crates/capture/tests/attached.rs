@@ -42,8 +42,17 @@ fn call(nr: u32, at: (u64, u64), fd: u64, result: i64, objects: Vec<(i32, u32, u
     }
 }
 
-/// The descriptors of the trace, the kernel's numbers of the threads that were there, and how many actions there are.
-fn finished(spool: &Spool) -> (Vec<Descriptor>, Vec<i32>, Vec<(String, u64)>, Vec<String>) {
+/// What a trace says of its beginning.
+struct Trace {
+    descriptors: Vec<Descriptor>,
+    /// Threads that were there, by the kernel's numbers.
+    threads: Vec<i32>,
+    /// Names of the calls, and when they began.
+    actions: Vec<(String, u64)>,
+    notes: Vec<String>,
+}
+
+fn finished(spool: &Spool) -> Trace {
     let dir = tempfile::tempdir().unwrap();
     let trace = lay_down(dir.path(), &spool.bytes());
     let place = trace.join("spool/begin.json");
@@ -69,7 +78,8 @@ fn finished(spool: &Spool) -> (Vec<Descriptor>, Vec<i32>, Vec<(String, u64)>, Ve
     descriptors.sort_by_key(|d| d.fd);
     let threads = reader.threads().unwrap().into_iter().filter(|t| t.created_by.is_none()).map(|t| t.tid).collect();
     let actions = reader.actions().map(|a| a.unwrap()).map(|a| (a.call, a.begin_ns)).collect();
-    (descriptors, threads, actions, reader.ledger().notes.keys().cloned().collect())
+    let notes = reader.ledger().notes.keys().cloned().collect();
+    Trace { descriptors, threads, actions, notes }
 }
 
 fn shown(descriptors: &[Descriptor]) -> Vec<(u32, String, u64, u64)> {
@@ -81,7 +91,7 @@ fn shown(descriptors: &[Descriptor]) -> Vec<(u32, String, u64, u64)> {
 fn what_nobody_touched_is_as_it_was_seen() {
     let mut spool = Spool::default();
     spool.call(0, &call(READ, (LOOKED + 10, LOOKED + 20), 3, 0, vec![(3, REGULAR, 30, 100)]));
-    let (descriptors, threads, actions, notes) = finished(&spool);
+    let Trace { descriptors, threads, actions, notes } = finished(&spool);
     let a = |fd| (fd, "a".into(), 100, 30);
     let c = |fd| (fd, "c".into(), 40, 32);
     assert_eq!(shown(&descriptors), [a(3), a(4), (5, "b".into(), 0, 31), c(6), c(7)]);
@@ -105,7 +115,7 @@ fn calls_before_the_beginning_are_in_it() {
     spool.call(0, &call(OPENAT, (100, 110), 0, 11, vec![(11, REGULAR, 34, 0)]));
     spool.call(0, &call(CLOSE, (120, 130), 11, 0, vec![(11, REGULAR, 34, 0)]));
     spool.call(0, &call(READ, (LOOKED + 10, LOOKED + 20), 8, 32, vec![(8, REGULAR, 33, 64)]));
-    let (descriptors, threads, actions, notes) = finished(&spool);
+    let Trace { descriptors, threads, actions, notes } = finished(&spool);
     let a = |fd| (fd, "a".into(), 150, 30);
     let c = |fd| (fd, "c".into(), 40, 32);
     assert_eq!(shown(&descriptors), [a(3), a(4), c(6), c(7), (8, "d".into(), 32, 33), a(9)]);
@@ -122,7 +132,7 @@ fn a_call_under_way_belongs_to_the_trace() {
     spool.call(0, &call(WRITE, (10, LOOKED + 30), 6, 40, vec![(6, REGULAR, 32, 40)]));
     // A number that no look has shown: it was opened by a call that ended unseen.
     spool.call(0, &call(READ, (LOOKED + 40, LOOKED + 50), 20, 8, vec![(20, REGULAR, 50, 8)]));
-    let (descriptors, _, actions, notes) = finished(&spool);
+    let Trace { descriptors, actions, notes, .. } = finished(&spool);
     let found = shown(&descriptors);
     assert_eq!(found.iter().filter(|d| d.3 == 32).map(|d| d.2).collect::<Vec<_>>(), [0, 0], "{found:?}");
     assert!(found.iter().any(|d| (d.0, d.3) == (20, 50)), "{found:?}");
@@ -136,6 +146,6 @@ fn a_call_under_way_belongs_to_the_trace() {
 fn another_file_than_it_seemed_is_said() {
     let mut spool = Spool::default();
     spool.call(0, &call(READ, (LOOKED + 10, LOOKED + 20), 5, 8, vec![(5, REGULAR, 99, 8)]));
-    let (.., notes) = finished(&spool);
+    let Trace { notes, .. } = finished(&spool);
     assert!(notes.iter().any(|note| note.contains("another file")), "{notes:?}");
 }

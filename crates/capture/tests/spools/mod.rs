@@ -1,5 +1,7 @@
 //! Writes spools as the programs in the kernel do.
 
+#![allow(dead_code)] // each user uses a part
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
