@@ -148,6 +148,9 @@ static __always_inline int find_in_strings(struct thread *t, struct part *part, 
 	return FOUND_AREA;
 }
 
+#include "registered.h"
+#include "iocbs.h"
+
 /* Finds the area at the cursor, in the thread's present part. */
 __noinline int find_area(struct thread *t)
 {
@@ -186,6 +189,18 @@ __noinline int find_area(struct thread *t)
 	case PART_IOCTL:
 		area->length = command_bytes(t, part->kind);
 		break;
+	case PART_BUFFERS:
+		area->length = 16 * at_most(argument(t, part->of), MOST_VECTORS);
+		break;
+	case PART_IOCBS:
+		area->single = 0;
+		return find_in_iocbs(t);
+	case PART_EVENTS:
+		area->single = 0;
+		return find_in_events(t);
+	case PART_REGISTERED:
+		area->single = 0;
+		return find_registered(t);
 	case PART_STRINGS:
 		area->single = 0;
 		return find_in_strings(t, part, element, area);

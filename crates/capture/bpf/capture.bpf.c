@@ -8,6 +8,7 @@
 #include "objects.h"
 #include "records.h"
 #include "scope.h"
+#include "requests.h"
 #include "simple.h"
 #include "tasks.h"
 #include "waiting.h"

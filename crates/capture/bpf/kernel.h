@@ -83,9 +83,13 @@ struct sigpending {
 	sigset_t signal;
 };
 
+struct mm_struct;
+
 struct task_struct {
 	struct thread_info thread_info;
 	unsigned int flags;
+	struct mm_struct *mm;
+	struct task_struct *group_leader;
 	struct sched_entity se;
 	int exit_code;
 	int pid;

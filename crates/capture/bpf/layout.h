@@ -31,6 +31,9 @@ enum record_kind {
 	RECORD_TASK = 4,
 	RECORD_EXEC = 5,
 	RECORD_END = 6,
+	RECORD_RING = 7,       /* a ring of io_uring was made */
+	RECORD_REQUEST = 8,    /* a request was submitted to it */
+	RECORD_COMPLETION = 9, /* and is complete */
 };
 
 enum record_flag {
@@ -88,8 +91,60 @@ struct enter_body {
 	__u32 lacking;
 };
 
+/* Of a request, or of its completion, `call` is REQUEST_MORE. */
 struct more_body {
 	__u64 call;
+};
+
+#define REQUEST_MORE(request, complete) (1ULL << 63 | (__u64)(request) << 1 | !!(complete))
+
+struct ring_body {
+	__u64 ring; /* identity of the ring */
+	__s32 fd;
+	__u32 flags;
+};
+
+enum request_state {
+	REQUEST_POLLED = 1,   /* taken by a thread of the kernel's own (SQPOLL) */
+	REQUEST_FOLLOWS = 2,  /* linked to the one before it */
+	REQUEST_UNREAD = 4,   /* what it asks for could not be read */
+	REQUEST_UNTOLD = 8,   /* too many in flight: its completion will not be told */
+	REQUEST_NO_ROOM = 16, /* there was no room for the memory that belongs to it */
+	REQUEST_GIVEN = 32,   /* not complete yet; what it is given, since a success will not be told */
+	REQUEST_FOREIGN = 64, /* complete where the memory of the program is not at hand */
+	REQUEST_CHOSEN = 128, /* the kernel chose the buffer */
+	REQUEST_MOVED = 256,  /* content that was moved inside the kernel stands at `address` of the file */
+};
+
+/* Content of a file has the address of its offset behind this, where no program has memory. */
+#define MOVED_AT (1ULL << 62)
+
+struct request_body {
+	__u64 request;   /* its number, from 0 */
+	__u64 ring;
+	__u64 slot;      /* another one in the same: this one is over */
+	__u64 sqe[8];    /* as the program wrote it */
+	__u32 state;
+	__u32 ranges;
+	__u32 more;
+	__u32 lacking;
+};
+
+struct completion_body {
+	__u64 request;
+	__u64 ring;
+	__u64 mark;
+	__s64 result;
+	__u64 address;   /* of the buffer that was chosen, or of what was moved */
+	__u32 length;
+	__u32 flags;     /* of the completion */
+	__u32 place;     /* among the completions of the ring */
+	__u32 taken;     /* so many the program had taken */
+	__u32 state;
+	__u32 ranges;
+	__u32 more;
+	__u32 lacking;
+	struct object objects[2]; /* the file, and what was opened */
 };
 
 enum range_when {

@@ -29,11 +29,11 @@ static __always_inline struct file *file_of(struct task_struct *task, __s32 fd)
 }
 
 /* Where the kernel knows nothing of a file it is told as nothing; 0: there is no file. */
-static __always_inline int look_at(struct object *out, struct task_struct *task, __s32 fd)
+static __always_inline int look_at_file(struct object *out, struct file *found, __s32 fd)
 {
-	struct file *found = file_of(task, fd), *file;
 	struct super_block *super;
 	struct inode *inode;
+	struct file *file;
 
 	if (!found)
 		return 0;
@@ -52,6 +52,11 @@ static __always_inline int look_at(struct object *out, struct task_struct *task,
 	out->links = inode ? FIELD(inode, i_nlink) : 0;
 	out->device = super ? user_device(FIELD(super, s_dev)) : 0;
 	return 1;
+}
+
+static __always_inline int look_at(struct object *out, struct task_struct *task, __s32 fd)
+{
+	return look_at_file(out, file_of(task, fd), fd);
 }
 
 /* The number of the descriptor that a source names; -1: none. */

@@ -24,6 +24,10 @@ enum part_kind {
 	PART_IOCTL = 9,
 	PART_MESSAGE = 10,
 	PART_MESSAGES = 11, /* as many as argument `of` (given) or the result (filled) says */
+	PART_BUFFERS = 12,  /* as many `iovec` as argument `of` says, without what they name */
+	PART_IOCBS = 13,    /* requests of Linux AIO, as many as the result says, with what they are given */
+	PART_EVENTS = 14,   /* their completions, with what they filled */
+	PART_REGISTERED = 15, /* what is registered with a ring */
 };
 
 enum part_when {

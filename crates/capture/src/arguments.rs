@@ -5,7 +5,7 @@
 
 use reprise_calls::{ArgKind, Call, Effect, FcntlArg, Returns, Struct, fcntl_arg, ioctl_arg};
 use reprise_trace::payload::{Side, append, contributes};
-use reprise_trace::{Keep, Name};
+use reprise_trace::{Action, Keep, Name};
 
 use crate::log::Log;
 use crate::memory::Memory;
@@ -132,6 +132,49 @@ pub fn inputs(memory: Memory<'_>, call: &Call, args: &[u64; 6], log: &mut Log) -
         (out.data, out.kept) = content(memory, &out.buffers, MOST_MOVED, keep(call), log);
     }
     out
+}
+
+/// What tells of a call in its action, beside its arguments.
+#[derive(Debug, Default)]
+pub struct Told {
+    path: Option<Name>,
+    path2: Option<Name>,
+    input: Vec<u8>,
+}
+
+impl Inputs {
+    /// Takes out what the action tells; what is left is for [`outputs`].
+    pub fn told(&mut self) -> Told {
+        Told { path: self.path.take(), path2: self.path2.take(), input: std::mem::take(&mut self.input) }
+    }
+}
+
+impl Told {
+    /// The action of a call, but for its number and thread.
+    pub fn action(
+        self,
+        call: &Call,
+        args: [u64; 6],
+        (begin_ns, end_ns): (u64, u64),
+        result: i64,
+        out: Outputs,
+    ) -> Action {
+        Action {
+            call: call.name.to_owned(),
+            begin_ns,
+            duration_ns: end_ns.saturating_sub(begin_ns),
+            args,
+            result,
+            path: self.path,
+            path2: self.path2,
+            input: self.input,
+            output: out.output,
+            data: out.data,
+            data_bytes: out.moved,
+            truncated_bytes: out.truncated,
+            ..Action::default()
+        }
+    }
 }
 
 /// What a call returned.

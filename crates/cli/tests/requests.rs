@@ -10,6 +10,22 @@ use reprise_testkit::scratch::Scratch;
 use reprise_testkit::{skip, tree};
 use reprise_trace::{Action, ThreadRow, TraceReader};
 
+/// Back-ends that record here.
+fn backends() -> Vec<&'static str> {
+    let scratch = Scratch::new();
+    let trial = |backend: &&str| {
+        let reprise = program::reprise().unwrap_or_else(|e| panic!("{e}"));
+        let mut record = Command::new(reprise);
+        record.args(["record", "-q", "--backend", backend, "-o", backend, "--", "true"]).current_dir(scratch.path());
+        let output = program::run(&mut record);
+        if !output.status.success() {
+            skip(&format!("asynchronous requests, {backend}"), String::from_utf8_lossy(&output.stderr).trim());
+        }
+        output.status.success()
+    };
+    ["ptrace", "ebpf"].into_iter().filter(trial).collect()
+}
+
 /// Rules under which only the rule for requests orders them.
 const ALONE: &str = "root:file=stage,fd=stage";
 
@@ -20,23 +36,30 @@ struct Recorded {
 
 impl Recorded {
     /// Runs a command under the recorder, in a directory of its own.
-    fn of(command: &[&str]) -> Recorded {
+    fn of(backend: &str, command: &[&str]) -> Recorded {
         let scratch = Scratch::new();
         let (dir, trace) = (scratch.path().join("work"), scratch.path().join("trace.reprise"));
         std::fs::create_dir(&dir).expect("a directory");
         let reprise = program::reprise().unwrap_or_else(|e| panic!("{e}"));
         let mut record = Command::new(reprise);
-        succeed(record.args(["record", "-q", "-o"]).arg(&trace).arg("--").args(command).current_dir(&dir));
+        succeed(
+            record
+                .args(["record", "-q", "--backend", backend, "-o"])
+                .arg(&trace)
+                .arg("--")
+                .args(command)
+                .current_dir(&dir),
+        );
         Recorded { scratch, trace }
     }
 
-    fn of_program(what: &str) -> Option<Recorded> {
+    fn of_program(backend: &str, what: &str) -> Option<Recorded> {
         let program = program::sibling("requests").filter(|p| p.exists());
         let Some(program) = program else {
             skip("asynchronous requests", "the testkit's programs are not built (cargo build -p reprise-testkit)");
             return None;
         };
-        Some(Recorded::of(&[&program.display().to_string(), what]))
+        Some(Recorded::of(backend, &[&program.display().to_string(), what]))
     }
 
     fn lanes(&self) -> usize {
@@ -86,9 +109,9 @@ impl Recorded {
 
 #[test]
 fn hundreds_in_flight() {
-    for what in ["aio", "uring"] {
-        let Some(recorded) = Recorded::of_program(what) else { return };
-        assert!(recorded.lanes() >= 300, "{what}: {} lanes", recorded.lanes());
+    for (backend, what) in backends().into_iter().flat_map(|backend| [(backend, "aio"), (backend, "uring")]) {
+        let Some(recorded) = Recorded::of_program(backend, what) else { return };
+        assert!(recorded.lanes() >= 300, "{backend}, {what}: {} lanes", recorded.lanes());
         recorded.holds(&["root", "root:file=range", ALONE]);
         recorded.breaks("root:file=stage,fd=stage,aio=none");
     }
@@ -96,34 +119,48 @@ fn hundreds_in_flight() {
 
 #[test]
 fn linked_requests_follow_each_other() {
-    let Some(recorded) = Recorded::of_program("chain") else { return };
-    let requests: Vec<Action> = recorded.actions().into_iter().filter(|a| a.request.is_some()).collect();
-    let round: Vec<&str> = requests.iter().take(6).map(|a| a.call.as_str()).collect();
-    assert_eq!(round, ["openat", "pwrite64", "pread64", "pwrite64", "fsync", "close"]);
-    assert!(requests.iter().take(6).all(|a| a.thread == requests[0].thread), "one lane");
-    let followed = requests.windows(2).filter(|pair| pair[0].thread == pair[1].thread);
-    followed.for_each(|pair| assert!(pair[0].end_ns() <= pair[1].begin_ns, "{pair:?}"));
-    recorded.holds(&["root", "root:file=range", ALONE]);
+    for backend in backends() {
+        let Some(recorded) = Recorded::of_program(backend, "chain") else { return };
+        let requests: Vec<Action> = recorded.actions().into_iter().filter(|a| a.request.is_some()).collect();
+        let round: Vec<&str> = requests.iter().take(6).map(|a| a.call.as_str()).collect();
+        assert_eq!(round, ["openat", "pwrite64", "pread64", "pwrite64", "fsync", "close"]);
+        assert!(requests.iter().take(6).all(|a| a.thread == requests[0].thread), "one lane");
+        let followed = requests.windows(2).filter(|pair| pair[0].thread == pair[1].thread);
+        followed.for_each(|pair| assert!(pair[0].end_ns() <= pair[1].begin_ns, "{pair:?}"));
+        recorded.holds(&["root", "root:file=range", ALONE]);
+    }
 }
 
 #[test]
 fn registered_files_outlive_their_descriptors() {
-    let Some(recorded) = Recorded::of_program("table") else { return };
-    recorded.holds(&["root", "root:file=range"]);
+    for backend in backends() {
+        let Some(recorded) = Recorded::of_program(backend, "table") else { return };
+        recorded.holds(&["root", "root:file=range"]);
+    }
 }
+
+/// Engines of fio with their arguments, and whether ptrace can record them without losing anything.
+const ENGINES: [(&[&str], bool); 5] = [
+    (&["--ioengine=libaio", "--iodepth=32"], true),
+    (&["--ioengine=libaio", "--iodepth=32", "--direct=1"], true),
+    (&["--ioengine=io_uring", "--iodepth=128", "--direct=1"], true),
+    (&["--ioengine=io_uring", "--iodepth=32", "--fixedbufs", "--registerfiles", "--fsync=16"], true),
+    (&["--ioengine=io_uring", "--iodepth=32", "--sqthread_poll=1"], false),
+];
 
 #[test]
 fn fio_verifies_what_it_wrote() {
     if Command::new("fio").arg("--version").output().is_err() {
         return skip("fio", "it is not installed (apt-get install fio)");
     }
-    for (engine, depth) in [("libaio", "32"), ("io_uring", "128")] {
-        let (engine, depth) = (format!("--ioengine={engine}"), format!("--iodepth={depth}"));
-        let job = ["fio", "--name=j", "--filename=F", "--rw=randrw", "--bs=4k", "--size=1m", "--verify=crc32c"];
-        let rest = ["--do_verify=1", "--fallocate=none", "--output=/dev/null", &engine, &depth];
-        let recorded = Recorded::of(&[&job[..], &rest[..]].concat());
-        for order in ["root", "root:file=range"] {
-            assert_eq!(recorded.replay(order, None), (0, Vec::new()), "{engine}, {order}");
+    for backend in backends() {
+        for (engine, _) in ENGINES.iter().filter(|(_, by_ptrace)| *by_ptrace || backend == "ebpf") {
+            let job = ["fio", "--name=j", "--filename=F", "--rw=randrw", "--bs=4k", "--size=1m", "--verify=crc32c"];
+            let rest = ["--do_verify=1", "--fallocate=none", "--output=/dev/null"];
+            let recorded = Recorded::of(backend, &[&job[..], &rest[..], engine].concat());
+            for order in ["root", "root:file=range"] {
+                assert_eq!(recorded.replay(order, None), (0, Vec::new()), "{backend}, {engine:?}, {order}");
+            }
         }
     }
 }

@@ -12,8 +12,7 @@ use std::time::Duration;
 use reprise_trace::DataPolicy;
 
 use super::shared::{self, STRIDE_BYTES, THREAD_LAUNCHING, control, cpu, scope};
-use super::table;
-use super::{Capabilities, OnFull, Reason, SpoolError};
+use super::{Capabilities, OnFull, Reason, SpoolError, opcodes, table};
 use crate::scope::Scope;
 use crate::sys::{self, Object, Ring, Shared};
 
@@ -123,6 +122,7 @@ impl Kernel {
             object.leave_out(c"on_move")?;
         }
         object.constants(&random().to_le_bytes())?;
+        opcodes::fit(&mut object)?;
         object.load()?;
         let map = |name: &CStr, bytes| Shared::map(object.descriptor(name)?, bytes);
         let kernel = Kernel {
@@ -148,6 +148,9 @@ impl Kernel {
         let object = self.object();
         for (number, row) in table::rows(setting.data).iter().enumerate() {
             object.set(c"rows", &(number as u32).to_le_bytes(), &row.encode())?;
+        }
+        for (opcode, row) in opcodes::rows(setting.data).iter().enumerate() {
+            object.set(c"opcodes", &(opcode as u32).to_le_bytes(), &row.encode())?;
         }
         for (key, value) in table::commands() {
             object.set(c"commands", &key, &value)?;

@@ -11,6 +11,8 @@ mod attach;
 mod kernel;
 #[cfg(ebpf)]
 mod launch;
+#[cfg(ebpf)]
+mod opcodes;
 mod options;
 #[cfg(ebpf)]
 mod present;

@@ -6,6 +6,8 @@ use crate::spool::layout::{PIECE_BYTES, SEGMENT_BYTES};
 pub const STRIDE_BYTES: usize = SEGMENT_BYTES + PIECE_BYTES + 4096;
 /// Rows of the table of calls; the last is that of unknown calls.
 pub const ROWS: u32 = 512;
+/// Rows of the table of the opcodes of io_uring; the last is that of a transfer whose buffer the kernel chose.
+pub const OPCODES: u32 = 128;
 /// Parts of a row.
 pub const PARTS: usize = 6;
 /// Size of a row: a cache line.
@@ -24,6 +26,10 @@ pub mod part {
     pub const IOCTL: u8 = 9;
     pub const MESSAGE: u8 = 10;
     pub const MESSAGES: u8 = 11;
+    pub const BUFFERS: u8 = 12;
+    pub const IOCBS: u8 = 13;
+    pub const EVENTS: u8 = 14;
+    pub const REGISTERED: u8 = 15;
 }
 
 /// When a part is kept.
@@ -114,11 +120,14 @@ mod tests {
         let offset = |of: &str, field: &str, value| number(&format!("__builtin_offsetof(struct {of}, {field})"), value);
         let program = [
             "#include \"scope.h\"\n".to_owned(),
+            "#include \"requests.h\"\n".to_owned(),
             number("STRIDE_BYTES", STRIDE_BYTES),
             number("ROWS", ROWS as usize),
             number("PARTS", PARTS),
             number("sizeof(struct row)", ROW_BYTES),
             number("PART_MESSAGES", part::MESSAGES.into()),
+            number("PART_REGISTERED", part::REGISTERED.into()),
+            number("OPCODES", OPCODES as usize),
             number("PART_IOCTL", part::IOCTL.into()),
             number("PART_UNWANTED", when::UNWANTED.into()),
             number("ROW_SIMPLE", row::SIMPLE.into()),

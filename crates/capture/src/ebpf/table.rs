@@ -16,19 +16,26 @@ use crate::spool::layout::INLINE_BYTES;
 /// Memory that a call names.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Part {
-    kind: u8,
-    arg: u8,
-    of: u8,
-    when: u8,
-    size: u32,
+    pub kind: u8,
+    pub arg: u8,
+    pub of: u8,
+    pub when: u8,
+    pub size: u32,
+}
+
+impl Part {
+    /// Whether it is content that calls move, or holds such.
+    pub fn is_content(&self) -> bool {
+        matches!(self.kind, part::DATA | part::VECTOR | part::IOCBS | part::EVENTS)
+    }
 }
 
 /// What is kept of a call.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Row {
-    flags: u16,
-    objects: [u8; 2],
-    parts: Vec<Part>,
+    pub flags: u16,
+    pub objects: [u8; 2],
+    pub parts: Vec<Part>,
 }
 
 impl Row {
@@ -70,13 +77,13 @@ fn of_call(call: &Call, data: DataPolicy) -> Row {
         if at_entry {
             part.when = when::ENTRY;
         }
-        if matches!(part.kind, part::DATA | part::VECTOR) && !wanted {
+        if part.is_content() && !wanted {
             part.when |= when::UNWANTED;
         }
         if part.when & when::ENTRY != 0 {
             out.flags |= row::ENTER;
         }
-        if matches!(part.kind, part::DATA | part::VECTOR | part::STRINGS) {
+        if part.is_content() || part.kind == part::STRINGS {
             out.flags |= row::MORE;
         }
         out.parts.push(part);
@@ -104,9 +111,10 @@ fn is_simple(of: &Row) -> bool {
 }
 
 /// The memory that an argument names. Exhaustive: a new kind of argument must be decided here.
-fn part_of(call: &Call, arg: u8, kind: ArgKind) -> Option<Part> {
+pub fn part_of(call: &Call, arg: u8, kind: ArgKind) -> Option<Part> {
     let part = |kind, of, when, size: usize| Some(Part { kind, arg, of, when, size: size as u32 });
     match kind {
+        ArgKind::Address => asynchronous(call.name, arg),
         ArgKind::Path(_) => part(part::STRING, 0, when::EXIT, PATH_LIMIT),
         ArgKind::Text => part(part::STRING, 0, when::EXIT, TEXT_LIMIT),
         ArgKind::Strings => part(part::STRINGS, 0, when::EXIT, STRINGS_LIMIT),
@@ -128,9 +136,20 @@ fn part_of(call: &Call, arg: u8, kind: ArgKind) -> Option<Part> {
         | ArgKind::Number
         | ArgKind::Device
         | ArgKind::Owner
-        | ArgKind::Address
         | ArgKind::Submits
         | ArgKind::Reaps => None,
+    }
+}
+
+/// What calls about requests name by an address: of their rows no action is made, but others'.
+fn asynchronous(call: &str, arg: u8) -> Option<Part> {
+    let part = |kind, of, when, size| Some(Part { kind, arg, of, when, size });
+    match (call, arg) {
+        ("io_setup", 1) => part(part::BYTES, 0, when::FILLED, 8),
+        ("io_submit", 2) => part(part::IOCBS, 1, when::FILLED, 0),
+        ("io_getevents" | "io_pgetevents", 3) => part(part::EVENTS, 0, when::FILLED, 0),
+        ("io_uring_register", 2) => part(part::REGISTERED, 3, when::FILLED, 0),
+        _ => None,
     }
 }
 

@@ -6,6 +6,7 @@ use reprise_calls::{ArgKind, Call, Effect, by_number};
 use reprise_initial as initial;
 use reprise_trace::{Action, Loss};
 
+use super::lanes;
 use crate::arguments::{self, failed};
 use crate::filter;
 use crate::kept::When;
@@ -38,6 +39,8 @@ pub struct Pending {
     pub objects: Vec<Object>,
     /// Content that it moved inside the kernel from a file is not known.
     pub is_unseen: bool,
+    /// Why content is lacking, if any is.
+    pub lacks: &'static str,
 }
 
 /// Decodes calls.
@@ -94,32 +97,19 @@ impl Decoder {
         let count = call.args.len().min(6);
         args[..count].copy_from_slice(&made.args[..count]);
         let mut inputs = arguments::inputs(Memory::Kept(&kept, When::Entry), call, &args, log);
-        let (path, path2) = (inputs.path.take(), inputs.path2.take());
-        let input = std::mem::take(&mut inputs.input);
+        let told = inputs.told();
         let memory = Memory::Kept(&kept, When::Exit);
         let out = arguments::outputs(memory, call, &args, result, inputs, log);
         let telling = telling(memory, call, &args, result);
-        let action = Action {
-            call: call.name.to_owned(),
-            begin_ns: self.since_begin_ns(begin_ns),
-            duration_ns: end_ns.saturating_sub(begin_ns),
-            args,
-            result,
-            path,
-            path2,
-            input,
-            output: out.output,
-            data: out.data,
-            data_bytes: out.moved,
-            truncated_bytes: out.truncated,
-            ..Action::default()
-        };
-        Pending { call, action, tid, cpu_ns: made.cpu_ns, telling, objects, is_unseen: false }
+        let times = (self.since_begin_ns(begin_ns), self.since_begin_ns(end_ns));
+        let action = told.action(call, args, times, result, out);
+        let lacks = Pending::LACKS;
+        Pending { call, action, tid, cpu_ns: made.cpu_ns, telling, objects, is_unseen: false, lacks }
     }
 }
 
 /// Content that tells of names: of links, listings and extended attributes.
-fn telling(memory: Memory<'_>, call: &Call, args: &[u64; 6], result: i64) -> Vec<u8> {
+pub fn telling(memory: Memory<'_>, call: &Call, args: &[u64; 6], result: i64) -> Vec<u8> {
     let tells = matches!(call.effect, Effect::List | Effect::ReadLink | Effect::GetXattr | Effect::ListXattr);
     let buffer = call.position(|kind| matches!(kind, ArgKind::OutData(_))).filter(|_| tells && !failed(result));
     let Some(buffer) = buffer else { return Vec::new() };
@@ -130,6 +120,23 @@ fn telling(memory: Memory<'_>, call: &Call, args: &[u64; 6], result: i64) -> Vec
 }
 
 impl Pending {
+    /// Why content is lacking, usually.
+    pub const LACKS: &'static str = "memory could not be read";
+
+    /// A call that a lane makes.
+    pub fn of_lane(call: &'static Call, lane: u32) -> Pending {
+        Pending {
+            call,
+            action: Action::default(),
+            tid: lanes::tid(lane),
+            cpu_ns: 0,
+            telling: Vec::new(),
+            objects: Vec::new(),
+            is_unseen: false,
+            lacks: Pending::LACKS,
+        }
+    }
+
     /// When it was over.
     pub fn end_ns(&self) -> u64 {
         self.action.end_ns()

@@ -149,6 +149,15 @@ impl Lives {
         self.add(pid, tid, row, seat, log);
     }
 
+    /// A thread of the trace that performs requests of another.
+    pub fn lane(&mut self, submitter: &Life, row: ThreadRow, seat: Seat, log: &mut Log) -> Life {
+        let process = self.companies.get(&submitter.pid).map_or(0, |c| c.number);
+        let thread = self.next_thread;
+        self.next_thread += 1;
+        log.thread(ThreadRow { thread, process, ..row });
+        Life { thread, pid: submitter.pid, seat, last: None }
+    }
+
     fn born_process(&mut self, pid: i32, task: &Task, (cwd, root): (Vec<u8>, Vec<u8>), log: &mut Log) -> u32 {
         let parent = self.companies.get(&task.parent_pid);
         let executable = parent.map(|p| p.executable.clone()).unwrap_or_default();

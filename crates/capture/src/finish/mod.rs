@@ -8,12 +8,14 @@ mod before;
 mod content;
 mod decode;
 mod facts;
+mod lanes;
 mod lives;
 mod look;
 mod movers;
 mod opened;
 mod order;
 mod present;
+mod requests;
 mod unseen;
 mod window;
 #[cfg(test)]
@@ -24,17 +26,19 @@ use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use reprise_calls::by_number;
 use reprise_trace::{End, Loss, Manifest, TraceWriter, TreeNode, WriterOptions};
 
 use crate::error::CaptureError;
 use crate::log::Log;
 use crate::record::Outcome;
 use crate::spool::Begin;
-use crate::spool::join::{Event, Joiner};
+use crate::spool::join::{Event, Heard, Joiner};
 use crate::spool::mark;
 use crate::spool::reader::Spool;
 use before::Before;
 use decode::{Decoder, Pending};
+use requests::Asynchronous;
 use window::{Item, Window};
 use write::{Birth, What, Writing};
 
@@ -115,6 +119,7 @@ struct Finisher {
     before: Option<Before>,
     /// When it was.
     began_ns: u64,
+    requests: Asynchronous,
     writing: Writing,
 }
 
@@ -133,6 +138,7 @@ impl Finisher {
             births: HashMap::new(),
             before,
             began_ns: if begin.attached { begin.monotonic_ns } else { 0 },
+            requests: Asynchronous::default(),
             writing,
         }
     }
@@ -160,6 +166,8 @@ impl Finisher {
             self.heard(event);
         }
         self.begin();
+        self.requests.finish(self.window.latest_ns(), &mut self.writing.log);
+        self.take_requests();
         self.write_out(true);
         let missing = spool.missing();
         let log = &mut self.writing.log;
@@ -182,15 +190,25 @@ impl Finisher {
 
     /// Something is known: it waits for its place.
     fn heard(&mut self, event: Event) {
+        if let Event::Ring { tid, pid, ring } = event {
+            return self.requests.ring(tid, pid, ring, &mut self.writing.log);
+        }
         if event.time_ns() < self.began_ns {
             return self.before.iter_mut().for_each(|before| before.take(&event));
         }
         self.begin();
         match event {
-            Event::Call(heard) => {
-                if let Some(pending) = self.decoder.decode(heard, &mut self.writing.log) {
-                    self.called(pending);
-                }
+            Event::Call(heard) => self.call(heard),
+            Event::Ring { .. } => {}
+            Event::Request(asked) => {
+                let at = self.decoder.since_begin_ns(asked.time_ns);
+                self.requests.asked(*asked, at, &mut self.writing.log);
+                self.take_requests();
+            }
+            Event::Completion(done) => {
+                let at = self.decoder.since_begin_ns(done.time_ns);
+                self.requests.done(*done, at, &mut self.writing.log);
+                self.take_requests();
             }
             Event::Task { tid, pid, time_ns, task } => {
                 let (maker, at) = (task.parent_tid, self.decoder.since_begin_ns(time_ns));
@@ -208,6 +226,10 @@ impl Finisher {
             Event::End { tid, pid, time_ns, status, call } => {
                 self.abandon(tid);
                 let at = self.decoder.since_begin_ns(time_ns);
+                if tid == pid {
+                    self.requests.process_ended(pid, at, &mut self.writing.log);
+                    self.take_requests();
+                }
                 let exit = call.filter(|c| write::is_exit(c.nr));
                 if call.is_some() && exit.is_none() {
                     self.writing.log.note("a call was cut off by the end of its thread");
@@ -223,6 +245,26 @@ impl Finisher {
                 self.push(tid, (begin_ns, begin_ns, at), true, What::End { tid, pid, gone: end });
             }
         }
+    }
+
+    fn call(&mut self, heard: Box<Heard>) {
+        let log = &mut self.writing.log;
+        let end_ns = self.decoder.since_begin_ns(heard.end_ns);
+        let known = by_number(heard.call.nr).filter(|_| !heard.narrow);
+        let about = known.map(|call| self.requests.called(&heard, call, end_ns, log)).unwrap_or_default();
+        let decoded = self.decoder.decode(heard, log);
+        self.take_requests();
+        if let Some(mut pending) = decoded {
+            about.put_into(&mut pending.action);
+            self.called(pending);
+        }
+    }
+
+    /// Actions of lanes wait for their places like others.
+    fn take_requests(&mut self) {
+        let requests::Out { rows, lanes } = std::mem::take(&mut self.requests.out);
+        lanes.into_iter().for_each(|lane| self.writing.lane(lane));
+        rows.into_iter().for_each(|pending| self.called(pending));
     }
 
     fn push(

@@ -24,6 +24,10 @@ pub fn fill(pending: &mut Pending, world: &mut World, seat: Seat, live: &Live, b
         return;
     }
     let moved = pending.action.result as u64;
+    if pending.action.data_bytes == moved && pending.action.truncated_bytes == 0 {
+        // It is known already.
+        return;
+    }
     pending.action.data_bytes = moved;
     if moved == 0 || log.policy() == DataPolicy::None {
         return;

@@ -1,6 +1,6 @@
 //! What calls ask for that the programs in the kernel do not capture: said in the trace, never left out silently.
 
-use reprise_calls::{Effect, Object};
+use reprise_calls::Effect;
 use reprise_trace::Loss;
 
 use super::decode::Pending;
@@ -17,13 +17,6 @@ pub fn count(pending: &Pending, log: &mut Log) {
         Effect::Map if stores_to_file(pending) => {
             let cause = "stores to a shared mapping of a file, which recording in the kernel does not capture yet";
             log.loss(Loss::Dropped, cause, args[1]);
-        }
-        Effect::Asynchronous if pending.call.name == "io_submit" => {
-            let cause = "requests of io_submit, which recording in the kernel does not capture yet";
-            log.loss_several(Loss::Dropped, cause, result.unsigned_abs());
-        }
-        Effect::MakeObject(Object::Ring) => {
-            log.loss(Loss::Dropped, "requests on an io_uring, which recording in the kernel does not capture yet", 0);
         }
         _ => {}
     }

@@ -80,6 +80,11 @@ impl<T> Window<T> {
         place
     }
 
+    /// The latest instant met.
+    pub fn latest_ns(&self) -> u64 {
+        self.latest_ns
+    }
+
     /// An item that is not complete yet.
     pub fn waiting(&mut self, place: (u64, u64)) -> Option<&mut Item<T>> {
         self.items.get_mut(&place)

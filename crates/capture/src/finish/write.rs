@@ -8,6 +8,7 @@ use reprise_trace::{Action, End, Loss, Name, Process, TreeNode};
 
 use super::content::{self, Wanted};
 use super::decode::Pending;
+use super::lanes::{Lanes, NewLane};
 use super::lives::{Born, Gone, Life, Lives, shares};
 use super::look::Live;
 use super::present::Present;
@@ -71,6 +72,7 @@ pub struct Writing {
     pub(super) world: World,
     pub(super) live: Live,
     pub(super) lives: Lives,
+    lanes: Lanes,
     wanted: Wanted,
     began_ns: u64,
     cpu: bool,
@@ -99,6 +101,7 @@ impl Writing {
             world,
             live: Live::new(&seen_at, began_ns),
             lives: Lives::default(),
+            lanes: Lanes::default(),
             wanted: Wanted { whole_file_bytes: begin.whole_file_bytes, libraries: begin.libraries },
             began_ns,
             cpu: begin.cpu,
@@ -116,12 +119,25 @@ impl Writing {
     /// What a call found and left.
     pub fn conditions(&mut self, what: &mut What) -> Vec<Condition> {
         match what {
-            What::Call(pending) => match self.known(pending.tid) {
+            What::Call(pending) => match self.life(pending.tid) {
                 Some(life) => order::conditions(&mut self.world, life.seat, pending),
                 None => Vec::new(),
             },
             What::Birth(_) | What::Exec { .. } | What::End { .. } => Vec::new(),
         }
+    }
+
+    /// A thread that lives, or a lane.
+    fn life(&mut self, tid: i32) -> Option<Life> {
+        match tid {
+            ..0 => self.lanes.get(tid, &mut self.lives, &mut self.world, &mut self.log),
+            0.. => self.known(tid),
+        }
+    }
+
+    /// A lane that was not there before.
+    pub fn lane(&mut self, lane: NewLane) {
+        self.lanes.add(lane);
     }
 
     /// Writes what has its place.
@@ -141,8 +157,12 @@ impl Writing {
         if self.launching && call.effect == Effect::Execute && failed(result) {
             return None;
         }
-        let life = match self.known(tid) {
+        let life = match self.life(tid) {
             Some(life) => life,
+            None if tid < 0 => {
+                self.log.loss(Loss::Dropped, "requests of a process that is not in the raw recording", 0);
+                return None;
+            }
             None => self.stranger(tid, pending.action.begin_ns),
         };
         self.prove(&life, &pending);
@@ -156,12 +176,12 @@ impl Writing {
         if let (Replay::Unsupported(why), false) = (call.replay, failed(result)) {
             self.log.loss(Loss::Unsupported, format!("{}: {why}", call.name), pending.action.data_bytes);
         }
-        let is_unseen = pending.is_unseen;
+        let (is_unseen, lacks) = (pending.is_unseen, pending.lacks);
         let mut action = pending.action;
         action.thread = life.thread;
         action.cpu_ns = self.used(tid, pending.cpu_ns, &action);
         // What is not found at the end either is counted then.
-        Some(if is_unseen { self.log.action_accounted(action) } else { self.log.action(action) })
+        Some(if is_unseen { self.log.action_accounted(action) } else { self.log.action_lacking(action, lacks) })
     }
 
     /// What a call changes of its process that later rows tell.
@@ -258,6 +278,9 @@ impl Writing {
     fn ended(&mut self, tid: i32, pid: i32, gone: Gone) {
         self.present.forget(tid);
         for (life, name, gone) in self.lives.end(tid, gone) {
+            if name == "exit_group" {
+                self.lanes.end(life.pid, &mut self.world);
+            }
             self.end_row(life, name, gone);
         }
         if tid == pid && pid == self.first {

@@ -12,6 +12,7 @@ mod iocb;
 mod queue;
 mod ring;
 mod sqe;
+mod table;
 
 use std::collections::{HashMap, VecDeque};
 
@@ -19,11 +20,12 @@ use crate::arguments::Inputs;
 use crate::effects::Before;
 use crate::movers::Source;
 
-pub use asked::Asked;
+pub use asked::{Asked, Shape};
 pub use iocb::{BYTES as IOCB_BYTES, asked as iocb};
 pub use queue::Queue;
 pub use ring::{PARAMS, Ring};
-pub use sqe::{Choice, Request, Table};
+pub use sqe::{BYTES as SQE_BYTES, Choice, Request, Table, request as sqe};
+pub use table::{Registration, TableRow, names_registered, numbers, registration};
 
 /// Numbers of descriptors in tables of rings: beyond all that a process can have.
 const FIXED_NUMBERS: u32 = 0x4000_0000;
@@ -57,7 +59,7 @@ pub struct Seen {
 }
 
 /// A request in flight.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Flight {
     /// Its number in the trace.
     pub number: u64,
@@ -69,6 +71,8 @@ pub struct Flight {
     pub fixed: [Option<(usize, u32)>; 2],
     /// What it does to the ring's table.
     pub table: Table,
+    /// The descriptors by which it replaces entries of the table, where they are known in advance.
+    pub replaces: Vec<i32>,
     /// What it has to do with buffers that the kernel chooses.
     pub choice: Choice,
     /// Index of its lane.
@@ -81,15 +85,35 @@ pub struct Flight {
     pub drains: bool,
     /// A success has no completion.
     pub silent: bool,
+    /// See [`Request::malformed`].
+    pub malformed: bool,
     pub inputs: Inputs,
     pub before: Before,
     pub source: Option<Source>,
 }
 
 impl Flight {
+    /// Whether the kernel refused it for what no call can ask: then it stands for none.
+    pub fn is_refused(&self, result: i64) -> bool {
+        const EINVAL: i64 = -22;
+        self.malformed && result == EINVAL
+    }
+
     /// Whether the content that it is given may come from a request that it follows: it is taken when it is complete.
     pub fn is_given_late(&self) -> bool {
         self.after.is_some() && self.asked.as_ref().is_some_and(Asked::writes)
+    }
+
+    /// Whether it fills buffers.
+    pub fn fills(&self) -> bool {
+        !self.inputs.buffers.is_empty() && self.asked.as_ref().is_some_and(|asked| !asked.writes())
+    }
+
+    /// Whether its buffers have bytes in common with others.
+    pub fn meets(&self, others: &[(u64, u64)]) -> bool {
+        let overlap =
+            |(a, b): (&(u64, u64), &(u64, u64))| a.0 < b.0.saturating_add(b.1) && b.0 < a.0.saturating_add(a.1);
+        self.inputs.buffers.iter().any(|one| others.iter().any(|other| overlap((one, other))))
     }
 
     fn names(&self, first: u32, last: u32) -> bool {
@@ -117,6 +141,8 @@ pub enum Way {
     Ring(Ring),
     /// Linux AIO.
     Queue(Queue),
+    /// Either, where the kernel tells of each.
+    Told,
 }
 
 /// A ring or a queue, with what is in flight.
@@ -138,6 +164,9 @@ pub struct Channel {
     /// Where the next request at a descriptor's own position will be.
     positions: HashMap<u32, u64>,
 }
+
+/// Said of requests that stand for no call since the kernel refused them.
+pub const REFUSED: &str = "malformed requests of io_uring, which the kernel refused: they did nothing";
 
 /// Completions beyond this number were fetched long ago.
 const UNFETCHED: usize = 1 << 16;

@@ -15,9 +15,10 @@ const PROVIDE_BUFFERS: u8 = 31;
 const SPLICE_FROM_FIXED: u32 = 1 << 31;
 
 /// What a request does besides, or instead of, a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Table {
     /// Nothing.
+    #[default]
     Untouched,
     /// The descriptor it makes goes into the ring's table, at this place or (none) where there is room.
     Puts(Option<u32>),
@@ -28,9 +29,10 @@ pub enum Table {
 }
 
 /// Buffers among which the kernel chooses.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Choice {
     /// Of none.
+    #[default]
     Nothing,
     /// The buffer is chosen from this group.
     From(u16),
@@ -57,6 +59,8 @@ pub struct Request {
     pub drains: bool,
     /// A success has no completion.
     pub silent: bool,
+    /// Fields are set that mean nothing for it: the kernel refuses it with `EINVAL`, and does nothing.
+    pub malformed: bool,
 }
 
 struct Fields<'a>(&'a [u8; BYTES]);
@@ -165,7 +169,17 @@ pub fn request(bytes: &[u8; BYTES]) -> Request {
         linked: flags & (LINK | HARD_LINK) != 0,
         drains: flags & DRAIN != 0,
         silent: flags & SKIP_SUCCESS != 0,
+        malformed: is_malformed(opcode, &f),
     }
+}
+
+/// Whether fields are set that must be 0: a call has no such fields, so it would not fail.
+fn is_malformed(opcode: u8, f: &Fields<'_>) -> bool {
+    // Of fsync, sync_file_range, fallocate, renameat, unlinkat, mkdirat, symlinkat, linkat and ftruncate.
+    const BUFFER: &[u8] = &[3, 8, 17, 35, 36, 37, 38, 39, 55];
+    const ADDRESS: &[u8] = &[3, 8, 55];
+    let (buffer, file) = (f.half(40) as u16, f.half(44));
+    BUFFER.contains(&opcode) && (buffer != 0 || file != 0) || ADDRESS.contains(&opcode) && f.word(16) != 0
 }
 
 /// Positions of -1 are the descriptors' own.
@@ -220,6 +234,16 @@ mod tests {
         let read = request(&sqe(22, 1 | 2, 7, 0, 0, 0, 0, 0));
         assert_eq!((read.fixed[0], read.drains), (Some((0, 7)), true));
         assert_eq!(request(&sqe(20, 0, 0, 2, 0x1000, 3, 0, 0)).table, Table::Replaces(2, 0x1000));
+    }
+
+    #[test]
+    fn a_request_with_fields_of_another_is_refused() {
+        assert!(!request(&sqe(3, 0, 3, 0, 0, 0, 0, 0)).malformed, "fsync");
+        assert!(request(&sqe(3, 0, 3, 0, 0x1000, 0, 0, 0)).malformed, "with the address of a buffer");
+        let mut other = sqe(3, 0, 3, 0, 0, 0, 0, 0);
+        other[40] = 5;
+        assert!(request(&other).malformed, "with the number of a buffer");
+        assert!(!request(&sqe(22, 0, 3, 0, 0x1000, 0, 0, 0)).malformed, "read");
     }
 
     #[test]

@@ -5,9 +5,9 @@
 
 use std::collections::HashMap;
 
-use super::layout::RECORD_NARROW;
+use super::layout::{RECORD_NARROW, request_more};
 use super::reader::Place;
-use super::record::{Call, Head, Object, Range, Ranges, Record, Task};
+use super::record::{Call, Completion, Head, Object, Range, Ranges, Record, Request, Ring, Task};
 use crate::kept::{self, Bytes, Kept, When};
 
 /// Memory of a call beyond this stays in the spool until it is asked for.
@@ -18,6 +18,8 @@ const HELD: usize = 8 << 20;
 pub struct Heard {
     /// Its thread.
     pub tid: i32,
+    /// Its process.
+    pub pid: i32,
     /// When it was over.
     pub end_ns: u64,
     /// The call.
@@ -35,6 +37,19 @@ pub struct Heard {
 pub enum Event {
     /// A call is over.
     Call(Box<Heard>),
+    /// A ring of io_uring was made.
+    Ring {
+        /// By this thread.
+        tid: i32,
+        /// Of this process.
+        pid: i32,
+        /// It.
+        ring: Ring,
+    },
+    /// A request was submitted.
+    Request(Box<Asked>),
+    /// A request is complete.
+    Completion(Box<Done>),
     /// A thread began.
     Task {
         /// Its number.
@@ -76,6 +91,63 @@ impl Event {
         match self {
             Event::Call(heard) => heard.end_ns,
             Event::Task { time_ns, .. } | Event::Exec { time_ns, .. } | Event::End { time_ns, .. } => *time_ns,
+            Event::Request(asked) => asked.time_ns,
+            Event::Completion(done) => done.time_ns,
+            // Requests are told by it, whenever it was.
+            Event::Ring { .. } => 0,
+        }
+    }
+}
+
+/// A request that was submitted.
+#[derive(Debug)]
+pub struct Asked {
+    /// By this thread.
+    pub tid: i32,
+    /// Of this process.
+    pub pid: i32,
+    /// When.
+    pub time_ns: u64,
+    /// It.
+    pub request: Request,
+    /// What it names, but for content.
+    pub kept: Kept,
+}
+
+/// A request that is complete.
+#[derive(Debug)]
+pub struct Done {
+    /// When.
+    pub time_ns: u64,
+    /// What came of it.
+    pub completion: Completion,
+    /// What it was given, and what it filled.
+    pub kept: Kept,
+}
+
+/// A record that memory may belong to.
+#[derive(Debug)]
+enum Over {
+    Call(Call, Vec<Object>),
+    Request(Request),
+    Completion(Completion),
+}
+
+impl Over {
+    fn more(&self) -> u32 {
+        match self {
+            Over::Call(call, _) => call.more,
+            Over::Request(request) => request.more,
+            Over::Completion(completion) => completion.more,
+        }
+    }
+
+    /// What tells its memory from that of others of the thread.
+    fn key(&self) -> u64 {
+        match self {
+            Over::Call(call, _) => call.call,
+            Over::Request(request) => request_more(request.request, false),
+            Over::Completion(completion) => request_more(completion.request, true),
         }
     }
 }
@@ -87,13 +159,13 @@ struct Parts {
     /// It has begun.
     entered: Option<Call>,
     /// It is over.
-    over: Option<(Head, Call, Vec<Object>)>,
+    over: Option<(Head, Over)>,
 }
 
 impl Parts {
     fn is_whole(&self) -> bool {
         let entered = self.entered.map_or(0, |call| call.more);
-        self.over.as_ref().is_some_and(|(_, call, _)| self.more >= call.more.saturating_add(entered))
+        self.over.as_ref().is_some_and(|(_, over)| self.more >= over.more().saturating_add(entered))
     }
 }
 
@@ -118,7 +190,10 @@ impl Joiner {
         };
         let (tid, pid, time_ns) = (head.tid, head.pid, head.time_ns);
         match record {
-            Record::Call(call, objects, ranges) => self.over(head, call, objects, ranges, place, out),
+            Record::Call(call, objects, ranges) => self.over(head, Over::Call(call, objects), ranges, place, out),
+            Record::Request(request, ranges) => self.over(head, Over::Request(request), ranges, place, out),
+            Record::Completion(completion, ranges) => self.over(head, Over::Completion(completion), ranges, place, out),
+            Record::Ring(ring) => out.push(Event::Ring { tid, pid, ring }),
             Record::More(call, ranges) => {
                 let parts = self.parts(tid, call);
                 parts.more += 1;
@@ -156,26 +231,19 @@ impl Joiner {
         }
     }
 
-    fn over(
-        &mut self,
-        head: Head,
-        call: Call,
-        objects: Vec<Object>,
-        ranges: Ranges<'_>,
-        place: &Place,
-        out: &mut Vec<Event>,
-    ) {
-        let known = self.calls.contains_key(&(head.tid, call.call));
-        if !known && call.more == 0 {
+    fn over(&mut self, head: Head, over: Over, ranges: Ranges<'_>, place: &Place, out: &mut Vec<Event>) {
+        let key = over.key();
+        let known = self.calls.contains_key(&(head.tid, key));
+        if !known && over.more() == 0 {
             // The usual case: it stands alone.
             let mut kept = Kept::default();
             keep(&mut kept, ranges, place);
-            return out.push(heard(head, call, objects, kept));
+            return out.push(heard(head, over, kept));
         }
-        let parts = self.parts(head.tid, call.call);
+        let parts = self.parts(head.tid, key);
         keep(&mut parts.kept, ranges, place);
-        parts.over = Some((head, call, objects));
-        self.release(head.tid, call.call, out);
+        parts.over = Some((head, over));
+        self.release(head.tid, key, out);
     }
 
     fn parts(&mut self, tid: i32, call: u64) -> &mut Parts {
@@ -198,7 +266,7 @@ impl Joiner {
     fn give(&mut self, tid: i32, call: u64, out: &mut Vec<Event>) -> Option<Call> {
         let parts = self.calls.remove(&(tid, call))?;
         match parts.over {
-            Some((head, call, objects)) => out.push(heard(head, call, objects, parts.kept)),
+            Some((head, over)) => out.push(heard(head, over, parts.kept)),
             None => return parts.entered,
         }
         None
@@ -229,9 +297,16 @@ impl Joiner {
     }
 }
 
-fn heard(head: Head, call: Call, objects: Vec<Object>, kept: Kept) -> Event {
-    let narrow = head.flags & RECORD_NARROW != 0;
-    Event::Call(Box::new(Heard { tid: head.tid, end_ns: head.time_ns, call, narrow, objects, kept }))
+fn heard(head: Head, over: Over, kept: Kept) -> Event {
+    let Head { tid, pid, time_ns, flags, .. } = head;
+    match over {
+        Over::Call(call, objects) => {
+            let narrow = flags & RECORD_NARROW != 0;
+            Event::Call(Box::new(Heard { tid, pid, end_ns: time_ns, call, narrow, objects, kept }))
+        }
+        Over::Request(request) => Event::Request(Box::new(Asked { tid, pid, time_ns, request, kept })),
+        Over::Completion(completion) => Event::Completion(Box::new(Done { time_ns, completion, kept })),
+    }
 }
 
 fn keep(kept: &mut Kept, ranges: Ranges<'_>, place: &Place) {

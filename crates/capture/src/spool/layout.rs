@@ -25,6 +25,42 @@ pub mod kind {
     pub const EXEC: u16 = 5;
     /// The end of a thread.
     pub const END: u16 = 6;
+    /// A ring of io_uring was made.
+    pub const RING: u16 = 7;
+    /// A request was submitted to it.
+    pub const REQUEST: u16 = 8;
+    /// And is complete.
+    pub const COMPLETION: u16 = 9;
+}
+
+/// States of a request, or of its completion.
+pub mod state {
+    /// Taken by a thread of the kernel's own.
+    pub const POLLED: u32 = 1;
+    /// Linked to the one before it.
+    pub const FOLLOWS: u32 = 2;
+    /// What it asks for could not be read.
+    pub const UNREAD: u32 = 4;
+    /// Its completion will not be told.
+    pub const UNTOLD: u32 = 8;
+    /// There was no room for the memory that belongs to it.
+    pub const NO_ROOM: u32 = 16;
+    /// Not complete yet; what it is given.
+    pub const GIVEN: u32 = 32;
+    /// Complete where the memory of the program is not at hand.
+    pub const FOREIGN: u32 = 64;
+    /// The kernel chose the buffer.
+    pub const CHOSEN: u32 = 128;
+    /// Content that was moved inside the kernel is kept.
+    pub const MOVED: u32 = 256;
+}
+
+/// Content of a file has the address of its offset behind this.
+pub const MOVED_AT: u64 = 1 << 62;
+
+/// The counter of a call, for memory of a request, or of its completion.
+pub fn request_more(request: u64, complete: bool) -> u64 {
+    1 << 63 | request << 1 | u64::from(complete)
 }
 
 /// The call was made through a 32-bit entry.
@@ -84,6 +120,15 @@ layout! {
     }
     /// Body of MORE.
     MoreBody { call: u64 }
+    /// Body of RING.
+    RingBody { ring: u64, fd: i32, flags: u32 }
+    /// Body of REQUEST.
+    RequestBody { request: u64, ring: u64, slot: u64, sqe: [u64; 8], state: u32, ranges: u32, more: u32, lacking: u32 }
+    /// Body of COMPLETION.
+    CompletionBody {
+        request: u64, ring: u64, mark: u64, result: i64, address: u64, length: u32, flags: u32, place: u32, taken: u32,
+        state: u32, ranges: u32, more: u32, lacking: u32, objects: [Object; 2],
+    }
     /// Begins a range.
     RangeHead { address: u64, length: u32, kept: u32, when: u16, flags: u16, reserved: u32 }
     /// Users and groups.
@@ -134,6 +179,11 @@ mod tests {
             ("INLINE_BYTES", INLINE_BYTES as u64),
             ("RECORD_CALL", kind::CALL.into()),
             ("RECORD_END", kind::END.into()),
+            ("RECORD_COMPLETION", kind::COMPLETION.into()),
+            ("REQUEST_CHOSEN", state::CHOSEN.into()),
+            ("REQUEST_MOVED", state::MOVED.into()),
+            ("MOVED_AT", MOVED_AT),
+            ("REQUEST_MORE(5, 1)", request_more(5, true)),
             ("RECORD_DEFERRED", RECORD_DEFERRED.into()),
             ("RANGE_UNWANTED", RANGE_UNWANTED.into()),
         ];

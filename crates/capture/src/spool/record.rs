@@ -96,6 +96,12 @@ pub enum Record<'a> {
     Exec(i32),
     /// A thread has ended: its status as of `wait`.
     End(i32),
+    /// A ring of io_uring was made.
+    Ring(Ring),
+    /// A request was submitted to a ring.
+    Request(Request, Ranges<'a>),
+    /// A request is complete.
+    Completion(Completion, Ranges<'a>),
     /// Something that a newer recorder wrote.
     Unknown,
 }
@@ -165,6 +171,59 @@ pub struct Task {
     pub name: Vec<u8>,
 }
 
+/// A ring of io_uring.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ring {
+    /// Its identity.
+    pub ring: u64,
+    /// Its descriptor.
+    pub fd: i32,
+}
+
+/// A request to a ring.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Request {
+    /// Its number.
+    pub request: u64,
+    /// The ring.
+    pub ring: u64,
+    /// Another one in the same slot: this one is over.
+    pub slot: u64,
+    /// As the program wrote it.
+    pub sqe: [u8; 64],
+    /// See [`layout::state`].
+    pub state: u32,
+    /// How many records hold further memory of it.
+    pub more: u32,
+}
+
+/// A request is complete, or one step further.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Completion {
+    /// Its number.
+    pub request: u64,
+    /// The ring.
+    pub ring: u64,
+    /// Its result.
+    pub result: i64,
+    /// The buffer that the kernel chose: address and length.
+    pub chosen: Option<(u64, u64)>,
+    /// Where in the file content stands that was moved inside the kernel.
+    pub moved_at: Option<u64>,
+    /// `IORING_CQE_F_*`.
+    pub flags: u32,
+    /// Its place among the completions of the ring.
+    pub place: u32,
+    /// So many of these the program had taken.
+    pub taken: u32,
+    /// See [`layout::state`].
+    pub state: u32,
+    /// How many records hold further memory of it.
+    pub more: u32,
+    /// The file that it was about, and what was opened.
+    pub objects: [Option<Object>; 2],
+}
+
 /// Ranges of memory that stand in a record.
 #[derive(Debug, Clone, Copy)]
 pub struct Ranges<'a> {
@@ -226,6 +285,15 @@ impl<'a> Record<'a> {
             kind::TASK => Record::Task(task(&mut cursor)?),
             kind::EXEC => Record::Exec(cursor.u32()? as i32),
             kind::END => Record::End(cursor.u32()? as i32),
+            kind::RING => Record::Ring(Ring { ring: cursor.u64()?, fd: cursor.u32()? as i32 }),
+            kind::REQUEST => {
+                let (request, count) = request(&mut cursor)?;
+                Record::Request(request, Ranges { count, cursor, total })
+            }
+            kind::COMPLETION => {
+                let (completion, count) = completion(&mut cursor)?;
+                Record::Completion(completion, Ranges { count, cursor, total })
+            }
             _ => Record::Unknown,
         })
     }
@@ -241,6 +309,27 @@ fn call(cursor: &mut Cursor<'_>, over: bool) -> Option<(Call, u32, u32)> {
     }
     let (nr, counts, more, lacking) = (cursor.u32()?, cursor.u32()?, cursor.u32()?, cursor.u32()?);
     Some((Call { begin_ns, call, cpu_ns, result, args, nr, more, lacking }, counts & 0xffff, counts >> 16))
+}
+
+fn request(cursor: &mut Cursor<'_>) -> Option<(Request, u32)> {
+    let (request, ring, slot) = (cursor.u64()?, cursor.u64()?, cursor.u64()?);
+    let sqe = cursor.take(64)?.try_into().ok()?;
+    let (state, ranges, more, _lacking) = (cursor.u32()?, cursor.u32()?, cursor.u32()?, cursor.u32()?);
+    Some((Request { request, ring, slot, sqe, state, more }, ranges))
+}
+
+fn completion(cursor: &mut Cursor<'_>) -> Option<(Completion, u32)> {
+    let (request, ring, _mark) = (cursor.u64()?, cursor.u64()?, cursor.u64()?);
+    let (result, address) = (cursor.u64()? as i64, cursor.u64()?);
+    let (length, flags, place, taken) = (cursor.u32()?, cursor.u32()?, cursor.u32()?, cursor.u32()?);
+    let (state, ranges, more, _lacking) = (cursor.u32()?, cursor.u32()?, cursor.u32()?, cursor.u32()?);
+    let mut objects = [None; 2];
+    for known in &mut objects {
+        *known = Some(object(cursor)?).filter(|o| o.id != 0);
+    }
+    let chosen = (state & layout::state::CHOSEN != 0).then_some((address, length.into()));
+    let moved_at = (state & layout::state::MOVED != 0).then_some(address);
+    Some((Completion { request, ring, result, chosen, moved_at, flags, place, taken, state, more, objects }, ranges))
 }
 
 fn object(cursor: &mut Cursor<'_>) -> Option<Object> {

@@ -2,7 +2,7 @@
 //!
 //! Goals: ownership by Rust's rules, errors as [`io::Error`]. Non-goals: knowing which maps there are.
 
-use std::ffi::{CStr, c_char, c_int, c_long, c_void};
+use std::ffi::{CStr, CString, c_char, c_int, c_long, c_void};
 use std::io;
 use std::os::fd::RawFd;
 use std::ptr::NonNull;
@@ -17,6 +17,16 @@ struct BpfProgram(c_void);
 struct BpfLink(c_void);
 #[repr(C)]
 struct RingBuffer(c_void);
+
+#[repr(C)]
+struct Btf(c_void);
+/// `struct btf_type`.
+#[repr(C)]
+struct BtfType {
+    name: u32,
+    info: u32,
+    of: u32,
+}
 
 type Print = unsafe extern "C" fn(c_int, *const c_char, *mut c_void) -> c_int;
 type Sample = unsafe extern "C" fn(*mut c_void, *mut c_void, usize) -> c_int;
@@ -34,6 +44,10 @@ unsafe extern "C" {
     fn bpf_program__attach_iter(program: *const BpfProgram, options: *const c_void) -> *mut BpfLink;
     fn bpf_link__fd(link: *const BpfLink) -> c_int;
     fn bpf_iter_create(link: c_int) -> c_int;
+    fn btf__load_vmlinux_btf() -> *mut Btf;
+    fn btf__free(types: *mut Btf);
+    fn btf__find_by_name_kind(types: *const Btf, name: *const c_char, kind: u32) -> c_int;
+    fn btf__type_by_id(types: *const Btf, id: u32) -> *const BtfType;
     fn bpf_program__attach(program: *const BpfProgram) -> *mut BpfLink;
     fn bpf_link__destroy(link: *mut BpfLink) -> c_int;
     fn bpf_map__fd(map: *const BpfMap) -> c_int;
@@ -149,7 +163,7 @@ impl Object {
         written
     }
 
-    /// Attaches all programs.
+    /// Attaches all programs that were not left out.
     pub fn attach(&mut self) -> io::Result<()> {
         let mut program = std::ptr::null_mut();
         loop {
@@ -158,11 +172,11 @@ impl Object {
             if program.is_null() {
                 return Ok(());
             }
-            // SAFETY: as above.
+            // SAFETY: the program belongs to the live object.
             if !unsafe { bpf_program__autoload(program) } {
                 continue;
             }
-            // SAFETY: the program belongs to the live object.
+            // SAFETY: as above.
             self.links.push(owned(unsafe { bpf_program__attach(program) })?);
         }
     }
@@ -181,6 +195,39 @@ impl Drop for Object {
         self.detach();
         // SAFETY: the object is closed once, and not used after it.
         unsafe { bpf_object__close(self.object.as_ptr()) };
+    }
+}
+
+/// The types of the running kernel.
+pub struct Types(NonNull<Btf>);
+
+impl Types {
+    /// Reads them.
+    pub fn load() -> io::Result<Types> {
+        // SAFETY: no memory is involved.
+        owned(unsafe { btf__load_vmlinux_btf() }).map(Types)
+    }
+
+    /// How many arguments a tracepoint has; none if there is no such tracepoint.
+    pub fn tracepoint_arguments(&self, name: &str) -> Option<u32> {
+        const TYPEDEF: u32 = 8;
+        let name = CString::new(format!("btf_trace_{name}")).ok()?;
+        // SAFETY: the types are live, the name is a C string, and each number comes from the types themselves.
+        unsafe {
+            let id = btf__find_by_name_kind(self.0.as_ptr(), name.as_ptr(), TYPEDEF);
+            let defined = btf__type_by_id(self.0.as_ptr(), u32::try_from(id).ok()?).as_ref()?;
+            let pointer = btf__type_by_id(self.0.as_ptr(), defined.of).as_ref()?;
+            let function = btf__type_by_id(self.0.as_ptr(), pointer.of).as_ref()?;
+            // The first is what the tracepoint gives to each of its listeners.
+            (function.info & 0xffff).checked_sub(1)
+        }
+    }
+}
+
+impl Drop for Types {
+    fn drop(&mut self) {
+        // SAFETY: freed once.
+        unsafe { btf__free(self.0.as_ptr()) };
     }
 }
 

@@ -19,7 +19,7 @@ mod trace;
 pub use files::*;
 pub use launch::*;
 #[cfg(ebpf)]
-pub use libbpf::{Object, Ring, process_descriptor, push};
+pub use libbpf::{Object, Ring, Types, process_descriptor, push};
 #[cfg(ebpf)]
 pub use session::*;
 #[cfg(ebpf)]

@@ -77,8 +77,7 @@ impl Tracer<'_> {
         self.look_after(tid, &entered, result);
         let Entered { call, args, begin_ns, cpu_ns, mut inputs, before, source, submission, .. } = entered;
         let about = self.after_call(tid, call, &args, &inputs.input, result, submission);
-        let (path, path2) = (inputs.path.take(), inputs.path2.take());
-        let input = std::mem::take(&mut inputs.input);
+        let told = inputs.told();
         let log = &mut self.log;
         let mut out = arguments::outputs(Memory::Live(tid), call, &args, result, inputs, log);
         if !failed(result) {
@@ -90,25 +89,10 @@ impl Tracer<'_> {
             t.cpu.leave();
             t.thread
         });
-        let (input, output) = about.unwrap_or((input, out.output));
-        let action = Action {
-            seq: 0, // set by the log
-            thread,
-            call: call.name.to_owned(),
-            begin_ns,
-            duration_ns: end_ns.saturating_sub(begin_ns),
-            args,
-            result,
-            errno: None, // set by the writer
-            path,
-            path2,
-            input,
-            output,
-            data: out.data,
-            data_bytes: out.moved,
-            truncated_bytes: out.truncated,
-            cpu_ns,
-            ..Action::default()
+        let action = Action { thread, cpu_ns, ..told.action(call, args, (begin_ns, end_ns), result, out) };
+        let action = match about {
+            Some((input, output)) => Action { input, output, ..action },
+            None => action,
         };
         self.log.action(action)
     }

@@ -48,6 +48,7 @@ struct Submitted {
     after: Option<u64>,
     drains: bool,
     silent: bool,
+    malformed: bool,
 }
 
 impl Tracer<'_> {
@@ -124,6 +125,7 @@ impl Tracer<'_> {
                 after: None,
                 drains: false,
                 silent: false,
+                malformed: false,
             };
             numbers.push(self.fly(key, tid, submitted, begin_ns));
         }
@@ -135,7 +137,7 @@ impl Tracer<'_> {
         let memory = Memory::Live(tid);
         let ring = |channel: &Channel| match &channel.way {
             Way::Ring(ring) => Some((ring.submissions(memory)?, ring.completions(memory)?)),
-            Way::Queue(_) => None,
+            Way::Queue(_) | Way::Told => None,
         };
         let Some(((head, tail), (fetched, _))) = self.requests.channels.get(&key).and_then(ring) else {
             for _ in 0..args[1].min(MOST_REQUESTS) {
@@ -156,8 +158,8 @@ impl Tracer<'_> {
                 self.log.loss(Loss::Dropped, "io_uring requests whose memory could not be read", 0);
                 break;
             };
-            let requests::Request { mark, asked, fixed, table, choice, linked, drains, silent } = request;
-            let submitted = Submitted { key: mark, asked, fixed, table, choice, after, drains, silent };
+            let requests::Request { mark, asked, fixed, table, choice, linked, drains, silent, malformed } = request;
+            let submitted = Submitted { key: mark, asked, fixed, table, choice, after, drains, silent, malformed };
             let number = self.fly(key, tid, submitted, begin_ns);
             after = linked.then_some(number.0);
             numbers.push(number);
@@ -167,7 +169,7 @@ impl Tracer<'_> {
 
     /// Takes a request into the books; its number, and whether it will have a row.
     fn fly(&mut self, key: Key, tid: i32, submitted: Submitted, begin_ns: u64) -> (u64, bool) {
-        let Submitted { key: mark, asked, fixed, table, choice, after, drains, silent } = submitted;
+        let Submitted { key: mark, asked, fixed, table, choice, after, drains, silent, malformed } = submitted;
         let number = self.requests.number();
         let (mut inputs, mut before, mut source) = Default::default();
         if let Some(asked) = &asked {
@@ -190,12 +192,14 @@ impl Tracer<'_> {
                 asked,
                 fixed,
                 table,
+                replaces: Vec::new(),
                 choice,
                 lane,
                 begin_ns,
                 after,
                 drains,
                 silent,
+                malformed,
                 inputs,
                 before,
                 source,
@@ -245,6 +249,7 @@ impl Tracer<'_> {
                     seen.completions.iter_mut().for_each(|c| c.taken &= !fresh);
                     seen
                 }
+                Way::Told => continue,
             };
             for _ in 0..seen.lost {
                 self.log.loss(Loss::Dropped, "completions that were overwritten before they were seen", 0);
@@ -309,7 +314,8 @@ impl Tracer<'_> {
             }
         };
         self.log.note("a request whose completion the program never saw: taken as successful");
-        self.write_request(key, tid, flight, result, false);
+        // The program may have used its memory again since.
+        self.write_request(key, tid, flight, result, true);
     }
 
     /// Writes the action of a request that is complete.
@@ -321,6 +327,10 @@ impl Tracer<'_> {
             self.begin_waiting(key, end_ns);
             return;
         };
+        if flight.is_refused(result) {
+            self.log.note(requests::REFUSED);
+            return self.begin_waiting(key, end_ns);
+        }
         let late = flight.is_given_late();
         let Flight { number, asked, table, begin_ns, mut inputs, before, source, .. } = flight;
         let Some(asked) = asked else { return };
@@ -330,8 +340,7 @@ impl Tracer<'_> {
             asked.read_again(&mut inputs, memory, &mut self.log);
         }
         let begin_ns = begin_ns.unwrap_or(end_ns);
-        let (path, path2) = (inputs.path.take(), inputs.path2.take());
-        let input = std::mem::take(&mut inputs.input);
+        let told = inputs.told();
         let mut out = arguments::outputs(memory, asked.call, &asked.args, result, inputs, &mut self.log);
         if !failed(result) {
             moved(tid, asked.call, source, result, &mut out, &mut self.log);
@@ -341,24 +350,8 @@ impl Tracer<'_> {
             }
         }
         let result = self.table_result(key, thread, table, result);
-        let action = Action {
-            seq: 0, // set by the log
-            thread,
-            call: asked.call.name.to_owned(),
-            begin_ns,
-            duration_ns: end_ns.saturating_sub(begin_ns),
-            args: asked.args,
-            result,
-            path,
-            path2,
-            input,
-            output: out.output,
-            data: out.data,
-            data_bytes: out.moved,
-            truncated_bytes: out.truncated,
-            request: Some(number),
-            ..Action::default()
-        };
+        let action = told.action(asked.call, asked.args, (begin_ns, end_ns), result, out);
+        let action = Action { thread, request: Some(number), ..action };
         let why =
             if taken { "the program had gone on before its completion was seen" } else { "memory could not be read" };
         self.log.action_lacking(action, why);
@@ -452,7 +445,7 @@ impl Tracer<'_> {
                 let head = ring.submissions(Memory::Live(tid)).map_or(heads.0, |(head, _)| head);
                 head.wrapping_sub(heads.0) as usize
             }
-            Way::Queue(_) => result.max(0) as usize,
+            Way::Queue(_) | Way::Told => result.max(0) as usize,
         };
         let taken = taken.min(numbers.len());
         for (number, _) in &numbers[taken..] {

@@ -38,4 +38,5 @@ with_each_backend! {
     programs::uring;
     programs::uring_sqpoll;
     programs::uring_defer;
+    programs::rings;
 }

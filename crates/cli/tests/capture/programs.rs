@@ -26,13 +26,9 @@ const KNOWN: &[(Backend, &str, Known)] = &[
     // The program sees completions in memory, and may use the buffer again before its next call.
     (Backend::Ptrace, "uring", Known::Chance),
     (Backend::Ptrace, "uring sqpoll", Known::Incomplete),
+    (Backend::Ptrace, "rings", Known::Chance),
     (Backend::Ebpf, "mmap-writer", Known::Incomplete),
     (Backend::Ebpf, "mmap-writer msync", Known::Incomplete),
-    (Backend::Ebpf, "aio", Known::Incomplete),
-    (Backend::Ebpf, "aio direct", Known::Incomplete),
-    (Backend::Ebpf, "uring", Known::Incomplete),
-    (Backend::Ebpf, "uring sqpoll", Known::Incomplete),
-    (Backend::Ebpf, "uring defer", Known::Incomplete),
 ];
 
 /// A program, its arguments behind the name of the file or directory that it makes, and what is there before.
@@ -147,4 +143,9 @@ pub fn uring_sqpoll(backend: Backend) {
 
 pub fn uring_defer(backend: Backend) {
     Case::new("uring", &["120", "7", "defer"]).check(backend);
+}
+
+/// More completions than their queue has room for, and successes that are not told.
+pub fn rings(backend: Backend) {
+    Case::new("rings", &["24", "9"]).check(backend);
 }

@@ -67,8 +67,9 @@ pub(super) struct Requests {
     lane_of: Vec<Option<u32>>,
     submitters: HashMap<u32, Submitter, RandomState>,
     submitted: HashMap<u64, Submission, RandomState>,
-    /// Complete before the call that submitted them was over.
+    /// Complete before the call that submitted them was over; of rings that the kernel polls no call says so.
     ahead: HashSet<u64, RandomState>,
+    latest_ahead: VecDeque<u64>,
     completed: HashMap<u64, Point, RandomState>,
     oldest: VecDeque<u64>,
 }
@@ -126,6 +127,14 @@ impl Requests {
         None
     }
 
+    fn is_ahead(&mut self, number: u64) {
+        self.ahead.insert(number);
+        self.latest_ahead.push_back(number);
+        if self.latest_ahead.len() > UNFETCHED {
+            self.latest_ahead.pop_front().into_iter().for_each(|oldest| _ = self.ahead.remove(&oldest));
+        }
+    }
+
     fn performed(
         &mut self,
         own: Point,
@@ -143,7 +152,7 @@ impl Requests {
         let submission = match number.map(|number| (number, self.submitted.remove(&number))) {
             Some((_, Some(submission))) => submission,
             early => {
-                self.ahead.extend(early.map(|(number, _)| number));
+                early.into_iter().for_each(|(number, _)| self.is_ahead(number));
                 Submission { after: latest, covered_ns: latest_ns }
             }
         };

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Content that a request moves inside the kernel: read from the page cache, since no memory of the program holds it.
+ *
+ * Goals: the bytes as they are when the request is complete. Non-goals: pages that are not in the cache, and kernels that
+ * do not say where their memory is: what is lacking is counted.
+ */
+#ifndef REPRISE_MOVED_H
+#define REPRISE_MOVED_H
+
+#include "objects.h"
+#include "ranges.h"
+#include "ring.h"
+
+#define PAGE_STRUCT_BYTES 64
+/* The kernel has mapped it once more, elsewhere. */
+#define REGION_IS_MAPPED 1
+/* Levels of the tree that holds the pages of a file. */
+#define MOST_LEVELS_MOVED 12
+/* More than any request moves. */
+#define STEPS_PIECES 32768
+#define S_IFMT 0170000
+#define S_IFREG 0100000
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct xarray___moved {
+	void *xa_head;
+};
+
+struct xa_node___moved {
+	unsigned char shift;
+	void *slots[64];
+};
+
+struct address_space___moved {
+	struct xarray___moved i_pages;
+};
+
+struct inode___moved {
+	unsigned short i_mode;
+	struct address_space___moved *i_mapping;
+};
+
+struct file___moved {
+	__s64 f_pos;
+	struct inode___moved *f_inode;
+};
+
+struct folio___moved {
+	unsigned long index;
+};
+
+struct page___moved {
+	unsigned long flags;
+};
+
+
+#pragma clang attribute pop
+
+/* What is to be kept. */
+struct moved {
+	__u64 file;
+	__u64 offset;
+	__u64 length;
+	__u64 memory; /* see `memory_by` */
+};
+
+struct moving {
+	struct thread *t;
+	struct cpu *cpu;
+	__u64 pages; /* the tree */
+	__u64 offset;
+	__u64 end;
+	__u64 memory;
+	__u64 entry;
+	__u32 at;
+	__u32 done;
+};
+
+#define IS_INNER(entry) (((entry) & 3) == 2)
+#define IS_NODE_INSIDE(entry) (IS_INNER(entry) && (entry) > 4096)
+
+static long descend_moved(__u64 i, struct moving *mv)
+{
+	struct xa_node___moved *node = (struct xa_node___moved *)(mv->entry - 2);
+	__u64 slots = mv->entry - 2 + bpf_core_field_offset(struct xa_node___moved, slots), at;
+
+	if (!IS_NODE_INSIDE(mv->entry))
+		return 1;
+	at = (mv->offset / PAGE >> (BPF_CORE_READ(node, shift) & 63)) & 63;
+	mv->entry = 0;
+	bpf_probe_read_kernel(&mv->entry, 8, (void *)(slots + 8 * at));
+	/* Of a folio of many pages one slot holds it, and the others tell which. */
+	if (IS_INNER(mv->entry) && !IS_NODE_INSIDE(mv->entry)) {
+		at = mv->entry >> 2 & 63;
+		mv->entry = 0;
+		bpf_probe_read_kernel(&mv->entry, 8, (void *)(slots + 8 * at));
+	}
+	return 0;
+}
+
+LOOPED(descend_moved, struct moving)
+
+/* Where in the kernel's memory the content at the offset stands; 0: not in the cache. */
+static __always_inline __u64 cached_at(struct moving *mv)
+{
+	struct address_space___moved *mapping = (struct address_space___moved *)mv->pages;
+	struct folio___moved *folio;
+	__u64 page;
+
+	mv->entry = (__u64)BPF_CORE_READ(mapping, i_pages.xa_head);
+	loop(MOST_LEVELS_MOVED, descend_moved, mv);
+	if (!mv->entry || mv->entry & 3)
+		return 0;
+	folio = (struct folio___moved *)mv->entry;
+	page = mv->entry + (mv->offset / PAGE - BPF_CORE_READ(folio, index)) * PAGE_STRUCT_BYTES;
+	return mv->memory + page * (PAGE / PAGE_STRUCT_BYTES) + (mv->offset & (PAGE - 1));
+}
+
+static long move_page(__u64 i, struct moving *mv)
+{
+	__u32 n = at_most(PAGE - (mv->offset & (PAGE - 1)), mv->end - mv->offset);
+	__u64 from;
+	void *to;
+
+	if (mv->offset >= mv->end || mv->done + n > PIECE_BYTES)
+		return 1;
+	from = cached_at(mv);
+	to = place(mv->cpu->segment, mv->at + mv->done);
+	CHECKED(n);
+	if (!from || !to || !n || n > PAGE || bpf_probe_read_kernel(to, n, (void *)from)) {
+		mv->end = mv->offset;
+		return 1;
+	}
+	mv->done += n;
+	mv->offset += n;
+	return 0;
+}
+
+LOOPED(move_page, struct moving)
+
+/* A MORE record with so much as fits into one. */
+static long move_piece(__u64 i, struct moving *mv)
+{
+	const __u32 lead = sizeof(struct record_head) + sizeof(struct more_body) + sizeof(struct range_head);
+	struct cpu *cpu = mv->cpu;
+	struct record_head *record;
+	struct range_head *range;
+	__u64 begin = mv->offset;
+
+	if (begin >= mv->end || !make_room(cpu, lead + PIECE_BYTES, 0))
+		return 1;
+	mv->at = cpu->used + lead;
+	mv->done = 0;
+	loop(PIECE_BYTES / PAGE + 1, move_page, mv);
+	record = place(cpu->segment, cpu->used);
+	if (!mv->done || !record)
+		return 1;
+	((struct more_body *)(record + 1))->call = mv->t->call;
+	range = (struct range_head *)((char *)(record + 1) + sizeof(struct more_body));
+	range->address = MOVED_AT + begin;
+	range->length = range->kept = mv->done;
+	range->when = WHEN_EXIT;
+	range->flags = 0;
+	range->reserved = 0;
+	commit(cpu, record, mv->at + padded(mv->done), RECORD_MORE, mv->t->end_ns);
+	mv->t->more++;
+	return 0;
+}
+
+LOOPED(move_piece, struct moving)
+
+/* How far memory is from 64 times the addresses of its pages: a ring knows one of its own by both; 0: not this one. */
+static __always_inline __u64 memory_by(struct io_ring_ctx *ring)
+{
+	__u64 page = 0, address;
+
+	if (!bpf_core_field_exists(ring->sq_region) || bpf_core_type_size(struct page___moved) != PAGE_STRUCT_BYTES)
+		return 0;
+	if (BPF_CORE_READ(ring, sq_region.flags) & REGION_IS_MAPPED)
+		return 0;
+	address = (__u64)BPF_CORE_READ(ring, sq_region.ptr);
+	bpf_probe_read_kernel(&page, sizeof(page), BPF_CORE_READ(ring, sq_region.pages));
+	return address && page ? address - page * (PAGE / PAGE_STRUCT_BYTES) : 0;
+}
+
+/* Keeps a range of a regular file. */
+__noinline int keep_moved(struct thread *t, struct cpu *cpu, struct moved *moved)
+{
+	struct moving mv = { .t = t, .cpu = cpu };
+	struct file___moved *file;
+
+	if (!t || !cpu || !moved || !moved->memory)
+		return 0;
+	mv.offset = moved->offset;
+	mv.end = moved->offset + moved->length;
+	mv.memory = moved->memory;
+	file = (struct file___moved *)moved->file;
+	mv.pages = (__u64)BPF_CORE_READ(file, f_inode, i_mapping);
+	loop(STEPS_PIECES, move_piece, &mv);
+	return 1;
+}
+
+/* Where in a regular file a request that moved so much was: at the offset that it was given, or at the file's own. */
+static __always_inline int moved_in(struct moved *out, void *file, __u64 given, __s64 result)
+{
+	struct file___moved *of = file;
+
+	if (!file || (BPF_CORE_READ(of, f_inode, i_mode) & S_IFMT) != S_IFREG)
+		return 0;
+	out->file = (__u64)file;
+	out->offset = given == (__u64)-1 ? BPF_CORE_READ(of, f_pos) - result : given;
+	out->length = result;
+	return 1;
+}
+
+#endif

@@ -1,0 +1,463 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Requests of io_uring: as they are submitted, and as they are complete, before the program can know that.
+ *
+ * A request is kept as the program wrote it, with the paths and structures that it names. Content is kept when it is
+ * complete, given or filled: until then the memory is the kernel's, and what a linked request is given may come from the
+ * one before it. Which memory that is says a row for each opcode, as for calls; its arguments are fields of the request.
+ *
+ * Goals: a completion is seen before the program can see it; memory of a request that no call mentions. Non-goals:
+ * knowing what requests mean; waiting for room, which nobody can who holds a ring: what has none goes without content.
+ */
+#ifndef REPRISE_REQUESTS_H
+#define REPRISE_REQUESTS_H
+
+#include "moved.h"
+#include "objects.h"
+#include "records.h"
+#include "ring.h"
+#include "tasks.h"
+
+struct bpf_map;
+
+#define OPCODES 128
+#define MOST_FLIGHTS (1 << 17)
+/* The argument in whose place the address of a chosen buffer comes, and its length. */
+#define CHOSEN_ADDRESS 1
+#define CHOSEN_LENGTH 2
+
+/* A request in flight. */
+struct flight {
+	__u64 number;
+	__u64 ring;
+	__u64 mark;
+	__u64 mm;
+	__u64 args[6]; /* fd, addr, len, off, flags, addr3 */
+	__u32 opcode;
+	__u32 flags;
+	__s32 from; /* the descriptor that is spliced from */
+	__u32 reserved;
+};
+
+/* What is being made of a request on this CPU: too much for a stack. `thread` stands for one in the walk. */
+struct making {
+	struct thread thread;
+	struct flight flight;
+	struct request_body request;
+	struct completion_body completion;
+	struct moved moved;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, MOST_FLIGHTS);
+	__type(key, __u64); /* where the kernel keeps the request */
+	__type(value, struct flight);
+} flights SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct making);
+} makings SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, OPCODES);
+	__type(key, __u32);
+	__type(value, struct row);
+} opcodes SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u64);
+} submissions SEC(".maps");
+
+static __always_inline __u64 identity_of(const void *pointer)
+{
+	return ((__u64)pointer ^ scramble) * 0x9e3779b97f4a7c15ULL;
+}
+
+/* Whether a task is recorded. Threads of the kernel in a process are if its first thread is. */
+static __always_inline int is_recorded(struct task_struct *task)
+{
+	struct thread *t = bpf_task_storage_get(&threads, task, 0, 0);
+	struct control *c = control();
+
+	if (!c || c->stopped)
+		return 0;
+	if (!t && task->flags & (PF_IO_WORKER | PF_USER_WORKER) && task->group_leader)
+		t = bpf_task_storage_get(&threads, task->group_leader, 0, 0);
+	return t && !t->launching;
+}
+
+static __always_inline struct making *making(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&makings, &zero);
+}
+
+static __always_inline struct row *row_of_opcode(__u32 opcode)
+{
+	if (opcode >= OPCODES)
+		opcode = OPCODES - 1;
+	return bpf_map_lookup_elem(&opcodes, &opcode);
+}
+
+static __always_inline __u32 request_bytes(struct thread *t)
+{
+	return sizeof(struct record_head) +
+	       (t->entry ? sizeof(struct request_body) : sizeof(struct completion_body));
+}
+
+static __always_inline void close_request(struct making *m, struct cpu *cpu)
+{
+	struct record_head *record = place(cpu->segment, cpu->used);
+	struct thread *t = &m->thread;
+
+	if (!record)
+		return;
+	if (t->entry) {
+		m->request.ranges = t->ranges;
+		m->request.more = t->more;
+		m->request.lacking = t->lacking + t->lost;
+		__builtin_memcpy(record + 1, &m->request, sizeof(m->request));
+		commit(cpu, record, t->at, RECORD_REQUEST, t->begin_ns);
+	} else {
+		m->completion.ranges = t->ranges;
+		m->completion.more = t->more;
+		m->completion.lacking = t->lacking + t->lost;
+		__builtin_memcpy(record + 1, &m->completion, sizeof(m->completion));
+		commit(cpu, record, t->at, RECORD_COMPLETION, t->end_ns);
+	}
+}
+
+/* The record with its memory, or, if that finds no room, without. */
+__noinline int write_request(struct making *m, struct row *row, struct cpu *cpu)
+{
+	struct walker w = {};
+	struct thread *t;
+	int attempt;
+
+	if (!m || !row || !cpu)
+		return 0;
+	t = &m->thread;
+	w.t = t;
+	w.row = row;
+	w.cpu = cpu;
+	if (!t->inlined) {
+		loop(STEPS_INLINE, step, &w);
+		t->inlined = 1;
+	}
+	for (attempt = 0; attempt < 2 && w.verdict != VERDICT_NO_ROOM; attempt++) {
+		if (!make_room(cpu, request_bytes(t), 0))
+			break;
+		rewind(t);
+		w.verdict = VERDICT_GO_ON;
+		t->at = cpu->used + request_bytes(t);
+		loop(STEPS_INLINE, step, &w);
+		if (w.verdict == VERDICT_DONE) {
+			close_request(m, cpu);
+			return 1;
+		}
+		hand_over(cpu);
+		w.verdict = VERDICT_GO_ON;
+	}
+	if (!make_room(cpu, request_bytes(t), 1)) {
+		drop(cpu);
+		return 0;
+	}
+	rewind(t);
+	t->at = cpu->used + request_bytes(t);
+	m->request.state |= REQUEST_NO_ROOM;
+	m->completion.state |= REQUEST_NO_ROOM;
+	close_request(m, cpu);
+	return 1;
+}
+
+static __always_inline void write_request_record(struct making *m, struct row *row, int entry)
+{
+	struct control *c = control();
+	struct cpu *cpu = this_cpu();
+	struct thread *t = &m->thread;
+
+	if (!cpu || !c)
+		return;
+	__builtin_memcpy(t->args, m->flight.args, sizeof(t->args));
+	t->flags = 0;
+	t->accept = 1;
+	t->call = REQUEST_MORE(m->flight.number, !entry);
+	begin_record(t, row, entry);
+	if (!occupy(cpu)) {
+		__sync_fetch_and_add(&c->nested, 1);
+		return;
+	}
+	if (!entry && m->completion.state & REQUEST_MOVED)
+		keep_moved(t, cpu, &m->moved);
+	write_request(m, row, cpu);
+	leave(cpu);
+}
+
+/* The content that a request is given, at once: of its success nothing will be heard. */
+static __always_inline void write_given(struct making *m, struct row *row)
+{
+	struct completion_body *out = &m->completion;
+
+	__builtin_memset(out, 0, sizeof(*out));
+	out->request = m->flight.number;
+	out->ring = m->request.ring;
+	out->mark = m->flight.mark;
+	out->state = REQUEST_GIVEN;
+	out->result = m->thread.result = -1;
+	m->thread.end_ns = m->thread.begin_ns;
+	write_request_record(m, row, 0);
+}
+
+static __always_inline void take_fields(struct flight *f, __u64 *sqe)
+{
+	f->opcode = sqe[0] & 0xff;
+	f->flags = sqe[0] >> 8 & 0xff;
+	f->mark = sqe[4];
+	f->args[0] = sqe[0] >> 32;
+	f->args[1] = sqe[2];
+	f->args[2] = (__u32)sqe[3];
+	f->args[3] = sqe[1];
+	f->args[4] = sqe[3] >> 32;
+	f->args[5] = sqe[6];
+	f->from = sqe[5] >> 32;
+}
+
+/* A request is submitted. `sqe` is where it stands, 0: where the ring fetched it last. */
+static __always_inline void submitted(struct io_kiocb *request, const void *sqe)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct io_ring_ctx *ring;
+	struct making *m;
+	struct row *row;
+	__u64 *serials, slot = (__u64)request, mark;
+	__u32 zero = 0;
+
+	if (!is_recorded(task))
+		return;
+	m = making();
+	serials = bpf_map_lookup_elem(&submissions, &zero);
+	if (!m || !serials)
+		return;
+	ring = BPF_CORE_READ(request, ctx);
+	mark = BPF_CORE_READ(request, cqe.user_data);
+	if (!sqe)
+		sqe = fetched_sqe(ring);
+	m->thread.begin_ns = bpf_ktime_get_ns();
+	m->thread.result = 0;
+	m->request.state = task->flags & (PF_IO_WORKER | PF_USER_WORKER) ? REQUEST_POLLED : 0;
+	if (BPF_CORE_READ(ring, submit_state.link.head))
+		m->request.state |= REQUEST_FOLLOWS;
+	if (!sqe || bpf_probe_read_kernel(m->request.sqe, sizeof(m->request.sqe), sqe) || m->request.sqe[4] != mark) {
+		__builtin_memset(m->request.sqe, 0, sizeof(m->request.sqe));
+		m->request.sqe[4] = mark;
+		m->request.state |= REQUEST_UNREAD;
+	}
+	take_fields(&m->flight, m->request.sqe);
+	m->flight.number = __sync_fetch_and_add(serials, 1);
+	m->flight.ring = (__u64)ring;
+	m->flight.mm = (__u64)task->mm;
+	m->request.request = m->flight.number;
+	m->request.ring = identity_of(ring);
+	m->request.slot = identity_of(request);
+	if (bpf_map_update_elem(&flights, &slot, &m->flight, BPF_ANY))
+		m->request.state |= REQUEST_UNTOLD;
+	row = row_of_opcode(m->flight.opcode);
+	if (!row)
+		return;
+	write_request_record(m, row, 1);
+	if (m->flight.flags & SQE_SKIP_SUCCESS)
+		write_given(m, row);
+}
+
+/* The buffer that the kernel chose: as if it had been given. */
+static __always_inline struct row *choose(struct making *m, struct io_kiocb *request, struct row *row)
+{
+	struct io_rw *transfer = (struct io_rw *)request;
+	struct completion_body *out = &m->completion;
+
+	out->address = m->flight.args[CHOSEN_ADDRESS] = BPF_CORE_READ(transfer, addr);
+	out->length = m->flight.args[CHOSEN_LENGTH] = BPF_CORE_READ(transfer, len);
+	out->state |= REQUEST_CHOSEN;
+	/* The last row is that of a transfer of one buffer. */
+	return row_of_opcode(OPCODES - 1);
+}
+
+/* What is spliced passes no memory of the program: it is read from the file it came from, or went to. */
+static __always_inline void look_for_moved(struct making *m, struct io_kiocb *request, struct task_struct *task)
+{
+	struct completion_body *out = &m->completion;
+	struct file *from = 0;
+
+	if (m->flight.opcode != OPCODE_SPLICE || out->result <= 0)
+		return;
+	if (!(m->flight.args[4] & SPLICE_FROM_FIXED))
+		from = file_of(task, m->flight.from);
+	if (!moved_in(&m->moved, from, m->flight.args[1], out->result) &&
+	    !moved_in(&m->moved, BPF_CORE_READ(request, file), m->flight.args[3], out->result))
+		return;
+	m->moved.memory = memory_by(BPF_CORE_READ(request, ctx));
+	out->address = m->moved.offset;
+	out->state |= REQUEST_MOVED;
+}
+
+/* A request is complete, or one step further. */
+static __always_inline void completed(struct io_kiocb *request, struct io_ring_ctx *ring, __u64 mark, __s32 result,
+				      __u32 flags)
+{
+	struct flight *flight = bpf_map_lookup_elem(&flights, &request);
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct completion_body *out;
+	struct making *m;
+	struct row *row;
+
+	if (!flight || flight->ring != (__u64)ring || flight->mark != mark)
+		return;
+	m = making();
+	row = row_of_opcode(flight->opcode);
+	if (!m || !row)
+		return;
+	m->flight = *flight;
+	m->thread.end_ns = bpf_ktime_get_ns();
+	m->thread.result = result;
+	out = &m->completion;
+	__builtin_memset(out, 0, sizeof(*out));
+	out->request = m->flight.number;
+	out->ring = identity_of(ring);
+	out->mark = mark;
+	out->result = result;
+	out->flags = flags;
+	out->place = BPF_CORE_READ(ring, cached_cq_tail);
+	out->taken = BPF_CORE_READ(ring, rings, cq.head);
+	if (m->flight.flags & SQE_BUFFER_SELECT && flags & CQE_BUFFER)
+		row = choose(m, request, row);
+	if (!row)
+		return;
+	look_at_file(&out->objects[0], BPF_CORE_READ(request, file), m->flight.args[0]);
+	if (row->objects[0] == OBJECT_RESULT && result >= 0)
+		look_at(&out->objects[1], task, result);
+	look_for_moved(m, request, task);
+	if ((__u64)task->mm != m->flight.mm) {
+		/* Nothing can be kept of the program's memory here. */
+		row = row_of_opcode(0);
+		out->state |= REQUEST_FOREIGN;
+		if (!row)
+			return;
+	}
+	write_request_record(m, row, 0);
+	if (!(flags & CQE_MORE))
+		bpf_map_delete_elem(&flights, &request);
+}
+
+static __always_inline void ring_made(__s32 fd, void *ring, __u32 flags)
+{
+	const __u32 bytes = sizeof(struct record_head) + sizeof(struct ring_body);
+	struct control *c = control();
+	struct cpu *cpu = this_cpu();
+	struct record_head *record;
+	struct ring_body *body;
+
+	if (!c || !cpu || !is_recorded(bpf_get_current_task_btf()))
+		return;
+	if (!occupy(cpu)) {
+		__sync_fetch_and_add(&c->nested, 1);
+		return;
+	}
+	record = open_small(cpu, bytes);
+	if (record) {
+		body = (struct ring_body *)(record + 1);
+		body->ring = identity_of(ring);
+		body->fd = fd;
+		body->flags = flags;
+		close_small(cpu, record, bytes, RECORD_RING);
+	}
+	leave(cpu);
+}
+
+/* An argument as a number, which may be reckoned with. */
+static __always_inline __u64 told(__u64 *ctx, __u32 index)
+{
+	__u64 value = 0;
+
+	bpf_probe_read_kernel(&value, sizeof(value), ctx + index);
+	return value;
+}
+
+SEC("tp_btf/io_uring_create")
+int on_ring(__u64 *ctx)
+{
+	ring_made(told(ctx, 0), (void *)told(ctx, 1), told(ctx, 4));
+	return 0;
+}
+
+SEC("tp_btf/io_uring_submit_req")
+int on_submit(__u64 *ctx)
+{
+	submitted((struct io_kiocb *)told(ctx, 0), 0);
+	return 0;
+}
+
+/* Of a request that is wrong this is all; that it failed is told as of any. */
+SEC("tp_btf/io_uring_req_failed")
+int on_refused(__u64 *ctx)
+{
+	submitted((struct io_kiocb *)told(ctx, 1), (const void *)told(ctx, 0));
+	return 0;
+}
+
+SEC("tp_btf/io_uring_complete")
+int on_complete(__u64 *ctx)
+{
+	struct io_uring_cqe *completion = (struct io_uring_cqe *)told(ctx, 2);
+
+	completed((struct io_kiocb *)told(ctx, 1), (struct io_ring_ctx *)told(ctx, 0),
+		  BPF_CORE_READ(completion, user_data), BPF_CORE_READ(completion, res),
+		  BPF_CORE_READ(completion, flags));
+	return 0;
+}
+
+/* As kernels before 6.11 tell it. */
+SEC("tp_btf/io_uring_complete")
+int on_complete_by_values(__u64 *ctx)
+{
+	completed((struct io_kiocb *)told(ctx, 1), (struct io_ring_ctx *)told(ctx, 0), ctx[2], ctx[3], ctx[4]);
+	return 0;
+}
+
+struct overflow {
+	struct io_ring_ctx *ring;
+	__u64 mark;
+	__u64 request;
+};
+
+static long find_flight(struct bpf_map *map, __u64 *request, struct flight *flight, struct overflow *o)
+{
+	if (flight->ring != (__u64)o->ring || flight->mark != o->mark)
+		return 0;
+	o->request = *request;
+	return 1;
+}
+
+/* The queue of completions is full: this one is told later, when there is room. Rare; the request is not named. */
+SEC("tp_btf/io_uring_cqe_overflow")
+int on_overflow(__u64 *ctx)
+{
+	struct overflow o = { .ring = (struct io_ring_ctx *)told(ctx, 0), .mark = ctx[1] };
+
+	if (!is_recorded(bpf_get_current_task_btf()))
+		return 0;
+	bpf_for_each_map_elem(&flights, find_flight, &o, 0);
+	if (o.request)
+		completed((struct io_kiocb *)o.request, o.ring, o.mark, ctx[2], ctx[3]);
+	return 0;
+}
+
+#endif

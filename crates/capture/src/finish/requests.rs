@@ -1,0 +1,651 @@
+//! Asynchronous requests, as the programs in the kernel tell of them: each is an action of a lane.
+//!
+//! A request of io_uring is told of when it is submitted and when it is complete, before the program can know of that: so
+//! its times are exact, and its content is what it was then. Of Linux AIO the kernel tells nothing: its requests are taken
+//! from the calls that submit them, and are complete when a call fetched them.
+//!
+//! Goals: the same actions as a recorder makes that watches ([`crate::requests`]). Non-goals: their order (`order`,
+//! `window`).
+
+use std::collections::{HashMap, HashSet};
+
+use reprise_calls::{ArgKind, Call, Effect, Object as Made, Returns};
+use reprise_trace::payload::append;
+use reprise_trace::{Action, Loss};
+
+use super::decode::{Pending, telling};
+use super::lanes::NewLane;
+use crate::arguments::{self, failed};
+use crate::kept::{Kept, When};
+use crate::log::Log;
+use crate::memory::Memory;
+use crate::requests::{
+    self, Asked, Channel, Choice, Completion, Flight, Key, Registration, Requests, Shape, Table, TableRow, Way,
+};
+use crate::spool::join;
+use crate::spool::layout::{MOVED_AT, state};
+use crate::spool::record::{Object, Ring};
+
+const CQE_MORE: u32 = 1 << 1;
+const GET_EVENTS: u64 = 1;
+const REGISTERED_RING: u64 = 1 << 4;
+const EVENT_BYTES: usize = 32;
+
+/// What a call about requests submitted and fetched, as its action has it.
+#[derive(Debug, Default)]
+pub struct About {
+    input: Option<Vec<u8>>,
+    output: Option<Vec<u8>>,
+}
+
+impl About {
+    /// Puts it into the action.
+    pub fn put_into(self, action: &mut Action) {
+        self.input.into_iter().for_each(|input| action.input = input);
+        self.output.into_iter().for_each(|output| action.output = output);
+    }
+}
+
+/// What a request came to.
+struct Outcome {
+    at_ns: u64,
+    result: i64,
+    kept: Kept,
+    objects: [Option<Object>; 2],
+    chosen: Option<(u64, u64)>,
+    /// Where in its file content stands that it moved inside the kernel.
+    moved_at: Option<u64>,
+    /// Why content may be lacking.
+    lacks: &'static str,
+}
+
+impl Outcome {
+    fn of(at_ns: u64, result: i64) -> Outcome {
+        let lacks = Pending::LACKS;
+        Outcome { at_ns, result, kept: Kept::default(), objects: [None; 2], chosen: None, moved_at: None, lacks }
+    }
+}
+
+/// Of a ring, beside what is in flight.
+#[derive(Debug, Default)]
+struct Habits {
+    /// Thread and process that named it last: who submits, where a thread of the kernel takes the requests.
+    user: (i32, i32),
+    /// The request submitted last.
+    last: Option<u64>,
+    /// So many completions the program had taken.
+    taken: u32,
+}
+
+/// What comes of taking in what happened.
+#[derive(Debug, Default)]
+pub struct Out {
+    /// Actions of lanes.
+    pub rows: Vec<Pending>,
+    /// Lanes that are new.
+    pub lanes: Vec<NewLane>,
+}
+
+/// What is under way.
+#[derive(Debug, Default)]
+pub struct Asynchronous {
+    books: Requests,
+    habits: HashMap<Key, Habits>,
+    /// By the kernel's identity.
+    rings: HashMap<u64, Key>,
+    /// Told of, and the call that makes them is not over.
+    fresh: HashSet<Key>,
+    /// By the kernel's number.
+    under_way: HashMap<u64, (Key, u64)>,
+    slots: HashMap<u64, u64>,
+    /// By thread: what the call under way has submitted.
+    submitted: HashMap<i32, (Key, Vec<u64>)>,
+    lanes: u32,
+    pub out: Out,
+}
+
+impl Asynchronous {
+    /// A ring was made.
+    pub fn ring(&mut self, tid: i32, pid: i32, ring: Ring, log: &mut Log) {
+        let key = Key::Ring(pid, ring.fd as u32);
+        self.forget(key, log);
+        self.books.channels.insert(key, Channel::new(format!("uring:{}", ring.fd), Way::Told));
+        self.habits.insert(key, Habits { user: (tid, pid), ..Habits::default() });
+        self.rings.insert(ring.ring, key);
+        self.fresh.insert(key);
+    }
+
+    /// The ring of an identity; one that was there before the recording is as new.
+    fn key_of(&mut self, ring: u64, (tid, pid): (i32, i32)) -> Key {
+        if let Some(key) = self.rings.get(&ring) {
+            return *key;
+        }
+        // No descriptor has this number.
+        let key = Key::Ring(pid, u32::MAX - self.rings.len() as u32);
+        self.books.channels.insert(key, Channel::new("uring".to_owned(), Way::Told));
+        self.habits.insert(key, Habits { user: (tid, pid), ..Habits::default() });
+        self.rings.insert(ring, key);
+        key
+    }
+
+    /// A request was submitted.
+    pub fn asked(&mut self, asked: join::Asked, at_ns: u64, log: &mut Log) {
+        let join::Asked { tid, pid, request, kept, .. } = asked;
+        let key = self.key_of(request.ring, (tid, pid));
+        let has = |bit: u32| request.state & bit != 0;
+        if let Some(former) = self.slots.insert(request.slot, request.request)
+            && let Some((key, number)) = self.under_way.remove(&former)
+        {
+            self.assume(key, number, at_ns, log);
+        }
+        let habits = self.habits.entry(key).or_default();
+        if !has(state::POLLED) {
+            habits.user = (tid, pid);
+        }
+        let (submitter, after) = (habits.user, habits.last.filter(|_| has(state::FOLLOWS)));
+        if has(state::UNREAD) {
+            log.loss(Loss::Dropped, "io_uring requests whose memory could not be read", 0);
+        }
+        if has(state::UNTOLD) {
+            log.loss(Loss::Dropped, "io_uring requests beyond what can be followed in flight", 0);
+        }
+        let decoded = requests::sqe(&request.sqe);
+        let lacks_memory = has(state::NO_ROOM) && decoded.asked.as_ref().is_some_and(names_memory);
+        if lacks_memory {
+            log.loss(Loss::Dropped, "paths and structures of io_uring requests that found no room", 0);
+        }
+        let touches = decoded.asked.is_some() || decoded.table != Table::Untouched;
+        if !touches && decoded.choice == Choice::Nothing {
+            log.note("asynchronous requests that touch no storage (polls, timers, messages …) are not recorded");
+        }
+        let memory = Memory::Kept(&kept, When::Entry);
+        let inputs = decoded.asked.as_ref().map(|asked| asked.inputs(memory, log)).unwrap_or_default();
+        let flight = Flight {
+            number: self.books.number(),
+            key: decoded.mark,
+            asked: decoded.asked,
+            fixed: decoded.fixed,
+            table: decoded.table,
+            replaces: replaced(decoded.table, memory, &request.sqe),
+            choice: decoded.choice,
+            lane: None,
+            begin_ns: None,
+            after,
+            drains: decoded.drains,
+            silent: decoded.silent,
+            malformed: decoded.malformed,
+            inputs,
+            before: Default::default(),
+            source: None,
+        };
+        let number = self.fly(key, submitter, flight, at_ns);
+        self.under_way.insert(request.request, (key, number));
+        self.habits.entry(key).or_default().last = Some(number);
+        if !has(state::POLLED) {
+            self.submits(tid, key, number);
+        }
+    }
+
+    /// A request is in flight from now on.
+    fn fly(&mut self, key: Key, (tid, pid): (i32, i32), mut flight: Flight, at_ns: u64) -> u64 {
+        let number = flight.number;
+        if flight.asked.is_some() {
+            flight.lane = self.lane(key, (tid, pid), flight.after, at_ns);
+        }
+        if let Some(channel) = self.books.channels.get_mut(&key) {
+            flight.begin_ns = channel.begins_at_once(flight.drains, flight.after).then_some(at_ns);
+            channel.fly(flight);
+        }
+        number
+    }
+
+    fn submits(&mut self, tid: i32, key: Key, number: u64) {
+        let has_row = |flight: &Flight| flight.number == number && flight.lane.is_some();
+        let channel = self.books.channels.get(&key);
+        if channel.is_some_and(|channel| channel.flights.iter().rev().any(has_row)) {
+            self.submitted.entry(tid).or_insert((key, Vec::new())).1.push(number);
+        }
+    }
+
+    /// A lane on which nothing is in flight; a new one if there is none.
+    fn lane(&mut self, key: Key, (tid, pid): (i32, i32), after: Option<u64>, begin_ns: u64) -> Option<usize> {
+        let channel = self.books.channels.get_mut(&key)?;
+        if let Some(lane) = channel.free_lane(tid, after) {
+            return Some(lane);
+        }
+        let number = self.lanes;
+        self.lanes += 1;
+        let name = format!("{}:{}", channel.name, channel.lanes());
+        self.out.lanes.push(NewLane { submitter: tid, pid, name, begin_ns });
+        Some(channel.add_lane(tid, number))
+    }
+
+    /// A request is complete, or one step further.
+    pub fn done(&mut self, done: join::Done, at_ns: u64, log: &mut Log) {
+        let join::Done { completion, kept, .. } = done;
+        let Some(&(key, number)) = self.under_way.get(&completion.request) else {
+            return log.note("a completion of no request that was seen");
+        };
+        if completion.state & state::GIVEN != 0 {
+            return self.given(key, number, &kept, log);
+        }
+        let Some(channel) = self.books.channels.get_mut(&key) else { return };
+        let has_row = channel.flights.iter().any(|f| f.number == number && f.asked.is_some());
+        if completion.flags & CQE_MORE != 0 {
+            if has_row {
+                log.loss(Loss::Dropped, "completions of a request that has several", 0);
+            }
+            return;
+        }
+        self.under_way.remove(&completion.request);
+        let silent = channel.flights.iter().filter(|f| f.silent && f.number < number).map(|f| f.number);
+        let silent: Vec<u64> = silent.collect();
+        silent.into_iter().for_each(|number| self.assume(key, number, at_ns, log));
+        let habits = self.habits.entry(key).or_default();
+        if completion.taken.wrapping_sub(habits.taken) as i32 > 0 {
+            habits.taken = completion.taken;
+        }
+        let fetched = Completion {
+            place: completion.place,
+            key: 0,
+            result: completion.result,
+            last: true,
+            counts: true,
+            buffer: None,
+            taken: false,
+        };
+        if has_row && let Some(channel) = self.books.channels.get_mut(&key) {
+            channel.completed(fetched, number);
+        }
+        let lacks = match completion.state {
+            s if s & state::FOREIGN != 0 => "complete when the program's memory was not at hand",
+            s if s & state::NO_ROOM != 0 => "it found no room while the program ran",
+            _ => Pending::LACKS,
+        };
+        let outcome = Outcome {
+            at_ns,
+            result: completion.result,
+            kept,
+            objects: completion.objects,
+            chosen: completion.chosen,
+            moved_at: completion.moved_at,
+            lacks,
+        };
+        self.complete(key, number, outcome, log);
+    }
+
+    /// What a request is given whose success will not be told: as it is submitted, unless it comes from one that it follows.
+    fn given(&mut self, key: Key, number: u64, kept: &Kept, log: &mut Log) {
+        let Some(channel) = self.books.channels.get_mut(&key) else { return };
+        let Some(at) = channel.flights.iter().position(|f| f.number == number) else { return };
+        let flight = &channel.flights[at];
+        let fills = |other: &&Flight| other.lane == flight.lane && other.number < number && other.fills();
+        let meets = |other: &Flight| other.meets(&flight.inputs.buffers);
+        if flight.after.is_some() && channel.flights.iter().filter(fills).any(meets) {
+            return;
+        }
+        let flight = &mut channel.flights[at];
+        if let Some(asked) = flight.asked.as_ref().filter(|asked| asked.writes()) {
+            asked.read_again(&mut flight.inputs, Memory::Kept(kept, When::Exit), log);
+        }
+    }
+
+    /// A request of which nothing more is heard is taken as complete.
+    fn assume(&mut self, key: Key, number: u64, at_ns: u64, log: &mut Log) {
+        let channel = self.books.channels.get(&key);
+        let flight = channel.and_then(|channel| channel.flights.iter().find(|f| f.number == number));
+        let Some(flight) = flight else { return };
+        let is_queue = matches!(key, Key::Queue(..));
+        let result = match &flight.asked {
+            None => Some(0),
+            Some(_) if !flight.silent && !is_queue => None,
+            Some(asked) => match asked.call.returns {
+                Returns::Zero => Some(0),
+                Returns::Count if asked.writes() => {
+                    Some(flight.inputs.buffers.iter().fold(0, |sum, b| sum + b.1 as i64))
+                }
+                _ => None,
+            },
+        };
+        let Some(result) = result else {
+            log.loss(Loss::Dropped, "requests whose completion is not in the raw recording", 0);
+            let channel = self.books.channels.get_mut(&key);
+            channel.into_iter().for_each(|channel| drop(channel.land(number)));
+            return;
+        };
+        if flight.asked.is_some() {
+            log.note("a request whose completion the program never saw: taken as successful");
+        }
+        self.complete(key, number, Outcome::of(at_ns, result), log);
+    }
+
+    /// A request is complete: its action.
+    fn complete(&mut self, key: Key, number: u64, mut outcome: Outcome, log: &mut Log) {
+        let kept = std::mem::take(&mut outcome.kept);
+        self.complete_from(key, number, outcome, &kept, log);
+    }
+
+    /// As [`Asynchronous::complete`], with memory that belongs to more than one.
+    fn complete_from(&mut self, key: Key, number: u64, outcome: Outcome, kept: &Kept, log: &mut Log) {
+        let Some(channel) = self.books.channels.get_mut(&key) else { return };
+        let Some(mut flight) = channel.land(number) else { return };
+        channel.resolve(&mut flight);
+        let lane = flight.lane.map(|lane| channel.lane_thread(lane));
+        let refused = flight.is_refused(outcome.result);
+        match (flight.asked.take(), lane) {
+            (Some(_), _) if refused => log.note(requests::REFUSED),
+            (Some(asked), Some(lane)) => self.row((key, lane), asked, flight, &outcome, kept, log),
+            _ => self.changed(key, flight, &outcome),
+        }
+        let channel = self.books.channels.get_mut(&key);
+        channel.into_iter().for_each(|channel| channel.begin_waiting(outcome.at_ns));
+    }
+
+    fn row(
+        &mut self,
+        (key, lane): (Key, u32),
+        mut asked: Asked,
+        flight: Flight,
+        outcome: &Outcome,
+        kept: &Kept,
+        log: &mut Log,
+    ) {
+        let Flight { number, table, begin_ns, mut inputs, .. } = flight;
+        let (result, end_ns) = (outcome.result, outcome.at_ns);
+        if let Some((address, length)) = outcome.chosen {
+            choose(&mut asked, address, length);
+            inputs.buffers = vec![(address, length)];
+        }
+        let empty = Kept::default();
+        let is_as_submitted = is_same_vector(&asked, &inputs, kept) || outcome.chosen.is_some();
+        let kept = if is_as_submitted { kept } else { &empty };
+        let memory = Memory::Kept(kept, When::Exit);
+        if asked.writes() && inputs.kept == 0 {
+            asked.read_again(&mut inputs, memory, log);
+        }
+        let told = inputs.told();
+        let mut out = arguments::outputs(memory, asked.call, &asked.args, result, inputs, log);
+        if let (Some(at), 1..) = (outcome.moved_at, result) {
+            out.moved = result as u64;
+            let buffer = [(MOVED_AT.wrapping_add(at), out.moved)];
+            let (data, kept) = arguments::content(memory, &buffer, out.moved, arguments::keep(asked.call), log);
+            (out.data, out.truncated) = (data, out.moved - kept);
+        }
+        let telling = telling(memory, asked.call, &asked.args, result);
+        let (in_trace, before) = self.books.table_result(key, table, result);
+        before.iter().for_each(|row| self.table_row(lane, row, end_ns));
+        let times = (begin_ns.unwrap_or(end_ns), end_ns);
+        let action = told.action(asked.call, asked.args, times, in_trace, out);
+        let lacks = if is_as_submitted { outcome.lacks } else { "its vector was used again before it was complete" };
+        self.out.rows.push(Pending {
+            action: Action { request: Some(number), ..action },
+            telling,
+            objects: objects(&asked, table, outcome),
+            lacks,
+            ..Pending::of_lane(asked.call, lane)
+        });
+    }
+
+    fn table_row(&mut self, lane: u32, row: &TableRow, at_ns: u64) {
+        let Some(call) = reprise_calls::by_name(row.call) else { return };
+        let action = Action {
+            call: row.call.to_owned(),
+            begin_ns: at_ns,
+            args: row.args,
+            result: row.result,
+            ..Action::default()
+        };
+        self.out.rows.push(Pending { action, ..Pending::of_lane(call, lane) });
+    }
+
+    /// Rows that changes of a ring's table make.
+    fn table_rows(&mut self, key: Key, user: (i32, i32), rows: &[TableRow], at_ns: u64) {
+        let Some(lane) = (!rows.is_empty()).then(|| self.lane(key, user, None, at_ns)).flatten() else { return };
+        let lane = self.books.channels.get(&key).map_or(0, |channel| channel.lane_thread(lane));
+        rows.iter().for_each(|row| self.table_row(lane, row, at_ns));
+    }
+
+    /// A request that stands for no call may have replaced entries of the table.
+    fn changed(&mut self, key: Key, flight: Flight, outcome: &Outcome) {
+        if let (Table::Replaces(first, _), 1..) = (flight.table, outcome.result) {
+            let numbers = &flight.replaces[..flight.replaces.len().min(outcome.result as usize)];
+            let rows = self.books.put_files(key, first, numbers);
+            let user = self.habits.get(&key).map_or((0, 0), |habits| habits.user);
+            self.table_rows(key, user, &rows, outcome.at_ns);
+        }
+    }
+
+    /// A call is over that has to do with rings or queues: what it did to them, and what its action tells of requests.
+    pub fn called(&mut self, heard: &join::Heard, call: &Call, end_ns: u64, log: &mut Log) -> About {
+        let (result, args) = (heard.call.result, &heard.call.args);
+        let submits = call.args.iter().any(|arg| arg.kind == ArgKind::Submits);
+        if failed(result) && !submits {
+            return About::default();
+        }
+        match (call.effect, call.name) {
+            (Effect::MakeObject(Made::Ring), _) if !self.fresh.remove(&Key::Ring(heard.pid, result as u32)) => {
+                log.loss(Loss::Dropped, "requests on an io_uring, of which this kernel does not tell", 0);
+            }
+            (Effect::Close, _) => self.closed(Key::Ring(heard.pid, args[0] as u32), end_ns),
+            (Effect::DuplicateTo, _) => self.closed(Key::Ring(heard.pid, args[1] as u32), end_ns),
+            (_, "io_setup") => self.new_queue(heard),
+            (_, "io_destroy") => self.queue_ends(Key::Queue(heard.pid, args[0]), end_ns, log),
+            (_, "io_submit") => return self.submitted_iocbs(heard, end_ns, log),
+            (_, "io_getevents" | "io_pgetevents") => return self.fetched_events(heard, end_ns, log),
+            (_, "io_uring_register") => self.registered(heard, end_ns, log),
+            (_, "io_uring_enter") => return self.entered(heard),
+            _ => {}
+        }
+        About::default()
+    }
+
+    fn ring_of(&mut self, heard: &join::Heard, registered: bool) -> Key {
+        let fd = heard.call.args[0] as u32;
+        let real = self.books.registered.get(&(heard.tid, fd)).filter(|_| registered);
+        Key::Ring(heard.pid, real.copied().unwrap_or(fd))
+    }
+
+    fn entered(&mut self, heard: &join::Heard) -> About {
+        let args = &heard.call.args;
+        let submitted = self.submitted.remove(&heard.tid);
+        let named = self.ring_of(heard, args[3] & REGISTERED_RING != 0);
+        let (key, numbers) = submitted.unwrap_or((named, Vec::new()));
+        let mut fetched = Vec::new();
+        if let Some(habits) = self.habits.get_mut(&key) {
+            habits.user = (heard.tid, heard.pid);
+            let channel = self.books.channels.get_mut(&key).filter(|_| args[3] & GET_EVENTS != 0);
+            fetched = channel.map(|channel| channel.fetched_from(habits.taken)).unwrap_or_default();
+        }
+        About { input: Some(encoded(&numbers)), output: Some(encoded(&fetched)).filter(|_| heard.call.result >= 0) }
+    }
+
+    fn registered(&mut self, heard: &join::Heard, end_ns: u64, log: &mut Log) {
+        let args = &heard.call.args;
+        let key = self.ring_of(heard, requests::names_registered(args));
+        let rows = match requests::registration(Memory::Kept(&heard.kept, When::Exit), args) {
+            Registration::Files(first, numbers) => self.books.put_files(key, first, &numbers),
+            Registration::NoFiles => self.books.empty_table(key),
+            Registration::Rings(places) => {
+                for (place, fd) in places {
+                    match fd {
+                        Some(fd) => _ = self.books.registered.insert((heard.tid, place), fd),
+                        None => _ = self.books.registered.remove(&(heard.tid, place)),
+                    }
+                }
+                return;
+            }
+            // The kernel tells of each request where it stood, and which buffer was chosen.
+            Registration::Buffers(..) | Registration::Resized | Registration::Nothing => return,
+        };
+        if rows.is_empty() && !self.books.channels.contains_key(&key) {
+            log.note("files were registered with a ring that was there before the recording");
+        }
+        self.table_rows(key, (heard.tid, heard.pid), &rows, end_ns);
+    }
+
+    /// A ring's descriptor ends: what is registered with it ends with it.
+    fn closed(&mut self, key: Key, at_ns: u64) {
+        let rows = self.books.empty_table(key);
+        let user = self.habits.get(&key).map_or((0, 0), |habits| habits.user);
+        self.table_rows(key, user, &rows, at_ns);
+    }
+
+    fn new_queue(&mut self, heard: &join::Heard) {
+        if let Some(address) = Memory::Kept(&heard.kept, When::Exit).word(heard.call.args[1]) {
+            let name = format!("aio:{}", self.books.channels.len());
+            self.books.channels.insert(Key::Queue(heard.pid, address), Channel::new(name, Way::Told));
+        }
+    }
+
+    fn submitted_iocbs(&mut self, heard: &join::Heard, end_ns: u64, log: &mut Log) -> About {
+        let (args, memory) = (&heard.call.args, Memory::Kept(&heard.kept, When::Exit));
+        let key = Key::Queue(heard.pid, args[0]);
+        let count = heard.call.result.max(0) as u64;
+        let mut numbers = Vec::new();
+        if !self.books.channels.contains_key(&key) {
+            log.loss_several(Loss::Dropped, "requests of a queue that was there before the recording", count);
+            return About { input: Some(encoded(&numbers)), output: Some(Vec::new()) };
+        }
+        let begin_ns = end_ns.saturating_sub(heard.end_ns.saturating_sub(heard.call.begin_ns));
+        for i in 0..count {
+            let iocb = memory.word(args[2].wrapping_add(8 * i));
+            let Some((address, bytes)) = iocb.and_then(|at| Some((at, memory.exact(at, requests::IOCB_BYTES)?))) else {
+                log.loss_several(Loss::Dropped, "requests of io_submit whose memory could not be read", count - i);
+                break;
+            };
+            let asked = bytes.first_chunk().and_then(requests::iocb);
+            let inputs = asked.as_ref().map(|asked| asked.inputs(memory, log)).unwrap_or_default();
+            let number = self.books.number();
+            let flight = Flight { number, key: address, asked, inputs, ..Flight::default() };
+            numbers.extend(flight.asked.is_some().then_some(number));
+            self.fly(key, (heard.tid, heard.pid), flight, begin_ns);
+        }
+        About { input: Some(encoded(&numbers)), output: Some(Vec::new()) }
+    }
+
+    fn fetched_events(&mut self, heard: &join::Heard, end_ns: u64, log: &mut Log) -> About {
+        let (args, memory) = (&heard.call.args, Memory::Kept(&heard.kept, When::Exit));
+        let key = Key::Queue(heard.pid, args[0]);
+        let mut numbers = Vec::new();
+        for i in 0..heard.call.result.max(0) as u64 {
+            let at = args[3].wrapping_add(EVENT_BYTES as u64 * i);
+            let Some(event) = memory.exact(at, EVENT_BYTES) else {
+                log.loss(Loss::Dropped, "completions of Linux AIO whose memory could not be read", 0);
+                break;
+            };
+            let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| event[at + i]));
+            let channel = self.books.channels.get(&key);
+            let flight = channel.and_then(|channel| channel.flights.iter().find(|f| f.key == word(8)));
+            let Some(number) = flight.map(|flight| flight.number) else { continue };
+            numbers.push(number);
+            let outcome = Outcome::of(end_ns, word(16) as i64);
+            self.complete_from(key, number, outcome, &heard.kept, log);
+        }
+        About { input: None, output: Some(encoded(&numbers)) }
+    }
+
+    /// A queue ends; the kernel completes its requests first.
+    fn queue_ends(&mut self, key: Key, at_ns: u64, log: &mut Log) {
+        let channel = self.books.channels.get(&key);
+        let left: Vec<u64> = channel.into_iter().flat_map(|c| c.flights.iter().map(|f| f.number)).collect();
+        left.into_iter().for_each(|number| self.assume(key, number, at_ns, log));
+        self.books.channels.remove(&key);
+    }
+
+    /// A process has ended, and its queues with it.
+    pub fn process_ended(&mut self, pid: i32, at_ns: u64, log: &mut Log) {
+        for key in self.books.of_process(pid) {
+            match key {
+                Key::Queue(..) => self.queue_ends(key, at_ns, log),
+                Key::Ring(..) => self.ring_ends(key, at_ns, log),
+            }
+        }
+    }
+
+    /// Of a ring that is gone: what could be complete is, and nobody is told.
+    fn ring_ends(&mut self, key: Key, at_ns: u64, log: &mut Log) {
+        let channel = self.books.channels.get(&key);
+        let silent = channel.into_iter().flat_map(|c| c.flights.iter().filter(|f| f.silent).map(|f| f.number));
+        silent.collect::<Vec<_>>().into_iter().for_each(|number| self.assume(key, number, at_ns, log));
+    }
+
+    /// Another ring has its name, or the recording is over.
+    fn forget(&mut self, key: Key, log: &mut Log) {
+        let Some(channel) = self.books.channels.remove(&key) else { return };
+        let left = channel.flights.iter().filter(|f| f.asked.is_some()).count();
+        log.loss_several(Loss::Dropped, "requests in flight when their ring ended", left as u64);
+        self.under_way.retain(|_, (of, _)| *of != key);
+        self.rings.retain(|_, of| *of != key);
+        self.habits.remove(&key);
+    }
+
+    /// Nothing more comes.
+    pub fn finish(&mut self, at_ns: u64, log: &mut Log) {
+        let mut keys: Vec<Key> = self.books.channels.keys().copied().collect();
+        keys.sort_unstable();
+        for key in keys {
+            match key {
+                Key::Queue(..) => self.queue_ends(key, at_ns, log),
+                Key::Ring(..) => self.ring_ends(key, at_ns, log),
+            }
+            self.forget(key, log);
+        }
+    }
+}
+
+fn encoded(numbers: &[u64]) -> Vec<u8> {
+    let bytes: Vec<u8> = numbers.iter().flat_map(|n| n.to_le_bytes()).collect();
+    let mut out = Vec::new();
+    append(&mut out, Some(&bytes));
+    out
+}
+
+/// The descriptors by which a request replaces entries of its ring's table.
+fn replaced(table: Table, memory: Memory<'_>, sqe: &[u8; requests::SQE_BYTES]) -> Vec<i32> {
+    let count = u32::from_le_bytes(std::array::from_fn(|i| sqe[24 + i]));
+    match table {
+        Table::Replaces(_, address) => requests::numbers(memory, address, count.into()).unwrap_or_default(),
+        Table::Untouched | Table::Puts(_) | Table::Drops(_) => Vec::new(),
+    }
+}
+
+/// Whether a call names memory that is kept when it is submitted.
+fn names_memory(asked: &Asked) -> bool {
+    let names = |kind| matches!(kind, ArgKind::Path(_) | ArgKind::Text | ArgKind::InVector(_) | ArgKind::OutVector(_));
+    asked.call.position(names).is_some()
+}
+
+/// Where the kernel chose the buffer, it stands in the call like one that was given.
+fn choose(asked: &mut Asked, address: u64, length: u64) {
+    asked.args[1] = address;
+    if !matches!(asked.call.name, "readv" | "preadv") {
+        // 0 asks for all there is room for.
+        asked.args[2] = if asked.args[2] == 0 { length } else { asked.args[2].min(length) };
+    }
+}
+
+/// Whether the vector that names the buffers is as it was when the request was submitted: the kernel has taken a copy, and
+/// the program may use its own again.
+fn is_same_vector(asked: &Asked, inputs: &arguments::Inputs, kept: &Kept) -> bool {
+    let vector = |kind| matches!(kind, ArgKind::InVector(_) | ArgKind::OutVector(_));
+    match asked.call.position(vector).filter(|_| asked.shape == Shape::AsCalled) {
+        Some(at) => {
+            let now = Memory::Kept(kept, When::Exit).vector(asked.args[at], asked.args[at + 1]);
+            now.is_none_or(|now| now == inputs.buffers)
+        }
+        None => true,
+    }
+}
+
+/// The open files of a request by the numbers that its call has for them.
+fn objects(asked: &Asked, table: Table, outcome: &Outcome) -> Vec<Object> {
+    let [file, opened] = outcome.objects;
+    let named = match asked.call.name {
+        "splice" => 2,
+        "tee" => 1,
+        _ => 0,
+    };
+    let is_descriptor = asked.call.args.get(named).is_some_and(|arg| matches!(arg.kind, ArgKind::Fd(_)));
+    let file = file.filter(|_| is_descriptor).map(|file| Object { fd: asked.args[named] as i32, ..file });
+    file.into_iter().chain(opened.filter(|_| table == Table::Untouched)).collect()
+}
