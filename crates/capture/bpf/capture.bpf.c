@@ -7,6 +7,7 @@
  */
 #include "objects.h"
 #include "records.h"
+#include "scope.h"
 #include "requests.h"
 #include "simple.h"
 #include "tasks.h"
@@ -112,6 +113,12 @@ int on_exit(__u64 *ctx)
 
 	if (!t || !t->inside)
 		return 0;
+	if (t->inside == INSIDE_UNKNOWN) {
+		t->inside = catch_up(t, task, (struct pt_regs *)ctx[0], ctx[1]);
+		if (!t->inside)
+			return 0;
+		take_arguments(t, (struct pt_regs *)ctx[0]);
+	}
 	t->inside = 0;
 	row = row_of(t->flags & RECORD_NARROW ? ROWS - 1 : t->nr);
 	if (!row)
@@ -143,7 +150,9 @@ int on_new_task(__u64 *ctx)
 	struct control *c = control();
 	struct cpu *cpu = this_cpu();
 
-	if (!parent || parent->launching || !c || !cpu || task->flags & (PF_IO_WORKER | PF_USER_WORKER))
+	if (!c || !cpu || task->flags & (PF_IO_WORKER | PF_USER_WORKER))
+		return 0;
+	if (parent ? parent->launching : !is_wanted_child(current, task))
 		return 0;
 	t = bpf_task_storage_get(&threads, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (!t) {

@@ -101,7 +101,7 @@ struct area {
 struct thread {
 	__u32 nr;
 	__u16 flags;      /* of its records */
-	__u8 inside;      /* in a call that is recorded */
+	__u8 inside;      /* in a call that is recorded, or INSIDE_UNKNOWN */
 	__u8 launching;   /* has not executed the command yet; user space sets it */
 	__u64 begin_ns;
 	__u64 end_ns;
@@ -175,6 +175,7 @@ struct control {
 enum notice_kind {
 	NOTICE_FULL = 1,
 	NOTICE_OVER = 2, /* the last task has ended */
+	NOTICE_JOINED = 3, /* somebody moved into the control group */
 };
 
 struct notice {

@@ -94,6 +94,15 @@ pub mod control {
 pub mod notice {
     pub const FULL: u32 = 1;
     pub const OVER: u32 = 2;
+    pub const JOINED: u32 = 3;
+}
+
+/// `struct scope`: kind, recorder (32 bits each) and control group.
+pub mod scope {
+    pub const BYTES: usize = 16;
+    pub const PROCESSES: u32 = 1;
+    pub const CGROUP: u32 = 2;
+    pub const SYSTEM: u32 = 3;
 }
 
 /// Offset of `launching` in `struct thread`.
@@ -110,6 +119,7 @@ mod tests {
         let number = |c: &str, value: usize| format!("_Static_assert({c} == {value}, \"{c}\");\n");
         let offset = |of: &str, field: &str, value| number(&format!("__builtin_offsetof(struct {of}, {field})"), value);
         let program = [
+            "#include \"scope.h\"\n".to_owned(),
             "#include \"requests.h\"\n".to_owned(),
             number("STRIDE_BYTES", STRIDE_BYTES),
             number("ROWS", ROWS as usize),
@@ -123,6 +133,14 @@ mod tests {
             number("ROW_SIMPLE", row::SIMPLE.into()),
             number("OBJECT_PAIR_2", object::PAIR_2.into()),
             number("NOTICE_OVER", notice::OVER as usize),
+            number("NOTICE_JOINED", notice::JOINED as usize),
+            number("sizeof(struct scope)", scope::BYTES),
+            number("SCOPE_PROCESSES", scope::PROCESSES as usize),
+            number("SCOPE_CGROUP", scope::CGROUP as usize),
+            number("SCOPE_SYSTEM", scope::SYSTEM as usize),
+            offset("scope", "recorder", 4),
+            offset("scope", "cgroup", 8),
+            number("sizeof(struct member)", 8),
             number("sizeof(struct cpu)", cpu::BYTES),
             offset("cpu", "dropped", cpu::DROPPED),
             offset("cpu", "bytes", cpu::MOVED),

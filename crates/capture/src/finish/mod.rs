@@ -4,6 +4,7 @@
 //! whatever the spool holds, the result is a trace and an account of what it lacks. Non-goals: speed of the program,
 //! which is over.
 
+mod before;
 mod content;
 mod decode;
 mod facts;
@@ -11,7 +12,9 @@ mod lanes;
 mod lives;
 mod look;
 mod movers;
+mod opened;
 mod order;
+mod present;
 mod requests;
 mod unseen;
 mod window;
@@ -33,6 +36,7 @@ use crate::spool::Begin;
 use crate::spool::join::{Event, Heard, Joiner};
 use crate::spool::mark;
 use crate::spool::reader::Spool;
+use before::Before;
 use decode::{Decoder, Pending};
 use requests::Asynchronous;
 use window::{Item, Window};
@@ -98,7 +102,7 @@ pub(crate) fn finish(
     let directory = trace.join(SPOOL);
     let failed = |source| CaptureError::Spool { path: directory.clone(), source };
     let spool = Spool::open(&directory).map_err(failed)?;
-    let mut finisher = Finisher::new(log, begin, seeds);
+    let mut finisher = Finisher::new(log, begin, trace, seeds);
     finisher.run(spool, known.until_ns, progress).map_err(failed)?;
     let outcome = finisher.close(known.end)?;
     std::fs::remove_dir_all(&directory).map_err(failed)?;
@@ -111,20 +115,31 @@ struct Finisher {
     window: Window<What>,
     /// Places of births whose maker's call is not over, by maker.
     births: HashMap<i32, Vec<(u64, u64)>>,
+    /// Until the beginning, where that was not the first record.
+    before: Option<Before>,
+    /// When it was.
+    began_ns: u64,
     requests: Asynchronous,
     writing: Writing,
 }
 
 impl Finisher {
-    fn new(mut log: Log, begin: &Begin, seeds: &[TreeNode]) -> Finisher {
+    fn new(mut log: Log, begin: &Begin, trace: &Path, seeds: &[TreeNode]) -> Finisher {
         log.look_back();
+        let mut writing = Writing::new(log, begin, &trace.join(SPOOL), seeds);
+        let before = begin.attached.then(|| Before::new(begin));
+        if before.is_none() {
+            writing.begins_with(&begin.processes);
+        }
         Finisher {
             joiner: Joiner::default(),
             decoder: Decoder::new(begin.monotonic_ns),
             window: Window::default(),
             births: HashMap::new(),
+            before,
+            began_ns: if begin.attached { begin.monotonic_ns } else { 0 },
             requests: Asynchronous::default(),
-            writing: Writing::new(log, begin, seeds),
+            writing,
         }
     }
 
@@ -150,6 +165,7 @@ impl Finisher {
         for event in events.drain(..) {
             self.heard(event);
         }
+        self.begin();
         self.requests.finish(self.window.latest_ns(), &mut self.writing.log);
         self.take_requests();
         self.write_out(true);
@@ -165,11 +181,25 @@ impl Finisher {
         Ok(())
     }
 
+    /// The state at the beginning is known, since nothing from before comes any more.
+    fn begin(&mut self) {
+        if let Some(before) = self.before.take() {
+            self.writing.begins_with(&before.settle());
+        }
+    }
+
     /// Something is known: it waits for its place.
     fn heard(&mut self, event: Event) {
+        if let Event::Ring { tid, pid, ring } = event {
+            return self.requests.ring(tid, pid, ring, &mut self.writing.log);
+        }
+        if event.time_ns() < self.began_ns {
+            return self.before.iter_mut().for_each(|before| before.take(&event));
+        }
+        self.begin();
         match event {
             Event::Call(heard) => self.call(heard),
-            Event::Ring { tid, pid, ring } => self.requests.ring(tid, pid, ring, &mut self.writing.log),
+            Event::Ring { .. } => {}
             Event::Request(asked) => {
                 let at = self.decoder.since_begin_ns(asked.time_ns);
                 self.requests.asked(*asked, at, &mut self.writing.log);

@@ -85,6 +85,20 @@ pub enum Event {
     },
 }
 
+impl Event {
+    /// When it was over.
+    pub fn time_ns(&self) -> u64 {
+        match self {
+            Event::Call(heard) => heard.end_ns,
+            Event::Task { time_ns, .. } | Event::Exec { time_ns, .. } | Event::End { time_ns, .. } => *time_ns,
+            Event::Request(asked) => asked.time_ns,
+            Event::Completion(done) => done.time_ns,
+            // Requests are told by it, whenever it was.
+            Event::Ring { .. } => 0,
+        }
+    }
+}
+
 /// A request that was submitted.
 #[derive(Debug)]
 pub struct Asked {
