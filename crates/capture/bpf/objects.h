@@ -41,6 +41,7 @@ static __always_inline void look_at(struct object *out, struct task_struct *task
 	out->id = ((__u64)found ^ scramble) * 0x9e3779b97f4a7c15ULL;
 	out->position = FIELD(file, f_pos);
 	out->flags = FIELD(file, f_flags);
+	out->file_mode = FIELD(file, f_mode);
 	inode = FIELD(file, f_inode);
 	if (!inode)
 		return;

@@ -29,6 +29,7 @@ use node::NodeId;
 pub use node::kind;
 pub use observe::Seen;
 pub use outside::{Described, Links, Looked, Outside};
+pub use rows::Seeds;
 pub use touched::Touched;
 
 /// Where a thread's descriptors, directories and root process are.

@@ -88,6 +88,8 @@ pub struct Node {
     pub is_seeded: bool,
     /// Whether what it was at the beginning is known beside the calls.
     pub is_looked_at: bool,
+    /// Whether all names that a directory had at the beginning are known.
+    pub is_listed: bool,
     /// Names of a directory.
     pub entries: HashMap<Box<[u8]>, Slot>,
 }
@@ -118,6 +120,7 @@ impl Node {
             shown: Vec::new(),
             is_seeded: false,
             is_looked_at: false,
+            is_listed: false,
             entries: HashMap::new(),
         }
     }

@@ -21,7 +21,8 @@ use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use reprise_trace::{End, Loss, Manifest, TraceWriter, TreeNode, WriterOptions};
+use reprise_initial::Seeds;
+use reprise_trace::{End, Loss, Manifest, TraceWriter, WriterOptions};
 
 use crate::error::CaptureError;
 use crate::log::Log;
@@ -56,7 +57,7 @@ pub fn recover(trace: &Path, progress: &mut dyn FnMut(u64, u64)) -> Result<Outco
     }
     log.note("the recorder was killed; what it had kept until then was finished later");
     let known = Known { until_ns: mark::read(&spool), end: None };
-    finish(log, &begin, trace, &[], known, progress)
+    finish(log, &begin, trace, &Seeds::default(), known, progress)
 }
 
 /// Removes what an earlier attempt left beside the spool.
@@ -87,7 +88,7 @@ pub(crate) fn finish(
     log: Log,
     begin: &Begin,
     trace: &Path,
-    seeds: &[TreeNode],
+    seeds: &Seeds,
     known: Known,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Outcome, CaptureError> {
@@ -111,7 +112,7 @@ struct Finisher {
 }
 
 impl Finisher {
-    fn new(mut log: Log, begin: &Begin, seeds: &[TreeNode]) -> Finisher {
+    fn new(mut log: Log, begin: &Begin, seeds: &Seeds) -> Finisher {
         log.look_back();
         Finisher {
             joiner: Joiner::default(),

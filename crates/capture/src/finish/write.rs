@@ -1,8 +1,8 @@
 //! Rows in their order: threads and processes, actions, and at the end the initial tree.
 
 use reprise_calls::{Effect, Replay, by_number};
-use reprise_initial::{AtStart, Seen, Stat, World};
-use reprise_trace::{Action, Descriptor, End, Loss, Name, Process, TreeNode};
+use reprise_initial::{AtStart, Seeds, Seen, Stat, World};
+use reprise_trace::{Action, Descriptor, End, Loss, Name, Process};
 
 use super::content::{self, Wanted};
 use super::decode::Pending;
@@ -89,7 +89,7 @@ pub struct Writing {
 
 impl Writing {
     /// Writes who and what was there at the beginning.
-    pub fn new(log: Log, begin: &Begin, seeds: &[TreeNode]) -> Writing {
+    pub fn new(log: Log, begin: &Begin, seeds: &Seeds) -> Writing {
         let first = begin.processes.first();
         let root = first.map_or(b"/".to_vec(), |p| Name::from_text(&p.root).0);
         let began_ns = begin.manifest.started_ns;

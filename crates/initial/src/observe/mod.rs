@@ -246,7 +246,7 @@ impl World {
         let Some(node) = node.filter(|n| self.is_old(*n)) else { return };
         let n = self.names.node(node);
         let holds = n.entries.values().any(|slot| matches!(slot, Slot::File(_)));
-        if n.kind == kind::DIRECTORY && !holds {
+        if n.kind == kind::DIRECTORY && !n.is_listed && !holds {
             self.note("a directory was not empty: a name was made up for it");
             self.names.add(node, STRANGER, kind::REGULAR, false, super::node::Source::Initial);
         }
