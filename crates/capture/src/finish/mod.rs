@@ -11,6 +11,8 @@ mod lives;
 mod look;
 mod movers;
 mod order;
+mod search;
+mod told;
 mod unseen;
 mod window;
 #[cfg(test)]
@@ -155,6 +157,7 @@ impl Finisher {
         log.loss_several(Loss::Dropped, "places of the raw recording that cannot be read", damaged);
         log.loss_several(Loss::Truncated, "calls whose memory is not all in the raw recording", self.joiner.torn);
         log.note_several("results of overlapping calls that no order of them explains", self.window.untold);
+        log.note_several("calls that saw another one half done, as no replay can", self.window.amid);
         Ok(())
     }
 
@@ -249,8 +252,8 @@ impl Finisher {
     fn write_out(&mut self, all: bool) {
         loop {
             let writing = &mut self.writing;
-            let Some(what) = self.window.pop(all, &mut |what| writing.conditions(what)) else { break };
-            self.writing.write(what);
+            let Some(placed) = self.window.pop(all, &mut |what| writing.told(what)) else { break };
+            self.writing.write(placed);
         }
     }
 

@@ -2,14 +2,16 @@
 
 use reprise_calls::{Effect, Replay, by_number};
 use reprise_initial::{AtStart, Seeds, Seen, Stat, World};
-use reprise_trace::{Action, Descriptor, End, Loss, Name, Process};
+use reprise_trace::{AMID, Action, Descriptor, End, Loss, Name, Process};
 
 use super::content::{self, Wanted};
 use super::decode::Pending;
 use super::lives::{Born, Gone, Life, Lives, shares};
 use super::look::Live;
-use super::window::Condition;
-use super::{movers, order, unseen};
+use super::order::Teller;
+use super::told::Told;
+use super::window::Placed;
+use super::{movers, unseen};
 use crate::arguments::failed;
 use crate::error::CaptureError;
 use crate::log::Log;
@@ -75,6 +77,7 @@ pub struct Writing {
     world: World,
     live: Live,
     lives: Lives,
+    teller: Teller,
     wanted: Wanted,
     began_ns: u64,
     cpu: bool,
@@ -101,6 +104,7 @@ impl Writing {
             world,
             live: Live::new(&root, began_ns),
             lives: Lives::default(),
+            teller: Teller::default(),
             wanted: Wanted { whole_file_bytes: begin.whole_file_bytes, libraries: begin.libraries },
             began_ns,
             cpu: begin.cpu,
@@ -166,20 +170,23 @@ impl Writing {
     }
 
     /// What a call found and left.
-    pub fn conditions(&mut self, what: &mut What) -> Vec<Condition> {
+    pub fn told(&mut self, what: &mut What) -> Told {
         match what {
             What::Call(pending) => match self.lives.get(pending.tid) {
-                Some(life) => order::conditions(&mut self.world, life.seat, pending),
-                None => Vec::new(),
+                Some(life) => self.teller.told(&mut self.world, life.seat, pending),
+                None => Told::default(),
             },
-            What::Birth(_) | What::Exec { .. } | What::End { .. } => Vec::new(),
+            What::Birth(_) | What::Exec { .. } | What::End { .. } => Told::default(),
         }
     }
 
     /// Writes what has its place.
-    pub fn write(&mut self, what: What) {
-        match what {
-            What::Call(pending) => drop(self.call(*pending)),
+    pub fn write(&mut self, placed: Placed<What>) {
+        match placed.what {
+            What::Call(mut pending) => {
+                pending.action.difference = placed.is_amid.then(|| AMID.to_owned());
+                self.call(*pending);
+            }
             What::Birth(birth) => self.birth(*birth),
             What::Exec { tid, old_tid } => self.exec(tid, old_tid),
             What::End { tid, pid, gone } => self.ended(tid, pid, gone),
@@ -198,6 +205,7 @@ impl Writing {
             None => self.stranger(tid, pending.action.begin_ns),
         };
         movers::fill(&mut pending, &mut self.world, life.seat, &self.live, self.began_ns, &mut self.log);
+        self.teller.took_place(life.seat, &pending);
         let decoded = pending.decoded();
         self.world.observe(&Seen { seat: life.seat, call, decoded: &decoded, result });
         pending.put_back(decoded);
@@ -329,6 +337,7 @@ impl Writing {
         let cpu_ns = life.last.filter(|_| self.cpu && gone.cpu_ns > 0).and_then(|(left_ns, before)| {
             Some(gone.cpu_ns.checked_sub(before)?.min(gone.begin_ns.saturating_sub(left_ns)))
         });
+        self.teller.void(life.seat);
         self.world.end(life.seat);
         self.log.action(Action {
             thread: life.thread,
@@ -350,6 +359,7 @@ impl Writing {
             self.log.node(row);
         }
         content::write(&self.world, &mut self.live, self.wanted, &mut self.log);
+        content::count_replaced(&self.world, &mut self.live, self.wanted, &mut self.log);
         content::write_copied(&self.world, &mut self.live, &mut self.log);
         for (note, count) in std::mem::take(&mut self.world.notes) {
             self.log.note_several(note, count);
