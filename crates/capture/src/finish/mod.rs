@@ -219,7 +219,7 @@ impl Finisher {
             && let What::Birth(birth) = &mut item.what
         {
             birth.call = Some(pending);
-            (item.is_ready, item.begin_ns) = (true, begin_ns);
+            item.is_ready = true;
             return;
         }
         let key_ns = order::takes_effect_ns(&pending);

@@ -41,6 +41,8 @@ pub struct Placed<T> {
 #[derive(Debug)]
 pub struct Window<T> {
     items: BTreeMap<Place, Item<T>>,
+    /// The same by when they began: those that last long come late by their keys.
+    begins: BTreeMap<Place, Place>,
     next: u64,
     latest_ns: u64,
     states: States,
@@ -66,7 +68,7 @@ struct Changed {
 }
 
 /// So long a row waits for others that overlap it.
-const PATIENCE_NS: u64 = 20_000_000;
+const PATIENCE_NS: u64 = 1_000_000_000;
 /// So many wait at most.
 const MOST: usize = 1 << 16;
 /// So many are looked at together; where they contradict each other so many.
@@ -80,6 +82,7 @@ impl<T> Default for Window<T> {
     fn default() -> Self {
         Window {
             items: BTreeMap::new(),
+            begins: BTreeMap::new(),
             next: 0,
             latest_ns: 0,
             states: States::default(),
@@ -97,6 +100,7 @@ impl<T> Window<T> {
     pub fn push(&mut self, item: Item<T>) -> Place {
         self.latest_ns = self.latest_ns.max(item.end_ns);
         let place = (item.key_ns, self.next);
+        self.begins.insert((item.begin_ns, self.next), place);
         self.next += 1;
         if self.settled.back().is_some_and(|last| place < *last) {
             self.settled.clear();
@@ -123,7 +127,9 @@ impl<T> Window<T> {
             None => self.first(*place, told),
         };
         let is_amid = self.quiet < QUIET && self.settle(chosen, told);
-        self.items.remove(&chosen).map(|item| Placed { what: item.what, is_amid })
+        let item = self.items.remove(&chosen)?;
+        self.begins.remove(&(item.begin_ns, chosen.1));
+        Some(Placed { what: item.what, is_amid })
     }
 
     /// Which goes first: the one with the smallest key, unless results tell otherwise.
@@ -135,14 +141,14 @@ impl<T> Window<T> {
             self.states.clear();
             self.changes.clear();
         }
-        if alone {
+        if self.quiet >= QUIET {
             return place;
         }
-        let (mut places, mut calls) = (near, Vec::new());
+        let (mut places, mut calls) = (if alone { vec![place] } else { near }, Vec::new());
         self.ask(&places, &mut calls, told);
         let (mut order, mut cost) = best(&self.states, &calls);
         if cost > 0 {
-            places = self.near(WIDE);
+            places = self.wide(&places);
             self.ask(&places, &mut calls, told);
             (order, cost) = best(&self.states, &calls);
         }
@@ -183,6 +189,19 @@ impl<T> Window<T> {
     fn near(&self, most: usize) -> Vec<Place> {
         let ready = self.items.iter().take(most).enumerate().take_while(|(i, (_, item))| *i == 0 || item.is_ready);
         ready.map(|(_, (at, _))| *at).collect()
+    }
+
+    /// These, those that overlap the first of them, and the next few.
+    fn wide(&self, near: &[Place]) -> Vec<Place> {
+        let mut out = near.to_vec();
+        let end = near.first().and_then(|at| self.items.get(at)).map_or(0, |item| item.end_ns);
+        let overlapping = self.begins.range(..(end, 0)).map(|(_, at)| *at).take(WIDE);
+        for at in overlapping.chain(self.near(WIDE)) {
+            if out.len() < WIDE && !out.contains(&at) && self.items.get(&at).is_some_and(|item| item.is_ready) {
+                out.push(at);
+            }
+        }
+        out
     }
 
     /// Takes in what an item found and left; whether it saw another half done.
@@ -237,7 +256,7 @@ impl<T> Window<T> {
         if self.changes.iter().any(|o| o.thing == c.thing && overlaps(o.begin_ns, o.end_ns) && between(o.from, o.to)) {
             return true;
         }
-        let later: Vec<Place> = self.near(WIDE).into_iter().filter(|at| *at != chosen).collect();
+        let later: Vec<Place> = self.wide(&[chosen]).into_iter().filter(|at| *at != chosen).collect();
         later.into_iter().any(|at| {
             let Some(item) = self.items.get_mut(&at) else { return false };
             if item.tid == call.tid || !overlaps(item.begin_ns, item.end_ns) {
