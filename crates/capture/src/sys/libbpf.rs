@@ -28,6 +28,12 @@ unsafe extern "C" {
     fn bpf_object__close(object: *mut BpfObject);
     fn bpf_object__find_map_by_name(object: *const BpfObject, name: *const c_char) -> *mut BpfMap;
     fn bpf_object__next_program(object: *const BpfObject, program: *mut BpfProgram) -> *mut BpfProgram;
+    fn bpf_object__find_program_by_name(object: *const BpfObject, name: *const c_char) -> *mut BpfProgram;
+    fn bpf_program__set_autoload(program: *mut BpfProgram, load: bool) -> c_int;
+    fn bpf_program__autoload(program: *const BpfProgram) -> bool;
+    fn bpf_program__attach_iter(program: *const BpfProgram, options: *const c_void) -> *mut BpfLink;
+    fn bpf_link__fd(link: *const BpfLink) -> c_int;
+    fn bpf_iter_create(link: c_int) -> c_int;
     fn bpf_program__attach(program: *const BpfProgram) -> *mut BpfLink;
     fn bpf_link__destroy(link: *mut BpfLink) -> c_int;
     fn bpf_map__fd(map: *const BpfMap) -> c_int;
@@ -113,6 +119,36 @@ impl Object {
         check(unsafe { bpf_map_update_elem(self.descriptor(map)?, key, padded.as_ptr().cast(), 0) })
     }
 
+    fn program(&self, name: &CStr) -> io::Result<NonNull<BpfProgram>> {
+        // SAFETY: the object is live and the name a C string.
+        owned(unsafe { bpf_object__find_program_by_name(self.object.as_ptr(), name.as_ptr()) })
+    }
+
+    /// Does without a program; before loading.
+    pub fn leave_out(&mut self, program: &CStr) -> io::Result<()> {
+        // SAFETY: the program belongs to the live object.
+        check(unsafe { bpf_program__set_autoload(self.program(program)?.as_ptr(), false) })
+    }
+
+    /// Runs a program once for each of the things that it walks over; gives what it wrote.
+    pub fn walk(&self, program: &CStr) -> io::Result<Vec<u8>> {
+        let program = self.program(program)?;
+        // SAFETY: the program belongs to the live object; no options are valid ones.
+        let link = owned(unsafe { bpf_program__attach_iter(program.as_ptr(), std::ptr::null()) })?;
+        // SAFETY: the link is live.
+        let walk = unsafe { bpf_iter_create(bpf_link__fd(link.as_ptr())) };
+        let written = check(walk).and_then(|()| {
+            let mut all = Vec::new();
+            // SAFETY: the descriptor is new and so owned.
+            let mut walk = unsafe { <std::fs::File as std::os::fd::FromRawFd>::from_raw_fd(walk) };
+            io::Read::read_to_end(&mut walk, &mut all)?;
+            Ok(all)
+        });
+        // SAFETY: the link is destroyed once.
+        unsafe { bpf_link__destroy(link.as_ptr()) };
+        written
+    }
+
     /// Attaches all programs.
     pub fn attach(&mut self) -> io::Result<()> {
         let mut program = std::ptr::null_mut();
@@ -121,6 +157,10 @@ impl Object {
             program = unsafe { bpf_object__next_program(self.object.as_ptr(), program) };
             if program.is_null() {
                 return Ok(());
+            }
+            // SAFETY: as above.
+            if !unsafe { bpf_program__autoload(program) } {
+                continue;
             }
             // SAFETY: the program belongs to the live object.
             self.links.push(owned(unsafe { bpf_program__attach(program) })?);
