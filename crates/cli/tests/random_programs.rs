@@ -102,7 +102,8 @@ fn recorded_in_the_kernel() {
     }
     let backend = ["--backend".to_owned(), "ebpf".to_owned()];
     let (mut failures, mut explained) = (Vec::new(), 0);
-    for (from, options) in [(2000, &["--threads", "1", "--processes", "1"][..]), (3000, &[])] {
+    let kinds: [(u64, &[&'static str]); 2] = [(2000, &["--threads", "1", "--processes", "1"]), (3000, &[])];
+    for (from, options) in kinds {
         for seed in seeds(from..from + 10) {
             let case = match Case::record_by(&backend, seed, None, options) {
                 Ok(case) => case,
