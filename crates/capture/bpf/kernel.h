@@ -53,6 +53,7 @@ struct inode {
 };
 
 struct file {
+	unsigned int f_mode;
 	unsigned int f_flags;
 	__s64 f_pos;
 	struct inode *f_inode;

@@ -63,7 +63,7 @@ struct object {
 	__u32 flags;
 	__s32 fd;
 	__u32 links;
-	__u32 reserved;
+	__u32 file_mode; /* what the kernel notes of the open file itself */
 };
 
 struct call_body {

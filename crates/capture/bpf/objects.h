@@ -41,8 +41,8 @@ static __always_inline int look_at_file(struct object *out, struct file *found, 
 	out->id = ((__u64)found ^ scramble) * 0x9e3779b97f4a7c15ULL;
 	out->position = FIELD(file, f_pos);
 	out->flags = FIELD(file, f_flags);
+	out->file_mode = FIELD(file, f_mode);
 	out->fd = fd;
-	out->reserved = 0;
 	inode = FIELD(file, f_inode);
 	super = inode ? FIELD(inode, i_sb) : 0;
 	out->inode = inode ? FIELD(inode, i_ino) : 0;

@@ -42,4 +42,5 @@ mod world;
 pub use error::CaptureError;
 pub use finish::recover;
 pub use record::{Backend, Options, Outcome, SAMPLE_EVERY, record, snapshot_into};
+pub use reprise_initial::Seeds;
 pub use sys::die_by_signal;

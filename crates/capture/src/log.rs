@@ -6,6 +6,7 @@
 use std::sync::mpsc::Receiver;
 use std::time::Instant;
 
+use reprise_initial::Seeds;
 use reprise_trace::{
     Action, Content, DataPolicy, Descriptor, End, Keep, Ledger, Loss, Manifest, Process, ThreadRow, TraceWriter,
     TreeNode, WriteError,
@@ -13,6 +14,7 @@ use reprise_trace::{
 
 use crate::environment::{Observation, Surroundings};
 use crate::error::CaptureError;
+use crate::sys::FileId;
 
 /// The log of a recording.
 pub struct Log {
@@ -25,7 +27,7 @@ pub struct Log {
     failed: Option<WriteError>,
     told: bool,
     /// Names written, where they are asked for.
-    names: Option<Vec<TreeNode>>,
+    names: Option<Seeds>,
     /// Samples of the environment that wait to be written.
     samples: Option<Receiver<Observation>>,
     /// Whether what is observed is what was there at the beginning, whenever it is written.
@@ -136,7 +138,7 @@ impl Log {
     /// Writes a name of the initial tree, observed now.
     pub fn node(&mut self, mut node: TreeNode) {
         node.seq = self.observed_at();
-        self.names.iter_mut().for_each(|names| names.push(node.clone()));
+        self.names.iter_mut().for_each(|names| names.rows.push(node.clone()));
         self.write(|writer| writer.node(node));
     }
 
@@ -253,17 +255,23 @@ impl Log {
     }
 
     /// The names that were remembered so far.
-    pub fn take_names(&mut self) -> Vec<TreeNode> {
+    pub fn take_names(&mut self) -> Seeds {
         self.names.take().unwrap_or_default()
     }
 
     /// From now on names are remembered for [`Log::into_parts`].
     pub fn remember_names(&mut self) {
-        self.names = Some(Vec::new());
+        self.names = Some(Seeds::default());
+    }
+
+    /// Every name in a directory was written.
+    pub fn listed(&mut self, directory: FileId) {
+        let identity = (directory.device, directory.inode);
+        self.names.iter_mut().for_each(|names| names.listed.push(identity));
     }
 
     /// The writer, and the names that were remembered.
-    pub fn into_parts(mut self) -> Result<(TraceWriter, Vec<TreeNode>), WriteError> {
+    pub fn into_parts(mut self) -> Result<(TraceWriter, Seeds), WriteError> {
         self.check()?;
         Ok((self.writer, self.names.unwrap_or_default()))
     }

@@ -10,9 +10,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use reprise_initial::Seeds;
 use reprise_trace::{
-    DataPolicy, End, Host, Kind, Ledger, Loss, MAPPED_STORES, Manifest, TraceWriter, TreeNode, WriterOptions,
-    contents_elsewhere, discard,
+    DataPolicy, End, Host, Kind, Ledger, Loss, MAPPED_STORES, Manifest, TraceWriter, WriterOptions, contents_elsewhere,
+    discard,
 };
 
 use crate::environment::{Observer, Processes, Sampler, Surroundings};
@@ -162,7 +163,7 @@ fn watch(mut options: Options) -> Result<Outcome, CaptureError> {
 ///
 /// # Errors
 /// A directory cannot be read, or the trace not be written.
-pub fn snapshot_into(writer: TraceWriter, trees: &[PathBuf]) -> Result<(TraceWriter, Vec<TreeNode>), CaptureError> {
+pub fn snapshot_into(writer: TraceWriter, trees: &[PathBuf]) -> Result<(TraceWriter, Seeds), CaptureError> {
     let mut log = Log::new(writer, DataPolicy::Full);
     log.remember_names();
     snapshots(&mut World::new(0, false), trees, &mut log)?;

@@ -3,13 +3,16 @@
 //! `REPRISE_SEEDS=FROM..TO` tries others than the default, `REPRISE_SEED=N` one, which is left on disk; `TMPDIR` says on
 //! which file system.
 
+mod means;
 mod random;
 
 use std::path::Path;
 
+use means::run;
 use random::{Case, seeds};
-use reprise_testkit::scratch::{Kind, LoopFs};
+use reprise_testkit::scratch::{Kind, LoopFs, Scratch};
 use reprise_testkit::skip;
+use reprise_trace::TraceReader;
 
 const DEFAULT: std::ops::Range<u64> = 1..26;
 
@@ -79,4 +82,47 @@ fn on_xfs() {
 #[test]
 fn on_btrfs() {
     on(Kind::Btrfs);
+}
+
+/// Whether the ledger says that some results contradict each other in every order.
+fn is_announced(case: &Case) -> bool {
+    const NOTES: [&str; 2] = ["no order of them explains", "saw another one half done"];
+    let trace = TraceReader::open(&case.trace()).expect("a trace");
+    trace.ledger().notes.keys().any(|note| NOTES.iter().any(|text| note.contains(text)))
+}
+
+/// Recorded in the kernel nothing is held up: one thread alone must come out the same; of several at once what no order
+/// explains is said.
+#[test]
+fn recorded_in_the_kernel() {
+    let s = Scratch::new();
+    let trial = run(s.path(), &["record", "-q", "--backend", "ebpf", "-o", "trial.reprise", "--", "/bin/true"]);
+    if trial.code != Some(0) {
+        return skip("random programs", &format!("no recording in the kernel: {}", trial.err.trim()));
+    }
+    let backend = ["--backend".to_owned(), "ebpf".to_owned()];
+    let (mut failures, mut explained) = (Vec::new(), 0);
+    let kinds: [(u64, &[&'static str]); 2] = [(2000, &["--threads", "1", "--processes", "1"]), (3000, &[])];
+    for (from, options) in kinds {
+        for seed in seeds(from..from + 10) {
+            let case = match Case::record_by(&backend, seed, None, options) {
+                Ok(case) => case,
+                Err(why) => {
+                    failures.push(format!("seed {seed} could not be recorded: {why}"));
+                    continue;
+                }
+            };
+            let told = match case.replay("root") {
+                Ok(differences) if differences.is_empty() => continue,
+                Ok(differences) => differences.join("\n"),
+                Err(why) => why,
+            };
+            match options.is_empty() && is_announced(&case) {
+                true => explained += 1,
+                false => failures.push(format!("seed {seed} {options:?}, kept in {:?}: {told}", case.scratch.keep())),
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+    assert!(explained < 5, "{explained} of 10 programs whose calls overlap do not come out the same");
 }

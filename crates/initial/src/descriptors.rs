@@ -248,6 +248,11 @@ impl World {
         self.description(seat, fd, annotation)?.borrow().node
     }
 
+    /// The file behind a descriptor, if it is known; nothing is learnt from asking.
+    pub(super) fn peek(&self, seat: Seat, fd: u32) -> Option<NodeId> {
+        self.tables[seat.table as usize].open.get(&fd)?.borrow().node
+    }
+
     /// Whether a file may have been there at the beginning.
     pub(super) fn is_old(&self, node: NodeId) -> bool {
         self.names.node(node).source != Source::Made

@@ -19,6 +19,12 @@ pub struct File<'a> {
     pub is_unchanged: bool,
     /// What calls changed of its content.
     pub touched: &'a Touched,
+    /// What calls showed of its content.
+    pub seen: &'a Touched,
+    /// Whether a call emptied it.
+    pub is_emptied: bool,
+    /// Whether its content is known beside the calls.
+    pub is_seeded: bool,
     /// Ranges that became visible without a call that carries them, with why: `opened`, `mapped`, `loaded`, `cloned`.
     pub shown: &'a [(u64, u64, &'static str)],
 }
@@ -50,6 +56,9 @@ impl World {
             size: n.size.best(),
             is_unchanged: n.is_looked_at,
             touched: &n.touched,
+            seen: &n.seen,
+            is_emptied: n.is_emptied,
+            is_seeded: n.is_seeded,
             shown: &n.shown,
         }
     }

@@ -27,8 +27,9 @@ pub use files::File;
 use names::Names;
 use node::NodeId;
 pub use node::kind;
-pub use observe::Seen;
+pub use observe::{Seen, Stands, Step};
 pub use outside::{Described, Links, Looked, Outside};
+pub use rows::Seeds;
 pub use touched::Touched;
 
 /// Where a thread's descriptors, directories and root process are.
@@ -82,6 +83,8 @@ pub struct World {
     outside: Box<dyn Outside>,
     /// Content of the initial tree that was moved unseen.
     copies: copies::Copies,
+    /// Names that a path passes, while somebody wants to know.
+    trail: Option<Vec<(NodeId, Vec<u8>)>>,
     /// What did not fit, and how often.
     pub notes: BTreeMap<&'static str, u64>,
 }
@@ -101,6 +104,7 @@ impl World {
             descriptors: BTreeMap::new(),
             outside,
             copies: Default::default(),
+            trail: None,
             notes: BTreeMap::new(),
         }
     }

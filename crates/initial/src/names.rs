@@ -56,7 +56,8 @@ impl Names {
 
     /// What stands under a name; `None` if that is not known.
     pub fn slot(&self, directory: NodeId, name: &[u8]) -> Option<Slot> {
-        self.node(directory).entries.get(name).copied()
+        let node = self.node(directory);
+        node.entries.get(name).copied().or_else(|| node.is_listed.then_some(Slot::Absent))
     }
 
     /// Notes what stands under a name.

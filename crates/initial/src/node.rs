@@ -82,12 +82,18 @@ pub struct Node {
     pub size: super::sizes::Size,
     /// What calls changed of its content.
     pub touched: super::touched::Touched,
+    /// What calls showed of its content.
+    pub seen: super::touched::Touched,
+    /// Whether a call emptied it.
+    pub is_emptied: bool,
     /// Ranges that became visible without a call that carries them, with why.
     pub shown: Vec<(u64, u64, &'static str)>,
     /// Whether its content at the beginning is known beside the calls, too.
     pub is_seeded: bool,
     /// Whether what it was at the beginning is known beside the calls.
     pub is_looked_at: bool,
+    /// Whether all names that a directory had at the beginning are known.
+    pub is_listed: bool,
     /// Names of a directory.
     pub entries: HashMap<Box<[u8]>, Slot>,
 }
@@ -115,9 +121,12 @@ impl Node {
             xattrs: HashMap::new(),
             size: Default::default(),
             touched: Default::default(),
+            seen: Default::default(),
+            is_emptied: false,
             shown: Vec::new(),
             is_seeded: false,
             is_looked_at: false,
+            is_listed: false,
             entries: HashMap::new(),
         }
     }

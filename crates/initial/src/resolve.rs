@@ -71,6 +71,9 @@ impl World {
 
     /// What stands under a name on the way; directories are assumed where something must stand.
     fn component(&mut self, directory: NodeId, name: &[u8], last: bool, exists: bool) -> Option<NodeId> {
+        if let Some(trail) = &mut self.trail {
+            trail.push((directory, name.to_vec()));
+        }
         match self.names.slot(directory, name) {
             Some(Slot::File(node)) => Some(node),
             None if exists && (!last || self.is_linked(directory, name)) => {

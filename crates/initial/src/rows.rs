@@ -12,11 +12,20 @@ use super::node::{Node, NodeId, Source, kind};
 /// The device of files whose identity the log does not show: one that no system uses.
 const NOWHERE: u64 = 0xf_ff00;
 
+/// Rows of the initial tree that are known beside the calls.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Seeds {
+    /// A directory before what is in it.
+    pub rows: Vec<TreeNode>,
+    /// Directories (device and inode) of which every name is there.
+    pub listed: Vec<(u64, u64)>,
+}
+
 impl World {
-    /// Takes in rows of the initial tree that are known for sure, a directory before what is in it.
-    pub fn seed(&mut self, rows: &[TreeNode]) {
+    /// Takes in what is known of the initial tree for sure.
+    pub fn seed(&mut self, seeds: &Seeds) {
         let mut known: HashMap<(u64, u64), NodeId> = HashMap::new();
-        for row in rows {
+        for row in &seeds.rows {
             let identity = (row.device, row.inode);
             if row.name.is_empty() {
                 known.insert(identity, Names::ROOT);
@@ -36,12 +45,17 @@ impl World {
             let n = self.names.node_mut(node);
             n.source = Source::Initial;
             n.is_seeded = true;
+            // What is no directory has no names.
+            n.is_listed = row.mode & 0o170000 != kind::DIRECTORY;
             n.identity = Some(identity);
             n.filesystem = row.filesystem;
             n.target = row.target.to_vec();
             n.size.initial = Some(row.size);
             n.mode = Some(row.mode & 0o7777);
             n.xattrs = decode_xattrs(&row.xattrs).into_iter().map(|(name, value)| (name, Some(value))).collect();
+        }
+        for listed in seeds.listed.iter().filter_map(|identity| known.get(identity)) {
+            self.names.node_mut(*listed).is_listed = true;
         }
     }
 

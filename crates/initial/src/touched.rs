@@ -1,6 +1,6 @@
-//! Which bytes of a file calls have changed: all others are still as they were at the beginning.
+//! Which bytes of a file calls have changed (all others are still as they were at the beginning), or have shown.
 
-/// Ranges that were changed.
+/// Ranges that were changed, or shown.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Touched {
     /// Begin and end, ascending, apart from each other.

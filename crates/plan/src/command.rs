@@ -190,12 +190,14 @@ pub enum Tolerance {
     Mapping,
     /// The content was not recorded.
     Unrecorded,
+    /// It saw another call half done.
+    Amid,
 }
 
 impl Tolerance {
     fn from_word(word: u8) -> Option<Tolerance> {
         use Tolerance::*;
-        [None, Pseudo, Random, Machine, Mapping, Unrecorded].get(usize::from(word)).copied()
+        [None, Pseudo, Random, Machine, Mapping, Unrecorded, Amid].get(usize::from(word)).copied()
     }
 
     /// In words.
@@ -207,6 +209,7 @@ impl Tolerance {
             Tolerance::Machine => "machine's own value",
             Tolerance::Mapping => "written through a mapping",
             Tolerance::Unrecorded => "content not recorded",
+            Tolerance::Amid => "saw another call half done",
         }
     }
 }

@@ -31,6 +31,8 @@ pub use manifest::{DataPolicy, End, FORMAT_MAJOR, FORMAT_MINOR, Host, Kind, MAPP
 pub use name::Name;
 pub use place::{contents_elsewhere, discard};
 pub use reader::{Rows, TraceReader};
-pub use rows::{Action, BlobRow, Content, Descriptor, Process, ThreadRow, TreeNode, decode_xattrs, encode_xattrs};
+pub use rows::{
+    AMID, Action, BlobRow, Content, Descriptor, Process, ThreadRow, TreeNode, decode_xattrs, encode_xattrs,
+};
 pub use table::{Row, column_names, decode_part, encode_part};
 pub use writer::{Keep, TraceWriter, WriterOptions};

@@ -41,7 +41,7 @@ table! {
         origin: Option<u64>,
         /// In a replay's trace: what was done (`issued`, `simulated`, `skipped`, `unsupported`).
         handling: Option<String>,
-        /// In a replay's trace: why it counts as diverged, or as differing unavoidably (`unavoidable: …`).
+        /// In a replay's trace: why it counts as diverged, or as differing unavoidably (`unavoidable: …`). In a recording: [`AMID`], or nothing.
         difference: Option<String>,
         /// Processor time of the thread between the completion of its previous action and the entry of this one, in nanoseconds.
         cpu_ns: Option<u64>,
@@ -58,7 +58,15 @@ table! {
     }
 }
 
+/// `actions.difference` of a recorded call that saw another one half done: no order of the two tells what it saw.
+pub const AMID: &str = "unavoidable: it saw another call half done";
+
 impl Action {
+    /// Whether it saw another call half done.
+    pub fn is_amid(&self) -> bool {
+        self.difference.as_deref() == Some(AMID)
+    }
+
     /// Exit, nanoseconds since the trace began; a damaged trace's does not overflow.
     pub fn end_ns(&self) -> u64 {
         self.begin_ns.saturating_add(self.duration_ns)

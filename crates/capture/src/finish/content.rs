@@ -44,6 +44,41 @@ pub fn settle(world: &mut World, live: &mut Live) {
     }
 }
 
+/// Counts what small files held that were opened, and that nobody saw before it was replaced.
+pub fn count_replaced(world: &World, live: &mut Live, wanted: Wanted, log: &mut Log) {
+    const LOST: &str = "initial content of a small file that was replaced before anybody read it (--tree DIR keeps it)";
+    const NAMED: usize = 20;
+    let mut named = 0;
+    for number in world.files() {
+        let file = world.known(number);
+        let opened = file.is_emptied || file.shown.iter().any(|(.., why)| *why == "opened");
+        if file.kind != kind::REGULAR || file.is_seeded || !opened || file.size > wanted.whole_file_bytes {
+            continue;
+        }
+        let path = world.path_now(number);
+        let stands = path.as_ref().and_then(|path| stands(live, path, file.identity));
+        let mut known = file.seen.clone();
+        match &stands {
+            Some((_, stat)) if live.is_before(stat.mtime_ns) => continue,
+            Some((_, stat)) => {
+                file.touched.rest(0, file.size.min(stat.size)).iter().for_each(|(from, to)| known.add(*from, *to));
+            }
+            None => {}
+        }
+        let lacks: u64 = known.rest(0, file.size).iter().map(|(from, to)| to - from).sum();
+        // Of what was emptied at once not even the size is known.
+        let unknown = file.is_emptied && file.size == 0 && file.seen.is_empty();
+        if lacks == 0 && !unknown {
+            continue;
+        }
+        log.loss(Loss::Truncated, LOST, lacks);
+        if let Some(path) = path.filter(|_| named < NAMED) {
+            named += 1;
+            log.note(format!("not known is what was in {} at the beginning", String::from_utf8_lossy(&path)));
+        }
+    }
+}
+
 /// Writes the content that became visible without a call that carries it.
 pub fn write(world: &World, live: &mut Live, wanted: Wanted, log: &mut Log) {
     for number in world.files() {

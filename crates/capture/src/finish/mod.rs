@@ -16,6 +16,8 @@ mod opened;
 mod order;
 mod present;
 mod requests;
+mod search;
+mod told;
 mod unseen;
 mod window;
 #[cfg(test)]
@@ -27,7 +29,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use reprise_calls::by_number;
-use reprise_trace::{End, Loss, Manifest, TraceWriter, TreeNode, WriterOptions};
+use reprise_initial::Seeds;
+use reprise_trace::{End, Loss, Manifest, TraceWriter, WriterOptions};
 
 use crate::error::CaptureError;
 use crate::log::Log;
@@ -64,7 +67,7 @@ pub fn recover(trace: &Path, progress: &mut dyn FnMut(u64, u64)) -> Result<Outco
     }
     log.note("the recorder was killed; what it had kept until then was finished later");
     let known = Known { until_ns: mark::read(&spool), end: None };
-    finish(log, &begin, trace, &[], known, progress)
+    finish(log, &begin, trace, &Seeds::default(), known, progress)
 }
 
 /// Removes what an earlier attempt left beside the spool.
@@ -95,7 +98,7 @@ pub(crate) fn finish(
     log: Log,
     begin: &Begin,
     trace: &Path,
-    seeds: &[TreeNode],
+    seeds: &Seeds,
     known: Known,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Outcome, CaptureError> {
@@ -124,7 +127,7 @@ struct Finisher {
 }
 
 impl Finisher {
-    fn new(mut log: Log, begin: &Begin, trace: &Path, seeds: &[TreeNode]) -> Finisher {
+    fn new(mut log: Log, begin: &Begin, trace: &Path, seeds: &Seeds) -> Finisher {
         log.look_back();
         let mut writing = Writing::new(log, begin, &trace.join(SPOOL), seeds);
         let before = begin.attached.then(|| Before::new(begin));
@@ -178,6 +181,7 @@ impl Finisher {
         log.loss_several(Loss::Dropped, "places of the raw recording that cannot be read", damaged);
         log.loss_several(Loss::Truncated, "calls whose memory is not all in the raw recording", self.joiner.torn);
         log.note_several("results of overlapping calls that no order of them explains", self.window.untold);
+        log.note_several("calls that saw another one half done, as no replay can", self.window.amid);
         Ok(())
     }
 
@@ -284,7 +288,7 @@ impl Finisher {
             && let What::Birth(birth) = &mut item.what
         {
             birth.call = Some(pending);
-            (item.is_ready, item.begin_ns) = (true, begin_ns);
+            item.is_ready = true;
             return;
         }
         let key_ns = order::takes_effect_ns(&pending);
@@ -317,8 +321,8 @@ impl Finisher {
     fn write_out(&mut self, all: bool) {
         loop {
             let writing = &mut self.writing;
-            let Some(what) = self.window.pop(all, &mut |what| writing.conditions(what)) else { break };
-            self.writing.write(what);
+            let Some(placed) = self.window.pop(all, &mut |what| writing.told(what)) else { break };
+            self.writing.write(placed);
         }
     }
 

@@ -3,17 +3,19 @@
 use std::path::Path;
 
 use reprise_calls::{Effect, Replay, by_number};
-use reprise_initial::{Seen, World};
-use reprise_trace::{Action, End, Loss, Name, Process, TreeNode};
+use reprise_initial::{Seeds, Seen, World};
+use reprise_trace::{AMID, Action, End, Loss, Name, Process};
 
 use super::content::{self, Wanted};
 use super::decode::Pending;
 use super::lanes::{Lanes, NewLane};
 use super::lives::{Born, Gone, Life, Lives, shares};
 use super::look::Live;
+use super::order::Teller;
 use super::present::Present;
-use super::window::Condition;
-use super::{movers, order, unseen};
+use super::told::Told;
+use super::window::Placed;
+use super::{movers, unseen};
 use crate::arguments::failed;
 use crate::error::CaptureError;
 use crate::log::Log;
@@ -73,6 +75,7 @@ pub struct Writing {
     pub(super) live: Live,
     pub(super) lives: Lives,
     lanes: Lanes,
+    teller: Teller,
     wanted: Wanted,
     began_ns: u64,
     cpu: bool,
@@ -88,7 +91,7 @@ pub struct Writing {
 
 impl Writing {
     /// Nothing is written yet.
-    pub fn new(log: Log, begin: &Begin, spool: &Path, seeds: &[TreeNode]) -> Writing {
+    pub fn new(log: Log, begin: &Begin, spool: &Path, seeds: &Seeds) -> Writing {
         let first = begin.processes.first();
         let root = first.map_or(b"/".to_vec(), |p| Name::from_text(&p.root).0);
         let seen_at = begin.mounted_at.as_ref().map_or(root.clone(), |place| place.clone().into_bytes());
@@ -102,6 +105,7 @@ impl Writing {
             live: Live::new(&seen_at, began_ns),
             lives: Lives::default(),
             lanes: Lanes::default(),
+            teller: Teller::default(),
             wanted: Wanted { whole_file_bytes: begin.whole_file_bytes, libraries: begin.libraries },
             began_ns,
             cpu: begin.cpu,
@@ -117,13 +121,13 @@ impl Writing {
     }
 
     /// What a call found and left.
-    pub fn conditions(&mut self, what: &mut What) -> Vec<Condition> {
+    pub fn told(&mut self, what: &mut What) -> Told {
         match what {
             What::Call(pending) => match self.life(pending.tid) {
-                Some(life) => order::conditions(&mut self.world, life.seat, pending),
-                None => Vec::new(),
+                Some(life) => self.teller.told(&mut self.world, life.seat, pending),
+                None => Told::default(),
             },
-            What::Birth(_) | What::Exec { .. } | What::End { .. } => Vec::new(),
+            What::Birth(_) | What::Exec { .. } | What::End { .. } => Told::default(),
         }
     }
 
@@ -141,9 +145,12 @@ impl Writing {
     }
 
     /// Writes what has its place.
-    pub fn write(&mut self, what: What) {
-        match what {
-            What::Call(pending) => drop(self.call(*pending)),
+    pub fn write(&mut self, placed: Placed<What>) {
+        match placed.what {
+            What::Call(mut pending) => {
+                pending.action.difference = placed.is_amid.then(|| AMID.to_owned());
+                self.call(*pending);
+            }
             What::Birth(birth) => self.birth(*birth),
             What::Exec { tid, old_tid } => self.exec(tid, old_tid),
             What::End { tid, pid, gone } => self.ended(tid, pid, gone),
@@ -168,6 +175,7 @@ impl Writing {
         self.prove(&life, &pending);
         self.copied_until(pending.end_ns());
         movers::fill(&mut pending, &mut self.world, life.seat, &self.live, self.began_ns, &mut self.log);
+        self.teller.took_place(life.seat, &pending);
         let decoded = pending.decoded();
         self.world.observe(&Seen { seat: life.seat, call, decoded: &decoded, result });
         pending.put_back(decoded);
@@ -307,6 +315,7 @@ impl Writing {
         let cpu_ns = life.last.filter(|_| self.cpu && gone.cpu_ns > 0).and_then(|(left_ns, before)| {
             Some(gone.cpu_ns.checked_sub(before)?.min(gone.begin_ns.saturating_sub(left_ns)))
         });
+        self.teller.void(life.seat);
         self.world.end(life.seat);
         if name == "exit_group" {
             self.present.opened.end(life.seat.table());
@@ -335,6 +344,7 @@ impl Writing {
             self.log.node(row);
         }
         content::write(&self.world, &mut self.live, self.wanted, &mut self.log);
+        content::count_replaced(&self.world, &mut self.live, self.wanted, &mut self.log);
         content::write_copied(&self.world, &mut self.live, &mut self.log);
         for (note, count) in std::mem::take(&mut self.world.notes) {
             self.log.note_several(note, count);

@@ -107,7 +107,7 @@ layout! {
     /// An open file.
     Object {
         id: u64, device: u64, inode: u64, size: u64, position: i64, generation: u32, mode: u32, flags: u32, fd: i32,
-        links: u32, reserved: u32,
+        links: u32, file_mode: u32,
     }
     /// Body of CALL.
     CallBody {

@@ -36,8 +36,10 @@ pub fn snapshot(world: &mut World, path: &Path, log: &mut Log) -> Result<String,
 }
 
 fn directory(world: &mut World, here: i32, dir: &Handle, log: &mut Log) {
+    let mut is_whole = true;
     for name in names(dir.fd.as_raw_fd()) {
         let Some(stat) = world.meet(here, dir, &name, log) else {
+            is_whole = false;
             continue;
         };
         if stat.id.device != dir.id.device {
@@ -58,6 +60,9 @@ fn directory(world: &mut World, here: i32, dir: &Handle, log: &mut Log) {
         }
     }
     world.listed.insert(dir.id);
+    if is_whole {
+        log.listed(dir.id);
+    }
 }
 
 fn file(world: &mut World, mut path: Vec<u8>, name: &CStr, stat: &sys::Stat, log: &mut Log) {

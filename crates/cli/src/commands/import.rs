@@ -5,8 +5,9 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use reprise_capture::Seeds;
 use reprise_formats::strace::{Account, ImportError, Log, Report, Scanned, Tally, scan};
-use reprise_trace::{DataPolicy, Host, Kind, Manifest, TraceWriter, TreeNode, WriterOptions};
+use reprise_trace::{DataPolicy, Host, Kind, Manifest, TraceWriter, WriterOptions};
 use serde_json::json;
 
 use super::{Outcome, print_json};
@@ -48,9 +49,9 @@ fn write(args: &Import, scanned: Scanned, progress: &mut dyn FnMut(u64)) -> Resu
     scanned.write(writer, &seeds, progress).map_err(failure)
 }
 
-fn snapshot(writer: TraceWriter, trees: &[PathBuf]) -> Result<(TraceWriter, Vec<TreeNode>), Failure> {
+fn snapshot(writer: TraceWriter, trees: &[PathBuf]) -> Result<(TraceWriter, Seeds), Failure> {
     if trees.is_empty() {
-        return Ok((writer, Vec::new()));
+        return Ok((writer, Seeds::default()));
     }
     reprise_capture::snapshot_into(writer, trees).map_err(|error| Failure::new(Exit::Usage, error))
 }

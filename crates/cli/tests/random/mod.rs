@@ -68,6 +68,16 @@ pub struct Replayed {
 impl Case {
     /// Records a seed's program, on the file system of a directory.
     pub fn record(seed: u64, below: Option<&Path>, options: &[&'static str]) -> Result<Case, String> {
+        Case::record_by(&program::backend(), seed, below, options)
+    }
+
+    /// The same by the backend that these words name.
+    pub fn record_by(
+        backend: &[String],
+        seed: u64,
+        below: Option<&Path>,
+        options: &[&'static str],
+    ) -> Result<Case, String> {
         let scratch = below.map_or_else(Scratch::new, Scratch::below);
         let mut options = options.to_vec();
         // Without privileges other errors come up; a quarter of the programs gives them up.
@@ -79,14 +89,7 @@ impl Case {
         words.push(&number);
         program::succeed(Command::new(generator()).arg("--prepare").args(&words).arg(&tree));
         let mut command = case.reprise("record");
-        command
-            .args(program::backend())
-            .arg("-o")
-            .arg(case.trace())
-            .arg("--tree")
-            .arg(case.work())
-            .arg("--")
-            .arg(generator());
+        command.args(backend).arg("-o").arg(case.trace()).arg("--tree").arg(case.work()).arg("--").arg(generator());
         well(command.args(&words).arg(&tree))?;
         Ok(case)
     }

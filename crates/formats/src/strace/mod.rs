@@ -22,7 +22,8 @@ mod symbols;
 mod threads;
 mod value;
 
-use reprise_trace::{TraceWriter, TreeNode};
+use reprise_initial::Seeds;
+use reprise_trace::TraceWriter;
 
 pub use account::{Account, Place, REASONS, Reason, Tally};
 pub use error::ImportError;
@@ -83,7 +84,7 @@ impl Scanned {
     pub fn write(
         self,
         writer: TraceWriter,
-        seeds: &[TreeNode],
+        seeds: &Seeds,
         progress: &mut dyn FnMut(u64),
     ) -> Result<Report, ImportError> {
         let births: std::collections::HashSet<i32> = self.hints.births.keys().copied().collect();

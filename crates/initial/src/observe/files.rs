@@ -141,7 +141,11 @@ impl World {
             None => got,
         };
         let n = self.names.node_mut(node);
-        if n.kind == kind::REGULAR && !n.filesystem_is_pseudo() && n.size.read(offset, asked, got) {
+        if n.kind != kind::REGULAR || n.filesystem_is_pseudo() {
+            return;
+        }
+        n.seen.add(offset, offset.saturating_add(got));
+        if n.size.read(offset, asked, got) {
             self.names.was_there(node);
         }
     }

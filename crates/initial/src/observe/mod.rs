@@ -30,6 +30,36 @@ mod errors {
     pub const ELOOP: i64 = -40;
 }
 
+/// A name that a path passes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Step {
+    /// Number of its directory.
+    pub directory: u32,
+    /// The name.
+    pub name: Box<[u8]>,
+    /// What stands there.
+    pub stands: Stands,
+    /// Number of the file.
+    pub node: Option<u32>,
+    /// Its device and inode, if they are known.
+    pub identity: Option<(u64, u64)>,
+}
+
+/// What stands under a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stands {
+    /// That is not known.
+    Unknown,
+    /// Nothing.
+    Nothing,
+    /// Something of a type that is not known.
+    Something,
+    /// A directory.
+    Directory,
+    /// Anything else.
+    File,
+}
+
 /// A call that has returned.
 pub struct Seen<'a> {
     /// Whose it was.
@@ -121,7 +151,10 @@ impl World {
             && s.arg(i) as u32 != AT_FDCWD
         {
             let (fd, annotation) = s.fd(i);
-            start = self.file(s.seat, fd, annotation);
+            start = match self.trail {
+                Some(_) => self.peek(s.seat, fd),
+                None => self.file(s.seat, fd, annotation),
+            };
         }
         let Some(start) = start.or_else(|| path.starts_with(b"/").then_some(places.root)) else {
             return Found::default();
@@ -143,16 +176,43 @@ impl World {
         self.resolve(start, places.root, path, follow, exists)
     }
 
-    /// The directory and the name that one of a call's paths leads to, as far as they are known.
-    pub fn entry(
-        &mut self,
-        seat: Seat,
-        call: &Call,
-        decoded: &Decoded<'_>,
-        result: i64,
-        number: usize,
-    ) -> Option<(u32, Vec<u8>)> {
-        self.place(&Seen { seat, call, decoded, result }, number, false).entry
+    /// The names that one of a call's paths passes as things stand now, and whether the last of them is the one that it
+    /// leads to.
+    pub fn passes(&mut self, s: &Seen<'_>, number: usize) -> (Vec<Step>, bool) {
+        self.trail = Some(Vec::new());
+        let found = self.place(s, number, false);
+        let mut trail = self.trail.take().unwrap_or_default();
+        // What stands where the kernel shows its state says nothing of the calls.
+        let pseudo = trail.iter().position(|(directory, _)| self.names.node(*directory).filesystem_is_pseudo());
+        trail.truncate(pseudo.unwrap_or(trail.len()));
+        let is_last = found.entry.as_ref().is_some_and(|entry| trail.last() == Some(entry));
+        (trail.into_iter().map(|(directory, name)| self.step(directory, &name)).collect(), is_last)
+    }
+
+    /// The names that a listing showed.
+    pub fn lists(&self, s: &Seen<'_>) -> Vec<Step> {
+        let directory = self.peek(s.seat, s.fd(0).0).filter(|n| s.ok() && !self.names.node(*n).filesystem_is_pseudo());
+        let Some(directory) = directory else { return Vec::new() };
+        let names = s.decoded.entries.iter().filter(|entry| !matches!(entry.name.as_slice(), b"." | b".."));
+        names.map(|entry| self.step(directory, &entry.name)).collect()
+    }
+
+    fn step(&self, directory: NodeId, name: &[u8]) -> Step {
+        let stands = match self.names.slot(directory, name) {
+            None => Stands::Unknown,
+            Some(Slot::Absent) => Stands::Nothing,
+            Some(Slot::File(node)) => match self.names.node(node) {
+                n if !n.sure => Stands::Something,
+                n if n.kind == kind::DIRECTORY => Stands::Directory,
+                _ => Stands::File,
+            },
+        };
+        let node = match self.names.slot(directory, name) {
+            Some(Slot::File(node)) => Some(node),
+            _ => None,
+        };
+        let identity = node.and_then(|node| self.names.node(node).identity);
+        Step { directory, name: name.into(), stands, node, identity }
     }
 
     /// A relative path depends on the working directory.
@@ -246,7 +306,7 @@ impl World {
         let Some(node) = node.filter(|n| self.is_old(*n)) else { return };
         let n = self.names.node(node);
         let holds = n.entries.values().any(|slot| matches!(slot, Slot::File(_)));
-        if n.kind == kind::DIRECTORY && !holds {
+        if n.kind == kind::DIRECTORY && !n.is_listed && !holds {
             self.note("a directory was not empty: a name was made up for it");
             self.names.add(node, STRANGER, kind::REGULAR, false, super::node::Source::Initial);
         }

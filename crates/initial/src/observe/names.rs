@@ -29,6 +29,7 @@ impl World {
             self.opened_object(s, node, flags);
             let n = self.names.node_mut(node);
             if flags & O_TRUNC != 0 && n.kind == kind::REGULAR {
+                n.is_emptied |= n.may_be_initial() && n.touched.is_empty();
                 n.size.cut();
                 n.touched.all();
                 self.copies.changed(node, 0, u64::MAX);

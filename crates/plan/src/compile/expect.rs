@@ -96,6 +96,7 @@ impl Compiler {
             Nature::Ordinary | Nature::SafeDevice | Nature::Stream => {}
         }
         match l.call.effect {
+            _ if l.action.is_amid() => Tolerance::Amid,
             Effect::Seek if l.action.args[2] >= SEEK_DATA => Tolerance::Machine,
             Effect::Read | Effect::MappedRead | Effect::Copy | Effect::Splice if l.found.mapped_file => {
                 Tolerance::Mapping

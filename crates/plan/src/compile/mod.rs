@@ -26,6 +26,9 @@ use fill::Filler;
 use slots::Slots;
 use store::Store;
 
+/// Columns that a plan does not depend on.
+const UNREAD: &[&str] = &["errno", "origin", "handling", "waited_ns", "waited_for", "paced_ns", "issue_error_ns"];
+
 /// Number of a call that has none here.
 const UNKNOWN_CALL: u32 = 0xffff;
 /// Words of a thread that are gathered before they are written.
@@ -98,7 +101,7 @@ pub fn compile_filled(
 ) -> Result<CompileReport, CompileError> {
     let mut compiler = Compiler::begin(trace, path, order, fill)?;
     let total = trace.count::<Action>();
-    let mut actions = trace.actions().without(Action::BESIDE_THE_CALL);
+    let mut actions = trace.actions().without(UNREAD);
     let (mut action, mut found) = (Action::default(), Interpretation::default());
     while actions.read(&mut action)? {
         if compiler.report.actions.is_multiple_of(4096) {

@@ -64,9 +64,9 @@ impl Difference {
 
     /// Why it cannot be avoided.
     pub fn excuse(&self) -> String {
-        const ALL: [Tolerance; 6] = {
+        const ALL: [Tolerance; 7] = {
             use Tolerance::*;
-            [None, Pseudo, Random, Machine, Mapping, Unrecorded]
+            [None, Pseudo, Random, Machine, Mapping, Unrecorded, Amid]
         };
         match ALL.get(usize::from(self.tolerance)) {
             Some(Tolerance::None) | None => self.general(),

@@ -64,6 +64,9 @@ impl Context {
             }
             Nature::Ordinary | Nature::SafeDevice | Nature::Stream | Nature::RandomDevice => {}
         }
+        if action.is_amid() {
+            return Some("saw another call half done");
+        }
         if difference.device {
             return Some("device nodes are not made by a replay");
         }

@@ -1,0 +1,145 @@
+//! What calls tell of the sizes of files and of the offsets of descriptions.
+
+use reprise_calls::{ArgKind, Effect};
+use reprise_initial::{Seat, Seen, World};
+
+use super::super::decode::Pending;
+use super::super::facts;
+use super::super::told::{Change, Condition, Found};
+use super::{Teller, Thing, thing};
+use crate::arguments::failed;
+use crate::spool::record::Object;
+
+impl Teller {
+    pub(super) fn content(&mut self, world: &mut World, seat: Seat, pending: &mut Pending, out: &mut Vec<Condition>) {
+        if failed(pending.action.result) {
+            return;
+        }
+        offset(pending, out);
+        match pending.call.effect {
+            Effect::GetMetadata => self.looked_at(pending, out),
+            Effect::Truncate if pending.action.path.is_some() => self.cut(world, seat, pending, out),
+            _ => sizes(pending, out),
+        }
+    }
+
+    /// A call told the size.
+    fn looked_at(&mut self, pending: &Pending, out: &mut Vec<Condition>) {
+        let stat = facts::stat(pending.call, &pending.action.output);
+        let Some(stat) = stat.filter(|s| s.mode & libc::S_IFMT == libc::S_IFREG) else { return };
+        let (Some((device, inode)), Some(size)) = (stat.identity, stat.size) else { return };
+        let by_path = pending.action.path.as_ref().is_some_and(|path| !path.is_empty());
+        if !by_path && let Some(object) = pending.objects.iter().find(|o| o.inode == inode && o.device != device) {
+            self.devices.insert(device, object.device);
+        }
+        let device = self.devices.get(&device).copied().unwrap_or(device);
+        out.push(Condition::new(thing(Thing::Size, device, inode), Found::Exactly(size), Change::Nothing));
+    }
+
+    /// `truncate`.
+    fn cut(&self, world: &mut World, seat: Seat, pending: &mut Pending, out: &mut Vec<Condition>) {
+        let (call, result, size) = (pending.call, pending.action.result, pending.action.args[1]);
+        let decoded = pending.decoded();
+        let (steps, is_last) = world.passes(&Seen { seat, call, decoded: &decoded, result }, 0);
+        pending.put_back(decoded);
+        let known = steps.last().filter(|_| is_last).and_then(|step| step.identity);
+        if let Some((device, inode)) = known {
+            let device = self.devices.get(&device).copied().unwrap_or(device);
+            out.push(Condition::new(thing(Thing::Size, device, inode), Found::Anything, Change::To(size)));
+        }
+    }
+}
+
+fn is_regular(object: &Object) -> bool {
+    object.mode & libc::S_IFMT == libc::S_IFREG
+}
+
+/// Whether a write went to the end of the file.
+fn appends(object: &Object) -> bool {
+    object.flags & libc::O_APPEND as u32 != 0
+}
+
+/// Where a call read or wrote, if it was told.
+fn given(pending: &Pending) -> Option<u64> {
+    pending.call.offset_arg().map(|i| pending.action.args[i]).filter(|at| *at != u64::MAX)
+}
+
+/// Offsets that descriptions share.
+fn offset(pending: &Pending, out: &mut Vec<Condition>) {
+    const SET: u64 = libc::SEEK_SET as u64;
+    let (call, action) = (pending.call, &pending.action);
+    let Ok(moved) = u64::try_from(action.result) else { return };
+    let Some(object) = pending.object(action.args[0]).filter(|o| is_regular(o)) else { return };
+    let after = u64::try_from(object.position).unwrap_or(0);
+    let thing = thing(Thing::Offset, object.id, 0);
+    let change = match call.effect {
+        Effect::Read if given(pending).is_none() => Change::More(moved),
+        Effect::Write if given(pending).is_none() && appends(object) => Change::To(after),
+        Effect::Write if given(pending).is_none() => Change::More(moved),
+        Effect::Seek if action.args[2] == SET || moved != 0 => Change::To(moved),
+        Effect::Seek => Change::To(0),
+        Effect::Copy | Effect::Splice => Change::Unknown,
+        _ => return,
+    };
+    out.push(Condition::new(thing, Found::Anything, change).then(after));
+}
+
+/// Sizes of files that a call has open.
+fn sizes(pending: &Pending, out: &mut Vec<Condition>) {
+    for object in pending.objects.iter().filter(|o| is_regular(o)) {
+        let (found, change) = size(pending, object);
+        let thing = thing(Thing::Size, object.device, object.inode);
+        out.push(Condition::new(thing, found, change).then(object.size));
+    }
+}
+
+fn size(pending: &Pending, object: &Object) -> (Found, Change) {
+    const END: u64 = libc::SEEK_END as u64;
+    const KEEP: u64 = libc::FALLOC_FL_KEEP_SIZE as u64;
+    let (call, action) = (pending.call, &pending.action);
+    let moved = action.result.unsigned_abs();
+    let position = u64::try_from(object.position).unwrap_or(0);
+    let begin = given(pending).unwrap_or_else(|| position.saturating_sub(moved));
+    let end = begin.saturating_add(moved);
+    let subject = object.fd == action.args[0] as i32;
+    match call.effect {
+        Effect::Open => {
+            let flags = call.open_flags(&action.args, action.input.get(4..).unwrap_or_default());
+            let made = facts::object(object).made == Some(true);
+            let cut = (flags & libc::O_TRUNC as u64 != 0 || made) && object.fd == action.result as i32;
+            (Found::Anything, if cut { Change::To(0) } else { Change::Nothing })
+        }
+        Effect::Write if !subject || moved == 0 => (Found::Anything, Change::Nothing),
+        Effect::Write if appends(object) => match given(pending) {
+            Some(_) => (Found::Anything, Change::Unknown),
+            None => (Found::Exactly(begin), Change::To(end)),
+        },
+        Effect::Write => (Found::Anything, Change::UpTo(end)),
+        // Files that show the kernel's state have no size.
+        Effect::Read if object.size == 0 && moved > 0 => (Found::Anything, Change::Nothing),
+        Effect::Read => {
+            let asked = match call.position(|kind| matches!(kind, ArgKind::OutData(_))) {
+                Some(_) => action.args[2],
+                None => moved,
+            };
+            match moved {
+                0 if asked == 0 => (Found::Anything, Change::Nothing),
+                0 => (Found::AtMost(begin), Change::Nothing),
+                _ if moved < asked => (Found::Exactly(end), Change::Nothing),
+                _ => (Found::AtLeast(end), Change::Nothing),
+            }
+        }
+        Effect::Seek if action.args[2] == END => {
+            (Found::Exactly(action.result.wrapping_sub(action.args[1] as i64) as u64), Change::Nothing)
+        }
+        Effect::Truncate => (Found::Anything, Change::To(action.args[1])),
+        Effect::Allocate => match action.args[1] {
+            0 => (Found::Anything, Change::UpTo(action.args[2].saturating_add(action.args[3]))),
+            mode if mode & KEEP != 0 => (Found::Anything, Change::Nothing),
+            _ => (Found::Anything, Change::Unknown),
+        },
+        Effect::DeviceControl => (Found::Anything, Change::Unknown),
+        Effect::Copy | Effect::Splice if moved > 0 => (Found::Anything, Change::Unknown),
+        _ => (Found::Anything, Change::Nothing),
+    }
+}

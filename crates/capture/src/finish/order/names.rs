@@ -1,0 +1,179 @@
+//! What calls tell of names: which must have stood, and which not.
+
+use reprise_calls::{Call, Effect, FlagSet};
+use reprise_initial::{Seat, Seen, Stands, Step, World};
+
+use super::super::decode::Pending;
+use super::super::facts;
+use super::super::told::{Change, Condition, DIRECTORY, FILE, Found, NOTHING, SOMETHING, Told};
+use super::{Thing, thing};
+use crate::arguments::failed;
+
+const ENOENT: i64 = -(libc::ENOENT as i64);
+const EEXIST: i64 = -(libc::EEXIST as i64);
+const ENOTDIR: i64 = -(libc::ENOTDIR as i64);
+const EISDIR: i64 = -(libc::EISDIR as i64);
+
+/// Names of a listing beyond these are not looked at.
+const LISTED: usize = 256;
+
+/// What the result of a call tells of names.
+pub fn told(world: &mut World, seat: Seat, pending: &mut Pending, told: &mut Told) {
+    let (call, result, args) = (pending.call, pending.action.result, pending.action.args);
+    let lists = call.effect == Effect::List;
+    if pending.action.path.is_none() && !lists {
+        return;
+    }
+    let made = pending.object(result as u64).map(|object| (facts::object(object).made, object.inode));
+    let opened = made.filter(|_| call.effect == Effect::Open && !failed(result));
+    let decoded = pending.decoded();
+    let seen = Seen { seat, call, decoded: &decoded, result };
+    if lists {
+        let names = world.lists(&seen);
+        told.all.extend(names.iter().take(LISTED).map(|step| step_is(step, Found::Something, Change::Nothing)));
+    } else {
+        let paths = [world.passes(&seen, 0), world.passes(&seen, 1)];
+        let flags = match call.effect {
+            Effect::Open => call.open_flags(&args, decoded.input.get(4..).unwrap_or_default()),
+            _ => 0,
+        };
+        let inode = match opened {
+            Some((_, inode)) => Some(inode),
+            None => decoded.stat.and_then(|stat| stat.identity).map(|(_, inode)| inode),
+        };
+        let outcome = Outcome { call, flags, result, args, made: opened.and_then(|(made, _)| made), inode };
+        outcome.tell(&paths, told);
+    }
+    pending.put_back(decoded);
+}
+
+struct Outcome<'a> {
+    call: &'a Call,
+    /// Of an open.
+    flags: u64,
+    result: i64,
+    args: [u64; 6],
+    /// Whether an open made its file.
+    made: Option<bool>,
+    /// The file that was met.
+    inode: Option<u64>,
+}
+
+/// The names of a path, and whether the last is the one that it leads to.
+type Path = (Vec<Step>, bool);
+
+impl Outcome<'_> {
+    fn tell(&self, paths: &[Path; 2], told: &mut Told) {
+        match self.result {
+            ENOENT => {
+                let missing =
+                    self.looked_for(paths).map(|step| step_is(step, Found::Exactly(NOTHING), Change::Nothing));
+                told.any.extend(missing);
+            }
+            ENOTDIR => {
+                let steps = paths.iter().flat_map(|(steps, _)| steps);
+                told.any.extend(steps.map(|step| step_is(step, Found::NoDirectory, Change::Nothing)));
+            }
+            EEXIST => {
+                let makes = usize::from(matches!(self.call.effect, Effect::Link | Effect::Rename));
+                told.all.extend(last(&paths[makes]).map(|step| step_is(step, Found::Something, Change::Nothing)));
+            }
+            EISDIR => told.all.extend(last(&paths[0]).map(|step| step_is(step, Found::Directory, Change::Nothing))),
+            result if failed(result) => {}
+            _ => self.succeeded(paths, told),
+        }
+    }
+
+    /// Names that were to stand: all on the way, and the last unless the call would have made it.
+    fn looked_for<'p>(&self, paths: &'p [Path; 2]) -> impl Iterator<Item = &'p Step> {
+        let makes = match self.call.effect {
+            Effect::MakeDirectory | Effect::MakeNode | Effect::MakeSymlink => [true, false],
+            Effect::Open => [self.flags & libc::O_CREAT as u64 != 0, false],
+            Effect::Link | Effect::Rename => [false, true],
+            _ => [false, false],
+        };
+        paths.iter().zip(makes).flat_map(|((steps, is_last), makes)| {
+            let keep = steps.len() - usize::from(makes && *is_last && !steps.is_empty());
+            &steps[..keep]
+        })
+    }
+
+    fn succeeded(&self, paths: &[Path; 2], told: &mut Told) {
+        for (steps, is_last) in paths {
+            let way = &steps[..steps.len() - usize::from(*is_last && !steps.is_empty())];
+            told.all.extend(way.iter().map(|step| step_is(step, Found::Something, Change::Nothing)));
+        }
+        let ends = [last(&paths[0]), last(&paths[1])];
+        for (step, (found, change)) in ends.into_iter().zip(self.ends(ends)) {
+            let Some(step) = step else { continue };
+            told.all.push(step_is(step, found, change));
+            told.all.extend(self.file(step, change));
+        }
+    }
+
+    /// What the last names of the paths were, and are from now on.
+    fn ends(&self, ends: [Option<&Step>; 2]) -> [(Found, Change); 2] {
+        use Effect::*;
+        const MAKES: u64 = libc::O_CREAT as u64;
+        const EXCLUSIVE: u64 = (libc::O_CREAT | libc::O_EXCL) as u64;
+        let kind = |end: Option<&Step>| Change::To(end.and_then(|step| number(step.stands)).unwrap_or(SOMETHING));
+        let there = (Found::Something, Change::Nothing);
+        let none = (Found::Anything, Change::Nothing);
+        let makes = |kind| (Found::Exactly(NOTHING), Change::To(kind));
+        match self.call.effect {
+            Open if self.flags & EXCLUSIVE == EXCLUSIVE || self.made == Some(true) => [makes(FILE), none],
+            Open if self.flags & MAKES != 0 && self.made.is_none() => [(Found::Anything, Change::To(FILE)), none],
+            MakeDirectory => [makes(DIRECTORY), none],
+            MakeNode | MakeSymlink => [makes(FILE), none],
+            Link => [there, (Found::Exactly(NOTHING), kind(ends[0]))],
+            Remove => [(Found::Something, Change::To(NOTHING)), none],
+            // Two names of one file: nothing happens.
+            Rename if ends[0].zip(ends[1]).is_some_and(|(a, b)| a.node.is_some() && a.node == b.node) => [there, there],
+            Rename if exchanges(self.call, &self.args) => {
+                [(Found::Something, kind(ends[1])), (Found::Something, kind(ends[0]))]
+            }
+            Rename => [(Found::Something, Change::To(NOTHING)), (Found::Anything, kind(ends[0]))],
+            _ => [there, there],
+        }
+    }
+
+    /// Which file stands under a name.
+    fn file(&self, step: &Step, change: Change) -> Option<Condition> {
+        let of_name = |found, change| Some(Condition::new(name(Thing::Inode, step), found, change));
+        match (change, self.inode) {
+            (Change::Nothing, Some(inode)) => of_name(Found::Exactly(inode), Change::Nothing),
+            (Change::Nothing, None) => None,
+            (Change::To(NOTHING), _) => of_name(Found::Anything, Change::To(NOTHING)),
+            (_, Some(inode)) => of_name(Found::Anything, Change::To(inode)),
+            (_, None) => of_name(Found::Anything, Change::Unknown),
+        }
+    }
+}
+
+fn last((steps, is_last): &Path) -> Option<&Step> {
+    steps.last().filter(|_| *is_last)
+}
+
+fn number(stands: Stands) -> Option<u64> {
+    match stands {
+        Stands::Unknown => None,
+        Stands::Nothing => Some(NOTHING),
+        Stands::Something => Some(SOMETHING),
+        Stands::Directory => Some(DIRECTORY),
+        Stands::File => Some(FILE),
+    }
+}
+
+fn name(kind: Thing, step: &Step) -> u64 {
+    let hash = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
+    thing(kind, step.directory.into(), step.name.iter().fold(0xcbf2_9ce4_8422_2325, hash))
+}
+
+fn step_is(step: &Step, found: Found, change: Change) -> Condition {
+    let known = Some(number(step.stands));
+    Condition { known, ..Condition::new(name(Thing::Name, step), found, change) }
+}
+
+fn exchanges(call: &Call, args: &[u64; 6]) -> bool {
+    call.flags_arg(FlagSet::Rename).is_some_and(|i| args[i] & u64::from(libc::RENAME_EXCHANGE) != 0)
+}

@@ -1,0 +1,181 @@
+//! The order of calls that overlap: the one whose results contradict each other least.
+//!
+//! Goals: the order of the keys wherever that is possible; the least number of contradictions else; bounded work.
+//! Non-goals: knowing calls.
+
+use std::collections::HashMap;
+
+use super::told::{Condition, Told};
+
+/// One of the calls.
+#[derive(Debug)]
+pub struct Candidate {
+    /// Its thread.
+    pub tid: i32,
+    /// When it began.
+    pub begin_ns: u64,
+    /// When it was over.
+    pub end_ns: u64,
+    /// What its result tells.
+    pub told: Told,
+}
+
+/// Something was seen to be so when a call returned that had not left it so: another made it so before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sight {
+    thing: u64,
+    value: u64,
+    until_ns: u64,
+}
+
+/// A result that is impossible weighs more than something that was seen a little later.
+const IMPOSSIBLE: u32 = 4;
+const UNEXPLAINED: u32 = 1;
+/// So many calls are put on trial at most.
+const TRIALS: u32 = 3000;
+
+/// What things are, as far as it is known.
+#[derive(Debug, Default, Clone)]
+pub struct States {
+    known: HashMap<u64, Option<u64>>,
+    sights: Vec<Sight>,
+}
+
+/// More are not remembered.
+const MOST: usize = 1 << 16;
+const MOST_SIGHTS: usize = 64;
+
+impl States {
+    /// Forgets everything.
+    pub fn clear(&mut self) {
+        self.known.clear();
+        self.sights.clear();
+    }
+
+    /// What a thing is.
+    pub fn get(&self, condition: &Condition) -> Option<u64> {
+        self.known.get(&condition.thing).copied().flatten()
+    }
+
+    /// A call has its place; gives how much it contradicts, and what of it was impossible.
+    pub fn settle(&mut self, call: &Candidate) -> (u32, Option<Condition>) {
+        let mut trial = Trial { base: self, changed: Vec::new(), sights: self.sights.clone() };
+        let impossible = call.told.all.iter().find(|c| !c.found.fits(trial.value(c))).copied();
+        let cost = trial.perform(call);
+        let Trial { changed, mut sights, .. } = trial;
+        sights.drain(..sights.len().saturating_sub(MOST_SIGHTS));
+        self.sights = sights;
+        if self.known.len() > MOST {
+            self.known.clear();
+        }
+        let passing = |thing: &u64| call.told.all.iter().any(|c| c.thing == *thing && c.known.is_some());
+        self.known.extend(changed.into_iter().filter(|(thing, _)| !passing(thing)));
+        (cost, impossible)
+    }
+}
+
+/// States as calls would change them.
+struct Trial<'a> {
+    base: &'a States,
+    changed: Vec<(u64, Option<u64>)>,
+    sights: Vec<Sight>,
+}
+
+impl Trial<'_> {
+    fn value(&self, condition: &Condition) -> Option<u64> {
+        match self.changed.iter().rev().find(|(thing, _)| *thing == condition.thing) {
+            Some((_, value)) => *value,
+            None => condition.known.unwrap_or_else(|| self.base.get(condition)),
+        }
+    }
+
+    /// Performs a call; gives how much it contradicts.
+    fn perform(&mut self, call: &Candidate) -> u32 {
+        let mut cost = self.expire(call.begin_ns);
+        let fits = |trial: &Self, c: &Condition| c.found.fits(trial.value(c));
+        cost += IMPOSSIBLE * call.told.all.iter().filter(|c| !fits(self, c)).count() as u32;
+        if !call.told.any.is_empty() && !call.told.any.iter().any(|c| fits(self, c)) {
+            cost += IMPOSSIBLE;
+        }
+        for c in &call.told.all {
+            // After a contradiction nothing is known but what was seen.
+            let is = self.value(c).filter(|is| c.found.fits(Some(*is)));
+            let value = c.change.of(is, c.found).or(c.after);
+            self.sights.retain(|s| s.thing != c.thing || Some(s.value) != value);
+            if let Some(seen) = c.after.filter(|seen| Some(*seen) != value) {
+                self.sights.push(Sight { thing: c.thing, value: seen, until_ns: call.end_ns });
+            }
+            self.changed.push((c.thing, value));
+        }
+        cost
+    }
+
+    /// What was seen and not explained in time: what the thing is is not known any more.
+    fn expire(&mut self, now_ns: u64) -> u32 {
+        let (late, rest): (Vec<Sight>, Vec<Sight>) = self.sights.iter().partition(|sight| sight.until_ns <= now_ns);
+        self.sights = rest;
+        self.changed.extend(late.iter().map(|sight| (sight.thing, None)));
+        UNEXPLAINED * late.len() as u32
+    }
+}
+
+/// The order of the calls, given by their keys, with the fewest contradictions: positions, and how much remains.
+pub fn best(states: &States, calls: &[Candidate]) -> (Vec<usize>, u32) {
+    let trial = Trial { base: states, changed: Vec::new(), sights: states.sights.clone() };
+    let mut search =
+        Search { calls, trial, done: vec![false; calls.len()], order: Vec::new(), best: None, left: TRIALS };
+    search.go_on(0);
+    search.best.unwrap_or_else(|| ((0..calls.len()).collect(), 0))
+}
+
+struct Search<'a> {
+    calls: &'a [Candidate],
+    trial: Trial<'a>,
+    done: Vec<bool>,
+    order: Vec<usize>,
+    best: Option<(Vec<usize>, u32)>,
+    left: u32,
+}
+
+impl Search<'_> {
+    fn go_on(&mut self, cost: u32) {
+        let limit = self.best.as_ref().map_or(u32::MAX, |(_, cost)| *cost);
+        if cost >= limit {
+            return;
+        }
+        if self.order.len() == self.calls.len() {
+            let cost = cost + UNEXPLAINED * self.trial.sights.len() as u32;
+            if cost < limit {
+                self.best = Some((self.order.clone(), cost));
+            }
+            return;
+        }
+        for next in self.possible() {
+            if self.left == 0 && self.best.is_some() || self.best.as_ref().is_some_and(|(_, cost)| *cost == 0) {
+                return;
+            }
+            self.left = self.left.saturating_sub(1);
+            let (changes, sights) = (self.trial.changed.len(), self.trial.sights.clone());
+            let more = self.trial.perform(&self.calls[next]);
+            self.done[next] = true;
+            self.order.push(next);
+            self.go_on(cost + more);
+            self.order.pop();
+            self.done[next] = false;
+            self.trial.changed.truncate(changes);
+            self.trial.sights = sights;
+        }
+    }
+
+    /// The calls that can come next: each the first of its thread, begun before any other was over.
+    fn possible(&self) -> Vec<usize> {
+        let open = |i: &usize| !self.done[*i];
+        let all: Vec<usize> = (0..self.calls.len()).filter(open).collect();
+        let first_end = all.iter().map(|i| self.calls[*i].end_ns).min().unwrap_or(u64::MAX);
+        let first = |i: &&usize| {
+            let own = all.iter().find(|o| self.calls[**o].tid == self.calls[**i].tid);
+            own == Some(*i) && self.calls[**i].begin_ns <= first_end
+        };
+        all.iter().filter(first).copied().collect()
+    }
+}

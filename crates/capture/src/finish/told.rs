@@ -1,0 +1,114 @@
+//! What a call's result tells of what it found and left.
+//!
+//! Goals: one form for names, descriptors, sizes and offsets, so that whoever looks for an order need not know calls.
+//! Non-goals: finding it.
+
+/// What a thing must have been.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Found {
+    /// The result does not tell.
+    Anything,
+    /// Not 0.
+    Something,
+    /// A directory.
+    Directory,
+    /// Something that is no directory.
+    NoDirectory,
+    /// This.
+    Exactly(u64),
+    /// This or less.
+    AtMost(u64),
+    /// This or more.
+    AtLeast(u64),
+}
+
+/// A name under which nothing stands, a number that is not open.
+pub const NOTHING: u64 = 0;
+/// Something that is no directory stands under a name.
+pub const FILE: u64 = 1;
+/// A directory stands under a name.
+pub const DIRECTORY: u64 = 2;
+/// Something of a type that is not known stands under a name.
+pub const SOMETHING: u64 = 3;
+
+impl Found {
+    /// Whether it can be so; what is not known can be anything.
+    pub fn fits(self, is: Option<u64>) -> bool {
+        let Some(is) = is else { return true };
+        match self {
+            Found::Anything => true,
+            Found::Something => is != NOTHING,
+            Found::Directory => is == DIRECTORY || is == SOMETHING,
+            Found::NoDirectory => is != NOTHING && is != DIRECTORY,
+            Found::Exactly(value) => is == value,
+            Found::AtMost(value) => is <= value,
+            Found::AtLeast(value) => is >= value,
+        }
+    }
+}
+
+/// What a call makes of a thing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    /// Nothing.
+    Nothing,
+    /// This.
+    To(u64),
+    /// At least this.
+    UpTo(u64),
+    /// So much more.
+    More(u64),
+    /// Something that is not known.
+    Unknown,
+}
+
+impl Change {
+    /// What a thing is after it.
+    pub fn of(self, is: Option<u64>, found: Found) -> Option<u64> {
+        match (self, found) {
+            (Change::Nothing, Found::Exactly(value)) => Some(value),
+            (Change::Nothing, _) => is,
+            (Change::To(value), _) => Some(value),
+            (Change::UpTo(value), _) => is.map(|is| is.max(value)),
+            (Change::More(n), Found::Exactly(value)) => Some(value.saturating_add(n)),
+            (Change::More(n), _) => is.map(|is| is.saturating_add(n)),
+            (Change::Unknown, _) => None,
+        }
+    }
+}
+
+/// What a call found and left of one thing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Condition {
+    /// The thing.
+    pub thing: u64,
+    /// What is known of it otherwise; such a thing is not remembered by whoever looks for an order.
+    pub known: Option<Option<u64>>,
+    /// What it must have been.
+    pub found: Found,
+    /// What became of it.
+    pub change: Change,
+    /// What the kernel saw it to be a little later, when the call returned.
+    pub after: Option<u64>,
+}
+
+impl Condition {
+    /// Of a thing that is remembered.
+    pub fn new(thing: u64, found: Found, change: Change) -> Condition {
+        Condition { thing, known: None, found, change, after: None }
+    }
+
+    /// With what was seen when the call returned.
+    pub fn then(self, after: u64) -> Condition {
+        Condition { after: Some(after), ..self }
+    }
+}
+
+/// All that a result tells.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Told {
+    /// All of it must have been so.
+    pub all: Vec<Condition>,
+    /// One of these must have been so, if there are any.
+    pub any: Vec<Condition>,
+}

@@ -1,0 +1,289 @@
+"""Small programs for corners of the kernel, one by name: `corners.py NAME`, in an empty directory.
+
+Each does the same from run to run, so that two recordings of it can be compared.
+"""
+
+import ctypes
+import fcntl
+import os
+import signal
+import socket
+import struct
+import sys
+import threading
+
+libc = ctypes.CDLL(None, use_errno=True)
+AT_FDCWD, AT_EMPTY_PATH, AT_SYMLINK_FOLLOW = -100, 0x1000, 0x400
+SYS_close_range, SYS_pidfd_open, SYS_pidfd_getfd = 436, 434, 438
+
+
+def put(name, text, flags=os.O_WRONLY | os.O_CREAT | os.O_TRUNC):
+    fd = os.open(name, flags, 0o644)
+    os.write(fd, text)
+    os.close(fd)
+
+
+def get(name):
+    fd = os.open(name, os.O_RDONLY)
+    text = os.read(fd, 1 << 16)
+    os.close(fd)
+    return text
+
+
+def child(body):
+    """A process that does something and ends; waited for."""
+    pid = os.fork()
+    if pid == 0:
+        try:
+            body()
+        finally:
+            os._exit(0)
+    os.waitpid(pid, 0)
+
+
+def xattrs():
+    put("f", b"x")
+    os.setxattr("f", "user.one", b"1" * 300)
+    os.setxattr("f", "user.two", b"")
+    put("out", os.getxattr("f", "user.one") + ",".join(sorted(os.listxattr("f"))).encode())
+    os.removexattr("f", "user.two")
+    try:
+        os.getxattr("f", "user.two")
+    except OSError:
+        put("missing", b"")
+
+
+def links():
+    put("a", b"one")
+    os.link("a", "b")
+    os.symlink("b", "c")
+    os.symlink("nowhere", "d")
+    put("c", b"through", os.O_WRONLY | os.O_APPEND)
+    os.unlink("a")
+    os.link("c", "e", follow_symlinks=False)
+    put("out", (os.readlink("c") + os.readlink("d")).encode() + get("e"))
+    os.rename("d", "f")
+
+
+def listing():
+    os.mkdir("d")
+    for i in range(300):
+        put(f"d/{i:03}" + "x" * 100, b"")
+    fd = os.open("d", os.O_RDONLY | os.O_DIRECTORY)
+    room = ctypes.create_string_buffer(4096)
+    got = libc.syscall(217, fd, room, 4096)  # a part only
+    put("out", b"some" if got > 0 else b"none")
+    os.close(fd)
+    put("all", str(len(os.listdir("d"))).encode())
+
+
+def sparse():
+    fd = os.open("f", os.O_RDWR | os.O_CREAT, 0o600)
+    os.ftruncate(fd, 5 << 30)
+    os.pwrite(fd, b"far", (4 << 30) + 7)
+    os.lseek(fd, (4 << 30) + 5, os.SEEK_SET)
+    text = os.read(fd, 10)
+    libc.fallocate(fd, 3, ctypes.c_long(4 << 30), ctypes.c_long(4096))  # punch a hole
+    put("out", text + os.pread(fd, 10, (4 << 30) + 5))
+    os.close(fd)
+
+
+def passed():
+    put("f", b"handed over")
+    one, two = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+
+    def receive():
+        message, fds, _, _ = socket.recv_fds(two, 10, 2)
+        put("out", message + os.read(fds[0], 100))
+        os.close(fds[0])
+
+    fd = os.open("f", os.O_RDONLY)
+    socket.send_fds(one, [b"here"], [fd])
+    os.close(fd)
+    child(receive)
+
+
+def script():
+    put("inner", b"#!/bin/sh\necho $1 > out\n")
+    put("outer", b"#!./inner with\n")
+    os.chmod("inner", 0o755)
+    os.chmod("outer", 0o755)
+    os.spawnv(os.P_WAIT, "./outer", ["./outer", "arguments"])
+
+
+def threads():
+    """Threads one after the other, the first of all ends last."""
+
+    def work(i):
+        put(f"t{i}", str(i).encode())
+
+    for i in range(4):
+        t = threading.Thread(target=work, args=(i,))
+        t.start()
+        t.join()
+    put("out", get("t3"))
+
+
+def leader():
+    """The first thread of a process ends, another goes on."""
+
+    def body():
+        ready = os.pipe()
+
+        def rest():
+            os.read(ready[0], 1)
+            put("late", b"late")
+            os._exit(0)
+
+        threading.Thread(target=rest, daemon=True).start()
+        os.write(ready[1], b"x")
+        libc.syscall(60, 0)  # exit, of this thread only
+
+    child(body)
+    put("out", get("late"))
+
+
+def killed():
+    pid = os.fork()
+    if pid == 0:
+        put("before", b"x")
+        os.kill(os.getpid(), signal.SIGKILL)
+    put("out", str(os.waitpid(pid, 0)[1]).encode())
+
+
+def closed():
+    """Files under the numbers of the standard descriptors."""
+
+    def body():
+        for fd in (0, 1, 2):
+            os.close(fd)
+        fds = [os.open(name, os.O_RDWR | os.O_CREAT, 0o644) for name in ("zero", "one", "two")]
+        for fd in fds:
+            os.write(fd, b"%d" % fd)
+
+    child(body)
+
+
+def rooted():
+    os.makedirs("r/in")
+    put("r/in/f", b"inside")
+
+    def body():
+        os.chroot("r")
+        os.chdir("/")
+        put("/out", get("/in/f") + get("in/../in/f"))
+
+    child(body)
+
+
+def moved():
+    os.makedirs("a/b")
+    put("a/b/f", b"x")
+    fd = os.open("a/b", os.O_RDONLY | os.O_DIRECTORY)
+    os.rename("a", "c")
+    os.chdir("c/b")
+    put("g", b"relative")
+    put("../up", b"above")
+    h = os.open("h", os.O_WRONLY | os.O_CREAT, 0o644, dir_fd=fd)
+    os.write(h, b"by descriptor")
+    os.close(h)
+
+
+def gone():
+    """A working directory and an open file without names."""
+    os.mkdir("d")
+    fd = os.open("f", os.O_RDWR | os.O_CREAT, 0o644)
+    os.unlink("f")
+    os.write(fd, b"nameless")
+
+    def body():
+        os.chdir("d")
+        os.rmdir("../d")
+        try:
+            put("g", b"")
+        except OSError:
+            pass
+
+    child(body)
+    put("out", os.pread(fd, 100, 0))
+
+
+def nameless():
+    fd = os.open(".", os.O_RDWR | os.O_TMPFILE, 0o644)
+    os.write(fd, b"given a name later")
+    if libc.linkat(fd, b"", AT_FDCWD, b"named", AT_EMPTY_PATH):
+        libc.linkat(AT_FDCWD, b"/proc/self/fd/%d" % fd, AT_FDCWD, b"named", AT_SYMLINK_FOLLOW)
+    os.close(fd)
+    memory = os.memfd_create("m")
+    os.write(memory, b"in memory")
+    os.lseek(memory, 0, os.SEEK_SET)
+    put("out", os.read(memory, 100) + get("named"))
+
+
+def spliced():
+    put("f", b"0123456789" * 1000)
+    source = os.open("f", os.O_RDONLY)
+    target = os.open("out", os.O_WRONLY | os.O_CREAT, 0o644)
+    from_pipe, to_pipe = os.pipe()
+    os.splice(source, to_pipe, 5000)
+    os.splice(from_pipe, target, 5000)
+    os.copy_file_range(source, target, 3000)
+    os.sendfile(target, source, 100, 50)
+    os.writev(target, [b"a", b"bc", b""])
+
+
+def numbers():
+    put("f", b"0123456789")
+    fd = os.open("f", os.O_RDWR)
+    other = os.dup(fd)
+    far = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 100)
+    os.dup2(fd, 50)
+    text = os.read(other, 2) + os.read(far, 2) + os.read(50, 2)
+    fcntl.fcntl(50, fcntl.F_SETFL, os.O_APPEND)
+    os.write(fd, b"end")
+    libc.syscall(SYS_close_range, 40, 200, 0)
+    try:
+        os.read(50, 1)
+    except OSError:
+        text += b"closed"
+    put("out", text)
+
+
+def taken():
+    """A descriptor taken from another process."""
+    put("f", b"of a child")
+    ready, go = os.pipe(), os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        fd = os.dup2(os.open("f", os.O_RDONLY), 77)
+        os.read(fd, 3)
+        os.write(ready[1], b"x")
+        os.read(go[0], 1)
+        os._exit(0)
+    os.read(ready[0], 1)
+    handle = libc.syscall(SYS_pidfd_open, pid, 0)
+    fd = libc.syscall(SYS_pidfd_getfd, handle, 77, 0)
+    put("out", os.read(fd, 100))
+    os.write(go[1], b"x")
+    os.waitpid(pid, 0)
+
+
+def locked():
+    fd = os.open("f", os.O_RDWR | os.O_CREAT, 0o644)
+    fcntl.flock(fd, fcntl.LOCK_EX)
+    fcntl.fcntl(fd, 37, struct.pack("hhxxxxqqi4x", fcntl.F_WRLCK, 0, 100, 10, 0))  # F_OFD_SETLK
+    fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB, 10)
+
+    def body():
+        other = os.open("f", os.O_RDWR)
+        try:
+            fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            put("out", b"refused")
+
+    child(body)
+    fcntl.flock(fd, fcntl.LOCK_UN)
+
+
+if __name__ == "__main__":
+    globals()[sys.argv[1]]()
