@@ -21,7 +21,7 @@ static __always_inline void make(struct thread *t, struct row *row, struct task_
 	if (!cpu)
 		return;
 	if (occupy(cpu)) {
-		verdict = write_record(t, row, cpu, t->entry, STEPS_MORE);
+		verdict = write_all(t, row, cpu, t->entry, STEPS_MORE);
 		if (verdict != VERDICT_DONE && (t->entry || !defer(t, task, verdict)))
 			drop(cpu);
 		leave(cpu);
@@ -71,6 +71,7 @@ int on_enter(__u64 *ctx)
 	t->flags = narrow ? RECORD_NARROW : 0;
 	t->call++;
 	t->inside = 1;
+	before_call(t, row, task);
 	if (row->flags & ROW_ENDS)
 		look_at_objects(t, row, task);
 	if (row->flags & ROW_ENTER) {
@@ -98,6 +99,7 @@ int on_exit(__u64 *ctx)
 	t->result = ctx[1];
 	if (!(row->flags & ROW_ENDS))
 		look_at_objects(t, row, task);
+	after_call(t, row, task);
 	t->accept = !CAN_WAIT || failed(t->result);
 	begin_record(t, row, 0);
 	make(t, row, task);
@@ -123,6 +125,8 @@ int on_new_task(__u64 *ctx)
 	}
 	t->serial = __sync_fetch_and_add(&c->serials, 1);
 	__sync_fetch_and_add(&c->tasks, 1);
+	if (!(ctx[1] & CLONE_THREAD))
+		inherit_space(current->tgid, task->tgid);
 	if (!occupy(cpu)) {
 		__sync_fetch_and_add(&c->nested, 1);
 		return 0;
@@ -164,6 +168,7 @@ int on_end(__u64 *ctx)
 		return 0;
 	if (occupy(cpu)) {
 		forget(t, cpu);
+		end_of_space(t, task, cpu);
 		write_end(cpu, task);
 		leave(cpu);
 	} else {

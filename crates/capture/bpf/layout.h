@@ -31,6 +31,7 @@ enum record_kind {
 	RECORD_TASK = 4,
 	RECORD_EXEC = 5,
 	RECORD_END = 6,
+	RECORD_MAPPED = 7,
 };
 
 enum record_flag {
@@ -135,6 +136,23 @@ struct exec_body {
 struct end_body {
 	__s32 exit_code; /* as wait(2) tells it */
 	__u32 last;      /* 1: the last thread of its process */
+};
+
+enum mapped_flag {
+	MAPPED_BEFORE = 1, /* as it was before it was stored to for the first time */
+};
+
+/* A page of a file that was stored to through memory, as it was seen; its content follows. */
+struct mapped_body {
+	__u64 device;
+	__u64 inode;
+	__u64 page;
+	__u64 size;     /* of the file */
+	__u32 generation;
+	__u32 length;   /* as far as the file reaches */
+	__u32 kept;
+	__u32 tid, pid; /* whose the last fault was */
+	__u32 flags;
 };
 
 #endif

@@ -8,7 +8,7 @@
 #ifndef REPRISE_WAITING_H
 #define REPRISE_WAITING_H
 
-#include "records.h"
+#include "mapped.h"
 
 #ifndef WITH_TASK_WORK
 
@@ -211,7 +211,7 @@ static __always_inline int retry(struct round *r, int last)
 	bpf_preempt_disable();
 	cpu = this_cpu();
 	if (cpu && occupy(cpu)) {
-		verdict = write_record(t, r->row, cpu, last, last ? STEPS_MORE : STEPS_DEFERRED);
+		verdict = write_all(t, r->row, cpu, last, last ? STEPS_MORE : STEPS_DEFERRED);
 		if (verdict == VERDICT_DONE) {
 			no_longer_pending(t, r->c);
 			cpu->deferred++;

@@ -19,6 +19,8 @@ pub struct File<'a> {
     pub is_unchanged: bool,
     /// What calls changed of its content.
     pub touched: &'a Touched,
+    /// Content that is told beside the calls, as it was before they changed it.
+    pub told: &'a Touched,
     /// Ranges that became visible without a call that carries them, with why: `opened`, `mapped`, `loaded`, `cloned`.
     pub shown: &'a [(u64, u64, &'static str)],
 }
@@ -50,6 +52,7 @@ impl World {
             size: n.size.best(),
             is_unchanged: n.is_looked_at,
             touched: &n.touched,
+            told: &n.told,
             shown: &n.shown,
         }
     }

@@ -82,6 +82,8 @@ pub struct World {
     outside: Box<dyn Outside>,
     /// Content of the initial tree that was moved unseen.
     copies: copies::Copies,
+    /// Whether every store to a mapped file is told.
+    pub stores_are_told: bool,
     /// What did not fit, and how often.
     pub notes: BTreeMap<&'static str, u64>,
 }
@@ -101,6 +103,7 @@ impl World {
             descriptors: BTreeMap::new(),
             outside,
             copies: Default::default(),
+            stores_are_told: false,
             notes: BTreeMap::new(),
         }
     }

@@ -82,6 +82,8 @@ pub struct Node {
     pub size: super::sizes::Size,
     /// What calls changed of its content.
     pub touched: super::touched::Touched,
+    /// Content that is told beside the calls, as it was before they changed it.
+    pub told: super::touched::Touched,
     /// Ranges that became visible without a call that carries them, with why.
     pub shown: Vec<(u64, u64, &'static str)>,
     /// Whether its content at the beginning is known beside the calls, too.
@@ -115,6 +117,7 @@ impl Node {
             xattrs: HashMap::new(),
             size: Default::default(),
             touched: Default::default(),
+            told: Default::default(),
             shown: Vec::new(),
             is_seeded: false,
             is_looked_at: false,

@@ -3,9 +3,9 @@
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
 
-use reprise_trace::Manifest;
+use reprise_trace::{MAPPED_STORES, Manifest};
 
-use super::{SpoolError, SpoolOptions};
+use super::{Capabilities, SpoolError, SpoolOptions};
 use crate::error::CaptureError;
 use crate::procfs;
 use crate::record::{self, c_string};
@@ -36,7 +36,7 @@ pub fn launch(options: &SpoolOptions) -> Result<Launched, SpoolError> {
 }
 
 /// What the finisher must know beside the records.
-pub fn begin(options: &SpoolOptions, launched: &Launched) -> Result<Begin, SpoolError> {
+pub fn begin(options: &SpoolOptions, launched: &Launched, can: Capabilities) -> Result<Begin, SpoolError> {
     let monotonic_ns = sys::monotonic_ns();
     let mut manifest: Manifest = record::new_manifest(options.data, &options.command)?;
     for (key, value) in [
@@ -45,6 +45,9 @@ pub fn begin(options: &SpoolOptions, launched: &Launched) -> Result<Begin, Spool
         ("response_time", "without the recorder's work, which lies between calls"),
     ] {
         manifest.facts.insert(key.into(), value.into());
+    }
+    if can.pages {
+        manifest.facts.insert(MAPPED_STORES.into(), "recorded".into());
     }
     let tid = launched.child.pid;
     let status = procfs::status(tid);
@@ -56,6 +59,7 @@ pub fn begin(options: &SpoolOptions, launched: &Launched) -> Result<Begin, Spool
         whole_file_bytes: options.whole_file_bytes,
         libraries: options.libraries,
         cpu: options.cpu,
+        mapped: can.pages,
         processes: vec![BeganProcess {
             pid: tid,
             threads: vec![(tid, procfs::name(tid).to_text())],

@@ -8,12 +8,14 @@ use super::content::{self, Wanted};
 use super::decode::Pending;
 use super::lives::{Born, Gone, Life, Lives, shares};
 use super::look::Live;
+use super::stores::Stores;
 use super::window::Condition;
 use super::{movers, order, unseen};
 use crate::arguments::failed;
 use crate::error::CaptureError;
 use crate::log::Log;
 use crate::record::Outcome;
+use crate::spool::join::Stored;
 use crate::spool::record::Task;
 use crate::spool::{BeganDescriptor, BeganProcess, Begin};
 
@@ -24,6 +26,8 @@ pub enum What {
     Call(Box<Pending>),
     /// A thread that another made.
     Birth(Box<Birth>),
+    /// A page was stored to through memory.
+    Stored(Box<Stored>),
     /// A thread goes on as the first of its process.
     Exec {
         /// Its number from now on.
@@ -75,6 +79,8 @@ pub struct Writing {
     world: World,
     live: Live,
     lives: Lives,
+    stores: Stores,
+    monotonic_ns: u64,
     wanted: Wanted,
     began_ns: u64,
     cpu: bool,
@@ -95,12 +101,15 @@ impl Writing {
         let began_ns = begin.manifest.started_ns;
         let mut world = World::new(Box::new(Live::new(&root, began_ns)));
         world.seed(seeds);
+        world.stores_are_told = begin.mapped;
         let id = |ids: Option<&Vec<u32>>| ids.and_then(|ids| ids.get(3)).copied().unwrap_or(0);
         let mut writing = Writing {
             log,
             world,
             live: Live::new(&root, began_ns),
             lives: Lives::default(),
+            stores: Stores::default(),
+            monotonic_ns: begin.monotonic_ns,
             wanted: Wanted { whole_file_bytes: begin.whole_file_bytes, libraries: begin.libraries },
             began_ns,
             cpu: begin.cpu,
@@ -172,19 +181,38 @@ impl Writing {
                 Some(life) => order::conditions(&mut self.world, life.seat, pending),
                 None => Vec::new(),
             },
-            What::Birth(_) | What::Exec { .. } | What::End { .. } => Vec::new(),
+            What::Birth(_) | What::Stored(_) | What::Exec { .. } | What::End { .. } => Vec::new(),
         }
     }
 
     /// Writes what has its place.
     pub fn write(&mut self, what: What) {
+        if !matches!(what, What::Stored(_)) {
+            self.stores.flush(&self.lives, &mut self.log);
+        }
         match what {
+            What::Stored(stored) => self.stored(&stored),
             What::Call(pending) => drop(self.call(*pending)),
             What::Birth(birth) => self.birth(*birth),
             What::Exec { tid, old_tid } => self.exec(tid, old_tid),
             What::End { tid, pid, gone } => self.ended(tid, pid, gone),
         }
         self.log.flush_if_due();
+    }
+
+    /// A page of a file is as it was seen.
+    fn stored(&mut self, stored: &Stored) {
+        if stored.before {
+            let end = stored.offset.saturating_add(stored.length.into());
+            if self.world.shows_first(stored.file, stored.offset, end) {
+                self.stores.before(stored, &mut self.log);
+            }
+            return;
+        }
+        let time_ns = stored.time_ns.saturating_sub(self.monotonic_ns);
+        if let Some((file, begin, end)) = self.stores.seen(stored, time_ns, &self.lives, &mut self.log) {
+            self.world.stored(file, begin, end);
+        }
     }
 
     /// Writes the action of a call; gives its number.
@@ -202,7 +230,8 @@ impl Writing {
         self.world.observe(&Seen { seat: life.seat, call, decoded: &decoded, result });
         pending.put_back(decoded);
         self.state_of_process(&life, &pending);
-        unseen::count(&pending, &mut self.log);
+        self.stores.called(life.pid, &pending);
+        unseen::count(&pending, self.world.stores_are_told, &mut self.log);
         if let (Replay::Unsupported(why), false) = (call.replay, failed(result)) {
             self.log.loss(Loss::Unsupported, format!("{}: {why}", call.name), pending.action.data_bytes);
         }
@@ -269,6 +298,9 @@ impl Writing {
             None => Some(self.unfinished(&maker, tid, at_ns, &task)),
         };
         let Some(created_by) = written else { return };
+        if tid == pid {
+            self.stores.forked(maker.pid, pid);
+        }
         let (descriptors, directories) = shares(task.flags);
         let seat = self.world.fork(maker.seat, descriptors, directories);
         let (cwd, root) = self.world.places(seat);
@@ -302,6 +334,9 @@ impl Writing {
     }
 
     fn ended(&mut self, tid: i32, pid: i32, gone: Gone) {
+        if tid == pid {
+            self.stores.ended(pid);
+        }
         for (life, name, gone) in self.lives.end(tid, gone) {
             self.end_row(life, name, gone);
         }
@@ -343,6 +378,7 @@ impl Writing {
 
     /// Writes what was there at the beginning, and closes the trace.
     pub fn close(mut self, end: Option<End>) -> Result<Outcome, CaptureError> {
+        self.stores.flush(&self.lives, &mut self.log);
         let cut_off = self.lives.count() as u64;
         self.log.note_several("threads whose end is not in the raw recording", cut_off);
         content::settle(&mut self.world, &mut self.live);

@@ -29,6 +29,9 @@ pub struct Begin {
     pub libraries: bool,
     /// Whether processor time between calls is wanted.
     pub cpu: bool,
+    /// Whether stores to mapped files are in the records.
+    #[serde(default)]
+    pub mapped: bool,
     /// The processes that were there: of a command the one that will run it, before it does.
     pub processes: Vec<BeganProcess>,
 }

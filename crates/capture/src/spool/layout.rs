@@ -25,6 +25,8 @@ pub mod kind {
     pub const EXEC: u16 = 5;
     /// The end of a thread.
     pub const END: u16 = 6;
+    /// A page that was stored to through memory.
+    pub const MAPPED: u16 = 7;
 }
 
 /// The call was made through a 32-bit entry.
@@ -39,6 +41,8 @@ pub const WHEN_EXIT: u16 = 1;
 pub const RANGE_LACKING: u16 = 1;
 /// Content that was not asked for.
 pub const RANGE_UNWANTED: u16 = 2;
+/// A page as it was before it was stored to for the first time.
+pub const MAPPED_BEFORE: u32 = 1;
 
 macro_rules! layout {
     ($($(#[$doc:meta])* $name:ident { $($field:ident: $type:ty),* $(,)? })*) => {
@@ -95,6 +99,11 @@ layout! {
     ExecBody { old_tid: u32, reserved: u32, identity: Identity, comm: [u8; 16] }
     /// Body of END.
     EndBody { exit_code: i32, last: u32 }
+    /// Body of MAPPED, before the content.
+    MappedBody {
+        device: u64, inode: u64, page: u64, size: u64, generation: u32, length: u32, kept: u32, tid: u32, pid: u32,
+        flags: u32,
+    }
 }
 
 #[cfg(test)]
@@ -132,7 +141,9 @@ mod tests {
             ("INLINE_BYTES", INLINE_BYTES as u64),
             ("RECORD_CALL", kind::CALL.into()),
             ("RECORD_END", kind::END.into()),
+            ("RECORD_MAPPED", kind::MAPPED.into()),
             ("RECORD_DEFERRED", RECORD_DEFERRED.into()),
+            ("MAPPED_BEFORE", MAPPED_BEFORE.into()),
             ("RANGE_UNWANTED", RANGE_UNWANTED.into()),
         ];
         for (name, value) in constants {
