@@ -163,18 +163,23 @@ int on_end(__u64 *ctx)
 	struct thread *t = bpf_task_storage_get(&threads, task, 0, 0);
 	struct control *c = control();
 	struct cpu *cpu = this_cpu();
+	int waits = 0;
 
 	if (!t || !c || !cpu)
 		return 0;
 	if (occupy(cpu)) {
 		forget(t, cpu);
-		end_of_space(t, task, cpu);
-		write_end(cpu, task);
+		waits = end_of_space(t, cpu) && defer_end(t, task);
+		if (!waits) {
+			if (t->looking)
+				end_at_once(t, cpu);
+			write_end(cpu, task);
+		}
 		leave(cpu);
 	} else {
 		__sync_fetch_and_add(&c->nested, 1);
 	}
-	if (__sync_fetch_and_add(&c->tasks, -1) == 1)
-		announce(NOTICE_OVER, 0);
+	if (!waits)
+		one_task_less(c);
 	return 0;
 }

@@ -139,7 +139,8 @@ struct end_body {
 };
 
 enum mapped_flag {
-	MAPPED_BEFORE = 1, /* as it was before it was stored to for the first time */
+	MAPPED_BEFORE = 1,  /* as it was before it was stored to for the first time */
+	MAPPED_WRITTEN = 2, /* as it was when a call began that writes to it */
 };
 
 /* A page of a file that was stored to through memory, as it was seen; its content follows. */

@@ -35,8 +35,9 @@ struct look {
 	__u8 listed; /* which goes over the list of all patches */
 	__u8 closes; /* the call has closed pages */
 	__u8 ends;   /* the call has ended mappings */
-	__u8 before; /* at pages as they are before the first store */
-	__u8 reserved[3];
+	__u8 before; /* only at pages that were never written */
+	__u8 flags;  /* of the records */
+	__u8 reserved[2];
 };
 
 struct {
@@ -58,7 +59,7 @@ static __always_inline void clear_look(struct look *l, __u64 time_ns, __u32 tid)
 {
 	l->count = l->at = 0;
 	l->bits = l->closed = 0;
-	l->open = l->closes = l->ends = l->before = 0;
+	l->open = l->closes = l->ends = l->before = l->flags = 0;
 	l->time_ns = time_ns;
 	l->tid = tid;
 }
@@ -254,7 +255,7 @@ __noinline int show_page(struct look *l, struct cpu *cpu, int urgent, __u32 bit)
 			drop(cpu);
 			return VERDICT_DONE;
 		}
-		fill_mapped(body, patch, index, size, l->before ? MAPPED_BEFORE : 0);
+		fill_mapped(body, patch, index, size, l->flags);
 		body->length = length;
 		body->kept = w->keeps ? length : 0;
 		commit(cpu, record, cpu->used + heads + (w->keeps ? PAGE : 0), RECORD_MAPPED, l->time_ns);

@@ -9,6 +9,7 @@
 #define REPRISE_MAPPED_H
 
 #include "looks.h"
+#include "tasks.h"
 
 #define MAP_TYPE 0xf
 #define MAP_SHARED 1
@@ -22,6 +23,8 @@
 #define MS_SYNC 4
 #define O_ACCMODE 3
 #define O_RDWR 2
+#define O_APPEND 02000
+#define PROT_WRITE 2
 #define S_IFMT 0170000
 #define S_IFREG 0100000
 #define FAULT_WRITE 2
@@ -29,6 +32,10 @@
 #define AROUND 16
 /* So much of a mapping is suspect at once, at most, when it is made present. */
 #define MOST_POPULATED 65536
+
+/* Values of `looking`. */
+#define LOOKS_FIRST 1 /* before the record of a call */
+#define LOOKS_LAST 2  /* before that of the thread's end */
 
 static __always_inline __u32 this_process(void)
 {
@@ -53,7 +60,7 @@ static __always_inline struct look *begin_look(struct thread *t, struct task_str
 		return 0;
 	}
 	clear_look(l, time_ns, bpf_get_current_pid_tgid());
-	t->looking = 1;
+	t->looking = LOOKS_FIRST;
 	return l;
 }
 
@@ -107,26 +114,69 @@ static __always_inline __u64 whole_pages(__u64 address, __u64 length)
 }
 
 /* Before a mapping ends: afterwards another thread may have been given its addresses. */
-static __always_inline void before_unmap(struct thread *t, struct row *row, struct task_struct *task)
+__noinline int before_unmap(struct thread *t, struct row *row)
 {
-	__u64 start = t->args[0], end = whole_pages(start, t->args[1]);
-	struct watch *w = watch();
+	struct task_struct *task = bpf_get_current_task_btf();
 	struct space *space;
 	struct look *l;
+	__u64 start, end;
 
-	if (!w || !w->ranges || start & (PAGE - 1) || end <= start)
-		return;
+	if (!t || !row)
+		return 0;
+	start = t->args[0];
+	end = whole_pages(start, t->args[1]);
+	if (start & (PAGE - 1) || end <= start)
+		return 0;
 	if (row->look == LOOK_MAP && !(t->args[3] & MAP_FIXED))
-		return;
+		return 0;
 	space = space_of(this_process());
 	l = space ? begin_look(t, task, 0) : 0;
 	if (!l || !add_memory(l, space, start, end)) {
 		t->looking = 0;
-		return;
+		return 0;
 	}
 	l->ends = 1;
 	if (!cut_ranges(space, start, end))
 		count_lost();
+	return 0;
+}
+
+/* Before a call writes to a mapped file: what was stored, and what the finisher puts the written bytes upon, so that they
+ * are not taken for stores. Nobody can wait here; what is not looked at now is later, as it is then. */
+__noinline int before_write(struct thread *t, struct row *row)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct cpu *cpu = this_cpu();
+	__u64 first = 0, last = LAST_PAGE, at, length;
+	struct object *object;
+	struct look *l;
+
+	if (!t || !row || !cpu)
+		return 0;
+	object = &t->objects[0];
+	__builtin_memset(object, 0, sizeof(*object));
+	look_at(object, task, t->args[0]);
+	if ((object->mode & S_IFMT) != S_IFREG)
+		return 0;
+	at = row->offset ? argument(t, row->offset - 1) : ~0ULL;
+	if ((__s64)at < 0)
+		at = object->position;
+	if (row->parts && row->part[0].kind == PART_DATA && !(object->flags & O_APPEND)) {
+		length = argument(t, row->part[0].of);
+		first = at >> PAGE_SHIFT;
+		last = (at + length - 1) >> PAGE_SHIFT;
+	}
+	l = begin_look(t, task, t->begin_ns);
+	t->looking = 0;
+	if (!l)
+		return 0;
+	l->flags = MAPPED_WRITTEN;
+	add_file(l, object, first, last);
+	if (l->count && occupy(cpu)) {
+		go_on_looking(l, cpu, 0, 4096);
+		leave(cpu);
+	}
+	return 0;
 }
 
 /* Pages of a range are suspect. */
@@ -367,6 +417,10 @@ __noinline int look_after(struct thread *t, struct row *row)
 		l->closes = 1;
 		add_span(l, 0, 0, LAST_PAGE);
 		break;
+	case LOOK_PROTECT:
+		space = t->args[2] & PROT_WRITE ? 0 : space_of(this_process());
+		add_memory(l, space, t->args[0], whole_pages(t->args[0], t->args[1]));
+		break;
 	case LOOK_EXECUTE:
 		space = failed(t->result) ? 0 : space_of(this_process());
 		if (space)
@@ -404,9 +458,18 @@ __noinline int map_after(struct thread *t, struct row *row)
 /* At the entry of a call. */
 static __always_inline void before_call(struct thread *t, struct row *row, struct task_struct *task)
 {
+	struct watch *w;
+
 	t->looking = 0;
+	if (!row->look)
+		return;
+	w = watch();
+	if (!w || !w->ranges)
+		return;
 	if (row->look == LOOK_UNMAP || row->look == LOOK_MAP)
-		before_unmap(t, row, task);
+		before_unmap(t, row);
+	else if (row->look == LOOK_WRITTEN)
+		before_write(t, row);
 }
 
 /* At its exit, before its record. */
@@ -428,51 +491,87 @@ static __always_inline void after_call(struct thread *t, struct row *row, struct
 	}
 	if (row->look == LOOK_MAP || row->look == LOOK_REMAP || row->look == LOOK_POPULATED)
 		map_after(t, row);
-	else if (row->look != LOOK_UNMAP)
+	else if (row->look != LOOK_UNMAP && row->look != LOOK_WRITTEN)
 		look_after(t, row);
 }
 
-/* What is to be written of a call: pages, then its record. */
+/* A thread is no more. */
+static __always_inline void one_task_less(struct control *c)
+{
+	if (__sync_fetch_and_add(&c->tasks, -1) == 1)
+		announce(NOTICE_OVER, 0);
+}
+
+/* What is to be written of a call, or of the end of a thread: pages, then its record. */
 static __always_inline int write_all(struct thread *t, struct row *row, struct cpu *cpu, int urgent, __u32 steps)
 {
 	if (t->looking) {
 		struct task_struct *task = bpf_get_current_task_btf();
 		struct look *l = bpf_task_storage_get(&looks, task, 0, 0);
-		struct control *c = control();
 		int verdict = l ? go_on_looking(l, cpu, urgent, 16 * steps) : VERDICT_DONE;
+		struct control *c = control();
+		__u32 looking = t->looking;
 
 		if (verdict != VERDICT_DONE && WAITS && c && c->block && !urgent)
 			return verdict;
 		if (verdict != VERDICT_DONE)
 			drop(cpu);
 		t->looking = 0;
+		if (looking == LOOKS_LAST) {
+			write_end(cpu, task);
+			if (c)
+				one_task_less(c);
+			return VERDICT_DONE;
+		}
 	}
 	return write_record(t, row, cpu, urgent, steps);
 }
 
-/* The last thread of a process ends. */
-static __always_inline void end_of_space(struct thread *t, struct task_struct *task, struct cpu *cpu)
+/* The last thread of a process ends; 1: it has to wait for room before all is written. */
+__noinline int end_of_space(struct thread *t, struct cpu *cpu)
 {
+	struct task_struct *task = bpf_get_current_task_btf();
 	struct signal_struct *signal = task->signal;
+	struct control *c = control();
 	struct watch *w = watch();
 	struct space *space;
 	struct row *row;
 	struct look *l;
 	int asked;
 
-	if (!w || !w->ranges || !signal || signal->live.counter)
-		return;
+	if (!t || !cpu || !c || !w || !w->ranges || !signal || signal->live.counter)
+		return 0;
 	space = space_of(task->tgid);
 	if (!space)
-		return;
+		return 0;
 	row = row_of(t->nr);
 	asked = t->inside && row && row->flags & ROW_ALWAYS && !(row->flags & ROW_EXECUTE);
 	l = begin_look(t, task, asked ? t->begin_ns : bpf_ktime_get_ns());
 	if (!l)
-		return;
-	leave_space(l, space, task->tgid);
-	look_now(l, cpu);
+		return 0;
 	t->looking = 0;
+	leave_space(l, space, task->tgid);
+	if (go_on_looking(l, cpu, 0, 2048) == VERDICT_DONE)
+		return 0;
+	if (WAITS && c->block) {
+		t->looking = LOOKS_LAST;
+		return 1;
+	}
+	look_now(l, cpu);
+	return 0;
+}
+
+/* It cannot wait. */
+__noinline int end_at_once(struct thread *t, struct cpu *cpu)
+{
+	struct look *l = bpf_task_storage_get(&looks, bpf_get_current_task_btf(), 0, 0);
+
+	if (!t || !cpu)
+		return 0;
+	t->looking = 0;
+	if (l)
+		look_now(l, cpu);
+	return 0;
 }
 
 /* For looks that are no thread's of the program. */
@@ -496,6 +595,7 @@ __noinline int show_before(__u64 mapping, __u64 first, __u64 last)
 	clear_look(l, bpf_ktime_get_ns(), 0);
 	add_span(l, mapping, first, last);
 	l->before = 1;
+	l->flags = MAPPED_BEFORE;
 	go_on_looking(l, cpu, 0, 64);
 	leave(cpu);
 	return 0;

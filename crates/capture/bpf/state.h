@@ -62,7 +62,8 @@ enum object_source {
 /* Why pages of mapped files are looked at, or what is mapped otherwise, when a call is over. */
 enum row_look {
 	LOOK_NOT = 0,
-	LOOK_PART,        /* the part of a file that was read or written */
+	LOOK_PART,        /* the part of a file that was read */
+	LOOK_WRITTEN,     /* the part that is written, at the entry */
 	LOOK_COPIED,      /* files that content was moved from or to */
 	LOOK_SYNC,        /* a file that was written back */
 	LOOK_SYNC_MEMORY, /* memory that was */
@@ -71,6 +72,7 @@ enum row_look {
 	LOOK_MAP,
 	LOOK_UNMAP,
 	LOOK_REMAP,
+	LOOK_PROTECT,
 	LOOK_POPULATED,   /* memory was made present */
 };
 
@@ -79,7 +81,7 @@ struct row {
 	__u8 parts;
 	__u8 objects[2];
 	__u8 look;
-	__u8 offset; /* LOOK_PART: the argument that tells where, + 1; LOOK_POPULATED: whether there is advice */
+	__u8 offset; /* LOOK_PART, LOOK_WRITTEN: the argument that tells where, + 1; LOOK_POPULATED: whether there is advice */
 	__u8 reserved;
 	struct part part[PARTS];
 };

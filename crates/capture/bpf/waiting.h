@@ -19,6 +19,11 @@ static __always_inline int defer(struct thread *t, struct task_struct *task, int
 	return 0;
 }
 
+static __always_inline int defer_end(struct thread *t, struct task_struct *task)
+{
+	return 0;
+}
+
 static __always_inline void throttle(struct thread *t, struct task_struct *task)
 {
 }
@@ -119,6 +124,12 @@ static __always_inline int defer(struct thread *t, struct task_struct *task, int
 	t->pending = 1;
 	__sync_fetch_and_add(&c->pending, 1);
 	return 1;
+}
+
+/* The end of a thread is written later, before its process is seen to have ended; 0 if it cannot be. */
+static __always_inline int defer_end(struct thread *t, struct task_struct *task)
+{
+	return defer(t, task, VERDICT_NO_ROOM);
 }
 
 /* Slows a thread down before the segments run out. */

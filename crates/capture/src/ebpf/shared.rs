@@ -84,15 +84,17 @@ pub mod control {
 /// Why pages are looked at.
 pub mod look {
     pub const PART: u8 = 1;
-    pub const COPIED: u8 = 2;
-    pub const SYNC: u8 = 3;
-    pub const SYNC_MEMORY: u8 = 4;
-    pub const SYNC_ALL: u8 = 5;
-    pub const EXECUTE: u8 = 6;
-    pub const MAP: u8 = 7;
-    pub const UNMAP: u8 = 8;
-    pub const REMAP: u8 = 9;
-    pub const POPULATED: u8 = 10;
+    pub const WRITTEN: u8 = 2;
+    pub const COPIED: u8 = 3;
+    pub const SYNC: u8 = 4;
+    pub const SYNC_MEMORY: u8 = 5;
+    pub const SYNC_ALL: u8 = 6;
+    pub const EXECUTE: u8 = 7;
+    pub const MAP: u8 = 8;
+    pub const UNMAP: u8 = 9;
+    pub const REMAP: u8 = 10;
+    pub const PROTECT: u8 = 11;
+    pub const POPULATED: u8 = 12;
 }
 
 /// Offsets in `struct watch`.

@@ -154,7 +154,8 @@ fn structure(call: &Call, arg: u8, kind: Struct, when: u8) -> Option<Part> {
 fn looks(call: &Call) -> (u8, u8) {
     let names_file = matches!(call.args.first().map(|a| a.kind), Some(ArgKind::Fd(_)));
     match call.effect {
-        Effect::Read | Effect::Write => (look::PART, call.offset_arg().map_or(0, |arg| arg as u8 + 1)),
+        Effect::Read => (look::PART, call.offset_arg().map_or(0, |arg| arg as u8 + 1)),
+        Effect::Write => (look::WRITTEN, call.offset_arg().map_or(0, |arg| arg as u8 + 1)),
         Effect::Copy | Effect::Splice => (look::COPIED, 0),
         Effect::Sync if names_file => (look::SYNC, 0),
         Effect::SyncAll => (look::SYNC_ALL, 0),
@@ -163,6 +164,7 @@ fn looks(call: &Call) -> (u8, u8) {
         Effect::Map => (look::MAP, 0),
         Effect::Unmap => (look::UNMAP, 0),
         Effect::Remap => (look::REMAP, 0),
+        Effect::MapAdvise if call.name == "mprotect" => (look::PROTECT, 0),
         Effect::MapAdvise if call.name == "mlock" => (look::POPULATED, 0),
         Effect::MapAdvise if call.name == "madvise" => (look::POPULATED, 1),
         _ => (0, 0),

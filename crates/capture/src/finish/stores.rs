@@ -25,10 +25,14 @@ use crate::mapped::{
 use crate::spool::join::Stored;
 
 const PAGE: u64 = 4096;
+const TRUNCATES: u64 = libc::O_TRUNC as u64;
 /// The longest row.
 const MOST: usize = 1 << 20;
 /// Pages of a file whose content is remembered; beyond that all are forgotten, and seen as new once more.
 const MOST_KNOWN: usize = 1 << 20;
+
+/// Pages that are kept whole until the call that writes to them has its place.
+const MOST_WRITTEN: usize = 4096;
 
 /// A file: device and inode.
 type File = (u64, u64);
@@ -52,12 +56,25 @@ pub struct Stores {
     spaces: HashMap<i32, Space<File>>,
     /// Hashes of pages, by file and where they begin; of files that are mapped.
     known: HashMap<File, HashMap<u64, u64, RandomState>, RandomState>,
+    /// Pages that a call is about to write to, as they are.
+    written_to: HashMap<(File, u64), Vec<u8>>,
     run: Option<Run>,
     page: Vec<u8>,
 }
 
 fn hash(page: &[u8]) -> u64 {
     FixedState::with_seed(0x5265_7072_6973_6521).hash_one(page)
+}
+
+/// A page with bytes that were written to its file at an offset.
+fn with_bytes(mut page: Vec<u8>, begins: u64, bytes: &[u8], at: u64, size: u64) -> Vec<u8> {
+    page.resize(size.saturating_sub(begins).min(PAGE) as usize, 0);
+    let (from, to) = (at.max(begins), (at + bytes.len() as u64).min(begins + page.len() as u64));
+    if from < to {
+        let source = &bytes[(from - at) as usize..(to - at) as usize];
+        page[(from - begins) as usize..(to - begins) as usize].copy_from_slice(source);
+    }
+    page
 }
 
 fn shared(flags: u64) -> bool {
@@ -111,6 +128,12 @@ impl Stores {
         log: &mut Log,
     ) -> Option<(File, u64, u64)> {
         let Stored { file, offset, length, .. } = *stored;
+        if stored.written && stored.content.is_some() {
+            if self.written_to.len() >= MOST_WRITTEN {
+                self.written_to.clear();
+            }
+            self.written_to.insert((file, offset), page.to_vec());
+        }
         if stored.content.is_some() {
             let (known, now) = (self.known.entry(file).or_default(), hash(page));
             if known.len() >= MOST_KNOWN {
@@ -121,7 +144,11 @@ impl Stores {
             }
         }
         let Some((pid, address)) = self.whose(stored) else {
-            log.loss(Loss::Dropped, "stores to a mapped file by a process that is not known to map it", length.into());
+            // Looked at when the last mapping of it ended or was closed to stores: calls have changed it since.
+            if !self.spaces.values().flat_map(Space::pieces).any(|piece| piece.file == file) {
+                let cause = "stores to a mapped file by a process that is not known to map it";
+                log.loss(Loss::Dropped, cause, length.into());
+            }
             return None;
         };
         let tid = lives.get(stored.tid).filter(|life| life.pid == pid).map_or(pid, |_| stored.tid);
@@ -141,20 +168,16 @@ impl Stores {
         Some((file, offset, offset + length))
     }
 
-    /// A process that has the page mapped, and where: the one that stored last, if it still has.
+    /// A process that can store to the page, and where: the one that stored last, if it still can.
     fn whose(&self, stored: &Stored) -> Option<(i32, u64)> {
         let at = |space: &Space<File>| {
-            let holds = |piece: &&Piece<File>| piece.file == stored.file && piece.extent().contains(&stored.offset);
-            let mut pieces = space.pieces().filter(holds);
-            let first = pieces.next()?;
-            let best = if first.writable { first } else { pieces.find(|p| p.writable).unwrap_or(first) };
-            Some(best.at.start + (stored.offset - best.offset))
+            let holds = |piece: &&Piece<File>| {
+                piece.writable && piece.file == stored.file && piece.extent().contains(&stored.offset)
+            };
+            space.pieces().find(holds).map(|piece| piece.at.start + (stored.offset - piece.offset))
         };
         let its_own = self.spaces.get(&stored.pid).and_then(at).map(|address| (stored.pid, address));
-        its_own.or_else(|| {
-            let others = self.spaces.iter().filter_map(|(pid, space)| Some((*pid, at(space)?)));
-            others.min()
-        })
+        its_own.or_else(|| self.spaces.iter().filter_map(|(pid, space)| Some((*pid, at(space)?))).min())
     }
 
     /// Writes the row that is being put together: something else comes after it.
@@ -207,24 +230,43 @@ impl Stores {
             Effect::Execute => self.ended(pid),
             Effect::Write => self.written(pending),
             Effect::Copy | Effect::Splice | Effect::Allocate | Effect::DeviceControl => self.forget(pending),
-            Effect::Truncate if pending.objects.is_empty() => self.known.clear(),
-            Effect::Open | Effect::Truncate => self.forget(pending),
+            Effect::Truncate => self.truncated(pending),
+            Effect::Open if call.open_flags(args, action.input.get(4..).unwrap_or_default()) & TRUNCATES != 0 => {
+                self.forget(pending);
+            }
             _ => {}
         }
     }
 
-    /// A call has written to a file: its pages are no longer what they were seen to be.
+    /// A call has written to a file: its pages are what they were, with the written bytes.
     fn written(&mut self, pending: &Pending) {
         let action = &pending.action;
         let Some(object) = pending.objects.first().filter(|_| action.result > 0 && !self.known.is_empty()) else { return };
-        let Some(known) = self.known.get_mut(&(object.device, object.inode)) else { return };
+        let file = (object.device, object.inode);
+        let Some(known) = self.known.get_mut(&file) else { return };
         let given = pending.call.offset_arg().map(|i| action.args[i]).filter(|at| *at != u64::MAX);
         let length = action.result as u64;
         let at = given.unwrap_or_else(|| (object.position as u64).saturating_sub(length));
-        if object.flags & libc::O_APPEND as u32 != 0 || length > MOST as u64 {
+        let Some(bytes) = pending.written.as_ref().filter(|_| object.flags & libc::O_APPEND as u32 == 0) else {
             return known.clear();
+        };
+        for page in (at / PAGE..=at.saturating_add(length - 1) / PAGE).map(|page| page * PAGE) {
+            match self.written_to.remove(&(file, page)) {
+                Some(before) => {
+                    let now = with_bytes(before, page, bytes, at, object.size);
+                    known.insert(page, hash(&now));
+                }
+                None => _ = known.remove(&page),
+            }
         }
-        (at / PAGE..=at.saturating_add(length - 1) / PAGE).for_each(|page| _ = known.remove(&(page * PAGE)));
+    }
+
+    /// A file has another size: what is behind it is gone.
+    fn truncated(&mut self, pending: &Pending) {
+        let Some(object) = pending.objects.first() else { return self.known.clear() };
+        if let Some(known) = self.known.get_mut(&(object.device, object.inode)) {
+            known.retain(|page, _| page.saturating_add(PAGE) <= pending.action.args[1]);
+        }
     }
 
     /// What is in the files of a call may be something else now.

@@ -65,6 +65,8 @@ pub struct Stored {
     pub pid: i32,
     /// Whether it is as it was before it was stored to for the first time.
     pub before: bool,
+    /// Whether it is as it was when a call began that writes to it.
+    pub written: bool,
     /// When it was looked at.
     pub time_ns: u64,
     /// Its content, if that was wanted.
@@ -270,13 +272,13 @@ fn heard(head: Head, call: Call, objects: Vec<Object>, kept: Kept) -> Event {
 
 /// Its content stays in the spool: many may wait for their place.
 fn stored(time_ns: u64, mapped: Mapped<'_>, place: &Place) -> Event {
-    let Mapped { device, inode, offset, length, tid, pid, before, bytes, at } = mapped;
+    let Mapped { device, inode, offset, length, tid, pid, before, written, bytes, at } = mapped;
     let content = (!bytes.is_empty()).then(|| Content {
         file: place.file.clone(),
         offset: place.offset + at as u64,
         length: bytes.len(),
     });
-    Event::Stored(Box::new(Stored { file: (device, inode), offset, length, tid, pid, before, time_ns, content }))
+    Event::Stored(Box::new(Stored { file: (device, inode), offset, length, tid, pid, before, written, time_ns, content }))
 }
 
 fn keep(kept: &mut Kept, ranges: Ranges<'_>, place: &Place) {

@@ -43,6 +43,8 @@ pub const RANGE_LACKING: u16 = 1;
 pub const RANGE_UNWANTED: u16 = 2;
 /// A page as it was before it was stored to for the first time.
 pub const MAPPED_BEFORE: u32 = 1;
+/// A page as it was when a call began that writes to it.
+pub const MAPPED_WRITTEN: u32 = 2;
 
 macro_rules! layout {
     ($($(#[$doc:meta])* $name:ident { $($field:ident: $type:ty),* $(,)? })*) => {
@@ -144,6 +146,7 @@ mod tests {
             ("RECORD_MAPPED", kind::MAPPED.into()),
             ("RECORD_DEFERRED", RECORD_DEFERRED.into()),
             ("MAPPED_BEFORE", MAPPED_BEFORE.into()),
+            ("MAPPED_WRITTEN", MAPPED_WRITTEN.into()),
             ("RANGE_UNWANTED", RANGE_UNWANTED.into()),
         ];
         for (name, value) in constants {

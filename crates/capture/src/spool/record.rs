@@ -3,7 +3,7 @@
 //! Goals: any bytes give a record or none; nothing is read beyond what was written. Non-goals: what belongs together
 //! (`join`).
 
-use super::layout::{self, MAPPED_BEFORE, RANGE_UNWANTED, SEGMENT_BYTES, SEGMENT_MAGIC, WHEN_EXIT, kind};
+use super::layout::{self, MAPPED_BEFORE, MAPPED_WRITTEN, RANGE_UNWANTED, SEGMENT_BYTES, SEGMENT_MAGIC, WHEN_EXIT, kind};
 
 /// Bytes of the head of a segment.
 pub const SEGMENT_HEAD: usize = size_of::<layout::SegmentHead>();
@@ -184,6 +184,8 @@ pub struct Mapped<'a> {
     pub pid: i32,
     /// Whether it is as it was before it was stored to for the first time.
     pub before: bool,
+    /// Whether it is as it was when a call began that writes to it.
+    pub written: bool,
     /// Its content, if that was wanted.
     pub bytes: &'a [u8],
     /// Where the content begins in the body of the record.
@@ -295,10 +297,10 @@ fn mapped<'a>(cursor: &mut Cursor<'a>, total: usize) -> Option<Mapped<'a>> {
     let (device, inode, page, _size) = (cursor.u64()?, cursor.u64()?, cursor.u64()?, cursor.u64()?);
     let (_generation, length, kept) = (cursor.u32()?, cursor.u32()?, cursor.u32()?);
     let (tid, pid, flags) = (cursor.u32()? as i32, cursor.u32()? as i32, cursor.u32()?);
-    let before = flags & MAPPED_BEFORE != 0;
+    let (before, written) = (flags & MAPPED_BEFORE != 0, flags & MAPPED_WRITTEN != 0);
     let at = total - cursor.0.len();
     let (offset, bytes) = (page.checked_mul(PAGE)?, cursor.take(kept as usize)?);
-    Some(Mapped { device, inode, offset, length, tid, pid, before, bytes, at })
+    Some(Mapped { device, inode, offset, length, tid, pid, before, written, bytes, at })
 }
 
 /// Bytes that are taken from the front.
