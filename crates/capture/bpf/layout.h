@@ -141,6 +141,7 @@ struct end_body {
 enum mapped_flag {
 	MAPPED_BEFORE = 1,  /* as it was before it was stored to for the first time */
 	MAPPED_WRITTEN = 2, /* as it was when a call began that writes to it */
+	MAPPED_ZERO = 4,    /* nothing is kept: it is zeros */
 };
 
 /* A page of a file that was stored to through memory, as it was seen; its content follows. */

@@ -216,6 +216,40 @@ static __always_inline void fill_mapped(struct mapped_body *body, struct patch *
 	body->flags = flags;
 }
 
+struct scan {
+	__u64 *words;
+	__u32 at;
+	__u32 found;
+};
+
+static long scan_words(__u64 i, struct scan *s)
+{
+	__u32 at = s->at;
+	__u64 *words;
+
+	CHECKED(at);
+	if (at > PAGE / 8 - 8)
+		return 1;
+	words = s->words + at;
+	s->at = at + 8;
+	s->found = !!(words[0] | words[1] | words[2] | words[3] | words[4] | words[5] | words[6] | words[7]);
+	return s->found;
+}
+
+LOOPED(scan_words, struct scan)
+
+/* Whether a page that stands in a segment is zeros. */
+static __always_inline int is_zero(__u64 *words)
+{
+	struct watch *w = watch();
+	struct scan s = { .words = words, .at = w ? w->nought : 0 };
+
+	if (words[0])
+		return 0;
+	loop(PAGE / 64, scan_words, &s);
+	return !s.found;
+}
+
 /* Writes a page of the present patch as it is now, if it is in the cache: a page that leaves it is looked at before. */
 __noinline int show_page(struct look *l, struct cpu *cpu, int urgent, __u32 bit)
 {
@@ -225,7 +259,7 @@ __noinline int show_page(struct look *l, struct cpu *cpu, int urgent, __u32 bit)
 	struct record_head *record;
 	struct mapped_body *body;
 	struct patch *patch;
-	__u32 slot, length;
+	__u32 slot, length, keeps, flags;
 	int clean;
 
 	if (!l || !cpu || !w)
@@ -237,7 +271,7 @@ __noinline int show_page(struct look *l, struct cpu *cpu, int urgent, __u32 bit)
 	mapping = patch->key.mapping;
 	index = patch->key.number << PATCH_SHIFT | bit;
 	folio = mapping ? folio_at(mapping, index) : 0;
-	if (!folio)
+	if (!folio || !is_uptodate(folio))
 		return VERDICT_DONE;
 	clean = is_clean(folio);
 	size = file_size(mapping);
@@ -255,10 +289,16 @@ __noinline int show_page(struct look *l, struct cpu *cpu, int urgent, __u32 bit)
 			drop(cpu);
 			return VERDICT_DONE;
 		}
-		fill_mapped(body, patch, index, size, l->flags);
+		flags = l->flags;
+		keeps = !!w->keeps;
+		if (l->before && is_zero((__u64 *)(body + 1))) {
+			flags |= MAPPED_ZERO;
+			keeps = 0;
+		}
+		fill_mapped(body, patch, index, size, flags);
 		body->length = length;
-		body->kept = w->keeps ? length : 0;
-		commit(cpu, record, cpu->used + heads + (w->keeps ? PAGE : 0), RECORD_MAPPED, l->time_ns);
+		body->kept = keeps ? length : 0;
+		commit(cpu, record, cpu->used + heads + (keeps ? PAGE : 0), RECORD_MAPPED, l->time_ns);
 		w->looked++;
 		__sync_fetch_and_or(&patch->shown, 1ULL << (bit & 63));
 	}

@@ -27,6 +27,8 @@
 #define PROT_WRITE 2
 #define S_IFMT 0170000
 #define S_IFREG 0100000
+#define FAULT_PRESENT 1
+#define HUGE_PAGES 512
 #define FAULT_WRITE 2
 /* Pages around a fault that are opened with it where nothing is written back. */
 #define AROUND 16
@@ -206,7 +208,7 @@ static long open_step(__u64 i, struct opening *o)
 LOOPED(open_step, struct opening)
 
 /* Gives whether some of them were never written. */
-static __always_inline int open_pages(struct range *r, __u64 page, __u64 first, __u64 last, __u32 most)
+static __always_inline int open_pages(struct range *r, __u64 page, __u64 first, __u64 last, int whole)
 {
 	__u64 id = bpf_get_current_pid_tgid();
 	struct opening o = { .first = first, .last = last };
@@ -218,8 +220,9 @@ static __always_inline int open_pages(struct range *r, __u64 page, __u64 first, 
 	o.fault.tid = id;
 	o.fault.pid = id >> 32;
 	o.fault.page = page;
+	o.fault.whole = whole;
 	o.fault.now = bpf_ktime_get_ns();
-	loop(most, open_step, &o);
+	loop(MOST_POPULATED, open_step, &o);
 	if (o.lost || o.first <= o.last)
 		count_lost();
 	return o.fresh;
@@ -242,7 +245,7 @@ static __always_inline void populate(__u64 start, __u64 end, int writes)
 		return;
 	first = p.found.page + ((start - p.found.start) >> PAGE_SHIFT);
 	last = p.found.page + ((end - 1 - p.found.start) >> PAGE_SHIFT);
-	open_pages(&p.found, first, first, last, MOST_POPULATED);
+	open_pages(&p.found, first, first, last, 0);
 }
 
 #ifdef WITHOUT_LOOP
@@ -288,6 +291,7 @@ static __always_inline void after_map(struct thread *t, struct task_struct *task
 {
 	struct object *object = &t->objects[0];
 	struct backing fresh = { .generation = object->generation }, *backing;
+	struct watch *w = watch();
 	struct pass p = {};
 	struct space *space;
 	struct file *file;
@@ -307,7 +311,8 @@ static __always_inline void after_map(struct thread *t, struct task_struct *task
 	bpf_map_update_elem(&backings, &p.found.file, &fresh, BPF_NOEXIST);
 	backing = bpf_map_lookup_elem(&backings, &p.found.file);
 	space = space_for(this_process());
-	if (backing && space) {
+	if (backing && space && w) {
+		__sync_fetch_and_or(&w->mappings, trace_of(p.found.mapping));
 		backing->mapping = p.found.mapping;
 		added = add_range(&p, space);
 	}
@@ -596,7 +601,7 @@ __noinline int show_before(__u64 mapping, __u64 first, __u64 last)
 	add_span(l, mapping, first, last);
 	l->before = 1;
 	l->flags = MAPPED_BEFORE;
-	go_on_looking(l, cpu, 0, 64);
+	go_on_looking(l, cpu, 0, 2048);
 	leave(cpu);
 	return 0;
 }
@@ -607,7 +612,8 @@ static __always_inline int on_fault(__u64 address, __u64 error)
 	struct watch *w = watch();
 	struct space *space;
 	struct pass p = {};
-	__u64 page, before, behind, in_window;
+	__u64 page, first, last, end, folio;
+	int whole;
 
 	if (!w || !w->ranges)
 		return 0;
@@ -617,16 +623,28 @@ static __always_inline int on_fault(__u64 address, __u64 error)
 	find_range(&p, space, address);
 	if (!p.found.end || (p.found.written_back && !(error & FAULT_WRITE)))
 		return 0;
-	page = (address - p.found.start) >> PAGE_SHIFT;
-	before = behind = 0;
+	page = p.found.page + ((address - p.found.start) >> PAGE_SHIFT);
+	end = p.found.page + ((p.found.end - 1 - p.found.start) >> PAGE_SHIFT);
+	first = last = page;
+	/* The first touch opens the whole folio, a store to what could be read only its page, unless it was mapped as one. */
+	folio = folio_at(p.found.mapping, page);
+	whole = !p.found.written_back || !(error & FAULT_PRESENT) || (folio && folio_pages(folio) >= HUGE_PAGES);
 	if (!p.found.written_back) {
-		in_window = (address >> PAGE_SHIFT) & (AROUND - 1);
-		before = at_most(in_window, page);
-		behind = at_most(AROUND - 1 - in_window, ((p.found.end - 1 - p.found.start) >> PAGE_SHIFT) - page);
+		__u64 in_window = (address >> PAGE_SHIFT) & (AROUND - 1);
+
+		first -= at_most(in_window, page - p.found.page);
+		last = at_most(page + AROUND - 1 - in_window, end);
 	}
-	page += p.found.page;
-	if (open_pages(&p.found, page, page - before, page + behind, 3) && w->keeps)
-		show_before(p.found.mapping, page - before, page + behind);
+	if (whole && folio) {
+		__u64 begins = folio_index(folio), ends = begins + folio_pages(folio) - 1;
+
+		begins = begins > p.found.page ? begins : p.found.page;
+		first = at_most(first, begins);
+		ends = at_most(ends, end);
+		last = last > ends ? last : ends;
+	}
+	if (open_pages(&p.found, page, first, last, whole) && w->keeps)
+		show_before(p.found.mapping, first, last);
 	return 0;
 }
 
@@ -649,30 +667,78 @@ struct {
 	__type(value, struct look);
 } last_looks SEC(".maps");
 
-/* A folio is dirty from now on: a page that was not in the cache when it was touched is there by now, and nobody has
- * stored to it yet. */
+struct faults {
+	struct patch_key key;
+	__u64 first, last;
+	struct patch *found;
+	__u32 tid;
+};
+
+static long find_fault(__u64 i, struct faults *f)
+{
+	struct patch *patch;
+
+	if (f->key.number > f->last >> PATCH_SHIFT)
+		return 1;
+	patch = patch_of(&f->key);
+	f->key.number++;
+	if (!patch || patch->tid != f->tid || patch->page < f->first || patch->page > f->last)
+		return 0;
+	f->found = patch;
+	return 1;
+}
+
+LOOPED(find_fault, struct faults)
+
+/* The patch among those of a folio where the present thread had its last fault. */
+static __always_inline struct patch *faulted(struct patch_key *key, __u64 index, __u64 pages)
+{
+	struct faults f = { .key = *key, .first = index, .last = index + pages - 1 };
+
+	f.tid = bpf_get_current_pid_tgid();
+	loop(16, find_fault, &f);
+	return f.found;
+}
+
+/* A folio is dirty from now on: what was not in the cache when it was touched is there by now, and nobody has stored to it
+ * yet. */
 SEC("tp_btf/writeback_dirty_folio")
 int on_dirtied(__u64 *ctx)
 {
-	__u64 folio = ctx[0], index, id = bpf_get_current_pid_tgid();
+	__u64 folio = ctx[0], index, pages, first, last;
 	struct watch *w = watch();
-	struct thread *t;
+	struct range r = {};
 	struct patch_key key;
 	struct patch *patch;
+	struct thread *t;
+	int fresh = 1;
 
-	if (!w || !w->ranges || !w->keeps)
+	if (!w || !w->ranges)
 		return 0;
 	t = bpf_task_storage_get(&threads, bpf_get_current_task_btf(), 0, 0);
-	if (!t || t->inside)
+	if (!t)
+		return 0;
+	key.mapping = (__u64)BPF_CORE_READ((struct folio *)folio, mapping);
+	if (!(w->mappings & trace_of(key.mapping)))
 		return 0;
 	index = folio_index(folio);
-	key.mapping = (__u64)BPF_CORE_READ((struct folio *)folio, mapping);
+	pages = folio_pages(folio);
 	key.number = index >> PATCH_SHIFT;
-	patch = patch_of(&key);
-	if (!patch || patch->tid != (__u32)id || patch->page - index >= folio_pages(folio))
+	patch = faulted(&key, index, pages);
+	if (!patch)
 		return 0;
-	if (!(patch->shown & (1ULL << (patch->page & (PATCH_PAGES - 1)))))
-		show_before(key.mapping, patch->page, patch->page);
+	first = last = patch->page;
+	if (patch->whole) {
+		first = index;
+		last = index + pages - 1;
+		r.mapping = key.mapping;
+		r.file = patch->file;
+		r.generation = patch->generation;
+		r.written_back = patch->written_back;
+		fresh = open_pages(&r, patch->page, first, last, 1);
+	}
+	if (fresh && w->keeps && !t->inside)
+		show_before(key.mapping, first, last);
 	return 0;
 }
 
@@ -691,6 +757,8 @@ int on_evicted(__u64 *ctx)
 	if (!w || !w->patches)
 		return 0;
 	mapping = (__u64)BPF_CORE_READ((struct folio *)folio, mapping);
+	if (!(w->mappings & trace_of(mapping)))
+		return 0;
 	index = folio_index(folio);
 	pages = folio_pages(folio);
 	key.mapping = mapping;

@@ -66,6 +66,7 @@ struct page {
 
 enum pageflags {
 	PG_locked,
+	PG_uptodate,
 	PG_writeback,
 	PG_dirty,
 	PG_head,
@@ -83,7 +84,14 @@ struct watch {
 	__u64 keeps;   /* content is kept, else only lengths */
 	__u64 left;    /* the last look at everything has not come to its end */
 	__u64 nought;  /* 0 */
+	__u64 mappings; /* a bit for each that has, or had, patches, by `trace_of` */
 };
+
+/* One of 64 bits. */
+static __always_inline __u64 trace_of(__u64 mapping)
+{
+	return 1ULL << (mapping * 0x9e3779b97f4a7c15ULL >> 58);
+}
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -132,16 +140,6 @@ static long descend(__u64 i, struct walk *w)
 
 LOOPED(descend, struct walk)
 
-/* The folio of a page of a file; 0: it is not in the cache. */
-__noinline __u64 folio_at(__u64 mapping, __u64 index)
-{
-	struct walk w = { .index = index };
-
-	w.entry = (__u64)BPF_CORE_READ((struct address_space *)mapping, i_pages.xa_head);
-	loop(MOST_LEVELS, descend, &w);
-	return IS_VALUE(w.entry) || IS_INTERNAL(w.entry) ? 0 : w.entry;
-}
-
 static __always_inline __u64 folio_index(__u64 folio)
 {
 	if (bpf_core_type_exists(struct folio))
@@ -161,12 +159,32 @@ static __always_inline __u64 folio_flags(__u64 folio)
 
 #define FLAG(name) (1UL << bpf_core_enum_value(enum pageflags, name))
 
+/* Whether it says what the file says. One that is being read, or was set apart and never written, does not, and nobody
+ * can have stored to it. */
+static __always_inline int is_uptodate(__u64 folio)
+{
+	return !!(folio_flags(folio) & FLAG(PG_uptodate));
+}
+
 /* Pages of a folio. */
 static __always_inline __u64 folio_pages(__u64 folio)
 {
 	if (!bpf_core_field_exists(struct folio, _flags_1) || !(folio_flags(folio) & FLAG(PG_head)))
 		return 1;
 	return 1UL << (BPF_CORE_READ((struct folio *)folio, _flags_1) & 31);
+}
+
+/* The folio of a page of a file; 0: it is not in the cache. */
+__noinline __u64 folio_at(__u64 mapping, __u64 index)
+{
+	struct walk w = { .index = index };
+
+	w.entry = (__u64)BPF_CORE_READ((struct address_space *)mapping, i_pages.xa_head);
+	loop(MOST_LEVELS, descend, &w);
+	if (!w.entry || IS_VALUE(w.entry) || IS_INTERNAL(w.entry))
+		return 0;
+	/* The tree may not reach so far. */
+	return index - folio_index(w.entry) < folio_pages(w.entry) ? w.entry : 0;
 }
 
 /* Whether no process can store to it without a fault: what can be written to is dirty. */

@@ -47,6 +47,7 @@ struct patch {
 	__u32 generation;
 	__u32 written_back;
 	__u64 page;      /* the last fault's */
+	__u64 whole;     /* that opens all pages of the folio */
 };
 
 struct {
@@ -64,9 +65,9 @@ struct {
 	__type(value, struct patch);
 } patches SEC(".maps");
 
+/* Made before: in a fault there may be no memory. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__uint(max_entries, PATCHES);
 	__type(key, struct patch_key);
 	__type(value, __u32);
@@ -86,6 +87,7 @@ struct fault {
 	struct which file;
 	__u64 bits;
 	__u64 page;
+	__u64 whole;
 	__u64 now;
 	__u32 tid, pid;
 	__u32 generation;
@@ -158,6 +160,7 @@ __noinline int suspect(struct fault *f)
 	patch->tid = f->tid;
 	patch->pid = f->pid;
 	patch->page = f->page;
+	patch->whole = f->whole;
 	__sync_fetch_and_or(&patch->suspects, f->bits);
 	return f->bits & ~patch->shown ? SUSPECT_NEW : SUSPECT_KNOWN;
 }

@@ -99,7 +99,7 @@ pub mod look {
 
 /// Offsets in `struct watch`.
 pub mod watch {
-    pub const BYTES: usize = 64;
+    pub const BYTES: usize = 72;
     pub const ON: usize = 0;
     pub const OFFSET: usize = 8;
     pub const KEEPS: usize = 40;

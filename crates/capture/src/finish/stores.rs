@@ -102,18 +102,16 @@ impl Stores {
         out
     }
 
-    /// A page of the initial tree, as it was before anything stored to it. Kept for what loads have shown of it.
+    /// A page of the initial tree, as it was before anything stored to it: loads may have shown it.
     pub fn before(&mut self, stored: &Stored, log: &mut Log) {
         self.page.clear();
         if let Some(content) = &stored.content {
             content.read(&mut self.page);
         }
-        if self.page.is_empty() {
-            return;
-        }
+        // What is not kept is zeros.
         let zero = self.page.iter().all(|byte| *byte == 0);
         let data = if zero { Vec::new() } else { log.blob(&self.page, Keep::ByPolicy) };
-        let ((device, inode), length) = (stored.file, self.page.len() as u64);
+        let ((device, inode), length) = (stored.file, u64::from(stored.length));
         let reason = "mapped".to_owned();
         let hole = zero.into();
         log.content(Content { seq: 0, device, inode, offset: stored.offset, length, data, hole, reason });
@@ -304,5 +302,25 @@ impl Stores {
         if self.spaces.remove(&pid).is_some() {
             self.prune();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn written_bytes_are_put_upon_the_page() {
+        let page = || vec![1; 4096];
+        let at = |begins, at, size| with_bytes(page(), begins, &[9; 10], at, size);
+        let inside = at(4096, 4100, 1 << 20);
+        assert_eq!((inside[3], inside[4], inside[13], inside[14]), (1, 9, 9, 1));
+        let over_the_begin = at(4096, 4090, 1 << 20);
+        assert_eq!((over_the_begin[3], over_the_begin[4]), (9, 1));
+        let over_the_end = at(4096, 8190, 1 << 20);
+        assert_eq!((over_the_end[4093], over_the_end[4094], over_the_end.len()), (1, 9, 4096));
+        // The page reaches as far as the file, and what nobody wrote of it is zeros.
+        let grown = with_bytes(vec![1; 100], 0, &[9; 10], 200, 210);
+        assert_eq!((grown.len(), grown[99], grown[100], grown[209]), (210, 1, 0, 9));
     }
 }

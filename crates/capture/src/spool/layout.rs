@@ -45,6 +45,9 @@ pub const RANGE_UNWANTED: u16 = 2;
 pub const MAPPED_BEFORE: u32 = 1;
 /// A page as it was when a call began that writes to it.
 pub const MAPPED_WRITTEN: u32 = 2;
+/// Nothing of the page is kept: it is zeros. The finisher knows by what is not there.
+#[cfg(test)]
+pub const MAPPED_ZERO: u32 = 4;
 
 macro_rules! layout {
     ($($(#[$doc:meta])* $name:ident { $($field:ident: $type:ty),* $(,)? })*) => {
@@ -145,6 +148,7 @@ mod tests {
             ("RECORD_END", kind::END.into()),
             ("RECORD_MAPPED", kind::MAPPED.into()),
             ("RECORD_DEFERRED", RECORD_DEFERRED.into()),
+            ("MAPPED_ZERO", MAPPED_ZERO.into()),
             ("MAPPED_BEFORE", MAPPED_BEFORE.into()),
             ("MAPPED_WRITTEN", MAPPED_WRITTEN.into()),
             ("RANGE_UNWANTED", RANGE_UNWANTED.into()),
