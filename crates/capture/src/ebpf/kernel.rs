@@ -22,7 +22,10 @@ struct Aligned<T: ?Sized>(T);
 
 macro_rules! object {
     ($name:literal, $waiting:literal) => {
-        (&Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/", $name))), Capabilities { waiting: $waiting, pages: false })
+        (
+            &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/", $name))),
+            Capabilities { waiting: $waiting, pages: false },
+        )
     };
 }
 
@@ -80,7 +83,8 @@ pub struct Setting {
 
 impl Setting {
     /// The least that can be loaded.
-    const PROBE: Setting = Setting { data: DataPolicy::None, segments: 1, on_full: OnFull::Drop, waiting: true, mapped: true };
+    const PROBE: Setting =
+        Setting { data: DataPolicy::None, segments: 1, on_full: OnFull::Drop, waiting: true, mapped: true };
 }
 
 /// Whether the kernel can record here, found out by loading the programs.

@@ -85,13 +85,7 @@ fn shared(flags: u64) -> bool {
 
 impl Stores {
     /// A page is as it was seen. Gives the part of its file that was stored to, if it has changed.
-    pub fn seen(
-        &mut self,
-        stored: &Stored,
-        time_ns: u64,
-        lives: &Lives,
-        log: &mut Log,
-    ) -> Option<(File, u64, u64)> {
+    pub fn seen(&mut self, stored: &Stored, time_ns: u64, lives: &Lives, log: &mut Log) -> Option<(File, u64, u64)> {
         self.page.clear();
         let mut page = std::mem::take(&mut self.page);
         if let Some(content) = &stored.content {
@@ -206,7 +200,8 @@ impl Stores {
         match call.effect {
             Effect::Map => {
                 let at = mapped::pages(result as u64, args[1]);
-                let object = pending.objects.first().filter(|o| shared(args[3]) && o.mode & libc::S_IFMT == libc::S_IFREG);
+                let object =
+                    pending.objects.first().filter(|o| shared(args[3]) && o.mode & libc::S_IFMT == libc::S_IFREG);
                 match object {
                     Some(o) => self.spaces.entry(pid).or_default().map(Piece {
                         at,
@@ -239,7 +234,9 @@ impl Stores {
     /// A call has written to a file: its pages are what they were, with the written bytes.
     fn written(&mut self, pending: &Pending) {
         let action = &pending.action;
-        let Some(object) = pending.objects.first().filter(|_| action.result > 0 && !self.known.is_empty()) else { return };
+        let Some(object) = pending.objects.first().filter(|_| action.result > 0 && !self.known.is_empty()) else {
+            return;
+        };
         let file = (object.device, object.inode);
         let Some(known) = self.known.get_mut(&file) else { return };
         let given = pending.call.offset_arg().map(|i| action.args[i]).filter(|at| *at != u64::MAX);

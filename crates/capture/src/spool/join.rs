@@ -278,7 +278,17 @@ fn stored(time_ns: u64, mapped: Mapped<'_>, place: &Place) -> Event {
         offset: place.offset + at as u64,
         length: bytes.len(),
     });
-    Event::Stored(Box::new(Stored { file: (device, inode), offset, length, tid, pid, before, written, time_ns, content }))
+    Event::Stored(Box::new(Stored {
+        file: (device, inode),
+        offset,
+        length,
+        tid,
+        pid,
+        before,
+        written,
+        time_ns,
+        content,
+    }))
 }
 
 fn keep(kept: &mut Kept, ranges: Ranges<'_>, place: &Place) {

@@ -3,7 +3,9 @@
 //! Goals: any bytes give a record or none; nothing is read beyond what was written. Non-goals: what belongs together
 //! (`join`).
 
-use super::layout::{self, MAPPED_BEFORE, MAPPED_WRITTEN, RANGE_UNWANTED, SEGMENT_BYTES, SEGMENT_MAGIC, WHEN_EXIT, kind};
+use super::layout::{
+    self, MAPPED_BEFORE, MAPPED_WRITTEN, RANGE_UNWANTED, SEGMENT_BYTES, SEGMENT_MAGIC, WHEN_EXIT, kind,
+};
 
 /// Bytes of the head of a segment.
 pub const SEGMENT_HEAD: usize = size_of::<layout::SegmentHead>();
