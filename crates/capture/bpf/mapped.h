@@ -460,17 +460,20 @@ __noinline int map_after(struct thread *t, struct row *row)
 	return 0;
 }
 
-/* At the entry of a call. */
-static __always_inline void before_call(struct thread *t, struct row *row, struct task_struct *task)
+/* Whether a call may be a reason to look, or map something. */
+static __always_inline int is_followed(struct row *row)
 {
 	struct watch *w;
 
-	t->looking = 0;
 	if (!row->look)
-		return;
+		return 0;
 	w = watch();
-	if (!w || !w->ranges)
-		return;
+	return w && w->on && (w->ranges || row->look == LOOK_MAP);
+}
+
+/* At the entry of a call. */
+static __always_inline void before_call(struct thread *t, struct row *row)
+{
 	if (row->look == LOOK_UNMAP || row->look == LOOK_MAP)
 		before_unmap(t, row);
 	else if (row->look == LOOK_WRITTEN)
@@ -480,12 +483,7 @@ static __always_inline void before_call(struct thread *t, struct row *row, struc
 /* At its exit, before its record. */
 static __always_inline void after_call(struct thread *t, struct row *row, struct task_struct *task)
 {
-	struct watch *w;
-
-	if (!row->look)
-		return;
-	w = watch();
-	if (!w || !w->on || (!w->ranges && row->look != LOOK_MAP && !t->looking))
+	if (!t->looking && !is_followed(row))
 		return;
 	if (t->looking) {
 		/* Begun at the entry. */

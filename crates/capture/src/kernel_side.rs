@@ -12,12 +12,14 @@ use crate::log::Log;
 use crate::record::{Options, Outcome, new_manifest, snapshots, world};
 use crate::spool::Begin;
 
-/// Records a command.
+/// Records a command, or what runs already.
 pub fn record(mut options: Options) -> Result<Outcome, CaptureError> {
     let existed = options.trace.is_dir();
     let mut log = begun(&options)?;
     let seeds = log.take_names();
     let mut session = SpoolOptions::new(&options.trace, options.command.clone());
+    session.scope = options.scope.clone();
+    session.duration = options.duration;
     session.data = options.data;
     session.whole_file_bytes = options.whole_file_bytes;
     session.libraries = options.libraries;

@@ -21,6 +21,7 @@ use crate::filter;
 use crate::kernel_side;
 use crate::log::Log;
 use crate::procfs;
+use crate::scope::Scope;
 use crate::sys::{self, Launch, Signals, Waiting};
 use crate::tracer::{Launching, Tracer};
 use crate::world::{World, snapshot};
@@ -53,8 +54,12 @@ pub struct Options {
     pub data: DataPolicy,
     /// Directories to snapshot with contents before the start.
     pub trees: Vec<PathBuf>,
-    /// The program and its arguments.
+    /// Whom to record.
+    pub scope: Scope,
+    /// The program and its arguments, where that is recorded.
     pub command: Vec<OsString>,
+    /// Recording ends after so long; what is recorded goes on.
+    pub duration: Option<Duration>,
     /// Files up to this many bytes are captured whole when the program opens them.
     pub whole_file_bytes: u64,
     /// Whether the content of files beyond that size is captured when the loader maps them (`MAP_DENYWRITE`):
@@ -80,7 +85,9 @@ impl Options {
             trace: trace.into(),
             data: DataPolicy::Full,
             trees: Vec::new(),
+            scope: Scope::Command,
             command,
+            duration: None,
             whole_file_bytes: 1 << 20,
             libraries: false,
             mapped: true,
@@ -107,15 +114,28 @@ pub struct Outcome {
     pub manifest: Manifest,
 }
 
-/// Runs a program to its end and writes its trace. If the program could not be started no trace remains.
+/// Records, and writes the trace. If the program could not be started, or not be recorded, no trace remains.
 pub fn record(options: Options) -> Result<Outcome, CaptureError> {
-    if options.command.is_empty() {
+    if options.command.is_empty() && options.scope == Scope::Command {
         return Err(CaptureError::NoCommand);
     }
-    match options.backend {
-        Backend::Ebpf => kernel_side::record(options),
+    // The tracer stays until all that it traces have ended, and begins with a command.
+    let beyond_the_tracer = match (&options.scope, options.duration) {
+        (Scope::Command, None) => None,
+        (Scope::Command, Some(_)) => Some("--duration".to_owned()),
+        (scope, _) => Some(scope.name()),
+    };
+    match (options.backend, beyond_the_tracer) {
+        (Backend::Ebpf, _) => kernel_side::record(options),
+        (Backend::Ptrace, Some(scope)) => Err(CaptureError::NotAttachable { scope, cause: String::new() }),
+        (Backend::Auto, Some(scope)) => kernel_side::record(options).map_err(|error| match error {
+            CaptureError::NoBackend { cause } => {
+                CaptureError::NotAttachable { scope, cause: format!(", and that is not possible here: {cause}") }
+            }
+            other => other,
+        }),
         // Recording in the kernel does not capture everything yet: it is not asked whether it could.
-        Backend::Ptrace | Backend::Auto => watch(options),
+        (Backend::Ptrace | Backend::Auto, None) => watch(options),
     }
 }
 

@@ -1,27 +1,46 @@
-//! A recording of a command in the kernel, from its start to its summary.
+//! A recording in the kernel, from its start to its summary.
 
 use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use reprise_trace::{End, SPOOL};
 
+use super::attach::Attached;
 use super::kernel::{Kernel, Setting, least_segments};
 use super::launch::{self, Launched};
 use super::shared::{control, cpu};
 use super::sink::Writer;
 use super::{SpoolError, SpoolOptions, Summary};
+use crate::scope::Scope;
 use crate::sys::{self, Signals};
 
 /// The recorder says so often that it lives.
 const BEAT: Duration = Duration::from_millis(100);
 
-/// A recording that runs.
+/// How often is looked whether a recording is over that no child ends.
+const LOOK: Duration = Duration::from_millis(20);
+/// How often is looked whether any process is left that is recorded: one that ended when it was found may not be counted.
+const COUNT: Duration = Duration::from_millis(500);
+
+/// What ends a recording.
+enum Ends {
+    /// The command's process, and all that it started.
+    Command(i32),
+    /// Those who ran already, or a signal to the recorder.
+    Attached(Box<Attached>),
+    /// Nothing but a signal.
+    Signal,
+}
+
+/// A recording that runs. Whatever ends it, its threads end with it, and the program goes on without.
 pub struct Session {
     kernel: Arc<Kernel>,
-    pid: i32,
+    options: SpoolOptions,
+    ends: Ends,
+    until: Option<Instant>,
     signals: Option<Signals>,
     over: Arc<AtomicBool>,
     stop: Arc<AtomicBool>,
@@ -30,10 +49,11 @@ pub struct Session {
 }
 
 impl Session {
-    /// Starts the command and its recording.
+    /// Starts a recording: of a command, which it starts, or of what runs already.
     ///
     /// # Errors
-    /// The kernel cannot record here, the spool cannot be made, or the command cannot be started.
+    /// The kernel cannot record here, the spool cannot be made, the command cannot be started, or what runs already cannot
+    /// be recorded.
     pub fn start(options: &SpoolOptions) -> Result<Session, SpoolError> {
         let segments = options.segments.max(least_segments());
         let setting = Setting {
@@ -42,11 +62,21 @@ impl Session {
             on_full: options.on_full,
             waiting: !options.plain,
             mapped: options.mapped,
+            groups: matches!(options.scope, Scope::Group(_)),
         };
         let kernel = Kernel::load(setting)?;
         let spool = options.trace.join(SPOOL);
         let made = fs::create_dir_all(&spool);
         made.map_err(|source| SpoolError::Unwritten { path: spool.clone(), source })?;
+        let mut session = match options.scope {
+            Scope::Command => Session::launch(kernel, options)?,
+            _ => Session::attach(kernel, options)?,
+        };
+        session.until = options.duration.map(|duration| Instant::now() + duration);
+        Ok(session)
+    }
+
+    fn launch(kernel: Kernel, options: &SpoolOptions) -> Result<Session, SpoolError> {
         let launched = launch::launch(options)?;
         let pid = launched.child.pid;
         let prepared = prepare(&kernel, options, &launched);
@@ -55,25 +85,56 @@ impl Session {
             let _ = sys::wait_for(pid);
             return Err(error);
         }
-        let mut session = Session {
+        let mut session = Session::new(kernel, options, Ends::Command(pid));
+        session.serve()?;
+        session.listen()?;
+        launched.child.go().map_err(step("start the program", "it was killed before it began"))?;
+        Ok(session)
+    }
+
+    /// The sink is there before the programs are: nobody is to wait for it.
+    fn attach(kernel: Kernel, options: &SpoolOptions) -> Result<Session, SpoolError> {
+        let mut session = Session::new(kernel, options, Ends::Signal);
+        session.serve()?;
+        session.listen()?;
+        match Attached::attach(&session.kernel, options) {
+            Ok(attached) => session.ends = Ends::Attached(Box::new(attached)),
+            Err(error) => {
+                session.kernel.detach();
+                return Err(error);
+            }
+        }
+        Ok(session)
+    }
+
+    fn new(kernel: Kernel, options: &SpoolOptions, ends: Ends) -> Session {
+        Session {
             kernel: Arc::new(kernel),
-            pid,
+            options: options.clone(),
+            ends,
+            until: None,
             signals: None,
             over: Arc::default(),
             stop: Arc::default(),
             sink: None,
             heart: None,
-        };
-        session.serve(options)?;
+        }
+    }
+
+    fn listen(&mut self) -> Result<(), SpoolError> {
         let advice = "check RLIMIT_SIGPENDING (ulimit -i)";
-        session.signals = Some(Signals::install().map_err(step("install signal handlers", advice))?);
-        launched.child.go().map_err(step("start the program", "it was killed before it began"))?;
-        Ok(session)
+        let mut signals = Signals::install().map_err(step("install signal handlers", advice))?;
+        if self.options.duration.is_some() {
+            signals.tick_every(LOOK).map_err(step("set a timer", advice))?;
+        }
+        self.signals = Some(signals);
+        Ok(())
     }
 
     /// Starts the threads that write and that say that the recorder lives.
-    fn serve(&mut self, options: &SpoolOptions) -> Result<(), SpoolError> {
-        let writer = Writer::new(self.kernel.clone(), &options.trace.join(SPOOL), options.sink, self.over.clone())?;
+    fn serve(&mut self) -> Result<(), SpoolError> {
+        let spool = self.options.trace.join(SPOOL);
+        let writer = Writer::new(self.kernel.clone(), &spool, self.options.sink, self.over.clone())?;
         let advice = "check the limits on processes and memory";
         let stop = self.stop.clone();
         let sink = sys::spawn_quiet("spool", move || writer.run(&stop));
@@ -89,32 +150,67 @@ impl Session {
         Ok(())
     }
 
-    /// Number of the command's process.
+    /// Number of the command's process; 0 if there is none.
     pub fn pid(&self) -> i32 {
-        self.pid
+        match self.ends {
+            Ends::Command(pid) => pid,
+            Ends::Attached(_) | Ends::Signal => 0,
+        }
     }
 
-    /// Records until the command and all that it started have ended.
+    /// Records until the command and all that it started have ended; what ran already until that has, or until a signal
+    /// comes; and not longer than was asked for.
     ///
     /// # Errors
     /// The spool could not be written, or the recording not be ended.
-    pub fn run(self) -> Result<Summary, SpoolError> {
+    pub fn run(mut self) -> Result<Summary, SpoolError> {
+        let end = match std::mem::replace(&mut self.ends, Ends::Signal) {
+            Ends::Command(pid) => self.until_the_end_of(pid)?,
+            Ends::Attached(attached) => {
+                self.until_told(*attached)?;
+                None
+            }
+            Ends::Signal => None,
+        };
+        self.finish(end.unwrap_or(End { code: None, signal: None }))
+    }
+
+    fn is_late(&self) -> bool {
+        self.until.is_some_and(|until| Instant::now() >= until)
+    }
+
+    fn until_the_end_of(&self, pid: i32) -> Result<Option<End>, SpoolError> {
         let mut end = None;
-        while !(self.over.load(Ordering::SeqCst) && end.is_some()) {
+        while !(self.over.load(Ordering::SeqCst) && end.is_some() || self.is_late()) {
             match end {
-                None => end = sys::wait_for(self.pid).map_err(step("wait for the program", "this is a defect"))?,
+                None => end = sys::wait_for(pid).map_err(step("wait for the program", "this is a defect"))?,
                 Some(_) => std::thread::sleep(Duration::from_millis(2)),
             }
             while let Some(signal) = sys::take_signal() {
                 match end {
                     // The terminal sends SIGINT to the program as well.
-                    None if signal != libc::SIGINT => drop(sys::kill(self.pid, signal)),
+                    None if signal != libc::SIGINT => drop(sys::kill(pid, signal)),
                     None => {}
                     Some(_) => self.over.store(true, Ordering::SeqCst),
                 }
             }
         }
-        self.finish(end.unwrap_or(End { code: None, signal: None }))
+        Ok(end)
+    }
+
+    fn until_told(&self, mut attached: Attached) -> Result<(), SpoolError> {
+        let mut counted = Instant::now();
+        while !self.over.load(Ordering::SeqCst) && !self.is_late() && sys::take_signal().is_none() {
+            std::thread::sleep(LOOK);
+            attached.join(&self.kernel, &self.options)?;
+            if matches!(self.options.scope, Scope::Processes { .. }) && counted.elapsed() > COUNT {
+                counted = Instant::now();
+                if attached.is_empty(&self.kernel)? {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
     }
 
     fn finish(mut self, end: End) -> Result<Summary, SpoolError> {
@@ -147,7 +243,6 @@ impl Session {
     }
 }
 
-/// Whatever ends a recording, its threads end with it, and the program goes on without.
 impl Drop for Session {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::SeqCst);

@@ -44,6 +44,11 @@ unsafe extern "C" {
     fn bpf_object__close(object: *mut BpfObject);
     fn bpf_object__find_map_by_name(object: *const BpfObject, name: *const c_char) -> *mut BpfMap;
     fn bpf_object__next_program(object: *const BpfObject, program: *mut BpfProgram) -> *mut BpfProgram;
+    fn bpf_program__set_autoload(program: *mut BpfProgram, load: bool) -> c_int;
+    fn bpf_program__autoload(program: *const BpfProgram) -> bool;
+    fn bpf_program__attach_iter(program: *const BpfProgram, options: *const c_void) -> *mut BpfLink;
+    fn bpf_link__fd(link: *const BpfLink) -> c_int;
+    fn bpf_iter_create(link: c_int) -> c_int;
     fn bpf_program__attach(program: *const BpfProgram) -> *mut BpfLink;
     fn bpf_program__name(program: *const BpfProgram) -> *const c_char;
     fn bpf_program__fd(program: *const BpfProgram) -> c_int;
@@ -133,6 +138,36 @@ impl Object {
         check(unsafe { bpf_map_update_elem(self.descriptor(map)?, key, padded.as_ptr().cast(), 0) })
     }
 
+    fn program(&self, name: &CStr) -> io::Result<NonNull<BpfProgram>> {
+        // SAFETY: the object is live and the name a C string.
+        owned(unsafe { bpf_object__find_program_by_name(self.object.as_ptr(), name.as_ptr()) })
+    }
+
+    /// Does without a program; before loading.
+    pub fn leave_out(&mut self, program: &CStr) -> io::Result<()> {
+        // SAFETY: the program belongs to the live object.
+        check(unsafe { bpf_program__set_autoload(self.program(program)?.as_ptr(), false) })
+    }
+
+    /// Runs a program once for each of the things that it walks over; gives what it wrote.
+    pub fn walk(&self, program: &CStr) -> io::Result<Vec<u8>> {
+        let program = self.program(program)?;
+        // SAFETY: the program belongs to the live object; no options are valid ones.
+        let link = owned(unsafe { bpf_program__attach_iter(program.as_ptr(), std::ptr::null()) })?;
+        // SAFETY: the link is live.
+        let walk = unsafe { bpf_iter_create(bpf_link__fd(link.as_ptr())) };
+        let written = check(walk).and_then(|()| {
+            let mut all = Vec::new();
+            // SAFETY: the descriptor is new and so owned.
+            let mut walk = unsafe { <std::fs::File as std::os::fd::FromRawFd>::from_raw_fd(walk) };
+            io::Read::read_to_end(&mut walk, &mut all)?;
+            Ok(all)
+        });
+        // SAFETY: the link is destroyed once.
+        unsafe { bpf_link__destroy(link.as_ptr()) };
+        written
+    }
+
     /// Attaches all programs but some.
     pub fn attach(&mut self, skipped: &[&CStr]) -> io::Result<()> {
         let mut program = std::ptr::null_mut();
@@ -142,8 +177,10 @@ impl Object {
             if program.is_null() {
                 return Ok(());
             }
-            // SAFETY: the program belongs to the live object, and its name lives as long.
-            if skipped.contains(&unsafe { CStr::from_ptr(bpf_program__name(program)) }) {
+            // SAFETY: as above, and its name lives as long.
+            let (loaded, name) =
+                unsafe { (bpf_program__autoload(program), CStr::from_ptr(bpf_program__name(program))) };
+            if !loaded || skipped.contains(&name) {
                 continue;
             }
             // SAFETY: the program belongs to the live object.
@@ -167,8 +204,7 @@ impl Object {
             cpu: 0,
             batch: 0,
         };
-        // SAFETY: the object is live and the name a C string.
-        let program = owned(unsafe { bpf_object__find_program_by_name(self.object.as_ptr(), program.as_ptr()) })?;
+        let program = self.program(program)?;
         // SAFETY: the options are as libbpf has them, and what they point to lives during the call.
         check(unsafe { bpf_prog_test_run_opts(bpf_program__fd(program.as_ptr()), &raw mut options) })
     }
