@@ -24,7 +24,7 @@ static __always_inline void make(struct thread *t, struct row *row, struct task_
 	if (!cpu)
 		return;
 	if (occupy(cpu)) {
-		verdict = write_record(t, row, cpu, t->entry, STEPS_MORE);
+		verdict = write_all(t, row, cpu, t->entry, STEPS_MORE);
 		if (verdict != VERDICT_DONE && (t->entry || !defer(t, task, verdict)))
 			drop(cpu);
 		leave(cpu);
@@ -91,6 +91,11 @@ int on_enter(__u64 *ctx)
 	t->flags = narrow ? RECORD_NARROW : 0;
 	t->call++;
 	t->inside = 1;
+	t->looking = 0;
+	if (is_followed(row)) {
+		take_arguments(t, regs);
+		before_call(t, row);
+	}
 	if (row->flags & ROW_SIMPLE)
 		return 0;
 	take_arguments(t, regs);
@@ -126,7 +131,7 @@ int on_exit(__u64 *ctx)
 	t->end_ns = bpf_ktime_get_ns();
 	t->result = ctx[1];
 	if (row->flags & ROW_SIMPLE) {
-		if (make_simple(t, row, task, (struct pt_regs *)ctx[0])) {
+		if (!is_followed(row) && make_simple(t, row, task, (struct pt_regs *)ctx[0])) {
 			throttle(t, task);
 			return 0;
 		}
@@ -134,6 +139,7 @@ int on_exit(__u64 *ctx)
 	}
 	if (!(row->flags & ROW_ENDS))
 		look_at_objects(t, row, task);
+	after_call(t, row, task);
 	t->accept = !CAN_WAIT || failed(t->result);
 	begin_record(t, row, 0);
 	make(t, row, task);
@@ -161,6 +167,8 @@ int on_new_task(__u64 *ctx)
 	}
 	t->serial = __sync_fetch_and_add(&c->serials, 1);
 	__sync_fetch_and_add(&c->tasks, 1);
+	if (!(ctx[1] & CLONE_THREAD))
+		inherit_space(current->tgid, task->tgid);
 	if (!occupy(cpu)) {
 		__sync_fetch_and_add(&c->nested, 1);
 		return 0;
@@ -197,17 +205,23 @@ int on_end(__u64 *ctx)
 	struct thread *t = bpf_task_storage_get(&threads, task, 0, 0);
 	struct control *c = control();
 	struct cpu *cpu = this_cpu();
+	int waits = 0;
 
 	if (!t || !c || !cpu)
 		return 0;
 	if (occupy(cpu)) {
 		forget(t, cpu);
-		write_end(cpu, task);
+		waits = end_of_space(t, cpu) && defer_end(t, task);
+		if (!waits) {
+			if (t->looking)
+				end_at_once(t, cpu);
+			write_end(cpu, task);
+		}
 		leave(cpu);
 	} else {
 		__sync_fetch_and_add(&c->nested, 1);
 	}
-	if (__sync_fetch_and_add(&c->tasks, -1) == 1)
-		announce(NOTICE_OVER, 0);
+	if (!waits)
+		one_task_less(c);
 	return 0;
 }

@@ -34,6 +34,7 @@ enum record_kind {
 	RECORD_RING = 7,       /* a ring of io_uring was made */
 	RECORD_REQUEST = 8,    /* a request was submitted to it */
 	RECORD_COMPLETION = 9, /* and is complete */
+	RECORD_MAPPED = 10,    /* a page that was stored to through memory */
 };
 
 enum record_flag {
@@ -191,6 +192,25 @@ struct exec_body {
 struct end_body {
 	__s32 exit_code; /* as wait(2) tells it */
 	__u32 last;      /* 1: the last thread of its process */
+};
+
+enum mapped_flag {
+	MAPPED_BEFORE = 1,  /* as it was before it was stored to for the first time */
+	MAPPED_WRITTEN = 2, /* as it was when a call began that writes to it */
+	MAPPED_ZERO = 4,    /* nothing is kept: it is zeros */
+};
+
+/* A page of a file that was stored to through memory, as it was seen; its content follows. */
+struct mapped_body {
+	__u64 device;
+	__u64 inode;
+	__u64 page;
+	__u64 size;     /* of the file */
+	__u32 generation;
+	__u32 length;   /* as far as the file reaches */
+	__u32 kept;
+	__u32 tid, pid; /* whose the last fault was */
+	__u32 flags;
 };
 
 #endif

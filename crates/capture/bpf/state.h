@@ -64,11 +64,30 @@ enum object_source {
 	OBJECT_PAIR_2 = 48,
 };
 
+/* Why pages of mapped files are looked at, or what is mapped otherwise, when a call is over. */
+enum row_look {
+	LOOK_NOT = 0,
+	LOOK_PART,        /* the part of a file that was read */
+	LOOK_WRITTEN,     /* the part that is written, at the entry */
+	LOOK_COPIED,      /* files that content was moved from or to */
+	LOOK_SYNC,        /* a file that was written back */
+	LOOK_SYNC_MEMORY, /* memory that was */
+	LOOK_SYNC_ALL,
+	LOOK_EXECUTE,
+	LOOK_MAP,
+	LOOK_UNMAP,
+	LOOK_REMAP,
+	LOOK_PROTECT,
+	LOOK_POPULATED,   /* memory was made present */
+};
+
 struct row {
 	__u16 flags;
 	__u8 parts;
 	__u8 objects[2];
-	__u8 reserved[11]; /* rows lie in one cache line each */
+	__u8 look;
+	__u8 offset; /* LOOK_PART, LOOK_WRITTEN: the argument that tells where, + 1; LOOK_POPULATED: whether there is advice */
+	__u8 reserved[9]; /* rows lie in one cache line each */
 	struct part part[PARTS];
 };
 
@@ -135,7 +154,7 @@ struct thread {
 	__u32 wakes;
 	__u32 rounds;
 	__u32 verdict;    /* why its record is pending */
-	__u32 reserved_2;
+	__u32 looking;    /* at pages, before the record is made */
 };
 
 /* What one CPU writes. */

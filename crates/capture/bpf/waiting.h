@@ -8,13 +8,18 @@
 #ifndef REPRISE_WAITING_H
 #define REPRISE_WAITING_H
 
-#include "records.h"
+#include "mapped.h"
 
 #ifndef WITH_TASK_WORK
 
 #define CAN_WAIT 0
 
 static __always_inline int defer(struct thread *t, struct task_struct *task, int verdict)
+{
+	return 0;
+}
+
+static __always_inline int defer_end(struct thread *t, struct task_struct *task)
 {
 	return 0;
 }
@@ -121,6 +126,12 @@ static __always_inline int defer(struct thread *t, struct task_struct *task, int
 	return 1;
 }
 
+/* The end of a thread is written later, before its process is seen to have ended; 0 if it cannot be. */
+static __always_inline int defer_end(struct thread *t, struct task_struct *task)
+{
+	return defer(t, task, VERDICT_NO_ROOM);
+}
+
 /* Slows a thread down before the segments run out. */
 static __always_inline void throttle(struct thread *t, struct task_struct *task)
 {
@@ -211,7 +222,7 @@ static __always_inline int retry(struct round *r, int last)
 	bpf_preempt_disable();
 	cpu = this_cpu();
 	if (cpu && occupy(cpu)) {
-		verdict = write_record(t, r->row, cpu, last, last ? STEPS_MORE : STEPS_DEFERRED);
+		verdict = write_all(t, r->row, cpu, last, last ? STEPS_MORE : STEPS_DEFERRED);
 		if (verdict == VERDICT_DONE) {
 			no_longer_pending(t, r->c);
 			cpu->deferred++;

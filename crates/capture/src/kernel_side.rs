@@ -24,6 +24,7 @@ pub fn record(mut options: Options) -> Result<Outcome, CaptureError> {
     session.whole_file_bytes = options.whole_file_bytes;
     session.libraries = options.libraries;
     session.cpu = options.cpu;
+    session.mapped = options.mapped;
     let summary = match Session::start(&session).and_then(Session::run) {
         Ok(summary) => summary,
         Err(SpoolError::Unwritten { path, source }) => return Err(CaptureError::Spool { path, source }),

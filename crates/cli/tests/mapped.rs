@@ -5,6 +5,7 @@
 
 mod means;
 
+use std::cell::Cell;
 use std::path::Path;
 use std::process::Command;
 
@@ -12,6 +13,44 @@ use means::{Said, copy, has, mkdir, run};
 use reprise_testkit::scratch::{Kind, LoopFs, Scratch};
 use reprise_testkit::{skip, tree};
 use reprise_trace::{Loss, TraceReader};
+
+thread_local! {
+    /// Who records in the test of this thread.
+    static BACKEND: Cell<&'static str> = const { Cell::new("") };
+}
+
+/// Runs a test with a backend, or says why not.
+fn with(backend: &'static str, name: &str, test: fn()) {
+    BACKEND.set(backend);
+    let scratch = Scratch::new();
+    let said = run(scratch.path(), &["record", "-q", "--backend", backend, "-o", "t", "--", "true"]);
+    match said.code {
+        Some(0) => test(),
+        _ => skip(&format!("{name}, {backend}"), said.err.trim()),
+    }
+}
+
+/// Each test with each backend, as a test of its own.
+macro_rules! with_each_backend {
+    ($($name:ident;)*) => {
+        mod ptrace {
+            $(#[test] fn $name() { super::with("ptrace", stringify!($name), super::$name); })*
+        }
+        mod ebpf {
+            $(#[test] fn $name() { super::with("ebpf", stringify!($name), super::$name); })*
+        }
+    };
+}
+
+with_each_backend! {
+    random_stores_among_calls;
+    random_stores_on_other_file_systems;
+    what_calls_write_is_not_written_twice;
+    python_maps_a_file;
+    lmdb_writes_through_its_map;
+    fio_writes_through_its_map;
+    sqlite_shares_its_index;
+}
 
 /// Compiles a program of this test.
 fn program(dir: &Path, name: &str) -> Result<String, String> {
@@ -29,7 +68,7 @@ fn differences(dir: &Path, before: &Path, name: &str, more: &[&str], command: &[
     let (home, target) = (dir.join(name), mkdir(dir, &format!("{name}-target")));
     copy(before, &home);
     let trace = format!("{}/{name}.reprise", dir.display());
-    let words = [&["record", "-q", "-o", &trace], more, &["--"], command].concat();
+    let words = [&["record", "-q", "--backend", BACKEND.get(), "-o", &trace], more, &["--"], command].concat();
     run(&home, &words).ends(0);
     let said = run(dir, &["replay", &trace, "--target", &target, "--json"]);
     let found = Path::new(&target).join(home.strip_prefix("/").expect("an absolute path"));
@@ -84,13 +123,11 @@ fn random_stores(dir: &Path, test: &str) {
     replays(dir, &again, "again", &[&stores, "77"]);
 }
 
-#[test]
 fn random_stores_among_calls() {
     let scratch = Scratch::new();
     random_stores(scratch.path(), "random_stores_among_calls");
 }
 
-#[test]
 fn random_stores_on_other_file_systems() {
     for kind in [Kind::Xfs, Kind::Btrfs] {
         let test = format!("random_stores_on_{kind}");
@@ -104,7 +141,6 @@ fn random_stores_on_other_file_systems() {
     }
 }
 
-#[test]
 fn what_calls_write_is_not_written_twice() {
     let scratch = Scratch::new();
     let dir = scratch.path();
@@ -120,7 +156,6 @@ fn what_calls_write_is_not_written_twice() {
     assert_eq!(bytes, 50 * 4096, "50 pages were stored to, once each");
 }
 
-#[test]
 fn python_maps_a_file() {
     if !has("python3") {
         return skip("python_maps_a_file", "there is no python3");
@@ -139,7 +174,6 @@ fn python_maps_a_file() {
     fails_without(scratch.path(), &before, "python", &["/usr/bin/python3", "-c", SCRIPT]);
 }
 
-#[test]
 fn lmdb_writes_through_its_map() {
     const SCRIPT: &str = "import lmdb, random\n\
         r = random.Random(5)\n\
@@ -160,7 +194,6 @@ fn lmdb_writes_through_its_map() {
     fails_without(scratch.path(), &before, "lmdb", &["/usr/bin/python3", "-c", SCRIPT]);
 }
 
-#[test]
 fn fio_writes_through_its_map() {
     if !has("fio") {
         return skip("fio_writes_through_its_map", "there is no fio");
@@ -172,6 +205,25 @@ fn fio_writes_through_its_map() {
         ["fio", "--name=m", "--ioengine=mmap", "--rw=randwrite", "--bs=4k", "--size=4m", "--numjobs=2", "--fsync=64"];
     replays(scratch.path(), &before, "fio", &fio);
     fails_without(scratch.path(), &before, "fio", &fio);
+}
+
+/// The index of a log (`-shm`) is a mapped file that processes share.
+fn sqlite_shares_its_index() {
+    const SCRIPT: &str = "import os, sqlite3\n\
+        d = sqlite3.connect('d'); d.execute('pragma journal_mode=wal'); d.execute('create table t(a, b)'); d.commit()\n\
+        for i in range(30):\n    \
+            child = os.fork() if i % 10 == 0 else 1\n    \
+            if child == 0:\n        \
+                e = sqlite3.connect('d', timeout=60); e.execute('insert into t values(?, ?)', (i, 'x' * 5000)); e.commit()\n        \
+                os._exit(0)\n    \
+            if i % 10 == 0: os.waitpid(child, 0)\n    \
+            d.execute('insert into t values(?, randomblob(3000))', (i,)); d.commit()\n\
+        os._exit(0)\n";
+    let scratch = Scratch::new();
+    let before = scratch.path().join("before");
+    std::fs::create_dir(&before).expect("a directory");
+    replays(scratch.path(), &before, "sqlite", &["/usr/bin/python3", "-c", SCRIPT]);
+    fails_without(scratch.path(), &before, "sqlite", &["/usr/bin/python3", "-c", SCRIPT]);
 }
 
 /// Rows as a backend that sees page faults makes them: loads, by two processes, of a file that is closed and unlinked.

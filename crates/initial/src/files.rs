@@ -25,6 +25,8 @@ pub struct File<'a> {
     pub is_emptied: bool,
     /// Whether its content is known beside the calls.
     pub is_seeded: bool,
+    /// Content that is told beside the calls, as it was before they changed it.
+    pub told: &'a Touched,
     /// Ranges that became visible without a call that carries them, with why: `opened`, `mapped`, `loaded`, `cloned`.
     pub shown: &'a [(u64, u64, &'static str)],
 }
@@ -59,6 +61,7 @@ impl World {
             seen: &n.seen,
             is_emptied: n.is_emptied,
             is_seeded: n.is_seeded,
+            told: &n.told,
             shown: &n.shown,
         }
     }

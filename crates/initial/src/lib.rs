@@ -85,6 +85,8 @@ pub struct World {
     copies: copies::Copies,
     /// Names that a path passes, while somebody wants to know.
     trail: Option<Vec<(NodeId, Vec<u8>)>>,
+    /// Whether every store to a mapped file is told.
+    pub stores_are_told: bool,
     /// What did not fit, and how often.
     pub notes: BTreeMap<&'static str, u64>,
 }
@@ -105,6 +107,7 @@ impl World {
             outside,
             copies: Default::default(),
             trail: None,
+            stores_are_told: false,
             notes: BTreeMap::new(),
         }
     }

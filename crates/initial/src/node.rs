@@ -86,6 +86,8 @@ pub struct Node {
     pub seen: super::touched::Touched,
     /// Whether a call emptied it.
     pub is_emptied: bool,
+    /// Content that is told beside the calls, as it was before they changed it.
+    pub told: super::touched::Touched,
     /// Ranges that became visible without a call that carries them, with why.
     pub shown: Vec<(u64, u64, &'static str)>,
     /// Whether its content at the beginning is known beside the calls, too.
@@ -123,6 +125,7 @@ impl Node {
             touched: Default::default(),
             seen: Default::default(),
             is_emptied: false,
+            told: Default::default(),
             shown: Vec::new(),
             is_seeded: false,
             is_looked_at: false,

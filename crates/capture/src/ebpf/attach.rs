@@ -42,7 +42,7 @@ impl Attached {
         }
         let mut present = Present::default();
         let mut processes = look(&mut present, &members);
-        let mut manifest = launch::manifest(options)?;
+        let mut manifest = launch::manifest(options, kernel.capabilities)?;
         let monotonic_ns = sys::monotonic_ns();
         let mut copies = Copies::new(options.trace.join(SPOOL).join(OPEN), copied_bytes(options));
         for process in &mut processes {
@@ -53,6 +53,7 @@ impl Attached {
         let trace = std::path::absolute(&options.trace).unwrap_or_else(|_| options.trace.clone());
         let mounted_at = mounted_at(&members, &mut manifest);
         let begin = Begin {
+            mapped: kernel.capabilities.pages,
             version: 1,
             manifest,
             monotonic_ns,

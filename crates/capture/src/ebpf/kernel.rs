@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use reprise_trace::DataPolicy;
 
-use super::shared::{self, STRIDE_BYTES, THREAD_LAUNCHING, control, cpu, scope};
+use super::shared::{self, STRIDE_BYTES, THREAD_LAUNCHING, control, cpu, scope, watch};
 use super::{Capabilities, OnFull, Reason, SpoolError, opcodes, table};
 use crate::scope::Scope;
 use crate::sys::{self, Object, Ring, Shared};
@@ -22,7 +22,10 @@ struct Aligned<T: ?Sized>(T);
 
 macro_rules! object {
     ($name:literal, $waiting:literal) => {
-        (&Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/", $name))), Capabilities { waiting: $waiting })
+        (
+            &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/", $name))),
+            Capabilities { waiting: $waiting, pages: false },
+        )
     };
 }
 
@@ -33,6 +36,13 @@ static OBJECTS: [(&Aligned<[u8]>, Capabilities); 4] = [
     object!("plain.bpf.o", false),
     object!("plain_5_15.bpf.o", false),
 ];
+
+const FIND_MEMORY: &CStr = c"find_memory";
+const LOOK_AT_ALL: &CStr = c"look_at_all";
+/// Programs that are run and not attached.
+const RUN: [&CStr; 2] = [FIND_MEMORY, LOOK_AT_ALL];
+/// Programs that follow stores to mapped files.
+const FOLLOW: [&CStr; 4] = [c"on_fault_user", c"on_fault_kernel", c"on_dirtied", c"on_evicted"];
 
 /// Without a sign of life of the recorder for so long, nobody waits for it.
 pub const PATIENCE: Duration = Duration::from_secs(5);
@@ -50,6 +60,8 @@ pub struct Kernel {
     pub cpu_count: usize,
     /// What both sides watch.
     pub control: Shared,
+    /// What both sides know of mapped files.
+    watch: Shared,
     /// Somebody moved into the control group that is recorded.
     pub joined: AtomicBool,
     /// What they let a recording do.
@@ -67,14 +79,22 @@ pub struct Setting {
     pub on_full: OnFull,
     /// Whether threads may wait where the kernel lets them; tests do without.
     pub waiting: bool,
+    /// Whether stores to mapped files are followed.
+    pub mapped: bool,
     /// Whether it matters who moves from one control group to another.
     pub groups: bool,
 }
 
 impl Setting {
     /// The least that can be loaded.
-    const PROBE: Setting =
-        Setting { data: DataPolicy::None, segments: 1, on_full: OnFull::Drop, waiting: true, groups: false };
+    const PROBE: Setting = Setting {
+        data: DataPolicy::None,
+        segments: 1,
+        on_full: OnFull::Drop,
+        waiting: true,
+        mapped: true,
+        groups: false,
+    };
 }
 
 /// Whether the kernel can record here, found out by loading the programs.
@@ -83,7 +103,7 @@ impl Setting {
 /// The reason why not.
 pub fn available() -> Result<Capabilities, Reason> {
     let kernel = Kernel::load(Setting::PROBE)?;
-    kernel.object().attach().map_err(Reason::NotAttached)?;
+    kernel.object().attach(&RUN).map_err(Reason::NotAttached)?;
     Ok(kernel.capabilities)
 }
 
@@ -125,10 +145,11 @@ impl Kernel {
         opcodes::fit(&mut object)?;
         object.load()?;
         let map = |name: &CStr, bytes| Shared::map(object.descriptor(name)?, bytes);
-        let kernel = Kernel {
+        let mut kernel = Kernel {
             segments: map(c"segments", setting.segments as usize * STRIDE_BYTES)?,
             cpus: map(c"cpus", cpu_count * cpu::BYTES)?,
             control: map(c"controls", control::BYTES)?,
+            watch: map(c"watches", watch::BYTES)?,
             unused: object.descriptor(c"unused")?,
             notices: object.descriptor(c"notices")?,
             object: Mutex::new(object),
@@ -137,7 +158,42 @@ impl Kernel {
             capabilities,
         };
         kernel.fill(setting)?;
+        if setting.mapped {
+            kernel.capabilities.pages = kernel.watch_mapped(setting.data).is_ok();
+        }
         Ok(kernel)
+    }
+
+    /// Finds out where pages are, and has stores to mapped files followed.
+    fn watch_mapped(&self, data: DataPolicy) -> io::Result<()> {
+        let text = [random() | 1, random() | 1];
+        let file = sys::file_in_memory(&text.map(u64::to_le_bytes).concat())?;
+        self.object().run(FIND_MEMORY, &[file.as_raw_fd() as u64, text[0], text[1], memory_gib()])?;
+        if self.watch.long(watch::OFFSET).load(Ordering::Relaxed) == 0 {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        self.watch.long(watch::KEEPS).store(u64::from(data != DataPolicy::None), Ordering::Relaxed);
+        self.watch.long(watch::ON).store(1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Looks at what was stored and not looked at yet: the program may go on after the recording.
+    fn look_at_all(&self) {
+        if self.watch.long(watch::ON).swap(0, Ordering::SeqCst) == 0 {
+            return;
+        }
+        let mut begins = 1;
+        for _ in 0..1 << 14 {
+            if self.object().run(LOOK_AT_ALL, &[begins]).is_err()
+                || self.watch.long(watch::LEFT).load(Ordering::SeqCst) == 0
+            {
+                return;
+            }
+            begins = 0;
+            if self.number(control::FREE).load(Ordering::Relaxed) <= self.number(control::LOW).load(Ordering::Relaxed) {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
     }
 
     fn object(&self) -> MutexGuard<'_, Object> {
@@ -249,11 +305,14 @@ impl Kernel {
 
     /// Begins.
     pub fn attach(&self) -> Result<(), SpoolError> {
-        self.object().attach().map_err(|e| Reason::NotAttached(e).into())
+        let followed = self.watch.long(watch::ON).load(Ordering::Relaxed) != 0;
+        let skipped = if followed { RUN.to_vec() } else { [RUN.as_slice(), &FOLLOW].concat() };
+        self.object().attach(&skipped).map_err(|e| Reason::NotAttached(e).into())
     }
 
     /// Ends: no program runs any more when this returns, save those that do not come to an end in time.
     pub fn detach(&self) {
+        self.look_at_all();
         self.number(control::STOPPED).store(1, Ordering::SeqCst);
         self.object().detach();
         for _ in 0..200 {
@@ -265,6 +324,14 @@ impl Kernel {
             }
         }
     }
+}
+
+/// GiB of addresses that memory takes up.
+fn memory_gib() -> u64 {
+    let text = fs::read_to_string("/proc/iomem").unwrap_or_default();
+    let ram = text.lines().filter(|line| line.ends_with(": System RAM"));
+    let end = |line: &str| u64::from_str_radix(line.split(' ').next()?.split_once('-')?.1, 16).ok();
+    ram.filter_map(end).max().map_or(64, |end| (end >> 30) + 1)
 }
 
 fn is_locked_down() -> bool {
@@ -312,6 +379,7 @@ mod tests {
                 Kernel::load_one(bytes, capabilities, Setting { waiting: false, groups: true, ..Setting::PROBE });
             let kernel = kernel.unwrap_or_else(|e| panic!("refused: {e}"));
             kernel.attach().expect("attached");
+            assert!(kernel.capabilities.pages, "the memory of pages was not found");
         }
     }
 }

@@ -3,10 +3,10 @@
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
 
-use reprise_trace::Manifest;
+use reprise_trace::{MAPPED_STORES, Manifest};
 
 use super::present::Present;
-use super::{SpoolError, SpoolOptions};
+use super::{Capabilities, SpoolError, SpoolOptions};
 use crate::error::CaptureError;
 use crate::record::{self, c_string};
 use crate::scope::Scope;
@@ -37,9 +37,9 @@ pub fn launch(options: &SpoolOptions) -> Result<Launched, SpoolError> {
 }
 
 /// What the finisher must know beside the records.
-pub fn begin(options: &SpoolOptions, launched: &Launched) -> Result<Begin, SpoolError> {
+pub fn begin(options: &SpoolOptions, launched: &Launched, can: Capabilities) -> Result<Begin, SpoolError> {
     let monotonic_ns = sys::monotonic_ns();
-    let manifest = manifest(options)?;
+    let manifest = manifest(options, can)?;
     let tid = launched.child.pid;
     let executable = reprise_trace::Name(launched.program.to_bytes().to_vec()).to_text();
     let process = Present::default().process(tid, &[tid], true).unwrap_or_default();
@@ -51,6 +51,7 @@ pub fn begin(options: &SpoolOptions, launched: &Launched) -> Result<Begin, Spool
         whole_file_bytes: options.whole_file_bytes,
         libraries: options.libraries,
         cpu: options.cpu,
+        mapped: can.pages,
         attached: false,
         mounted_at: None,
         leave_idle_out: false,
@@ -60,7 +61,7 @@ pub fn begin(options: &SpoolOptions, launched: &Launched) -> Result<Begin, Spool
 }
 
 /// The manifest of a recording in the kernel that begins now.
-pub fn manifest(options: &SpoolOptions) -> Result<Manifest, CaptureError> {
+pub fn manifest(options: &SpoolOptions, can: Capabilities) -> Result<Manifest, CaptureError> {
     let mut manifest: Manifest = record::new_manifest(options.data, &options.command)?;
     if options.scope != Scope::Command {
         manifest.command = options.scope.name().split(' ').map(str::to_owned).collect();
@@ -71,6 +72,9 @@ pub fn manifest(options: &SpoolOptions) -> Result<Manifest, CaptureError> {
         ("response_time", "without the recorder's work, which lies between calls"),
     ] {
         manifest.facts.insert(key.into(), value.into());
+    }
+    if can.pages {
+        manifest.facts.insert(MAPPED_STORES.into(), "recorded".into());
     }
     Ok(manifest)
 }

@@ -110,7 +110,7 @@ fn parts(asked: &Asked, data: DataPolicy, out: &mut Row) {
 fn chosen(data: DataPolicy) -> Row {
     let unwanted = if data == DataPolicy::None { when::UNWANTED } else { 0 };
     let part = Part { kind: part::DATA, arg: 1, of: 2, when: when::FILLED | unwanted, size: 0 };
-    Row { flags: row::RECORDED | row::MORE, objects: [0; 2], parts: vec![part] }
+    Row { flags: row::RECORDED | row::MORE, parts: vec![part], ..Row::default() }
 }
 
 #[cfg(test)]

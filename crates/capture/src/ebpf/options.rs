@@ -41,6 +41,8 @@ pub struct SpoolOptions {
     pub libraries: bool,
     /// Facts for the finisher: whether processor time between calls is wanted.
     pub cpu: bool,
+    /// Whether stores to mapped files are followed, where the kernel lets them be.
+    pub mapped: bool,
     /// Where segments go.
     pub sink: Sink,
     /// Whether to do without the waiting of newer kernels, as older ones do; for tests.
@@ -73,6 +75,7 @@ impl SpoolOptions {
             whole_file_bytes: SEGMENT_BYTES as u64,
             libraries: false,
             cpu: false,
+            mapped: true,
             sink: Sink::Disk,
             plain: false,
         }
@@ -84,6 +87,8 @@ impl SpoolOptions {
 pub struct Capabilities {
     /// Whether threads can wait for room, and for pages that are not in memory: nothing is dropped then.
     pub waiting: bool,
+    /// Whether pages of the page cache can be read: stores to mapped files can be followed.
+    pub pages: bool,
 }
 
 /// What a recording in the kernel has become.

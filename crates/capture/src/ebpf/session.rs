@@ -56,9 +56,14 @@ impl Session {
     /// be recorded.
     pub fn start(options: &SpoolOptions) -> Result<Session, SpoolError> {
         let segments = options.segments.max(least_segments());
-        let groups = matches!(options.scope, Scope::Group(_));
-        let setting =
-            Setting { data: options.data, segments, on_full: options.on_full, waiting: !options.plain, groups };
+        let setting = Setting {
+            data: options.data,
+            segments,
+            on_full: options.on_full,
+            waiting: !options.plain,
+            mapped: options.mapped,
+            groups: matches!(options.scope, Scope::Group(_)),
+        };
         let kernel = Kernel::load(setting)?;
         let spool = options.trace.join(SPOOL);
         let made = fs::create_dir_all(&spool);
@@ -248,7 +253,7 @@ impl Drop for Session {
 
 fn prepare(kernel: &Kernel, options: &SpoolOptions, launched: &Launched) -> Result<(), SpoolError> {
     let spool = options.trace.join(SPOOL);
-    let begin = launch::begin(options, launched)?;
+    let begin = launch::begin(options, launched, kernel.capabilities)?;
     begin.write(&spool).map_err(|source| SpoolError::Unwritten { path: spool, source })?;
     let advice = "Linux 5.11 or later is needed";
     kernel.follow(launched.child.pid).map_err(step("follow the program", advice))?;

@@ -90,6 +90,31 @@ pub mod control {
     pub const ABANDONED: usize = 120;
 }
 
+/// Why pages are looked at.
+pub mod look {
+    pub const PART: u8 = 1;
+    pub const WRITTEN: u8 = 2;
+    pub const COPIED: u8 = 3;
+    pub const SYNC: u8 = 4;
+    pub const SYNC_MEMORY: u8 = 5;
+    pub const SYNC_ALL: u8 = 6;
+    pub const EXECUTE: u8 = 7;
+    pub const MAP: u8 = 8;
+    pub const UNMAP: u8 = 9;
+    pub const REMAP: u8 = 10;
+    pub const PROTECT: u8 = 11;
+    pub const POPULATED: u8 = 12;
+}
+
+/// Offsets in `struct watch`.
+pub mod watch {
+    pub const BYTES: usize = 72;
+    pub const ON: usize = 0;
+    pub const OFFSET: usize = 8;
+    pub const KEEPS: usize = 40;
+    pub const LEFT: usize = 48;
+}
+
 /// Kinds of a notice.
 pub mod notice {
     pub const FULL: u32 = 1;
@@ -121,6 +146,7 @@ mod tests {
         let program = [
             "#include \"scope.h\"\n".to_owned(),
             "#include \"requests.h\"\n".to_owned(),
+            "#include \"pages.h\"\n".to_owned(),
             number("STRIDE_BYTES", STRIDE_BYTES),
             number("ROWS", ROWS as usize),
             number("PARTS", PARTS),
@@ -132,6 +158,13 @@ mod tests {
             number("PART_UNWANTED", when::UNWANTED.into()),
             number("ROW_SIMPLE", row::SIMPLE.into()),
             number("OBJECT_PAIR_2", object::PAIR_2.into()),
+            number("LOOK_SYNC_ALL", look::SYNC_ALL.into()),
+            number("LOOK_POPULATED", look::POPULATED.into()),
+            number("sizeof(struct watch)", watch::BYTES),
+            offset("watch", "on", watch::ON),
+            offset("watch", "offset", watch::OFFSET),
+            offset("watch", "keeps", watch::KEEPS),
+            offset("watch", "left", watch::LEFT),
             number("NOTICE_OVER", notice::OVER as usize),
             number("NOTICE_JOINED", notice::JOINED as usize),
             number("sizeof(struct scope)", scope::BYTES),

@@ -8,7 +8,7 @@ use reprise_calls::{
 };
 use reprise_trace::{DataPolicy, Keep};
 
-use super::shared::{PARTS, ROW_BYTES, ROWS, object, part, row, when};
+use super::shared::{PARTS, ROW_BYTES, ROWS, look, object, part, row, when};
 use crate::arguments::{self, PATH_LIMIT, STRINGS_LIMIT, TEXT_LIMIT};
 use crate::filter::RESTART;
 use crate::spool::layout::INLINE_BYTES;
@@ -35,6 +35,8 @@ impl Part {
 pub struct Row {
     pub flags: u16,
     pub objects: [u8; 2],
+    pub look: u8,
+    pub offset: u8,
     pub parts: Vec<Part>,
 }
 
@@ -44,7 +46,8 @@ impl Row {
         let mut out = self.flags.to_le_bytes().to_vec();
         out.push(self.parts.len().min(PARTS) as u8);
         out.extend(self.objects);
-        out.extend([0; ROW_BYTES - 5 - 8 * PARTS]);
+        out.extend([self.look, self.offset]);
+        out.extend([0; ROW_BYTES - 7 - 8 * PARTS]);
         for part in self.parts.iter().take(PARTS) {
             out.extend([part.kind, part.arg, part.of, part.when]);
             out.extend(part.size.to_le_bytes());
@@ -69,7 +72,8 @@ fn row_of(number: u32, data: DataPolicy) -> Row {
 fn of_call(call: &Call, data: DataPolicy) -> Row {
     let at_entry = matches!(call.effect, Effect::Execute | Effect::Exit);
     let wanted = data != DataPolicy::None || arguments::keep(call) == Keep::Always;
-    let mut out = Row { flags: row::RECORDED, objects: objects(call), parts: Vec::new() };
+    let (look, offset) = looks(call);
+    let mut out = Row { flags: row::RECORDED, objects: objects(call), look, offset, parts: Vec::new() };
     for (arg, described) in call.args.iter().enumerate().take(6) {
         let Some(mut part) = part_of(call, arg as u8, described.kind) else {
             continue;
@@ -174,6 +178,27 @@ fn structure(call: &Call, arg: u8, kind: Struct, when: u8) -> Option<Part> {
         | Struct::Timevals
         | Struct::Utimbuf
         | Struct::Int => part(part::BYTES, 0, when, kind.size()? as u32),
+    }
+}
+
+/// Why pages of mapped files are looked at when a call is over, and a word with it.
+fn looks(call: &Call) -> (u8, u8) {
+    let names_file = matches!(call.args.first().map(|a| a.kind), Some(ArgKind::Fd(_)));
+    match call.effect {
+        Effect::Read => (look::PART, call.offset_arg().map_or(0, |arg| arg as u8 + 1)),
+        Effect::Write => (look::WRITTEN, call.offset_arg().map_or(0, |arg| arg as u8 + 1)),
+        Effect::Copy | Effect::Splice => (look::COPIED, 0),
+        Effect::Sync if names_file => (look::SYNC, 0),
+        Effect::SyncAll => (look::SYNC_ALL, 0),
+        Effect::MapSync => (look::SYNC_MEMORY, 0),
+        Effect::Execute => (look::EXECUTE, 0),
+        Effect::Map => (look::MAP, 0),
+        Effect::Unmap => (look::UNMAP, 0),
+        Effect::Remap => (look::REMAP, 0),
+        Effect::MapAdvise if call.name == "mprotect" => (look::PROTECT, 0),
+        Effect::MapAdvise if call.name == "mlock" => (look::POPULATED, 0),
+        Effect::MapAdvise if call.name == "madvise" => (look::POPULATED, 1),
+        _ => (0, 0),
     }
 }
 

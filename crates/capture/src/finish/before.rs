@@ -53,6 +53,8 @@ impl Before {
             Event::Exec { tid, old_tid, .. } => self.exec(*tid, *old_tid),
             // A request that was asked for before the beginning belongs to what was before.
             Event::Ring { .. } | Event::Request(_) | Event::Completion(_) => {}
+            // Content that was there at the beginning.
+            Event::Stored(_) => {}
             Event::End { tid, .. } => {
                 if let Some(at) = self.threads.remove(tid) {
                     self.processes[at].threads.retain(|(known, _)| known != tid);

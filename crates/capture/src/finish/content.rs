@@ -106,8 +106,9 @@ pub fn write(world: &World, live: &mut Live, wanted: Wanted, log: &mut Log) {
         for (begin, end, why) in ranges {
             let end = end.min(file.size).min(stat.size);
             let left = if unchanged { vec![(begin, end)] } else { file.touched.rest(begin, end) };
-            let kept: u64 = left.iter().map(|(from, to)| to.saturating_sub(*from)).sum();
-            let lacks = end.saturating_sub(begin).saturating_sub(kept);
+            let mut known = file.told.clone();
+            left.iter().for_each(|(from, to)| known.add(*from, *to));
+            let lacks: u64 = known.rest(begin, end).iter().map(|(from, to)| to - from).sum();
             if lacks > 0 && why != "opened" {
                 log.loss(
                     Loss::Truncated,

@@ -1,6 +1,6 @@
 //! From what the kernel kept of a call to the columns of its action: by the same code as a call that is watched.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use reprise_calls::{ArgKind, Call, Effect, by_number};
 use reprise_initial as initial;
@@ -37,6 +37,8 @@ pub struct Pending {
     pub telling: Vec<u8>,
     /// Open files that it names or made.
     pub objects: Vec<Object>,
+    /// What it wrote to a file that is mapped for stores.
+    pub written: Option<Vec<u8>>,
     /// Content that it moved inside the kernel from a file is not known.
     pub is_unseen: bool,
     /// Why content is lacking, if any is.
@@ -48,6 +50,8 @@ pub struct Pending {
 pub struct Decoder {
     /// Calls that a signal interrupted and that the kernel may go on with.
     interrupted: HashMap<i32, Box<Heard>>,
+    /// Files that were mapped so that stores reach them.
+    mapped: HashSet<(u64, u64)>,
     /// `CLOCK_MONOTONIC` when the trace began.
     started_ns: u64,
 }
@@ -88,7 +92,7 @@ impl Decoder {
         Some(self.action(call, *heard, log))
     }
 
-    fn action(&self, call: &'static Call, heard: Heard, log: &mut Log) -> Pending {
+    fn action(&mut self, call: &'static Call, heard: Heard, log: &mut Log) -> Pending {
         let Heard { tid, end_ns, call: made, objects, kept, .. } = heard;
         // What was under way when the trace began, began with it.
         let (begin_ns, result) = (made.begin_ns.max(self.started_ns), made.result);
@@ -101,10 +105,18 @@ impl Decoder {
         let memory = Memory::Kept(&kept, When::Exit);
         let out = arguments::outputs(memory, call, &args, result, inputs, log);
         let telling = telling(memory, call, &args, result);
+        let file = objects.first().map(|o| (o.device, o.inode));
+        if call.effect == Effect::Map && args[3] & libc::MAP_SHARED as u64 != 0 && !failed(result) {
+            self.mapped.extend(file);
+        }
+        let written = match file.is_some_and(|file| self.mapped.contains(&file)) {
+            true => written(memory, call, &args, result),
+            false => None,
+        };
         let times = (self.since_begin_ns(begin_ns), self.since_begin_ns(end_ns));
         let action = told.action(call, args, times, result, out);
         let lacks = Pending::LACKS;
-        Pending { call, action, tid, cpu_ns: made.cpu_ns, telling, objects, is_unseen: false, lacks }
+        Pending { call, action, tid, cpu_ns: made.cpu_ns, telling, objects, written, is_unseen: false, lacks }
     }
 }
 
@@ -117,6 +129,15 @@ pub fn telling(memory: Memory<'_>, call: &Call, args: &[u64; 6], result: i64) ->
     let got = memory.read(args[buffer], &mut bytes);
     bytes.truncate(got);
     bytes
+}
+
+/// What a call wrote from one buffer.
+fn written(memory: Memory<'_>, call: &Call, args: &[u64; 6], result: i64) -> Option<Vec<u8>> {
+    const MOST: i64 = 1 << 20;
+    let buffer = call.position(|kind| matches!(kind, ArgKind::InData(_)));
+    let buffer = buffer.filter(|_| call.effect == Effect::Write && (1..=MOST).contains(&result))?;
+    let mut bytes = vec![0; result as usize];
+    (memory.read(args[buffer], &mut bytes) == bytes.len()).then_some(bytes)
 }
 
 impl Pending {
@@ -132,6 +153,7 @@ impl Pending {
             cpu_ns: 0,
             telling: Vec::new(),
             objects: Vec::new(),
+            written: None,
             is_unseen: false,
             lacks: Pending::LACKS,
         }

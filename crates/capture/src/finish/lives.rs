@@ -91,6 +91,11 @@ impl Lives {
         self.threads.get(&tid).copied()
     }
 
+    /// A thread of a process that lives.
+    pub fn any_of(&self, pid: i32) -> Option<Life> {
+        self.get(pid).or_else(|| self.threads.values().find(|life| life.pid == pid).copied())
+    }
+
     /// To note when it was last heard of.
     pub fn get_mut(&mut self, tid: i32) -> Option<&mut Life> {
         self.threads.get_mut(&tid)

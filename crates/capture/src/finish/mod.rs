@@ -18,6 +18,7 @@ mod present;
 mod requests;
 mod search;
 mod told;
+mod stores;
 mod unseen;
 mod window;
 #[cfg(test)]
@@ -219,6 +220,10 @@ impl Finisher {
                 let birth = Birth { tid, pid, at_ns: at, task, call: None };
                 let place = self.push(maker, (at, at, at), false, What::Birth(Box::new(birth)));
                 self.births.entry(maker).or_default().push(place);
+            }
+            Event::Stored(stored) => {
+                let at = self.decoder.since_begin_ns(stored.time_ns);
+                self.push(stored.tid, (at, at, at), true, What::Stored(stored));
             }
             Event::Exec { tid, old_tid, time_ns } => {
                 let at = self.decoder.since_begin_ns(time_ns);

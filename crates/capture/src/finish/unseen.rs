@@ -7,15 +7,15 @@ use super::decode::Pending;
 use crate::arguments::failed;
 use crate::log::Log;
 
-/// Counts what a call brings about that is not in the trace.
-pub fn count(pending: &Pending, log: &mut Log) {
+/// Counts what a call brings about that is not in the trace; stores are, if they are told.
+pub fn count(pending: &Pending, stores_are_told: bool, log: &mut Log) {
     let (args, result) = (&pending.action.args, pending.action.result);
     if failed(result) {
         return;
     }
     match pending.call.effect {
-        Effect::Map if stores_to_file(pending) => {
-            let cause = "stores to a shared mapping of a file, which recording in the kernel does not capture yet";
+        Effect::Map if !stores_are_told && stores_to_file(pending) => {
+            let cause = "stores to a shared mapping of a file, which were not followed";
             log.loss(Loss::Dropped, cause, args[1]);
         }
         _ => {}

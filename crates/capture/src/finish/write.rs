@@ -13,6 +13,7 @@ use super::lives::{Born, Gone, Life, Lives, shares};
 use super::look::Live;
 use super::order::Teller;
 use super::present::Present;
+use super::stores::Stores;
 use super::told::Told;
 use super::window::Placed;
 use super::{movers, unseen};
@@ -21,6 +22,7 @@ use crate::error::CaptureError;
 use crate::log::Log;
 use crate::record::Outcome;
 use crate::spool::Begin;
+use crate::spool::join::Stored;
 use crate::spool::record::Task;
 
 /// Something that has its place in the order.
@@ -30,6 +32,8 @@ pub enum What {
     Call(Box<Pending>),
     /// A thread that another made.
     Birth(Box<Birth>),
+    /// A page was stored to through memory.
+    Stored(Box<Stored>),
     /// A thread goes on as the first of its process.
     Exec {
         /// Its number from now on.
@@ -76,6 +80,8 @@ pub struct Writing {
     pub(super) lives: Lives,
     lanes: Lanes,
     teller: Teller,
+    stores: Stores,
+    monotonic_ns: u64,
     wanted: Wanted,
     began_ns: u64,
     cpu: bool,
@@ -98,6 +104,7 @@ impl Writing {
         let began_ns = begin.manifest.started_ns;
         let mut world = World::new(Box::new(Live::new(&seen_at, began_ns)));
         world.seed(seeds);
+        world.stores_are_told = begin.mapped;
         let id = |ids: Option<&Vec<u32>>| ids.and_then(|ids| ids.get(3)).copied().unwrap_or(0);
         let mut writing = Writing {
             log,
@@ -106,6 +113,8 @@ impl Writing {
             lives: Lives::default(),
             lanes: Lanes::default(),
             teller: Teller::default(),
+            stores: Stores::default(),
+            monotonic_ns: begin.monotonic_ns,
             wanted: Wanted { whole_file_bytes: begin.whole_file_bytes, libraries: begin.libraries },
             began_ns,
             cpu: begin.cpu,
@@ -127,7 +136,7 @@ impl Writing {
                 Some(life) => self.teller.told(&mut self.world, life.seat, pending),
                 None => Told::default(),
             },
-            What::Birth(_) | What::Exec { .. } | What::End { .. } => Told::default(),
+            What::Birth(_) | What::Stored(_) | What::Exec { .. } | What::End { .. } => Told::default(),
         }
     }
 
@@ -146,7 +155,11 @@ impl Writing {
 
     /// Writes what has its place.
     pub fn write(&mut self, placed: Placed<What>) {
+        if !matches!(placed.what, What::Stored(_)) {
+            self.stores.flush(&self.lives, &mut self.log);
+        }
         match placed.what {
+            What::Stored(stored) => self.stored(&stored),
             What::Call(mut pending) => {
                 pending.action.difference = placed.is_amid.then(|| AMID.to_owned());
                 self.call(*pending);
@@ -156,6 +169,21 @@ impl Writing {
             What::End { tid, pid, gone } => self.ended(tid, pid, gone),
         }
         self.log.flush_if_due();
+    }
+
+    /// A page of a file is as it was seen.
+    fn stored(&mut self, stored: &Stored) {
+        if stored.before {
+            let end = stored.offset.saturating_add(stored.length.into());
+            if self.world.shows_first(stored.file, stored.offset, end) {
+                self.stores.before(stored, &mut self.log);
+            }
+            return;
+        }
+        let time_ns = stored.time_ns.saturating_sub(self.monotonic_ns);
+        if let Some((file, begin, end)) = self.stores.seen(stored, time_ns, &self.lives, &mut self.log) {
+            self.world.stored(file, begin, end);
+        }
     }
 
     /// Writes the action of a call; gives its number.
@@ -180,7 +208,8 @@ impl Writing {
         self.world.observe(&Seen { seat: life.seat, call, decoded: &decoded, result });
         pending.put_back(decoded);
         self.state_of_process(&life, &pending);
-        unseen::count(&pending, &mut self.log);
+        self.stores.called(life.pid, &pending);
+        unseen::count(&pending, self.world.stores_are_told, &mut self.log);
         if let (Replay::Unsupported(why), false) = (call.replay, failed(result)) {
             self.log.loss(Loss::Unsupported, format!("{}: {why}", call.name), pending.action.data_bytes);
         }
@@ -250,6 +279,9 @@ impl Writing {
             None => Some(self.unfinished(&maker, tid, at_ns, &task)),
         };
         let Some(created_by) = written else { return };
+        if tid == pid {
+            self.stores.forked(maker.pid, pid);
+        }
         let (descriptors, directories) = shares(task.flags);
         let seat = self.world.fork(maker.seat, descriptors, directories);
         let (cwd, root) = self.world.places(seat);
@@ -284,6 +316,9 @@ impl Writing {
     }
 
     fn ended(&mut self, tid: i32, pid: i32, gone: Gone) {
+        if tid == pid {
+            self.stores.ended(pid);
+        }
         self.present.forget(tid);
         for (life, name, gone) in self.lives.end(tid, gone) {
             if name == "exit_group" {
@@ -333,6 +368,7 @@ impl Writing {
 
     /// Writes what was there at the beginning, and closes the trace.
     pub fn close(mut self, end: Option<End>) -> Result<Outcome, CaptureError> {
+        self.stores.flush(&self.lives, &mut self.log);
         let cut_off = self.lives.count() as u64;
         match self.present.attached {
             true => self.log.note_several("threads that went on when the recording ended", cut_off),

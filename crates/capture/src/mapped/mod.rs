@@ -12,7 +12,7 @@
 
 mod pages;
 mod present;
-mod space;
+pub(crate) mod space;
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -24,10 +24,13 @@ use reprise_trace::{Action, Keep};
 use crate::log::Log;
 use crate::sys::FileId;
 use pages::Pages;
-pub use space::{Piece, Space, pages};
+pub use space::pages;
+
+type Piece = space::Piece<Rc<Watched>>;
+type Space = space::Space<Rc<Watched>>;
 
 /// Name of the rows.
-const CALL: &str = "mmap_pwrite";
+pub(crate) const CALL: &str = "mmap_pwrite";
 
 /// A file that is mapped so that it can be written.
 #[derive(Debug)]

@@ -5,33 +5,30 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::rc::Rc;
-
-use super::Watched;
 
 const PAGE: u64 = 4096;
 
-/// A piece of a mapping.
+/// A piece of a mapping of a file, which is told by an `F`.
 #[derive(Debug, Clone)]
-pub struct Piece {
+pub struct Piece<F> {
     /// Addresses.
     pub at: Range<u64>,
     /// Where in the file it begins.
     pub offset: u64,
     /// The file.
-    pub file: Rc<Watched>,
+    pub file: F,
     /// Stores are permitted at present.
     pub writable: bool,
 }
 
-impl Piece {
+impl<F: Clone> Piece<F> {
     /// The part of the file that it shows.
     pub fn extent(&self) -> Range<u64> {
         self.offset..self.offset.saturating_add(self.at.end - self.at.start)
     }
 
     /// The part at these addresses.
-    fn cut(&self, at: Range<u64>) -> Option<Piece> {
+    fn cut(&self, at: Range<u64>) -> Option<Piece<F>> {
         let at = at.start.max(self.at.start)..at.end.min(self.at.end);
         let offset = self.offset.saturating_add(at.start.saturating_sub(self.at.start));
         (at.start < at.end).then(|| Piece { at, offset, ..self.clone() })
@@ -39,9 +36,15 @@ impl Piece {
 }
 
 /// The pieces of one address space.
-#[derive(Debug, Clone, Default)]
-pub struct Space {
-    pieces: BTreeMap<u64, Piece>,
+#[derive(Debug, Clone)]
+pub struct Space<F> {
+    pieces: BTreeMap<u64, Piece<F>>,
+}
+
+impl<F> Default for Space<F> {
+    fn default() -> Self {
+        Space { pieces: BTreeMap::new() }
+    }
 }
 
 /// Whole pages from an address on.
@@ -49,19 +52,19 @@ pub fn pages(address: u64, length: u64) -> Range<u64> {
     address..address.saturating_add(length.checked_next_multiple_of(PAGE).unwrap_or(u64::MAX))
 }
 
-impl Space {
+impl<F: Clone> Space<F> {
     /// Whether nothing of a file is mapped.
     pub fn is_empty(&self) -> bool {
         self.pieces.is_empty()
     }
 
     /// All pieces.
-    pub fn pieces(&self) -> impl Iterator<Item = &Piece> {
+    pub fn pieces(&self) -> impl Iterator<Item = &Piece<F>> {
         self.pieces.values()
     }
 
     /// What lies at these addresses, cut to them.
-    pub fn within(&self, at: Range<u64>) -> Vec<Piece> {
+    pub fn within(&self, at: Range<u64>) -> Vec<Piece<F>> {
         let first = self.pieces.range(..=at.start).next_back().map_or(at.start, |(start, _)| *start);
         self.pieces.range(first..at.end.max(first)).filter_map(|(_, piece)| piece.cut(at.clone())).collect()
     }
@@ -83,7 +86,7 @@ impl Space {
     }
 
     /// A file lies there now.
-    pub fn map(&mut self, piece: Piece) {
+    pub fn map(&mut self, piece: Piece<F>) {
         self.unmap(piece.at.clone());
         self.pieces.insert(piece.at.start, piece);
     }
@@ -116,15 +119,12 @@ impl Space {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sys::FileId;
 
-    fn piece(at: Range<u64>, offset: u64) -> Piece {
-        let file = std::fs::File::open("/dev/null").expect("/dev/null");
-        let file = Rc::new(Watched { id: FileId { device: 0, inode: 1 }, file });
-        Piece { at, offset, file, writable: true }
+    fn piece(at: Range<u64>, offset: u64) -> Piece<u32> {
+        Piece { at, offset, file: 1, writable: true }
     }
 
-    fn shown(space: &Space) -> Vec<(u64, u64, u64, bool)> {
+    fn shown(space: &Space<u32>) -> Vec<(u64, u64, u64, bool)> {
         space.pieces().map(|p| (p.at.start, p.at.end, p.offset, p.writable)).collect()
     }
 

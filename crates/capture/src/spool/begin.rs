@@ -29,6 +29,9 @@ pub struct Begin {
     pub libraries: bool,
     /// Whether processor time between calls is wanted.
     pub cpu: bool,
+    /// Whether stores to mapped files are in the records.
+    #[serde(default)]
+    pub mapped: bool,
     /// Whether the processes ran already: then records before `monotonic_ns` tell what they did while they were looked at,
     /// and are no part of the trace.
     #[serde(default)]

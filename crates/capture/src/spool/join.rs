@@ -4,10 +4,12 @@
 //! proportion to the calls that are not over. Non-goals: what calls mean.
 
 use std::collections::HashMap;
+use std::fs::File;
+use std::rc::Rc;
 
 use super::layout::{RECORD_NARROW, request_more};
-use super::reader::Place;
-use super::record::{Call, Completion, Head, Object, Range, Ranges, Record, Request, Ring, Task};
+use super::reader::{Place, read_up_to};
+use super::record::{Call, Completion, Head, Mapped, Object, Range, Ranges, Record, Request, Ring, Task};
 use crate::kept::{self, Bytes, Kept, When};
 
 /// Memory of a call beyond this stays in the spool until it is asked for.
@@ -30,6 +32,47 @@ pub struct Heard {
     pub objects: Vec<Object>,
     /// Its memory.
     pub kept: Kept,
+}
+
+/// Content that stays in the spool until it is asked for.
+#[derive(Debug, Clone)]
+pub struct Content {
+    file: Rc<File>,
+    offset: u64,
+    length: usize,
+}
+
+impl Content {
+    /// Reads it, up to what there is.
+    pub fn read(&self, into: &mut Vec<u8>) {
+        let from = into.len();
+        into.resize(from + self.length, 0);
+        let got = read_up_to(&self.file, &mut into[from..], self.offset).unwrap_or(0);
+        into.truncate(from + got);
+    }
+}
+
+/// A page that was stored to through memory.
+#[derive(Debug)]
+pub struct Stored {
+    /// Device and inode of its file.
+    pub file: (u64, u64),
+    /// Where in the file it begins.
+    pub offset: u64,
+    /// Its length.
+    pub length: u32,
+    /// The thread that stored last, as far as faults tell.
+    pub tid: i32,
+    /// Its process.
+    pub pid: i32,
+    /// Whether it is as it was before it was stored to for the first time.
+    pub before: bool,
+    /// Whether it is as it was when a call began that writes to it.
+    pub written: bool,
+    /// When it was looked at.
+    pub time_ns: u64,
+    /// Its content, if that was wanted.
+    pub content: Option<Content>,
 }
 
 /// What happened.
@@ -70,6 +113,8 @@ pub enum Event {
         /// When.
         time_ns: u64,
     },
+    /// A page of a file is as it was stored.
+    Stored(Box<Stored>),
     /// A thread has ended.
     End {
         /// Its number.
@@ -90,6 +135,7 @@ impl Event {
     pub fn time_ns(&self) -> u64 {
         match self {
             Event::Call(heard) => heard.end_ns,
+            Event::Stored(stored) => stored.time_ns,
             Event::Task { time_ns, .. } | Event::Exec { time_ns, .. } | Event::End { time_ns, .. } => *time_ns,
             Event::Request(asked) => asked.time_ns,
             Event::Completion(done) => done.time_ns,
@@ -218,6 +264,7 @@ impl Joiner {
                 let call = self.ended(tid, out);
                 out.push(Event::End { tid, pid, time_ns, status, call });
             }
+            Record::Mapped(mapped) => out.push(stored(time_ns, mapped, place)),
             Record::Unknown => {}
         }
     }
@@ -307,6 +354,27 @@ fn heard(head: Head, over: Over, kept: Kept) -> Event {
         Over::Request(request) => Event::Request(Box::new(Asked { tid, pid, time_ns, request, kept })),
         Over::Completion(completion) => Event::Completion(Box::new(Done { time_ns, completion, kept })),
     }
+}
+
+/// Its content stays in the spool: many may wait for their place.
+fn stored(time_ns: u64, mapped: Mapped<'_>, place: &Place) -> Event {
+    let Mapped { device, inode, offset, length, tid, pid, before, written, bytes, at } = mapped;
+    let content = (!bytes.is_empty()).then(|| Content {
+        file: place.file.clone(),
+        offset: place.offset + at as u64,
+        length: bytes.len(),
+    });
+    Event::Stored(Box::new(Stored {
+        file: (device, inode),
+        offset,
+        length,
+        tid,
+        pid,
+        before,
+        written,
+        time_ns,
+        content,
+    }))
 }
 
 fn keep(kept: &mut Kept, ranges: Ranges<'_>, place: &Place) {

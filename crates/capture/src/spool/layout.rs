@@ -31,6 +31,8 @@ pub mod kind {
     pub const REQUEST: u16 = 8;
     /// And is complete.
     pub const COMPLETION: u16 = 9;
+    /// A page that was stored to through memory.
+    pub const MAPPED: u16 = 10;
 }
 
 /// States of a request, or of its completion.
@@ -75,6 +77,13 @@ pub const WHEN_EXIT: u16 = 1;
 pub const RANGE_LACKING: u16 = 1;
 /// Content that was not asked for.
 pub const RANGE_UNWANTED: u16 = 2;
+/// A page as it was before it was stored to for the first time.
+pub const MAPPED_BEFORE: u32 = 1;
+/// A page as it was when a call began that writes to it.
+pub const MAPPED_WRITTEN: u32 = 2;
+/// Nothing of the page is kept: it is zeros. The finisher knows by what is not there.
+#[cfg(test)]
+pub const MAPPED_ZERO: u32 = 4;
 
 macro_rules! layout {
     ($($(#[$doc:meta])* $name:ident { $($field:ident: $type:ty),* $(,)? })*) => {
@@ -142,6 +151,11 @@ layout! {
     ExecBody { old_tid: u32, reserved: u32, identity: Identity, comm: [u8; 16] }
     /// Body of END.
     EndBody { exit_code: i32, last: u32 }
+    /// Body of MAPPED, before the content.
+    MappedBody {
+        device: u64, inode: u64, page: u64, size: u64, generation: u32, length: u32, kept: u32, tid: u32, pid: u32,
+        flags: u32,
+    }
 }
 
 #[cfg(test)]
@@ -184,7 +198,11 @@ mod tests {
             ("REQUEST_MOVED", state::MOVED.into()),
             ("MOVED_AT", MOVED_AT),
             ("REQUEST_MORE(5, 1)", request_more(5, true)),
+            ("RECORD_MAPPED", kind::MAPPED.into()),
             ("RECORD_DEFERRED", RECORD_DEFERRED.into()),
+            ("MAPPED_ZERO", MAPPED_ZERO.into()),
+            ("MAPPED_BEFORE", MAPPED_BEFORE.into()),
+            ("MAPPED_WRITTEN", MAPPED_WRITTEN.into()),
             ("RANGE_UNWANTED", RANGE_UNWANTED.into()),
         ];
         for (name, value) in constants {

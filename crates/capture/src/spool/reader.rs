@@ -190,7 +190,8 @@ impl Spool {
     }
 }
 
-fn read_up_to(file: &File, into: &mut [u8], offset: u64) -> io::Result<usize> {
+/// Reads as much as there is.
+pub fn read_up_to(file: &File, into: &mut [u8], offset: u64) -> io::Result<usize> {
     let mut got = 0;
     while got < into.len() {
         match file.read_at(&mut into[got..], offset + got as u64) {

@@ -3,7 +3,9 @@
 //! Goals: any bytes give a record or none; nothing is read beyond what was written. Non-goals: what belongs together
 //! (`join`).
 
-use super::layout::{self, RANGE_UNWANTED, SEGMENT_BYTES, SEGMENT_MAGIC, WHEN_EXIT, kind};
+use super::layout::{
+    self, MAPPED_BEFORE, MAPPED_WRITTEN, RANGE_UNWANTED, SEGMENT_BYTES, SEGMENT_MAGIC, WHEN_EXIT, kind,
+};
 
 /// Bytes of the head of a segment.
 pub const SEGMENT_HEAD: usize = size_of::<layout::SegmentHead>();
@@ -102,6 +104,8 @@ pub enum Record<'a> {
     Request(Request, Ranges<'a>),
     /// A request is complete.
     Completion(Completion, Ranges<'a>),
+    /// A page of a file that was stored to through memory.
+    Mapped(Mapped<'a>),
     /// Something that a newer recorder wrote.
     Unknown,
 }
@@ -224,6 +228,31 @@ pub struct Completion {
     pub objects: [Option<Object>; 2],
 }
 
+/// A page of a file that was stored to through memory, as it was seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Mapped<'a> {
+    /// Device of the file as `stat` tells it.
+    pub device: u64,
+    /// Inode of the file.
+    pub inode: u64,
+    /// Where in the file it begins.
+    pub offset: u64,
+    /// Its length, as far as the file reached.
+    pub length: u32,
+    /// The thread whose fault opened it to stores last.
+    pub tid: i32,
+    /// Its process.
+    pub pid: i32,
+    /// Whether it is as it was before it was stored to for the first time.
+    pub before: bool,
+    /// Whether it is as it was when a call began that writes to it.
+    pub written: bool,
+    /// Its content, if that was wanted.
+    pub bytes: &'a [u8],
+    /// Where the content begins in the body of the record.
+    pub at: usize,
+}
+
 /// Ranges of memory that stand in a record.
 #[derive(Debug, Clone, Copy)]
 pub struct Ranges<'a> {
@@ -294,6 +323,7 @@ impl<'a> Record<'a> {
                 let (completion, count) = completion(&mut cursor)?;
                 Record::Completion(completion, Ranges { count, cursor, total })
             }
+            kind::MAPPED => Record::Mapped(mapped(&mut cursor, total)?),
             _ => Record::Unknown,
         })
     }
@@ -351,6 +381,17 @@ fn task(cursor: &mut Cursor<'_>) -> Option<Task> {
     let (umask, _) = (cursor.u32()?, cursor.u32()?);
     let name = cursor.take(16)?.split(|b| *b == 0).next().unwrap_or_default().to_vec();
     Some(Task { parent_tid, parent_pid, flags, uids: [u0, u1, u2, u3], gids: [g0, g1, g2, g3], umask, name })
+}
+
+fn mapped<'a>(cursor: &mut Cursor<'a>, total: usize) -> Option<Mapped<'a>> {
+    const PAGE: u64 = 4096;
+    let (device, inode, page, _size) = (cursor.u64()?, cursor.u64()?, cursor.u64()?, cursor.u64()?);
+    let (_generation, length, kept) = (cursor.u32()?, cursor.u32()?, cursor.u32()?);
+    let (tid, pid, flags) = (cursor.u32()? as i32, cursor.u32()? as i32, cursor.u32()?);
+    let (before, written) = (flags & MAPPED_BEFORE != 0, flags & MAPPED_WRITTEN != 0);
+    let at = total - cursor.0.len();
+    let (offset, bytes) = (page.checked_mul(PAGE)?, cursor.take(kept as usize)?);
+    Some(Mapped { device, inode, offset, length, tid, pid, before, written, bytes, at })
 }
 
 /// Bytes that are taken from the front.

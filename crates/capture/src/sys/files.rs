@@ -199,3 +199,16 @@ pub fn born_ns(path: &CStr) -> Option<i64> {
     let born = s.stx_btime.tv_sec.saturating_mul(1_000_000_000).saturating_add(s.stx_btime.tv_nsec.into());
     (s.stx_mask & libc::STATX_BTIME != 0).then_some(born)
 }
+
+/// A file in memory that holds these bytes and has no name.
+#[cfg(ebpf)]
+pub fn file_in_memory(bytes: &[u8]) -> io::Result<std::fs::File> {
+    use std::io::Write;
+    // SAFETY: the name is a C string; the descriptor returned is new and so owned.
+    let mut file = unsafe {
+        let fd = check(libc::memfd_create(c"reprise".as_ptr(), libc::MFD_CLOEXEC).into())?;
+        std::fs::File::from_raw_fd(fd as RawFd)
+    };
+    file.write_all(bytes)?;
+    Ok(file)
+}

@@ -28,6 +28,22 @@ struct BtfType {
     of: u32,
 }
 
+/// `struct bpf_test_run_opts`.
+#[repr(C)]
+struct RunOptions {
+    size: usize,
+    data: [*const c_void; 2],
+    data_sizes: [u32; 2],
+    context: [*const c_void; 2],
+    context_sizes: [u32; 2],
+    result: u32,
+    repeat: c_int,
+    duration: u32,
+    flags: u32,
+    cpu: u32,
+    batch: u32,
+}
+
 type Print = unsafe extern "C" fn(c_int, *const c_char, *mut c_void) -> c_int;
 type Sample = unsafe extern "C" fn(*mut c_void, *mut c_void, usize) -> c_int;
 
@@ -38,7 +54,6 @@ unsafe extern "C" {
     fn bpf_object__close(object: *mut BpfObject);
     fn bpf_object__find_map_by_name(object: *const BpfObject, name: *const c_char) -> *mut BpfMap;
     fn bpf_object__next_program(object: *const BpfObject, program: *mut BpfProgram) -> *mut BpfProgram;
-    fn bpf_object__find_program_by_name(object: *const BpfObject, name: *const c_char) -> *mut BpfProgram;
     fn bpf_program__set_autoload(program: *mut BpfProgram, load: bool) -> c_int;
     fn bpf_program__autoload(program: *const BpfProgram) -> bool;
     fn bpf_program__attach_iter(program: *const BpfProgram, options: *const c_void) -> *mut BpfLink;
@@ -49,6 +64,10 @@ unsafe extern "C" {
     fn btf__find_by_name_kind(types: *const Btf, name: *const c_char, kind: u32) -> c_int;
     fn btf__type_by_id(types: *const Btf, id: u32) -> *const BtfType;
     fn bpf_program__attach(program: *const BpfProgram) -> *mut BpfLink;
+    fn bpf_program__name(program: *const BpfProgram) -> *const c_char;
+    fn bpf_program__fd(program: *const BpfProgram) -> c_int;
+    fn bpf_object__find_program_by_name(object: *const BpfObject, name: *const c_char) -> *mut BpfProgram;
+    fn bpf_prog_test_run_opts(fd: c_int, options: *mut RunOptions) -> c_int;
     fn bpf_link__destroy(link: *mut BpfLink) -> c_int;
     fn bpf_map__fd(map: *const BpfMap) -> c_int;
     fn bpf_map__set_max_entries(map: *mut BpfMap, entries: u32) -> c_int;
@@ -163,8 +182,8 @@ impl Object {
         written
     }
 
-    /// Attaches all programs that were not left out.
-    pub fn attach(&mut self) -> io::Result<()> {
+    /// Attaches all programs but some.
+    pub fn attach(&mut self, skipped: &[&CStr]) -> io::Result<()> {
         let mut program = std::ptr::null_mut();
         loop {
             // SAFETY: the object is live, and the program is null or one of its own.
@@ -172,13 +191,36 @@ impl Object {
             if program.is_null() {
                 return Ok(());
             }
-            // SAFETY: the program belongs to the live object.
-            if !unsafe { bpf_program__autoload(program) } {
+            // SAFETY: as above, and its name lives as long.
+            let (loaded, name) =
+                unsafe { (bpf_program__autoload(program), CStr::from_ptr(bpf_program__name(program))) };
+            if !loaded || skipped.contains(&name) {
                 continue;
             }
             // SAFETY: as above.
             self.links.push(owned(unsafe { bpf_program__attach(program) })?);
         }
+    }
+
+    /// Runs a program that is attached nowhere, with these arguments.
+    pub fn run(&self, program: &CStr, arguments: &[u64]) -> io::Result<()> {
+        let none = std::ptr::null();
+        let mut options = RunOptions {
+            size: size_of::<RunOptions>(),
+            data: [none; 2],
+            data_sizes: [0; 2],
+            context: [arguments.as_ptr().cast(), none],
+            context_sizes: [size_of_val(arguments) as u32, 0],
+            result: 0,
+            repeat: 0,
+            duration: 0,
+            flags: 0,
+            cpu: 0,
+            batch: 0,
+        };
+        let program = self.program(program)?;
+        // SAFETY: the options are as libbpf has them, and what they point to lives during the call.
+        check(unsafe { bpf_prog_test_run_opts(bpf_program__fd(program.as_ptr()), &raw mut options) })
     }
 
     /// Detaches them; those that run end by themselves.

@@ -33,6 +33,12 @@ with_each_backend! {
     programs::mapped_writes;
     programs::mapped_writes_with_msync;
     programs::mapped_writes_over_a_content;
+    programs::mapped_writes_in_memory;
+    programs::mapped_by_two;
+    programs::mapped_by_two_with_msync;
+    programs::mapped_by_two_and_evicted;
+    programs::mapped_by_two_in_memory;
+    programs::mapped_by_one_that_is_killed;
     programs::aio;
     programs::aio_direct;
     programs::uring;

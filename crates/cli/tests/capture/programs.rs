@@ -27,8 +27,6 @@ const KNOWN: &[(Backend, &str, Known)] = &[
     (Backend::Ptrace, "uring", Known::Chance),
     (Backend::Ptrace, "uring sqpoll", Known::Incomplete),
     (Backend::Ptrace, "rings", Known::Chance),
-    (Backend::Ebpf, "mmap-writer", Known::Incomplete),
-    (Backend::Ebpf, "mmap-writer msync", Known::Incomplete),
 ];
 
 /// A program, its arguments behind the name of the file or directory that it makes, and what is there before.
@@ -36,11 +34,13 @@ struct Case {
     program: &'static str,
     arguments: &'static [&'static str],
     before: Option<&'static [&'static str]>,
+    /// Where it works: a directory of another file system.
+    place: Option<&'static str>,
 }
 
 impl Case {
     const fn new(program: &'static str, arguments: &'static [&'static str]) -> Case {
-        Case { program, arguments, before: None }
+        Case { program, arguments, before: None, place: None }
     }
 
     /// The program and the word for its mode, if there is one.
@@ -64,7 +64,7 @@ impl Case {
         if !can_build() {
             return skip(self.program, "no C compiler (cc)");
         }
-        let scratch = Scratch::new();
+        let scratch = self.place.map_or_else(Scratch::new, |place| Scratch::below(Path::new(place)));
         let dir = scratch.path();
         let (binary, work) = (build(self.program, dir), dir.join("work"));
         mkdir(dir, "work");
@@ -122,6 +122,33 @@ pub fn mapped_writes_with_msync(backend: Backend) {
 pub fn mapped_writes_over_a_content(backend: Backend) {
     Case { before: Some(&["48", "3000", "8", "1"]), ..Case::new("mmap-writer", &["48", "60", "2", "9"]) }
         .check(backend);
+}
+
+/// Where nothing is ever written back, pages are open to stores from the beginning.
+pub fn mapped_writes_in_memory(backend: Backend) {
+    Case { place: Some("/dev/shm"), ..Case::new("mmap-writer", &["48", "400", "3", "10", "msync"]) }.check(backend);
+}
+
+/// Each sees by calls what the other has stored.
+pub fn mapped_by_two(backend: Backend) {
+    Case::new("share", &["300", "1"]).check(backend);
+}
+
+pub fn mapped_by_two_with_msync(backend: Backend) {
+    Case::new("share", &["300", "2", "msync"]).check(backend);
+}
+
+pub fn mapped_by_two_and_evicted(backend: Backend) {
+    Case::new("share", &["300", "3", "evicted"]).check(backend);
+}
+
+pub fn mapped_by_two_in_memory(backend: Backend) {
+    Case { place: Some("/dev/shm"), ..Case::new("share", &["300", "4"]) }.check(backend);
+}
+
+/// What nobody has written back is there, although who stored it was killed.
+pub fn mapped_by_one_that_is_killed(backend: Backend) {
+    Case::new("share", &["300", "5", "killed"]).check(backend);
 }
 
 pub fn aio(backend: Backend) {

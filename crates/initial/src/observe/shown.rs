@@ -37,7 +37,7 @@ impl World {
         let Some(fd) = s.call.position(|k| matches!(k, ArgKind::Fd(_))) else { return };
         let (fd, annotation) = s.fd(fd);
         let Some(node) = self.file(s.seat, fd, annotation) else { return };
-        if s.arg(3) & SHARED != 0 && s.arg(2) & WRITE != 0 {
+        if s.arg(3) & SHARED != 0 && s.arg(2) & WRITE != 0 && !self.stores_are_told {
             self.names.node_mut(node).touched.all();
             self.copies.changed(node, 0, u64::MAX);
         }
@@ -45,6 +45,26 @@ impl World {
         if self.is_old(node) {
             self.becomes_visible(node, s.arg(5), s.arg(5).saturating_add(s.arg(1)), why);
         }
+    }
+
+    /// Content of a range is told beside the calls: whether it is that of the beginning, and was not told before.
+    pub fn shows_first(&mut self, identity: (u64, u64), begin: u64, end: u64) -> bool {
+        let Some(&node) = self.names.identities.get(&identity) else { return false };
+        let is_old = self.is_old(node);
+        let n = self.names.node_mut(node);
+        let whole = [(begin, end)];
+        let first = is_old && n.touched.rest(begin, end) == whole && n.told.rest(begin, end) == whole;
+        if first {
+            n.told.add(begin, end);
+        }
+        first
+    }
+
+    /// A range of a file was stored to through memory.
+    pub fn stored(&mut self, identity: (u64, u64), begin: u64, end: u64) {
+        let Some(&node) = self.names.identities.get(&identity) else { return };
+        self.names.node_mut(node).touched.add(begin, end);
+        self.copies.changed(node, begin, end);
     }
 
     /// `FICLONE`, `FICLONERANGE` and other requests.

@@ -1,0 +1,807 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Stores to mapped files: what calls and faults tell of them, and which calls are a reason to look.
+ *
+ * Looks are made when a call is over, and stand before it in the trace: the thread can wait then, and pages stay in the
+ * cache when a mapping ends. Calls that only shorten a file or take a part of it away need none: what was stored there is
+ * seen by nobody. Goals: programs without such mappings pay one comparison. Non-goals: stores of devices (DAX).
+ */
+#ifndef REPRISE_MAPPED_H
+#define REPRISE_MAPPED_H
+
+#include "looks.h"
+#include "tasks.h"
+
+#define MAP_TYPE 0xf
+#define MAP_SHARED 1
+#define MAP_SHARED_VALIDATE 3
+#define MAP_FIXED 0x10
+#define MAP_ANONYMOUS 0x20
+#define MAP_LOCKED 0x2000
+#define MAP_POPULATE 0x8000
+#define MADV_POPULATE_READ 22
+#define MADV_POPULATE_WRITE 23
+#define MS_SYNC 4
+#define O_ACCMODE 3
+#define O_RDWR 2
+#define O_APPEND 02000
+#define PROT_WRITE 2
+#define S_IFMT 0170000
+#define S_IFREG 0100000
+#define FAULT_PRESENT 1
+#define HUGE_PAGES 512
+#define FAULT_WRITE 2
+/* Pages around a fault that are opened with it where nothing is written back. */
+#define AROUND 16
+/* So much of a mapping is suspect at once, at most, when it is made present. */
+#define MOST_POPULATED 65536
+
+/* Values of `looking`. */
+#define LOOKS_FIRST 1 /* before the record of a call */
+#define LOOKS_LAST 2  /* before that of the thread's end */
+
+static __always_inline __u32 this_process(void)
+{
+	return bpf_get_current_pid_tgid() >> 32;
+}
+
+static __always_inline void count_lost(void)
+{
+	struct cpu *cpu = this_cpu();
+
+	if (cpu)
+		drop(cpu);
+}
+
+/* A look of the present thread that is made when its call is over. */
+static __always_inline struct look *begin_look(struct thread *t, struct task_struct *task, __u64 time_ns)
+{
+	struct look *l = bpf_task_storage_get(&looks, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+
+	if (!l) {
+		count_lost();
+		return 0;
+	}
+	clear_look(l, time_ns, bpf_get_current_pid_tgid());
+	t->looking = LOOKS_FIRST;
+	return l;
+}
+
+struct spanning {
+	struct pass pass;
+	struct look *l;
+};
+
+static long span_step(__u64 i, struct spanning *s)
+{
+	struct range *r = next_range(&s->pass);
+	__u64 start = s->pass.start, end = s->pass.end;
+
+	if (!r)
+		return 1;
+	if (r->end <= start || r->start >= end)
+		return 0;
+	start = start > r->start ? start : r->start;
+	end = at_most(end, r->end);
+	add_span(s->l, r->mapping, r->page + ((start - r->start) >> PAGE_SHIFT),
+		 r->page + ((end - 1 - r->start) >> PAGE_SHIFT));
+	return 0;
+}
+
+LOOPED(span_step, struct spanning)
+
+/* Adds what lies at these addresses of a process. */
+__noinline int add_memory(struct look *l, struct space *space, __u64 start, __u64 end)
+{
+	struct spanning s = { .pass = { .space = space, .at = beginning(), .start = start, .end = end }, .l = l };
+
+	if (!l || !space)
+		return 0;
+	loop(RANGES, span_step, &s);
+	return l->count;
+}
+
+/* Adds a part of the file that a call names, if it is mapped. */
+static __always_inline void add_file(struct look *l, struct object *object, __u64 first, __u64 last)
+{
+	struct which file = { object->device, object->inode };
+	struct backing *backing = bpf_map_lookup_elem(&backings, &file);
+
+	if (backing && backing->mapping)
+		add_span(l, backing->mapping, first, last);
+}
+
+static __always_inline __u64 whole_pages(__u64 address, __u64 length)
+{
+	return address + ((length + PAGE - 1) & ~(__u64)(PAGE - 1));
+}
+
+/* Before a mapping ends: afterwards another thread may have been given its addresses. */
+__noinline int before_unmap(struct thread *t, struct row *row)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct space *space;
+	struct look *l;
+	__u64 start, end;
+
+	if (!t || !row)
+		return 0;
+	start = t->args[0];
+	end = whole_pages(start, t->args[1]);
+	if (start & (PAGE - 1) || end <= start)
+		return 0;
+	if (row->look == LOOK_MAP && !(t->args[3] & MAP_FIXED))
+		return 0;
+	space = space_of(this_process());
+	l = space ? begin_look(t, task, 0) : 0;
+	if (!l || !add_memory(l, space, start, end)) {
+		t->looking = 0;
+		return 0;
+	}
+	l->ends = 1;
+	if (!cut_ranges(space, start, end))
+		count_lost();
+	return 0;
+}
+
+/* Before a call writes to a mapped file: what was stored, and what the finisher puts the written bytes upon, so that they
+ * are not taken for stores. Nobody can wait here; what is not looked at now is later, as it is then. */
+__noinline int before_write(struct thread *t, struct row *row)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct cpu *cpu = this_cpu();
+	__u64 first = 0, last = LAST_PAGE, at, length;
+	struct object *object;
+	struct look *l;
+
+	if (!t || !row || !cpu)
+		return 0;
+	object = &t->objects[0];
+	__builtin_memset(object, 0, sizeof(*object));
+	look_at(object, task, t->args[0]);
+	if ((object->mode & S_IFMT) != S_IFREG)
+		return 0;
+	at = row->offset ? argument(t, row->offset - 1) : ~0ULL;
+	if ((__s64)at < 0)
+		at = object->position;
+	if (row->parts && row->part[0].kind == PART_DATA && !(object->flags & O_APPEND)) {
+		length = argument(t, row->part[0].of);
+		first = at >> PAGE_SHIFT;
+		last = (at + length - 1) >> PAGE_SHIFT;
+	}
+	l = begin_look(t, task, t->begin_ns);
+	t->looking = 0;
+	if (!l)
+		return 0;
+	l->flags = MAPPED_WRITTEN;
+	add_file(l, object, first, last);
+	if (l->count && occupy(cpu)) {
+		go_on_looking(l, cpu, 0, 4096);
+		leave(cpu);
+	}
+	return 0;
+}
+
+/* Pages of a range are suspect. */
+struct opening {
+	struct fault fault;
+	__u64 first, last;
+	__u32 lost;
+	__u32 fresh;
+};
+
+static long open_step(__u64 i, struct opening *o)
+{
+	struct span span = { 0, o->first, o->last };
+	int found;
+
+	if (o->first > o->last)
+		return 1;
+	o->fault.key.number = o->first >> PATCH_SHIFT;
+	o->fault.bits = within(&span, o->fault.key.number);
+	found = suspect(&o->fault);
+	o->lost |= found == SUSPECT_LOST;
+	o->fresh |= found == SUSPECT_NEW;
+	o->first = (o->fault.key.number + 1) << PATCH_SHIFT;
+	return 0;
+}
+
+LOOPED(open_step, struct opening)
+
+/* Gives whether some of them were never written. */
+static __always_inline int open_pages(struct range *r, __u64 page, __u64 first, __u64 last, int whole)
+{
+	__u64 id = bpf_get_current_pid_tgid();
+	struct opening o = { .first = first, .last = last };
+
+	o.fault.key.mapping = r->mapping;
+	o.fault.file = r->file;
+	o.fault.generation = r->generation;
+	o.fault.written_back = r->written_back;
+	o.fault.tid = id;
+	o.fault.pid = id >> 32;
+	o.fault.page = page;
+	o.fault.whole = whole;
+	o.fault.now = bpf_ktime_get_ns();
+	loop(MOST_POPULATED, open_step, &o);
+	if (o.lost || o.first <= o.last)
+		count_lost();
+	return o.fresh;
+}
+
+/* Pages at these addresses are made present without a fault. */
+static __always_inline void populate(__u64 start, __u64 end, int writes)
+{
+	struct space *space = space_of(this_process());
+	struct pass p = {};
+	__u64 first, last;
+
+	if (!space)
+		return;
+	find_range(&p, space, start);
+	if (!p.found.end || (p.found.written_back && !writes))
+		return;
+	end = at_most(end, p.found.end);
+	if (end <= start)
+		return;
+	first = p.found.page + ((start - p.found.start) >> PAGE_SHIFT);
+	last = p.found.page + ((end - 1 - p.found.start) >> PAGE_SHIFT);
+	open_pages(&p.found, first, first, last, 0);
+}
+
+#ifdef WITHOUT_LOOP
+/* Linux 5.15 does not tell which file lies at an address: one of an overlay is taken for its own. */
+static __always_inline __u64 mapping_at(struct task_struct *task, __u64 address, __u64 inode)
+{
+	return mapping_of_inode(inode);
+}
+#else
+struct vm_area_struct {
+	struct file *vm_file;
+} __attribute__((preserve_access_index));
+
+static long note_mapping(struct task_struct *task, struct vm_area_struct *area, __u64 *mapping)
+{
+	__u64 inode = (__u64)BPF_CORE_READ(area, vm_file, f_inode);
+
+	*mapping = mapping_of_inode(inode);
+	return 0;
+}
+
+/* The pages behind an address: of a file of an overlay those of the file below. */
+static __always_inline __u64 mapping_at(struct task_struct *task, __u64 address, __u64 inode)
+{
+	__u64 mapping = 0;
+
+	if (bpf_find_vma(task, address, note_mapping, &mapping, 0) || !mapping)
+		mapping = mapping_of_inode(inode);
+	return mapping;
+}
+#endif
+
+/* Whether memory was mapped that, when it is written to, changes a regular file. */
+static __always_inline int stores_to_file(struct thread *t)
+{
+	__u32 type = t->args[3] & MAP_TYPE;
+
+	return (type == MAP_SHARED || type == MAP_SHARED_VALIDATE) && !(t->args[3] & MAP_ANONYMOUS) &&
+	       (t->objects[0].mode & S_IFMT) == S_IFREG && (t->objects[0].flags & O_ACCMODE) == O_RDWR;
+}
+
+static __always_inline void after_map(struct thread *t, struct task_struct *task)
+{
+	struct object *object = &t->objects[0];
+	struct backing fresh = { .generation = object->generation }, *backing;
+	struct watch *w = watch();
+	struct pass p = {};
+	struct space *space;
+	struct file *file;
+	int added = 0;
+
+	if (failed(t->result) || !stores_to_file(t))
+		return;
+	file = file_of(task, object->fd);
+	p.found.start = t->result;
+	p.found.end = whole_pages(t->result, t->args[1]);
+	p.found.page = t->args[5] >> PAGE_SHIFT;
+	p.found.file.device = object->device;
+	p.found.file.inode = object->inode;
+	p.found.generation = object->generation;
+	p.found.mapping = mapping_at(task, t->result, (__u64)BPF_CORE_READ(file, f_inode));
+	p.found.written_back = is_written_back(p.found.mapping);
+	bpf_map_update_elem(&backings, &p.found.file, &fresh, BPF_NOEXIST);
+	backing = bpf_map_lookup_elem(&backings, &p.found.file);
+	space = space_for(this_process());
+	if (backing && space && w) {
+		__sync_fetch_and_or(&w->mappings, trace_of(p.found.mapping));
+		backing->mapping = p.found.mapping;
+		added = add_range(&p, space);
+	}
+	if (!added)
+		count_lost();
+	else if (t->args[3] & (MAP_POPULATE | MAP_LOCKED))
+		populate(p.found.start, p.found.end, 0);
+}
+
+/* The range that ends at `start` ends at `end`. */
+static long grow_step(__u64 i, struct pass *p)
+{
+	struct range *r = next_range(p);
+
+	if (!r)
+		return 1;
+	if (!r->end || r->end != p->start)
+		return 0;
+	r->end = p->end;
+	return 1;
+}
+
+LOOPED(grow_step, struct pass)
+
+static __always_inline void after_remap(struct thread *t, struct task_struct *task)
+{
+	__u64 start = t->args[0], end = whole_pages(start, t->args[1]);
+	struct space *space = space_of(this_process());
+	struct pass p = {};
+	struct look *l;
+
+	if (failed(t->result) || !space)
+		return;
+	find_range(&p, space, start);
+	if (!p.found.end)
+		return;
+	if ((__u64)t->result == start && t->args[2] >= t->args[1]) {
+		p.at = beginning();
+		p.start = end;
+		p.end = whole_pages(start, t->args[2]);
+		loop(RANGES, grow_step, &p);
+		return;
+	}
+	l = begin_look(t, task, t->end_ns - 1);
+	if (l)
+		add_memory(l, space, start, end);
+	p.found.page += (start - p.found.start) >> PAGE_SHIFT;
+	p.found.start = t->result;
+	p.found.end = whole_pages(t->result, t->args[2]);
+	cut_ranges(space, p.found.start, p.found.end);
+	cut_ranges(space, start, end);
+	if (!add_range(&p, space))
+		count_lost();
+}
+
+static __always_inline void look_at_part(struct thread *t, struct row *row, struct look *l)
+{
+	__u64 moved = t->result, at = 0;
+
+	if (failed(t->result) || !moved)
+		return;
+	at = row->offset ? argument(t, row->offset - 1) : ~0ULL;
+	if ((__s64)at < 0)
+		at = t->objects[0].position - moved;
+	add_file(l, &t->objects[0], at >> PAGE_SHIFT, (at + moved - 1) >> PAGE_SHIFT);
+}
+
+/* Nothing of a process is mapped any more. */
+static __always_inline void leave_space(struct look *l, struct space *space, __u32 pid)
+{
+	add_memory(l, space, 0, ~0ULL);
+	l->ends = 1;
+	cut_ranges(space, 0, ~0ULL);
+	bpf_map_delete_elem(&spaces, &pid);
+}
+
+/* A call is over that a look belongs to. */
+__noinline int look_after(struct thread *t, struct row *row)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct space *space;
+	struct look *l;
+
+	if (!t || !row)
+		return 0;
+	l = begin_look(t, task, row->look == LOOK_COPIED ? t->begin_ns : t->end_ns - 1);
+	if (!l)
+		return 0;
+	switch (row->look) {
+	case LOOK_PART:
+		look_at_part(t, row, l);
+		break;
+	case LOOK_COPIED:
+		add_file(l, &t->objects[0], 0, LAST_PAGE);
+		add_file(l, &t->objects[1], 0, LAST_PAGE);
+		break;
+	case LOOK_SYNC:
+		l->closes = !t->result;
+		add_file(l, &t->objects[0], 0, LAST_PAGE);
+		break;
+	case LOOK_SYNC_MEMORY:
+		l->closes = !t->result && t->args[2] & MS_SYNC;
+		space = space_of(this_process());
+		add_memory(l, space, t->args[0], whole_pages(t->args[0], t->args[1]));
+		break;
+	case LOOK_SYNC_ALL:
+		l->closes = 1;
+		add_span(l, 0, 0, LAST_PAGE);
+		break;
+	case LOOK_PROTECT:
+		space = t->args[2] & PROT_WRITE ? 0 : space_of(this_process());
+		add_memory(l, space, t->args[0], whole_pages(t->args[0], t->args[1]));
+		break;
+	case LOOK_EXECUTE:
+		space = failed(t->result) ? 0 : space_of(this_process());
+		if (space)
+			leave_space(l, space, this_process());
+		break;
+	}
+	if (!l->count)
+		t->looking = 0;
+	return 0;
+}
+
+__noinline int map_after(struct thread *t, struct row *row)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+
+	if (!t || !row)
+		return 0;
+	switch (row->look) {
+	case LOOK_MAP:
+		after_map(t, task);
+		break;
+	case LOOK_REMAP:
+		after_remap(t, task);
+		break;
+	case LOOK_POPULATED:
+		if (row->offset && t->args[2] != MADV_POPULATE_READ && t->args[2] != MADV_POPULATE_WRITE)
+			break;
+		populate(t->args[0], whole_pages(t->args[0], t->args[1]),
+			 row->offset && t->args[2] == MADV_POPULATE_WRITE);
+		break;
+	}
+	return 0;
+}
+
+/* Whether a call may be a reason to look, or map something. */
+static __always_inline int is_followed(struct row *row)
+{
+	struct watch *w;
+
+	if (!row->look)
+		return 0;
+	w = watch();
+	return w && w->on && (w->ranges || row->look == LOOK_MAP);
+}
+
+/* At the entry of a call. */
+static __always_inline void before_call(struct thread *t, struct row *row)
+{
+	if (row->look == LOOK_UNMAP || row->look == LOOK_MAP)
+		before_unmap(t, row);
+	else if (row->look == LOOK_WRITTEN)
+		before_write(t, row);
+}
+
+/* At its exit, before its record. */
+static __always_inline void after_call(struct thread *t, struct row *row, struct task_struct *task)
+{
+	if (!t->looking && !is_followed(row))
+		return;
+	if (t->looking) {
+		/* Begun at the entry. */
+		struct look *l = bpf_task_storage_get(&looks, task, 0, 0);
+
+		if (l)
+			l->time_ns = t->end_ns - 1;
+	}
+	if (row->look == LOOK_MAP || row->look == LOOK_REMAP || row->look == LOOK_POPULATED)
+		map_after(t, row);
+	else if (row->look != LOOK_UNMAP && row->look != LOOK_WRITTEN)
+		look_after(t, row);
+}
+
+/* A thread is no more. */
+static __always_inline void one_task_less(struct control *c)
+{
+	if (__sync_fetch_and_add(&c->tasks, -1) == 1)
+		announce(NOTICE_OVER, 0);
+}
+
+/* What is to be written of a call, or of the end of a thread: pages, then its record. */
+static __always_inline int write_all(struct thread *t, struct row *row, struct cpu *cpu, int urgent, __u32 steps)
+{
+	if (t->looking) {
+		struct task_struct *task = bpf_get_current_task_btf();
+		struct look *l = bpf_task_storage_get(&looks, task, 0, 0);
+		int verdict = l ? go_on_looking(l, cpu, urgent, 16 * steps) : VERDICT_DONE;
+		struct control *c = control();
+		__u32 looking = t->looking;
+
+		if (verdict != VERDICT_DONE && WAITS && c && c->block && !urgent)
+			return verdict;
+		if (verdict != VERDICT_DONE)
+			drop(cpu);
+		t->looking = 0;
+		if (looking == LOOKS_LAST) {
+			write_end(cpu, task);
+			if (c)
+				one_task_less(c);
+			return VERDICT_DONE;
+		}
+	}
+	return write_record(t, row, cpu, urgent, steps);
+}
+
+/* The last thread of a process ends; 1: it has to wait for room before all is written. */
+__noinline int end_of_space(struct thread *t, struct cpu *cpu)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct signal_struct *signal = task->signal;
+	struct control *c = control();
+	struct watch *w = watch();
+	struct space *space;
+	struct row *row;
+	struct look *l;
+	int asked;
+
+	if (!t || !cpu || !c || !w || !w->ranges || !signal || signal->live.counter)
+		return 0;
+	space = space_of(task->tgid);
+	if (!space)
+		return 0;
+	row = row_of(t->nr);
+	asked = t->inside && row && row->flags & ROW_ALWAYS && !(row->flags & ROW_EXECUTE);
+	l = begin_look(t, task, asked ? t->begin_ns : bpf_ktime_get_ns());
+	if (!l)
+		return 0;
+	t->looking = 0;
+	leave_space(l, space, task->tgid);
+	if (go_on_looking(l, cpu, 0, 2048) == VERDICT_DONE)
+		return 0;
+	if (WAITS && c->block) {
+		t->looking = LOOKS_LAST;
+		return 1;
+	}
+	look_now(l, cpu);
+	return 0;
+}
+
+/* It cannot wait. */
+__noinline int end_at_once(struct thread *t, struct cpu *cpu)
+{
+	struct look *l = bpf_task_storage_get(&looks, bpf_get_current_task_btf(), 0, 0);
+
+	if (!t || !cpu)
+		return 0;
+	t->looking = 0;
+	if (l)
+		look_now(l, cpu);
+	return 0;
+}
+
+/* For looks that are no thread's of the program. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct look);
+} evictions SEC(".maps");
+
+/* Pages are about to be stored to for the first time: as they are now, so far as they are in the cache. */
+__noinline int show_before(__u64 mapping, __u64 first, __u64 last)
+{
+	struct cpu *cpu = this_cpu();
+	struct look *l;
+	__u32 zero = 0;
+
+	l = bpf_map_lookup_elem(&evictions, &zero);
+	if (!l || !cpu || !occupy(cpu))
+		return 0;
+	clear_look(l, bpf_ktime_get_ns(), 0);
+	add_span(l, mapping, first, last);
+	l->before = 1;
+	l->flags = MAPPED_BEFORE;
+	go_on_looking(l, cpu, 0, 2048);
+	leave(cpu);
+	return 0;
+}
+
+/* Something was touched that was not there, or not to be written to. */
+static __always_inline int on_fault(__u64 address, __u64 error)
+{
+	struct watch *w = watch();
+	struct space *space;
+	struct pass p = {};
+	__u64 page, first, last, end, folio;
+	int whole;
+
+	if (!w || !w->ranges)
+		return 0;
+	space = space_of(this_process());
+	if (!space)
+		return 0;
+	find_range(&p, space, address);
+	if (!p.found.end || (p.found.written_back && !(error & FAULT_WRITE)))
+		return 0;
+	page = p.found.page + ((address - p.found.start) >> PAGE_SHIFT);
+	end = p.found.page + ((p.found.end - 1 - p.found.start) >> PAGE_SHIFT);
+	first = last = page;
+	/* The first touch opens the whole folio, a store to what could be read only its page, unless it was mapped as one. */
+	folio = folio_at(p.found.mapping, page);
+	whole = !p.found.written_back || !(error & FAULT_PRESENT) || (folio && folio_pages(folio) >= HUGE_PAGES);
+	if (!p.found.written_back) {
+		__u64 in_window = (address >> PAGE_SHIFT) & (AROUND - 1);
+
+		first -= at_most(in_window, page - p.found.page);
+		last = at_most(page + AROUND - 1 - in_window, end);
+	}
+	if (whole && folio) {
+		__u64 begins = folio_index(folio), ends = begins + folio_pages(folio) - 1;
+
+		begins = begins > p.found.page ? begins : p.found.page;
+		first = at_most(first, begins);
+		ends = at_most(ends, end);
+		last = last > ends ? last : ends;
+	}
+	if (open_pages(&p.found, page, first, last, whole) && w->keeps)
+		show_before(p.found.mapping, first, last);
+	return 0;
+}
+
+SEC("tp_btf/page_fault_user")
+int on_fault_user(__u64 *ctx)
+{
+	return on_fault(ctx[0], ctx[2]);
+}
+
+SEC("tp_btf/page_fault_kernel")
+int on_fault_kernel(__u64 *ctx)
+{
+	return on_fault(ctx[0], ctx[2]);
+}
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct look);
+} last_looks SEC(".maps");
+
+struct faults {
+	struct patch_key key;
+	__u64 first, last;
+	struct patch *found;
+	__u32 tid;
+};
+
+static long find_fault(__u64 i, struct faults *f)
+{
+	struct patch *patch;
+
+	if (f->key.number > f->last >> PATCH_SHIFT)
+		return 1;
+	patch = patch_of(&f->key);
+	f->key.number++;
+	if (!patch || patch->tid != f->tid || patch->page < f->first || patch->page > f->last)
+		return 0;
+	f->found = patch;
+	return 1;
+}
+
+LOOPED(find_fault, struct faults)
+
+/* The patch among those of a folio where the present thread had its last fault. */
+static __always_inline struct patch *faulted(struct patch_key *key, __u64 index, __u64 pages)
+{
+	struct faults f = { .key = *key, .first = index, .last = index + pages - 1 };
+
+	f.tid = bpf_get_current_pid_tgid();
+	loop(16, find_fault, &f);
+	return f.found;
+}
+
+/* A folio is dirty from now on: what was not in the cache when it was touched is there by now, and nobody has stored to it
+ * yet. */
+SEC("tp_btf/writeback_dirty_folio")
+int on_dirtied(__u64 *ctx)
+{
+	__u64 folio = ctx[0], index, pages, first, last;
+	struct watch *w = watch();
+	struct range r = {};
+	struct patch_key key;
+	struct patch *patch;
+	struct thread *t;
+	int fresh = 1;
+
+	if (!w || !w->ranges)
+		return 0;
+	t = bpf_task_storage_get(&threads, bpf_get_current_task_btf(), 0, 0);
+	if (!t)
+		return 0;
+	key.mapping = (__u64)BPF_CORE_READ((struct folio *)folio, mapping);
+	if (!(w->mappings & trace_of(key.mapping)))
+		return 0;
+	index = folio_index(folio);
+	pages = folio_pages(folio);
+	key.number = index >> PATCH_SHIFT;
+	patch = faulted(&key, index, pages);
+	if (!patch)
+		return 0;
+	first = last = patch->page;
+	if (patch->whole) {
+		first = index;
+		last = index + pages - 1;
+		r.mapping = key.mapping;
+		r.file = patch->file;
+		r.generation = patch->generation;
+		r.written_back = patch->written_back;
+		fresh = open_pages(&r, patch->page, first, last, 1);
+	}
+	if (fresh && w->keeps && !t->inside)
+		show_before(key.mapping, first, last);
+	return 0;
+}
+
+/* Pages leave the cache. */
+SEC("tp_btf/mm_filemap_delete_from_page_cache")
+int on_evicted(__u64 *ctx)
+{
+	__u64 folio = ctx[0], mapping, index, pages;
+	struct watch *w = watch();
+	struct patch_key key;
+	struct patch *patch;
+	struct look *l;
+	struct cpu *cpu;
+	__u32 zero = 0;
+
+	if (!w || !w->patches)
+		return 0;
+	mapping = (__u64)BPF_CORE_READ((struct folio *)folio, mapping);
+	if (!(w->mappings & trace_of(mapping)))
+		return 0;
+	index = folio_index(folio);
+	pages = folio_pages(folio);
+	key.mapping = mapping;
+	key.number = index >> PATCH_SHIFT;
+	if (pages <= PATCH_PAGES) {
+		patch = patch_of(&key);
+		if (!patch || !patch->suspects)
+			return 0;
+	}
+	l = bpf_map_lookup_elem(&evictions, &zero);
+	cpu = this_cpu();
+	if (!l || !cpu)
+		return 0;
+	if (!occupy(cpu)) {
+		count_lost();
+		return 0;
+	}
+	clear_look(l, bpf_ktime_get_ns(), 0);
+	add_span(l, mapping, index, index + pages - 1);
+	l->closes = 1;
+	look_now(l, cpu);
+	leave(cpu);
+	return 0;
+}
+
+/* At the end of the recording: `args[0]`: begins, else goes on. */
+SEC("raw_tp")
+int look_at_all(struct bpf_raw_tracepoint_args *ctx)
+{
+	struct watch *w = watch();
+	struct cpu *cpu = this_cpu();
+	__u32 zero = 0;
+	struct look *l = bpf_map_lookup_elem(&last_looks, &zero);
+
+	if (!w || !cpu || !l)
+		return 0;
+	if (ctx->args[0]) {
+		clear_look(l, bpf_ktime_get_ns(), 0);
+		add_span(l, 0, 0, LAST_PAGE);
+	}
+	if (occupy(cpu)) {
+		w->left = go_on_looking(l, cpu, 0, 4096) != VERDICT_DONE;
+		leave(cpu);
+	}
+	return 0;
+}
+
+#endif

@@ -1,0 +1,323 @@
+//! Pages that were stored to through memory: to rows, as the recorder by ptrace writes them.
+//!
+//! A page is in the spool whenever somebody looked at it: here it is compared with what it was. Who stored is told by the
+//! last fault on the page; where its process has the file no more, by whoever has it mapped.
+//!
+//! Goals: every store once, adjacent pages in one row; memory of a few words for a page. Non-goals: when exactly they
+//! were stored, beyond the order of looks.
+
+use std::collections::HashMap;
+use std::hash::BuildHasher;
+
+use foldhash::fast::RandomState;
+use foldhash::quality::FixedState;
+use reprise_calls::Effect;
+use reprise_trace::{Action, Content, Keep, Loss};
+
+use super::decode::Pending;
+use super::lives::Lives;
+use crate::arguments::failed;
+use crate::log::Log;
+use crate::mapped::{
+    self,
+    space::{Piece, Space},
+};
+use crate::spool::join::Stored;
+
+const PAGE: u64 = 4096;
+const TRUNCATES: u64 = libc::O_TRUNC as u64;
+/// The longest row.
+const MOST: usize = 1 << 20;
+/// Pages of a file whose content is remembered; beyond that all are forgotten, and seen as new once more.
+const MOST_KNOWN: usize = 1 << 20;
+
+/// Pages that are kept whole until the call that writes to them has its place.
+const MOST_WRITTEN: usize = 4096;
+
+/// A file: device and inode.
+type File = (u64, u64);
+
+/// A row that is being put together.
+#[derive(Debug, Default)]
+struct Run {
+    pid: i32,
+    tid: i32,
+    file: File,
+    time_ns: u64,
+    address: u64,
+    offset: u64,
+    length: u64,
+    bytes: Vec<u8>,
+}
+
+/// The shared mappings of all processes, and what is known of the pages that were stored to.
+#[derive(Debug, Default)]
+pub struct Stores {
+    spaces: HashMap<i32, Space<File>>,
+    /// Hashes of pages, by file and where they begin; of files that are mapped.
+    known: HashMap<File, HashMap<u64, u64, RandomState>, RandomState>,
+    /// Pages that a call is about to write to, as they are.
+    written_to: HashMap<(File, u64), Vec<u8>>,
+    run: Option<Run>,
+    page: Vec<u8>,
+}
+
+fn hash(page: &[u8]) -> u64 {
+    FixedState::with_seed(0x5265_7072_6973_6521).hash_one(page)
+}
+
+/// A page with bytes that were written to its file at an offset.
+fn with_bytes(mut page: Vec<u8>, begins: u64, bytes: &[u8], at: u64, size: u64) -> Vec<u8> {
+    page.resize(size.saturating_sub(begins).min(PAGE) as usize, 0);
+    let (from, to) = (at.max(begins), (at + bytes.len() as u64).min(begins + page.len() as u64));
+    if from < to {
+        let source = &bytes[(from - at) as usize..(to - at) as usize];
+        page[(from - begins) as usize..(to - begins) as usize].copy_from_slice(source);
+    }
+    page
+}
+
+fn shared(flags: u64) -> bool {
+    let kind = flags & libc::MAP_TYPE as u64;
+    let shares = kind == libc::MAP_SHARED as u64 || kind == libc::MAP_SHARED_VALIDATE as u64;
+    shares && flags & libc::MAP_ANONYMOUS as u64 == 0
+}
+
+impl Stores {
+    /// A page is as it was seen. Gives the part of its file that was stored to, if it has changed.
+    pub fn seen(&mut self, stored: &Stored, time_ns: u64, lives: &Lives, log: &mut Log) -> Option<(File, u64, u64)> {
+        self.page.clear();
+        let mut page = std::mem::take(&mut self.page);
+        if let Some(content) = &stored.content {
+            content.read(&mut page);
+        }
+        let out = self.compared(stored, time_ns, &page, lives, log);
+        self.page = page;
+        out
+    }
+
+    /// A page of the initial tree, as it was before anything stored to it: loads may have shown it.
+    pub fn before(&mut self, stored: &Stored, log: &mut Log) {
+        self.page.clear();
+        if let Some(content) = &stored.content {
+            content.read(&mut self.page);
+        }
+        // What is not kept is zeros.
+        let zero = self.page.iter().all(|byte| *byte == 0);
+        let data = if zero { Vec::new() } else { log.blob(&self.page, Keep::ByPolicy) };
+        let ((device, inode), length) = (stored.file, u64::from(stored.length));
+        let reason = "mapped".to_owned();
+        let hole = zero.into();
+        log.content(Content { seq: 0, device, inode, offset: stored.offset, length, data, hole, reason });
+    }
+
+    fn compared(
+        &mut self,
+        stored: &Stored,
+        time_ns: u64,
+        page: &[u8],
+        lives: &Lives,
+        log: &mut Log,
+    ) -> Option<(File, u64, u64)> {
+        let Stored { file, offset, length, .. } = *stored;
+        if stored.written && stored.content.is_some() {
+            if self.written_to.len() >= MOST_WRITTEN {
+                self.written_to.clear();
+            }
+            self.written_to.insert((file, offset), page.to_vec());
+        }
+        if stored.content.is_some() {
+            let (known, now) = (self.known.entry(file).or_default(), hash(page));
+            if known.len() >= MOST_KNOWN {
+                known.clear();
+            }
+            if known.insert(offset, now) == Some(now) {
+                return None;
+            }
+        }
+        let Some((pid, address)) = self.whose(stored) else {
+            // Looked at when the last mapping of it ended or was closed to stores: calls have changed it since.
+            if !self.spaces.values().flat_map(Space::pieces).any(|piece| piece.file == file) {
+                let cause = "stores to a mapped file by a process that is not known to map it";
+                log.loss(Loss::Dropped, cause, length.into());
+            }
+            return None;
+        };
+        let tid = lives.get(stored.tid).filter(|life| life.pid == pid).map_or(pid, |_| stored.tid);
+        let length = u64::from(length);
+        let joins = |run: &Run| {
+            (run.pid, run.tid, run.file) == (pid, tid, file)
+                && run.offset + run.length == offset
+                && run.address + run.length == address
+                && run.length + length <= MOST as u64
+        };
+        if !self.run.as_ref().is_some_and(joins) {
+            self.flush(lives, log);
+        }
+        let run = self.run.get_or_insert_with(|| Run { pid, tid, file, time_ns, address, offset, ..Run::default() });
+        run.length += length;
+        run.bytes.extend_from_slice(page);
+        Some((file, offset, offset + length))
+    }
+
+    /// A process that can store to the page, and where: the one that stored last, if it still can.
+    fn whose(&self, stored: &Stored) -> Option<(i32, u64)> {
+        let at = |space: &Space<File>| {
+            let holds = |piece: &&Piece<File>| {
+                piece.writable && piece.file == stored.file && piece.extent().contains(&stored.offset)
+            };
+            space.pieces().find(holds).map(|piece| piece.at.start + (stored.offset - piece.offset))
+        };
+        let its_own = self.spaces.get(&stored.pid).and_then(at).map(|address| (stored.pid, address));
+        its_own.or_else(|| self.spaces.iter().filter_map(|(pid, space)| Some((*pid, at(space)?))).min())
+    }
+
+    /// Writes the row that is being put together: something else comes after it.
+    pub fn flush(&mut self, lives: &Lives, log: &mut Log) {
+        let Some(run) = self.run.take() else { return };
+        let thread = lives.get(run.tid).or_else(|| lives.any_of(run.pid)).map_or(0, |life| life.thread);
+        let data = if run.bytes.is_empty() { Vec::new() } else { log.blob(&run.bytes, Keep::ByPolicy) };
+        log.action(Action {
+            thread,
+            call: mapped::CALL.to_owned(),
+            begin_ns: run.time_ns,
+            args: [run.address, run.address, run.length, run.offset, 0, 0],
+            result: run.length as i64,
+            data,
+            data_bytes: run.length,
+            ..Action::default()
+        });
+    }
+
+    /// A call on mappings has its place: what it does to those of its process.
+    pub fn called(&mut self, pid: i32, pending: &Pending) {
+        let (call, action) = (pending.call, &pending.action);
+        let (args, result) = (&action.args, action.result);
+        if failed(result) {
+            return;
+        }
+        let at = mapped::pages(args[0], args[1]);
+        match call.effect {
+            Effect::Map => {
+                let at = mapped::pages(result as u64, args[1]);
+                let object =
+                    pending.objects.first().filter(|o| shared(args[3]) && o.mode & libc::S_IFMT == libc::S_IFREG);
+                match object {
+                    Some(o) => self.spaces.entry(pid).or_default().map(Piece {
+                        at,
+                        offset: args[5],
+                        file: (o.device, o.inode),
+                        writable: args[2] & libc::PROT_WRITE as u64 != 0,
+                    }),
+                    None => self.change(pid, |space| space.unmap(at)),
+                }
+            }
+            Effect::Unmap => self.change(pid, |space| space.unmap(at)),
+            Effect::Remap => {
+                let to = mapped::pages(result as u64, args[2]);
+                self.change(pid, |space| space.remap(at, to));
+            }
+            Effect::MapAdvise if call.name == "mprotect" => {
+                self.change(pid, |space| space.protect(at, args[2] & libc::PROT_WRITE as u64 != 0));
+            }
+            Effect::Execute => self.ended(pid),
+            Effect::Write => self.written(pending),
+            Effect::Copy | Effect::Splice | Effect::Allocate | Effect::DeviceControl => self.forget(pending),
+            Effect::Truncate => self.truncated(pending),
+            Effect::Open if call.open_flags(args, action.input.get(4..).unwrap_or_default()) & TRUNCATES != 0 => {
+                self.forget(pending);
+            }
+            _ => {}
+        }
+    }
+
+    /// A call has written to a file: its pages are what they were, with the written bytes.
+    fn written(&mut self, pending: &Pending) {
+        let action = &pending.action;
+        let Some(object) = pending.objects.first().filter(|_| action.result > 0 && !self.known.is_empty()) else {
+            return;
+        };
+        let file = (object.device, object.inode);
+        let Some(known) = self.known.get_mut(&file) else { return };
+        let given = pending.call.offset_arg().map(|i| action.args[i]).filter(|at| *at != u64::MAX);
+        let length = action.result as u64;
+        let at = given.unwrap_or_else(|| (object.position as u64).saturating_sub(length));
+        let Some(bytes) = pending.written.as_ref().filter(|_| object.flags & libc::O_APPEND as u32 == 0) else {
+            return known.clear();
+        };
+        for page in (at / PAGE..=at.saturating_add(length - 1) / PAGE).map(|page| page * PAGE) {
+            match self.written_to.remove(&(file, page)) {
+                Some(before) => {
+                    let now = with_bytes(before, page, bytes, at, object.size);
+                    known.insert(page, hash(&now));
+                }
+                None => _ = known.remove(&page),
+            }
+        }
+    }
+
+    /// A file has another size: what is behind it is gone.
+    fn truncated(&mut self, pending: &Pending) {
+        let Some(object) = pending.objects.first() else { return self.known.clear() };
+        if let Some(known) = self.known.get_mut(&(object.device, object.inode)) {
+            known.retain(|page, _| page.saturating_add(PAGE) <= pending.action.args[1]);
+        }
+    }
+
+    /// What is in the files of a call may be something else now.
+    fn forget(&mut self, pending: &Pending) {
+        if !self.known.is_empty() {
+            pending.objects.iter().for_each(|o| _ = self.known.remove(&(o.device, o.inode)));
+        }
+    }
+
+    fn change(&mut self, pid: i32, change: impl FnOnce(&mut Space<File>)) {
+        if let Some(space) = self.spaces.get_mut(&pid) {
+            change(space);
+            if space.is_empty() {
+                self.spaces.remove(&pid);
+            }
+            self.prune();
+        }
+    }
+
+    /// A file that nobody maps may change unseen, or be another one with the same number.
+    fn prune(&mut self) {
+        let spaces = &self.spaces;
+        self.known.retain(|file, _| spaces.values().flat_map(Space::pieces).any(|piece| piece.file == *file));
+    }
+
+    /// A process was made with a copy of another's memory.
+    pub fn forked(&mut self, parent: i32, child: i32) {
+        if let Some(space) = self.spaces.get(&parent).cloned() {
+            self.spaces.insert(child, space);
+        }
+    }
+
+    /// A process has ended, or runs another program.
+    pub fn ended(&mut self, pid: i32) {
+        if self.spaces.remove(&pid).is_some() {
+            self.prune();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn written_bytes_are_put_upon_the_page() {
+        let page = || vec![1; 4096];
+        let at = |begins, at, size| with_bytes(page(), begins, &[9; 10], at, size);
+        let inside = at(4096, 4100, 1 << 20);
+        assert_eq!((inside[3], inside[4], inside[13], inside[14]), (1, 9, 9, 1));
+        let over_the_begin = at(4096, 4090, 1 << 20);
+        assert_eq!((over_the_begin[3], over_the_begin[4]), (9, 1));
+        let over_the_end = at(4096, 8190, 1 << 20);
+        assert_eq!((over_the_end[4093], over_the_end[4094], over_the_end.len()), (1, 9, 4096));
+        // The page reaches as far as the file, and what nobody wrote of it is zeros.
+        let grown = with_bytes(vec![1; 100], 0, &[9; 10], 200, 210);
+        assert_eq!((grown.len(), grown[99], grown[100], grown[209]), (210, 1, 0, 9));
+    }
+}
