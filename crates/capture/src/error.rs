@@ -85,6 +85,24 @@ pub enum CaptureError {
         /// The system's error.
         source: io::Error,
     },
+    /// The raw recording could not be written any further. The program was not disturbed.
+    #[error(
+        "{path}: {source}; the program went on unrecorded: make room there, and `reprise recover {trace}` makes a trace of what was kept until then"
+    )]
+    NoRoom {
+        /// The file.
+        path: PathBuf,
+        /// The system's error.
+        source: io::Error,
+        /// The trace.
+        trace: PathBuf,
+    },
+    /// Whoever waits for the trace waits no longer.
+    #[error("interrupted; what was recorded is kept: `reprise recover {trace}` makes the trace")]
+    Interrupted {
+        /// The trace.
+        trace: PathBuf,
+    },
     /// The trace cannot be begun.
     #[error("{0}; make room there, or choose another place with -o")]
     Write(#[from] WriteError),

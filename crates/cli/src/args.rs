@@ -122,7 +122,7 @@ pub enum Mapped {
 /// How a program is recorded.
 #[derive(Debug, Clone, Copy, ValueEnum, PartialEq, Eq)]
 pub enum Backend {
-    /// By ptrace, as long as recording in the kernel does not capture everything
+    /// By the first that is possible here, and said which and why
     Auto,
     /// By programs in the kernel: the recorded program hardly slows down (needs root)
     Ebpf,
@@ -179,6 +179,8 @@ pub struct Record {
     /// Stop recording when the trace takes this much on disk: 512M, 20G; the program goes on
     #[arg(long, value_name = "SIZE")]
     pub max_size: Option<Size>,
+    #[command(flatten)]
+    pub kernel: InKernel,
     /// Say nothing but errors
     #[arg(short, long)]
     pub quiet: bool,
@@ -188,6 +190,38 @@ pub struct Record {
     /// The program and its arguments
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
+}
+
+/// What a thread does when the memory between kernel and disk is full.
+#[derive(Debug, Clone, Copy, ValueEnum, PartialEq, Eq)]
+pub enum OnFull {
+    /// It waits, where the kernel lets it (Linux 6.18)
+    Block,
+    /// It goes on, and what it did is counted as dropped
+    Drop,
+}
+
+/// Where what is recorded in the kernel goes.
+#[derive(Debug, Clone, Copy, ValueEnum, PartialEq, Eq)]
+pub enum Sink {
+    /// To the trace
+    Disk,
+    /// Nowhere
+    Null,
+}
+
+/// What matters to recording in the kernel only.
+#[derive(Debug, Args)]
+pub struct InKernel {
+    /// Memory between kernel and disk (--backend ebpf): 64M unless told
+    #[arg(long, value_name = "SIZE")]
+    pub ring: Option<Size>,
+    /// What a thread does when all of that is full (--backend ebpf): wait unless told
+    #[arg(long, value_enum)]
+    pub on_full: Option<OnFull>,
+    /// Keep nothing (--backend ebpf): to measure the cost of recording without a disk; no trace remains
+    #[arg(long, value_enum, hide_short_help = true)]
+    pub sink: Option<Sink>,
 }
 
 /// Arguments of `import`.

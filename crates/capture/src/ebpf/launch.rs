@@ -46,6 +46,7 @@ pub fn begin(options: &SpoolOptions, launched: &Launched) -> Result<Begin, Spool
     ] {
         manifest.facts.insert(key.into(), value.into());
     }
+    manifest.facts.insert("samples".into(), record::sampled(options.sample_every));
     let tid = launched.child.pid;
     let status = procfs::status(tid);
     Ok(Begin {
@@ -56,6 +57,8 @@ pub fn begin(options: &SpoolOptions, launched: &Launched) -> Result<Begin, Spool
         whole_file_bytes: options.whole_file_bytes,
         libraries: options.libraries,
         cpu: options.cpu,
+        contents: options.contents.as_ref().map(|place| std::path::absolute(place).unwrap_or_else(|_| place.clone())),
+        max_bytes: options.max_bytes,
         processes: vec![BeganProcess {
             pid: tid,
             threads: vec![(tid, procfs::name(tid).to_text())],

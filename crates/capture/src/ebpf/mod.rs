@@ -10,7 +10,10 @@ mod kernel;
 #[cfg(ebpf)]
 mod launch;
 mod options;
+mod processors;
 mod reason;
+#[cfg(ebpf)]
+mod sampling;
 #[cfg(ebpf)]
 mod session;
 #[cfg(ebpf)]
@@ -24,9 +27,9 @@ mod without;
 
 #[cfg(ebpf)]
 pub use kernel::available;
-pub use options::{Capabilities, OnFull, Sink, SpoolOptions, Summary};
+pub use options::{Capabilities, MOST_SEGMENTS, OnFull, Sink, SpoolOptions, Summary, least_segments};
 pub use reason::{Reason, SpoolError};
 #[cfg(ebpf)]
-pub use session::Session;
+pub use session::{Ready, Session};
 #[cfg(not(ebpf))]
-pub use without::{Session, available};
+pub use without::{Ready, Session, available};

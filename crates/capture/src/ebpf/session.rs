@@ -8,11 +8,14 @@ use std::time::Duration;
 
 use reprise_trace::{End, SPOOL};
 
-use super::kernel::{Kernel, Setting, least_segments};
+use super::kernel::{Kernel, Setting};
 use super::launch::{self, Launched};
+use super::sampling;
 use super::shared::{control, cpu};
 use super::sink::Writer;
-use super::{SpoolError, SpoolOptions, Summary};
+use super::{Reason, Sink, SpoolError, SpoolOptions, Summary, least_segments};
+use crate::environment::Sampler;
+use crate::spool::layout::SEGMENT_BYTES;
 use crate::sys::{self, Signals};
 
 /// The recorder says so often that it lives.
@@ -25,30 +28,55 @@ pub struct Session {
     signals: Option<Signals>,
     over: Arc<AtomicBool>,
     stop: Arc<AtomicBool>,
-    sink: Option<JoinHandle<Result<(), SpoolError>>>,
+    sink: Option<JoinHandle<Result<bool, SpoolError>>>,
     heart: Option<JoinHandle<()>>,
+    sampler: Option<Sampler>,
 }
 
-impl Session {
+/// The programs are in the kernel, and nothing has begun.
+pub struct Ready {
+    kernel: Kernel,
+    most_slots: Option<u64>,
+}
+
+impl Ready {
+    /// Loads the programs.
+    ///
+    /// # Errors
+    /// The kernel cannot record here.
+    pub fn load(options: &SpoolOptions) -> Result<Ready, Reason> {
+        let most_slots = options.max_bytes.map(|most| most / 2 / SEGMENT_BYTES as u64);
+        let half = most_slots.map_or(u32::MAX, |most| u32::try_from(most / 2).unwrap_or(u32::MAX));
+        let segments = options.segments.min(half).max(least_segments());
+        let setting = Setting { data: options.data, segments, on_full: options.on_full, waiting: !options.plain };
+        Ok(Ready { kernel: Kernel::load(setting)?, most_slots })
+    }
+
+    /// What the kernel does not let the recording do that others do, and why.
+    pub fn lacks(&self) -> Option<String> {
+        self.kernel.lacks.clone()
+    }
+
     /// Starts the command and its recording.
     ///
     /// # Errors
-    /// The kernel cannot record here, the spool cannot be made, or the command cannot be started.
-    pub fn start(options: &SpoolOptions) -> Result<Session, SpoolError> {
-        let segments = options.segments.max(least_segments());
-        let setting = Setting { data: options.data, segments, on_full: options.on_full, waiting: !options.plain };
-        let kernel = Kernel::load(setting)?;
+    /// The programs cannot be attached, the spool cannot be made, or the command cannot be started.
+    pub fn start(self, options: &SpoolOptions) -> Result<Session, SpoolError> {
+        let Ready { kernel, most_slots } = self;
         let spool = options.trace.join(SPOOL);
         let made = fs::create_dir_all(&spool);
         made.map_err(|source| SpoolError::Unwritten { path: spool.clone(), source })?;
         let launched = launch::launch(options)?;
         let pid = launched.child.pid;
         let prepared = prepare(&kernel, options, &launched);
-        if let Err(error) = prepared {
-            let _ = sys::kill(pid, libc::SIGKILL);
-            let _ = sys::wait_for(pid);
-            return Err(error);
-        }
+        let began_ns = match prepared {
+            Ok(began_ns) => began_ns,
+            Err(error) => {
+                let _ = sys::kill(pid, libc::SIGKILL);
+                let _ = sys::wait_for(pid);
+                return Err(error);
+            }
+        };
         let mut session = Session {
             kernel: Arc::new(kernel),
             pid,
@@ -57,17 +85,33 @@ impl Session {
             stop: Arc::default(),
             sink: None,
             heart: None,
+            sampler: None,
         };
-        session.serve(options)?;
+        session.serve(options, most_slots)?;
+        if let Some(every) = options.sample_every.filter(|_| options.sink != Sink::Null) {
+            let started = sampling::start(&session.kernel, &spool, every, began_ns);
+            session.sampler = Some(started.map_err(step("sample the environment", "see the limits on processes"))?);
+        }
         let advice = "check RLIMIT_SIGPENDING (ulimit -i)";
         session.signals = Some(Signals::install().map_err(step("install signal handlers", advice))?);
         launched.child.go().map_err(step("start the program", "it was killed before it began"))?;
         Ok(session)
     }
+}
+
+impl Session {
+    /// Starts the command and its recording.
+    ///
+    /// # Errors
+    /// The kernel cannot record here, the spool cannot be made, or the command cannot be started.
+    pub fn start(options: &SpoolOptions) -> Result<Session, SpoolError> {
+        Ready::load(options)?.start(options)
+    }
 
     /// Starts the threads that write and that say that the recorder lives.
-    fn serve(&mut self, options: &SpoolOptions) -> Result<(), SpoolError> {
-        let writer = Writer::new(self.kernel.clone(), &options.trace.join(SPOOL), options.sink, self.over.clone())?;
+    fn serve(&mut self, options: &SpoolOptions, most_slots: Option<u64>) -> Result<(), SpoolError> {
+        let spool = options.trace.join(SPOOL);
+        let writer = Writer::new(self.kernel.clone(), &spool, options.sink, most_slots, self.over.clone())?;
         let advice = "check the limits on processes and memory";
         let stop = self.stop.clone();
         let sink = sys::spawn_quiet("spool", move || writer.run(&stop));
@@ -113,25 +157,28 @@ impl Session {
 
     fn finish(mut self, end: End) -> Result<Summary, SpoolError> {
         self.kernel.detach();
+        self.sampler = None;
         self.stop.store(true, Ordering::SeqCst);
         let written = self.sink.take().map(JoinHandle::join);
         let _ = self.heart.take().map(JoinHandle::join);
-        match written {
+        let limited = match written {
             Some(Ok(outcome)) => outcome?,
             _ => {
                 let source = std::io::Error::other("its thread broke off");
                 return Err(step("write the spool", "this is a defect")(source));
             }
-        }
+        };
         let kernel = &self.kernel;
         let load = |offset| kernel.number(offset).load(Ordering::SeqCst);
-        let missing = load(control::NESTED) + load(control::LOST_TASKS);
         let dropped = kernel.sum(cpu::DROPPED);
         Ok(Summary {
             end,
             records: kernel.sum(cpu::NEXT) - dropped,
             bytes: kernel.sum(cpu::MOVED),
-            dropped: dropped + missing,
+            dropped,
+            missed: load(control::NESTED) + load(control::LOST_TASKS),
+            limited,
+            passed: kernel.sum(cpu::PASSED),
             deferred: kernel.sum(cpu::DEFERRED),
             waits: load(control::WAITS),
             waited_ns: load(control::WAITED_NS),
@@ -144,19 +191,22 @@ impl Session {
 /// Whatever ends a recording, its threads end with it, and the program goes on without.
 impl Drop for Session {
     fn drop(&mut self) {
+        self.sampler = None;
         self.stop.store(true, Ordering::SeqCst);
         let _ = self.sink.take().map(JoinHandle::join);
         let _ = self.heart.take().map(JoinHandle::join);
     }
 }
 
-fn prepare(kernel: &Kernel, options: &SpoolOptions, launched: &Launched) -> Result<(), SpoolError> {
+/// Writes down what there is, and begins; says when that was.
+fn prepare(kernel: &Kernel, options: &SpoolOptions, launched: &Launched) -> Result<u64, SpoolError> {
     let spool = options.trace.join(SPOOL);
     let begin = launch::begin(options, launched)?;
     begin.write(&spool).map_err(|source| SpoolError::Unwritten { path: spool, source })?;
     let advice = "Linux 5.11 or later is needed";
     kernel.follow(launched.child.pid).map_err(step("follow the program", advice))?;
-    kernel.attach()
+    kernel.attach()?;
+    Ok(begin.monotonic_ns)
 }
 
 fn step(step: &'static str, advice: &'static str) -> impl FnOnce(std::io::Error) -> SpoolError {

@@ -12,6 +12,32 @@ pub fn available() -> Result<Capabilities, Reason> {
     Err(Reason::NotBuilt)
 }
 
+/// Programs in the kernel; there are none in this build.
+pub struct Ready(Infallible);
+
+impl Ready {
+    /// Loads the programs.
+    ///
+    /// # Errors
+    /// Always.
+    pub fn load(_: &SpoolOptions) -> Result<Ready, Reason> {
+        Err(Reason::NotBuilt)
+    }
+
+    /// What the kernel does not let the recording do.
+    pub fn lacks(&self) -> Option<String> {
+        match self.0 {}
+    }
+
+    /// Starts the command and its recording.
+    ///
+    /// # Errors
+    /// None: there is no such recording.
+    pub fn start(self, _: &SpoolOptions) -> Result<Session, SpoolError> {
+        match self.0 {}
+    }
+}
+
 /// A recording in the kernel; there is none in this build.
 pub struct Session(Infallible);
 

@@ -19,17 +19,21 @@ mod write;
 
 use std::collections::HashMap;
 use std::io;
+use std::ops::ControlFlow;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use reprise_trace::{End, Loss, Manifest, TraceWriter, TreeNode, WriterOptions};
+use reprise_trace::{End, Loss, Manifest, TraceWriter, TreeNode, WriterOptions, contents_elsewhere};
 
+use crate::environment;
 use crate::error::CaptureError;
 use crate::log::Log;
 use crate::record::Outcome;
-use crate::spool::Begin;
 use crate::spool::join::{Event, Joiner};
 use crate::spool::mark;
 use crate::spool::reader::Spool;
+use crate::spool::{Begin, SAMPLES};
+use crate::sys::{self, Signals};
 use decode::{Decoder, Pending};
 use window::{Item, Window};
 use write::{Birth, What, Writing};
@@ -37,10 +41,13 @@ use write::{Birth, What, Writing};
 /// Name of the directory of a spool in that of its trace.
 pub const SPOOL: &str = reprise_trace::SPOOL;
 
+/// Is told bytes read, and of how many; says whether to go on.
+pub(crate) type Progress<'a> = &'a mut dyn FnMut(u64, u64) -> ControlFlow<()>;
+
 /// Finishes the spool of a trace whose recorder is gone, and removes it. `progress` is told bytes read, and of how many.
 ///
 /// # Errors
-/// There is no spool, it cannot be read, or the trace cannot be written; the spool is then left as it is.
+/// There is no spool, it cannot be read, the trace cannot be written, or a signal came; the spool is then left as it is.
 pub fn recover(trace: &Path, progress: &mut dyn FnMut(u64, u64)) -> Result<Outcome, CaptureError> {
     let spool = trace.join(SPOOL);
     let begin = Begin::read(&spool).map_err(|source| CaptureError::NoSpool { path: spool.clone(), source })?;
@@ -49,25 +56,53 @@ pub fn recover(trace: &Path, progress: &mut dyn FnMut(u64, u64)) -> Result<Outco
     let lost: Vec<String> = manifest.snapshots.clone();
     let manifest = Manifest { snapshots: Vec::new(), ..manifest };
     let policy = manifest.data;
-    let writer = TraceWriter::create(trace, manifest, WriterOptions::default())?;
+    let writer = WriterOptions { contents: begin.contents.clone(), ..WriterOptions::default() };
+    let writer = TraceWriter::create(trace, manifest, writer)?;
     let mut log = Log::new(writer, policy);
     for tree in lost {
         log.note(format!("--tree {tree}: its snapshot was lost with the recorder"));
     }
     log.note("the recorder was killed; what it had kept until then was finished later");
-    let known = Known { until_ns: mark::read(&spool), end: None };
-    finish(log, &begin, trace, &[], known, progress)
+    let known = Known { until_ns: mark::read(&spool), end: None, passed: 0 };
+    heed_signals(progress, |progress| finish(log, &begin, trace, &[], known, progress))
+}
+
+/// A limit on the trace holds for all that is on the disk while it is made.
+fn limit(log: &mut Log, most: u64, spool: &Path) {
+    /// A trace of nothing takes this much.
+    const LEAST: u64 = 1 << 20;
+    let files = std::fs::read_dir(spool).into_iter().flatten().flatten().filter_map(|entry| entry.metadata().ok());
+    let taken: u64 = files.map(|file| file.blocks() * 512).sum();
+    log.limit(most.saturating_sub(taken).max(LEAST));
+}
+
+/// Does something that reports its progress, until a signal to this process ends it.
+pub(crate) fn heed_signals<T>(report: &mut dyn FnMut(u64, u64), run: impl FnOnce(Progress<'_>) -> T) -> T {
+    // Without, a signal simply ends this process; what is on the disk is the same.
+    let _installed = Signals::install();
+    run(&mut |done, all| {
+        report(done, all);
+        if sys::take_signal().is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    })
 }
 
 /// Removes what an earlier attempt left beside the spool.
 fn clear(trace: &Path) -> Result<(), CaptureError> {
     let failed = |path: PathBuf| move |source| CaptureError::Spool { path, source };
+    if let Some(contents) = contents_elsewhere(trace) {
+        // It was this trace's own; what cannot be removed stays.
+        let _ = std::fs::remove_dir_all(contents);
+    }
     for entry in std::fs::read_dir(trace).map_err(failed(trace.to_owned()))?.flatten() {
         let path = entry.path();
         if entry.file_name() == SPOOL {
             continue;
         }
-        let removed = if path.is_dir() { std::fs::remove_dir_all(&path) } else { std::fs::remove_file(&path) };
+        let removed = if path.is_dir() && !path.is_symlink() {
+            std::fs::remove_dir_all(&path)
+        } else {
+            std::fs::remove_file(&path)
+        };
         removed.map_err(failed(path))?;
     }
     Ok(())
@@ -79,26 +114,40 @@ pub(crate) struct Known {
     pub until_ns: u64,
     /// How the program ended.
     pub end: Option<End>,
+    /// Calls that the programs in the kernel passed by, since the spool had reached the size it may have.
+    pub passed: u64,
 }
 
 /// Writes a spool into a trace that was begun, closes the trace and removes the spool. `seeds` are names of the initial
 /// tree that are in the trace already.
 pub(crate) fn finish(
-    log: Log,
+    mut log: Log,
     begin: &Begin,
     trace: &Path,
     seeds: &[TreeNode],
     known: Known,
-    progress: &mut dyn FnMut(u64, u64),
+    progress: Progress<'_>,
 ) -> Result<Outcome, CaptureError> {
     let directory = trace.join(SPOOL);
-    let failed = |source| CaptureError::Spool { path: directory.clone(), source };
+    let failed = |source: io::Error| match source.kind() {
+        io::ErrorKind::Interrupted => CaptureError::Interrupted { trace: trace.to_owned() },
+        _ => CaptureError::Spool { path: directory.clone(), source },
+    };
+    begin.max_bytes.into_iter().for_each(|most| limit(&mut log, most, &directory));
     let spool = Spool::open(&directory).map_err(failed)?;
     let mut finisher = Finisher::new(log, begin, seeds);
-    finisher.run(spool, known.until_ns, progress).map_err(failed)?;
+    finisher.run(spool, &known, progress).map_err(failed)?;
+    sampled(&directory, &mut finisher.writing.log);
     let outcome = finisher.close(known.end)?;
     std::fs::remove_dir_all(&directory).map_err(failed)?;
     Ok(outcome)
+}
+
+/// Writes what was around the program, if that was kept.
+fn sampled(spool: &Path, log: &mut Log) {
+    let Ok((around, samples)) = environment::kept(&spool.join(SAMPLES)) else { return };
+    log.surroundings(around);
+    samples.for_each(|seen| log.sample(seen));
 }
 
 struct Finisher {
@@ -108,6 +157,9 @@ struct Finisher {
     /// Places of births whose maker's call is not over, by maker.
     births: HashMap<i32, Vec<(u64, u64)>>,
     writing: Writing,
+    /// Bytes that the trace may take, and once it has nearly all of them: what came after.
+    most: u64,
+    beyond: Option<u64>,
 }
 
 impl Finisher {
@@ -119,13 +171,15 @@ impl Finisher {
             window: Window::default(),
             births: HashMap::new(),
             writing: Writing::new(log, begin, seeds),
+            most: begin.max_bytes.unwrap_or(u64::MAX),
+            beyond: None,
         }
     }
 
-    fn run(&mut self, mut spool: Spool, until_ns: u64, progress: &mut dyn FnMut(u64, u64)) -> io::Result<()> {
+    fn run(&mut self, mut spool: Spool, known: &Known, progress: Progress<'_>) -> io::Result<()> {
         let (all, mut done, mut events, mut late) = (spool.bytes(), 0, Vec::new(), 0);
         while let Some((head, body, place)) = spool.next()? {
-            if head.time_ns > until_ns {
+            if head.time_ns > known.until_ns {
                 late += 1;
                 continue;
             }
@@ -134,10 +188,15 @@ impl Finisher {
                 self.heard(event);
             }
             self.write_out(false);
-            let before = done >> 24;
+            let before = done >> 20;
             done += u64::from(head.bytes);
-            if done >> 24 != before {
-                progress(done, all);
+            if done >> 20 != before {
+                if progress(done, all).is_break() {
+                    return Err(io::ErrorKind::Interrupted.into());
+                }
+                if self.beyond.is_none() && self.writing.log.is_nearly_full() {
+                    self.beyond = Some(0);
+                }
             }
         }
         self.joiner.finish(&mut events);
@@ -147,6 +206,7 @@ impl Finisher {
         self.write_out(true);
         let missing = spool.missing();
         let log = &mut self.writing.log;
+        log.beyond_limit(self.most, self.beyond.unwrap_or(0).saturating_add(known.passed));
         log.loss_several(Loss::Dropped, "records that found no room while the program ran", missing.dropped);
         log.loss_several(Loss::Dropped, "records that are missing in the raw recording", missing.lost);
         log.loss_several(Loss::Dropped, "records of the recorder's last second, some of which are missing", late);
@@ -159,6 +219,10 @@ impl Finisher {
 
     /// Something is known: it waits for its place.
     fn heard(&mut self, event: Event) {
+        if let Some(beyond) = &mut self.beyond {
+            *beyond += 1;
+            return;
+        }
         match event {
             Event::Call(heard) => {
                 if let Some(pending) = self.decoder.decode(heard, &mut self.writing.log) {
@@ -249,7 +313,10 @@ impl Finisher {
         loop {
             let writing = &mut self.writing;
             let Some(what) = self.window.pop(all, &mut |what| writing.conditions(what)) else { break };
-            self.writing.write(what);
+            match &mut self.beyond {
+                None => self.writing.write(what),
+                Some(beyond) => *beyond += 1,
+            }
         }
     }
 
