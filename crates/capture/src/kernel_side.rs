@@ -11,6 +11,7 @@ use crate::finish::{self, SPOOL};
 use crate::log::Log;
 use crate::record::{Backend, Options, Outcome, WHY, new_manifest, snapshots, world};
 use crate::spool::Begin;
+use crate::sys::Signals;
 
 /// Why a program is not recorded in the kernel: it was not started, or it is over.
 pub enum Failure {
@@ -34,6 +35,8 @@ pub fn record(options: &mut Options, why: &str) -> Result<Outcome, Failure> {
     let existed = options.trace.is_dir();
     let mut log = begun(options)?;
     let seeds = log.take_names();
+    // From here on a signal ends what is done, not this process: also between the recording and the making of the trace.
+    let _installed = Signals::install();
     let recorded = ready.start(&session).and_then(|session| {
         if options.backend == Backend::Auto {
             (options.warn)(&format!("recording in the kernel (ebpf): {why}"));
@@ -67,12 +70,12 @@ pub fn record(options: &mut Options, why: &str) -> Result<Outcome, Failure> {
     let known = finish::Known {
         until_ns: u64::MAX,
         end: Some(summary.end),
-        passed: summary.passed * u64::from(summary.limited),
+        passed: if summary.limited { summary.passed } else { 0 },
+        dropped: summary.dropped,
     };
-    let finished = finish::heed_signals(&mut *options.progress, |progress| {
-        finish::finish(log, &begin, &options.trace, &seeds, known, progress)
-    });
-    Ok(Outcome { in_kernel: Some(summary), ..finished? })
+    let mut progress = finish::heed_signals(&mut *options.progress);
+    let finished = finish::finish(log, &begin, &options.trace, &seeds, known, &mut progress)?;
+    Ok(Outcome { in_kernel: Some(summary), ..finished })
 }
 
 fn session(options: &Options) -> SpoolOptions {

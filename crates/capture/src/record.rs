@@ -33,7 +33,7 @@ pub const SAMPLE_EVERY: Duration = Duration::from_millis(100);
 const SAMPLES_WAITING: usize = 256;
 
 /// Whether [`Backend::Auto`] tries the kernel.
-const AUTO_TRIES_KERNEL: bool = false;
+const AUTO_TRIES_KERNEL: bool = true;
 
 /// The fact that says why a trace was recorded by its backend.
 pub const WHY: &str = "backend_why";

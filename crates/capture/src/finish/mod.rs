@@ -63,8 +63,10 @@ pub fn recover(trace: &Path, progress: &mut dyn FnMut(u64, u64)) -> Result<Outco
         log.note(format!("--tree {tree}: its snapshot was lost with the recorder"));
     }
     log.note("the recorder was killed; what it had kept until then was finished later");
-    let known = Known { until_ns: mark::read(&spool), end: None, passed: 0 };
-    heed_signals(progress, |progress| finish(log, &begin, trace, &[], known, progress))
+    let known = Known { until_ns: mark::read(&spool), end: None, passed: 0, dropped: 0 };
+    // Without handlers, a signal simply ends this process; what is on the disk is the same.
+    let _installed = Signals::install();
+    finish(log, &begin, trace, &[], known, &mut heed_signals(progress))
 }
 
 /// A limit on the trace holds for all that is on the disk while it is made.
@@ -76,14 +78,12 @@ fn limit(log: &mut Log, most: u64, spool: &Path) {
     log.limit(most.saturating_sub(taken).max(LEAST));
 }
 
-/// Does something that reports its progress, until a signal to this process ends it.
-pub(crate) fn heed_signals<T>(report: &mut dyn FnMut(u64, u64), run: impl FnOnce(Progress<'_>) -> T) -> T {
-    // Without, a signal simply ends this process; what is on the disk is the same.
-    let _installed = Signals::install();
-    run(&mut |done, all| {
+/// Reports progress, and goes on unless a signal to this process says otherwise.
+pub(crate) fn heed_signals(report: &mut dyn FnMut(u64, u64)) -> impl FnMut(u64, u64) -> ControlFlow<()> {
+    move |done, all| {
         report(done, all);
         if sys::take_signal().is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    })
+    }
 }
 
 /// Removes what an earlier attempt left beside the spool.
@@ -116,6 +116,8 @@ pub(crate) struct Known {
     pub end: Option<End>,
     /// Calls that the programs in the kernel passed by, since the spool had reached the size it may have.
     pub passed: u64,
+    /// Records that found no room, as the kernel counted them; the last may be told by no segment.
+    pub dropped: u64,
 }
 
 /// Writes a spool into a trace that was begun, closes the trace and removes the spool. `seeds` are names of the initial
@@ -207,7 +209,11 @@ impl Finisher {
         let missing = spool.missing();
         let log = &mut self.writing.log;
         log.beyond_limit(self.most, self.beyond.unwrap_or(0).saturating_add(known.passed));
-        log.loss_several(Loss::Dropped, "records that found no room while the program ran", missing.dropped);
+        log.loss_several(
+            Loss::Dropped,
+            "records that found no room while the program ran",
+            missing.dropped.max(known.dropped),
+        );
         log.loss_several(Loss::Dropped, "records that are missing in the raw recording", missing.lost);
         log.loss_several(Loss::Dropped, "records of the recorder's last second, some of which are missing", late);
         let damaged = missing.damaged.saturating_add(self.joiner.damaged);
