@@ -33,7 +33,7 @@ pub fn record(options: &mut Options, why: &str) -> Result<Outcome, Failure> {
     let ready = Ready::load(&session).map_err(|reason| Failure::Unavailable(reason.to_string()))?;
     let lacks = ready.lacks();
     let existed = options.trace.is_dir();
-    let mut log = begun(options)?;
+    let mut log = begun(options, existed)?;
     let seeds = log.take_names();
     // From here on a signal ends what is done, not this process: also between the recording and the making of the trace.
     let _installed = Signals::install();
@@ -46,8 +46,8 @@ pub fn record(options: &mut Options, why: &str) -> Result<Outcome, Failure> {
     });
     let summary = match recorded {
         Ok(summary) => summary,
-        Err(SpoolError::Unwritten { path, source }) => {
-            return Err(CaptureError::NoRoom { path, source, trace: options.trace.clone() }.into());
+        Err(SpoolError::Cut { path, source, end }) => {
+            return Err(CaptureError::NoRoom { path, source, trace: options.trace.clone(), end }.into());
         }
         Err(error) => {
             drop(log);
@@ -57,8 +57,9 @@ pub fn record(options: &mut Options, why: &str) -> Result<Outcome, Failure> {
     };
     let spool = options.trace.join(SPOOL);
     let begin = Begin::read(&spool).map_err(|source| CaptureError::NoSpool { path: spool, source })?;
-    let snapshots = std::mem::take(&mut log.manifest_mut().snapshots);
-    *log.manifest_mut() = Manifest { snapshots, ..begin.manifest.clone() };
+    let begun = log.manifest_mut();
+    let (snapshots, id) = (std::mem::take(&mut begun.snapshots), std::mem::take(&mut begun.id));
+    *begun = Manifest { snapshots, id, ..begin.manifest.clone() };
     log.manifest_mut().facts.extend(facts(why, lacks));
     account(&summary, options, &mut log);
     if session.sink == Sink::Null {
@@ -100,13 +101,17 @@ fn facts(why: &str, lacks: Option<String>) -> [(String, String); 2] {
 }
 
 /// The trace with what is snapshot before the start.
-fn begun(options: &Options) -> Result<Log, CaptureError> {
+fn begun(options: &Options, existed: bool) -> Result<Log, CaptureError> {
     let manifest = new_manifest(options.data, &options.command)?;
     let writer = TraceWriter::create(&options.trace, manifest, options.writer.clone())?;
     let mut log = Log::new(writer, options.data);
     log.remember_names();
-    snapshots(&mut world(options), &options.trees, &mut log)?;
-    log.check()?;
+    let taken = snapshots(&mut world(options), &options.trees, &mut log);
+    if let Err(error) = taken.and_then(|()| Ok(log.check()?)) {
+        drop(log);
+        discard(&options.trace, existed);
+        return Err(error);
+    }
     Ok(log)
 }
 
@@ -131,6 +136,8 @@ fn failure(error: SpoolError) -> Failure {
         SpoolError::Unavailable(reason) => return Failure::Unavailable(reason.to_string()),
         SpoolError::Start(error) => error,
         SpoolError::Step { step, source, advice } => CaptureError::Start { step, source, advice },
-        SpoolError::Unwritten { path, source } => CaptureError::Spool { path, source },
+        SpoolError::Unwritten { path, source } | SpoolError::Cut { path, source, .. } => {
+            CaptureError::Unspooled { path, source }
+        }
     })
 }

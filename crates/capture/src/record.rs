@@ -314,6 +314,7 @@ fn seize(child: Waiting) -> Result<Signals, CaptureError> {
     let signals =
         Signals::install().map_err(failed("install signal handlers", "check RLIMIT_SIGPENDING (ulimit -i)"))?;
     child.go().map_err(failed("start the program", "it was killed before it began"))?;
+    // The tracer sees for itself whether the program can be executed.
     Ok(signals)
 }
 

@@ -179,6 +179,13 @@ pub struct Record {
     /// Stop recording when the trace takes this much on disk: 512M, 20G; the program goes on
     #[arg(long, value_name = "SIZE")]
     pub max_size: Option<Size>,
+    /// Make a chain of traces TRACE.1, TRACE.2 ... each of which replays by itself: a new one when the calls of one moved this
+    /// much, or after this time (512M, 10min)
+    #[arg(long, value_name = "SIZE|TIME")]
+    pub rotate: Option<reprise_slice::Length>,
+    /// Of a chain, keep only the last N
+    #[arg(long, value_name = "N", requires = "rotate", value_parser = clap::value_parser!(u32).range(1..))]
+    pub keep: Option<u32>,
     #[command(flatten)]
     pub kernel: InKernel,
     /// Say nothing but errors
@@ -500,11 +507,14 @@ Examples:
   reprise record -o build.reprise --tree src -- make -j4
   reprise record --data none -o long.reprise -- ./server     calls without content
   reprise record --blobs /mnt/big --max-size 20G -- ./load   contents on another device, at most 20 GiB in all
+  reprise record --rotate 10min --keep 6 -o day.reprise -- ./server     the last hour, in traces day.reprise.N
+  reprise record --backend ebpf --ring 256M -- ./load        in the kernel, with more memory before the program must wait
 
 The exit code is the program's own; when a signal ended it, reprise ends by that signal. 125: the recorder failed;
 126, 127: the program cannot be run, or found. A trace that cannot be written any further (a full disk) does not stop
 the program: it goes on unrecorded, what was written is kept, and the exit code is 125. With --max-size the trace holds
-the run's beginning; what came after is counted as dropped, and the exit code is the program's.";
+the run's beginning; what came after is counted as dropped, and the exit code is the program's. What was recorded in the
+kernel becomes a trace when the program has ended; if that is interrupted, the exit code is 7 and `reprise recover` does it.";
     pub const RECOVER: &str = "\
 Examples:
   reprise recover app.reprise        then info, replay and all else take it

@@ -250,3 +250,63 @@ fn said_by(dir: &Path, command: &mut Command) -> Said {
     let output = program::run(command.current_dir(dir).stdin(Stdio::null()));
     Said::new(format!("{command:?}"), output)
 }
+
+/// Each of a chain replays by itself; what the last leaves behind is what the program left.
+#[test]
+fn a_chain_of_traces() {
+    let s = Scratch::new();
+    let dir = s.path();
+    let work = mkdir(dir, "work");
+    fs::write(Path::new(&work).join("before"), "before").unwrap();
+    let script = "cd work; exec 3> log; cat before > copy; i=0; while [ $i -lt 40 ]; do head -c 8192 /dev/zero > f$i; \
+                  echo $i >&3; [ $i -eq 20 ] && mv copy moved; i=$((i+1)); done; cat moved >&3; rm f1";
+    for backend in ["ptrace", "ebpf"] {
+        if backend == "ebpf" && !in_kernel("a_chain_of_traces", dir) {
+            continue;
+        }
+        let keep = ["--keep", "2"];
+        for (name, keep) in [("all", &keep[..0]), ("last", &keep[..])] {
+            fs::remove_dir_all(&work).unwrap();
+            fs::create_dir(&work).unwrap();
+            fs::write(Path::new(&work).join("before"), "before").unwrap();
+            let name = format!("{backend}-{name}");
+            let record = ["record", "--backend", backend, "--rotate", "128K", "--json", "-o", &name];
+            let said = run(dir, &[&record, keep, &["--", "sh", "-c", script]].concat());
+            let json = summary(said.ends(0));
+            let chain: Vec<&str> = json["chain"].as_array().unwrap().iter().map(|p| p.as_str().unwrap()).collect();
+            assert!(json["trace"].is_null() && !dir.join(&name).exists(), "{json}");
+            if keep.is_empty() {
+                assert!(chain.len() > 3 && chain[0] == format!("{name}.1"), "{chain:?}");
+                let actions: u64 = chain.iter().map(|trace| number(&info(dir, trace), "actions")).sum();
+                assert_eq!(actions, number(&json, "actions"));
+            } else {
+                assert_eq!(chain.len(), 2, "{chain:?}");
+            }
+            let mut target = String::new();
+            for trace in &chain {
+                target = mkdir(dir, &format!("target-{trace}"));
+                let said = run(dir, &["replay", "-q", "--verify", "abort", trace, "--target", &target]);
+                assert!(said.ends(0).out.contains("diverged 0"), "{said:#?}");
+            }
+            let inside = Path::new(&target).join(dir.canonicalize().unwrap().strip_prefix("/").unwrap()).join("work");
+            for file in ["log", "moved", "f39"] {
+                let (left, replayed) = (Path::new(&work).join(file), inside.join(file));
+                program::succeed(Command::new("cmp").arg(left).arg(replayed));
+            }
+            assert!(!inside.join("f1").exists() && !inside.join("copy").exists());
+        }
+    }
+    run(dir, &["record", "--rotate", "soon", "--", "true"]).ends(2).err.contains("512M").then_some(()).expect("512M");
+    run(dir, &["record", "--keep", "2", "--", "true"])
+        .ends(2)
+        .err
+        .contains("--rotate")
+        .then_some(())
+        .expect("--rotate");
+    run(dir, &["record", "--rotate", "1M", "--keep", "0", "--", "true"])
+        .ends(2)
+        .err
+        .contains("--keep")
+        .then_some(())
+        .expect("--keep");
+}

@@ -1,6 +1,8 @@
 //! A recording of a command in the kernel, from its start to its summary.
 
+use std::ffi::OsString;
 use std::fs;
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -15,8 +17,9 @@ use super::shared::{control, cpu};
 use super::sink::Writer;
 use super::{Reason, Sink, SpoolError, SpoolOptions, Summary, least_segments};
 use crate::environment::Sampler;
+use crate::error::CaptureError;
 use crate::spool::layout::SEGMENT_BYTES;
-use crate::sys::{self, Signals};
+use crate::sys::{self, Signals, Word};
 
 /// The recorder says so often that it lives.
 const BEAT: Duration = Duration::from_millis(100);
@@ -31,6 +34,8 @@ pub struct Session {
     sink: Option<JoinHandle<Result<bool, SpoolError>>>,
     heart: Option<JoinHandle<()>>,
     sampler: Option<Sampler>,
+    /// What the command's process may say, and the command.
+    launched: Option<(Word, OsString)>,
 }
 
 /// The programs are in the kernel, and nothing has begun.
@@ -86,6 +91,7 @@ impl Ready {
             sink: None,
             heart: None,
             sampler: None,
+            launched: None,
         };
         session.serve(options, most_slots)?;
         if let Some(every) = options.sample_every.filter(|_| options.sink != Sink::Null) {
@@ -94,7 +100,8 @@ impl Ready {
         }
         let advice = "check RLIMIT_SIGPENDING (ulimit -i)";
         session.signals = Some(Signals::install().map_err(step("install signal handlers", advice))?);
-        launched.child.go().map_err(step("start the program", "it was killed before it began"))?;
+        let word = launched.child.go().map_err(step("start the program", "it was killed before it began"))?;
+        session.launched = Some((word, options.command.first().cloned().unwrap_or_default()));
         Ok(session)
     }
 }
@@ -155,16 +162,29 @@ impl Session {
         self.finish(end.unwrap_or(End { code: None, signal: None }))
     }
 
+    /// Whether the command could be executed.
+    fn executed(&self) -> Result<(), SpoolError> {
+        let refusal = self.launched.as_ref().and_then(|(word, command)| Some((word.refusal()?, command)));
+        let Some((source, command)) = refusal else { return Ok(()) };
+        let command = command.to_string_lossy().into_owned();
+        Err(SpoolError::Start(match source.kind() {
+            io::ErrorKind::NotFound => CaptureError::NotFound { command },
+            _ => CaptureError::NotExecutable { command, source },
+        }))
+    }
+
     fn finish(mut self, end: End) -> Result<Summary, SpoolError> {
         self.kernel.detach();
         self.sampler = None;
         self.stop.store(true, Ordering::SeqCst);
         let written = self.sink.take().map(JoinHandle::join);
         let _ = self.heart.take().map(JoinHandle::join);
+        self.executed()?;
         let limited = match written {
+            Some(Ok(Err(SpoolError::Unwritten { path, source }))) => return Err(SpoolError::Cut { path, source, end }),
             Some(Ok(outcome)) => outcome?,
             _ => {
-                let source = std::io::Error::other("its thread broke off");
+                let source = io::Error::other("its thread broke off");
                 return Err(step("write the spool", "this is a defect")(source));
             }
         };
@@ -209,6 +229,6 @@ fn prepare(kernel: &Kernel, options: &SpoolOptions, launched: &Launched) -> Resu
     Ok(begin.monotonic_ns)
 }
 
-fn step(step: &'static str, advice: &'static str) -> impl FnOnce(std::io::Error) -> SpoolError {
+fn step(step: &'static str, advice: &'static str) -> impl FnOnce(io::Error) -> SpoolError {
     move |source| SpoolError::Step { step, source, advice }
 }

@@ -140,7 +140,10 @@ pub(crate) fn finish(
     let mut finisher = Finisher::new(log, begin, seeds);
     finisher.run(spool, &known, progress).map_err(failed)?;
     sampled(&directory, &mut finisher.writing.log);
-    let outcome = finisher.close(known.end)?;
+    let outcome = finisher.close(known.end).map_err(|error| match error {
+        CaptureError::Unwritten { source, .. } => CaptureError::Unfinished { source, trace: trace.to_owned() },
+        other => other,
+    })?;
     std::fs::remove_dir_all(&directory).map_err(failed)?;
     Ok(outcome)
 }

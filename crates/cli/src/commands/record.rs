@@ -48,7 +48,11 @@ pub fn run(args: Record) -> Outcome {
     };
     options.progress = finishing(quiet);
     let recorded = reprise_capture::record(options).map_err(failure)?;
-    tell(&trace, &recorded, args.json, quiet);
+    let chain = match args.rotate.filter(|_| kept_nothing(&recorded).is_none()) {
+        Some(length) => super::rotate::cut(&trace, length, args.keep.map(|n| n as usize), quiet)?,
+        None => Vec::new(),
+    };
+    tell(&trace, &chain, &recorded, args.json, quiet);
     Ok(end_like(&recorded))
 }
 
@@ -92,11 +96,19 @@ fn finishing(quiet: bool) -> Box<dyn FnMut(u64, u64)> {
     })
 }
 
-fn tell(trace: &Path, recorded: &Recorded, json: bool, quiet: bool) {
+fn tell(trace: &Path, chain: &[PathBuf], recorded: &Recorded, json: bool, quiet: bool) {
     if json {
-        let _ = writeln!(std::io::stderr(), "{}", summary_json(trace, recorded));
+        let mut summary = summary_json(trace, recorded);
+        if !chain.is_empty() {
+            (summary["trace"], summary["chain"]) = (json!(null), json!(chain));
+        }
+        let _ = writeln!(std::io::stderr(), "{summary}");
     } else if !quiet {
         let _ = writeln!(std::io::stderr(), "{}", summary(trace, recorded));
+        if let (Some(first), Some(last)) = (chain.first(), chain.last()) {
+            let (count, first, last) = (chain.len(), first.display(), last.display());
+            let _ = writeln!(std::io::stderr(), "reprise: cut into {count} traces, {first} to {last}");
+        }
     }
 }
 
@@ -105,7 +117,7 @@ pub fn recover(args: Recover) -> Outcome {
     let mut progress = Progress::new("recovering", "bytes", args.quiet);
     let recovered = reprise_capture::recover(&args.trace, &mut |done, all| progress.at(done, all)).map_err(failure)?;
     progress.clear();
-    tell(&args.trace, &recovered, args.json, args.quiet);
+    tell(&args.trace, &[], &recovered, args.json, args.quiet);
     Ok(Exit::Done.into())
 }
 
@@ -131,6 +143,8 @@ fn failure(error: CaptureError) -> Failure {
         | CaptureError::Trace { .. }
         | CaptureError::Write(_)
         | CaptureError::NoRoom { .. }
+        | CaptureError::Unspooled { .. }
+        | CaptureError::Unfinished { .. }
         | CaptureError::Unwritten { .. } => Exit::Recorder,
     };
     Failure::new(exit, error)
