@@ -11,7 +11,6 @@ use crate::finish::{self, SPOOL};
 use crate::log::Log;
 use crate::record::{Backend, Options, Outcome, WHY, new_manifest, snapshots, world};
 use crate::spool::Begin;
-use crate::sys::Signals;
 
 /// Why a program is not recorded in the kernel: it was not started, or it is over.
 pub enum Failure {
@@ -35,15 +34,18 @@ pub fn record(options: &mut Options, why: &str) -> Result<Outcome, Failure> {
     let existed = options.trace.is_dir();
     let mut log = begun(options, existed)?;
     let seeds = log.take_names();
-    // From here on a signal ends what is done, not this process: also between the recording and the making of the trace.
-    let _installed = Signals::install();
-    let recorded = ready.start(&session).and_then(|session| {
-        if options.backend == Backend::Auto {
-            (options.warn)(&format!("recording in the kernel (ebpf): {why}"));
+    // Until the end of this function a signal ends what is done, not this process: also between the recording and the
+    // making of the trace.
+    let (recorded, _signals) = match ready.start(&session) {
+        Ok(session) => {
+            if options.backend == Backend::Auto {
+                (options.chosen)(&format!("recording in the kernel (ebpf): {why}"));
+            }
+            lacks.iter().for_each(|lacks| (options.warn)(lacks));
+            session.run_guarded()
         }
-        lacks.iter().for_each(|lacks| (options.warn)(lacks));
-        session.run()
-    });
+        Err(error) => (Err(error), None),
+    };
     let summary = match recorded {
         Ok(summary) => summary,
         Err(SpoolError::Cut { path, source, end }) => {

@@ -33,7 +33,7 @@ pub const SAMPLE_EVERY: Duration = Duration::from_millis(100);
 const SAMPLES_WAITING: usize = 256;
 
 /// Whether [`Backend::Auto`] tries the kernel.
-const AUTO_TRIES_KERNEL: bool = true;
+const AUTO_TRIES_KERNEL: bool = false;
 
 /// The fact that says why a trace was recorded by its backend.
 pub const WHY: &str = "backend_why";
@@ -97,6 +97,8 @@ pub struct Options {
     /// Hears how much of what was recorded in the kernel has become a trace when the program has ended: bytes, and of how
     /// many.
     pub progress: Box<dyn FnMut(u64, u64)>,
+    /// Hears which backend records and why, where that was left open ([`Backend::Auto`]).
+    pub chosen: Box<dyn FnMut(&str)>,
     /// Hears what the user should know at once.
     pub warn: Box<dyn FnMut(&str)>,
 }
@@ -118,6 +120,7 @@ impl Options {
             writer: WriterOptions { begin_encoder: sys::step_back, ..WriterOptions::default() },
             kernel: KernelOptions::default(),
             progress: Box::new(|_, _| {}),
+            chosen: Box::new(|_| {}),
             warn: Box::new(|_| {}),
         }
     }
@@ -165,7 +168,7 @@ pub fn record(mut options: Options) -> Result<Outcome, CaptureError> {
 /// Records by stopping the program at each call; `why` is why it is done this way.
 fn watch(mut options: Options, why: &str) -> Result<Outcome, CaptureError> {
     if options.backend == Backend::Auto {
-        (options.warn)(&format!("recording by ptrace: {why}"));
+        (options.chosen)(&format!("recording by ptrace: {why}"));
     }
     let command = options.command.first().ok_or(CaptureError::NoCommand)?;
     let command = command.to_string_lossy().into_owned();

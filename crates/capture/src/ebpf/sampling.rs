@@ -22,12 +22,18 @@ impl Traced for Members {
     }
 }
 
-/// Begins to sample into the directory of a spool; times count from an instant of `CLOCK_MONOTONIC`. A sample that cannot be
-/// kept (a full disk, of which the spool will tell) is left out.
-pub fn start(kernel: &Arc<Kernel>, spool: &Path, every: Duration, began_ns: u64) -> io::Result<Sampler> {
+/// Keeps what is around the program in the directory of a spool, and begins to sample if that is wanted; times count from an
+/// instant of `CLOCK_MONOTONIC`. A sample that cannot be kept (a full disk, of which the spool will tell) is left out.
+pub fn start(
+    kernel: &Arc<Kernel>,
+    spool: &Path,
+    every: Option<Duration>,
+    began_ns: u64,
+) -> io::Result<Option<Sampler>> {
     let mut keeper = Keeper::create(&spool.join(SAMPLES), &Surroundings::look())?;
+    let Some(every) = every else { return Ok(None) };
     let since = Duration::from_nanos(sys::monotonic_ns().saturating_sub(began_ns));
     let began = Instant::now().checked_sub(since).unwrap_or_else(Instant::now);
     let sink = move |seen| drop(keeper.keep(&seen));
-    Sampler::start(Observer::new(Members(kernel.clone())), every, began, sink)
+    Sampler::start(Observer::new(Members(kernel.clone())), every, began, sink).map(Some)
 }

@@ -94,9 +94,9 @@ impl Ready {
             launched: None,
         };
         session.serve(options, most_slots)?;
-        if let Some(every) = options.sample_every.filter(|_| options.sink != Sink::Null) {
-            let started = sampling::start(&session.kernel, &spool, every, began_ns);
-            session.sampler = Some(started.map_err(step("sample the environment", "see the limits on processes"))?);
+        if options.sink != Sink::Null {
+            let started = sampling::start(&session.kernel, &spool, options.sample_every, began_ns);
+            session.sampler = started.map_err(step("sample the environment", "see the limits on processes"))?;
         }
         let advice = "check RLIMIT_SIGPENDING (ulimit -i)";
         session.signals = Some(Signals::install().map_err(step("install signal handlers", advice))?);
@@ -137,6 +137,12 @@ impl Session {
     /// Number of the command's process.
     pub fn pid(&self) -> i32 {
         self.pid
+    }
+
+    /// As [`Session::run`]; signals to this process go on to be noted until what is returned beside is dropped.
+    pub(crate) fn run_guarded(mut self) -> (Result<Summary, SpoolError>, Option<Signals>) {
+        let signals = self.signals.take();
+        (self.run(), signals)
     }
 
     /// Records until the command and all that it started have ended.

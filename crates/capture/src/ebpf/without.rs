@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 
 use super::{Capabilities, Reason, SpoolError, SpoolOptions, Summary};
+use crate::sys::Signals;
 
 /// Whether the kernel can record here: this build cannot.
 ///
@@ -52,6 +53,11 @@ impl Session {
 
     /// Number of the command's process.
     pub fn pid(&self) -> i32 {
+        match self.0 {}
+    }
+
+    /// As [`Session::run`].
+    pub(crate) fn run_guarded(self) -> (Result<Summary, SpoolError>, Option<Signals>) {
         match self.0 {}
     }
 

@@ -34,11 +34,16 @@ pub fn run(args: Record) -> Outcome {
     options.writer.contents = args.blobs;
     options.writer.max_bytes = args.max_size.map(|size| size.0);
     options.whole_file_bytes = args.whole_files.saturating_mul(1024);
-    options.warn = Box::new(move |text| {
-        if !quiet {
-            let _ = writeln!(std::io::stderr(), "reprise: {text}");
-        }
-    });
+    let say = |silent: bool| -> Box<dyn FnMut(&str)> {
+        Box::new(move |text| {
+            if !silent {
+                let _ = writeln!(std::io::stderr(), "reprise: {text}");
+            }
+        })
+    };
+    options.warn = say(quiet);
+    // The summary has it, too.
+    options.chosen = say(quiet || args.json);
     options.backend = match args.backend {
         // What is measured is recording in the kernel.
         Backend::Auto if args.kernel.sink == Some(Sink::Null) => reprise_capture::Backend::Ebpf,
