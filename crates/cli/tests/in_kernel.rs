@@ -166,14 +166,16 @@ fn interrupted_while_the_trace_is_made() {
     if !in_kernel("interrupted_while_the_trace_is_made", dir) {
         return;
     }
-    noise(&dir.join("noise"), 256);
-    let script = "cat noise > copy; cat copy > again; echo > end";
+    noise(&dir.join("noise"), 128);
+    // `cat` and `cp` would move the content inside the kernel.
+    let script = "dd if=noise of=copy bs=1M status=none; echo > end";
     let args = ["record", "--backend", "ebpf", "--blobs", "place", "-o", "t", "--", "sh", "-c", script];
     let mut recorder = reprise(dir, &args).stderr(Stdio::piped()).spawn().expect("started");
     until("the program has ended", || dir.join("end").exists());
-    // Those that come before the program has ended are none of the recorder's.
+    // Before the program has ended it would get them. SIGINT may be ignored where tests run in the background.
+    std::thread::sleep(Duration::from_millis(50));
     until("it ends, too", || {
-        kill(recorder.id(), libc::SIGINT);
+        kill(recorder.id(), libc::SIGTERM);
         std::thread::sleep(Duration::from_millis(20));
         recorder.try_wait().expect("its state").is_some()
     });
