@@ -117,7 +117,7 @@ class Fio(Workload):
         number = self._each(scale)
         command = ["fio", "--name=job", f"--filename={directory / 'file'}", f"--size={self.file_bytes}", "--bs=4k", "--ioengine=psync",
                    "--thread", f"--numjobs={self.threads}", f"--io_size={number * BLOCK}", "--invalidate=0", "--fadvise_hint=0",
-                   "--norandommap", "--randrepeat=1", "--gtod_reduce=1", "--output-format=json", f"--output={directory / 'report.json'}",
+                   "--randrepeat=1", "--output-format=json", f"--output={directory / 'report.json'}",
                    *self.flags, *([f"--fsync={self.fsync}"] if self.fsync else [])]
         return [Phase("fio", tuple(command))]
 
@@ -208,12 +208,15 @@ class Git(Workload):
 
 
 class Sqlite(Workload):
-    name, about = "sqlite", "200,000 inserts with synchronous=FULL, a commit for every 100; half with a rollback journal, half with a write-ahead log"
+    """`step` between the keys of two rows: with 1 they come in order."""
+
     needs = (("sqlite3", "sqlite3"),)
     rows, rows_of_commit = 100_000, 100
-    bars = (1.05, 1.10)
     #: name of the phase, of the database, and `journal_mode`
     modes = (("rollback", "rollback.db", "DELETE"), ("wal", "wal.db", "WAL"))
+
+    def __init__(self, name, about, step=1, bars=(None, None)):
+        self.name, self.about, self.step, self.bars = name, about, step, bars
 
     def prepare(self, directory, pristine, scale):
         rows = max(self.rows_of_commit, int(self.rows * scale))
@@ -223,7 +226,7 @@ class Sqlite(Workload):
                 for row in range(rows):
                     if row % self.rows_of_commit == 0:
                         out.write("BEGIN;\n")
-                    out.write(f"INSERT INTO t VALUES({row * 7919 % 1000003}, 'row {row} {'x' * (row % 90)}', {row});\n")
+                    out.write(f"INSERT INTO t VALUES({row * self.step % 1000003}, 'row {row} {'x' * (row % 90)}', {row});\n")
                     if row % self.rows_of_commit == self.rows_of_commit - 1 or row == rows - 1:
                         out.write("COMMIT;\n")
 
@@ -319,11 +322,14 @@ def workloads():
     table = [
         DbBench("rocksdb", "db_bench, 1,000,000 entries of 100 bytes, one thread, no compression"),
         DbBench("rocksdb-mmap", "db_bench with its files read and written through mappings", "--mmap_read=1", "--mmap_write=1"),
-        Sqlite(),
+        Sqlite("sqlite", "200,000 inserts in the order of their keys, synchronous=FULL, a commit for every 100; half with a rollback journal, half with a write-ahead log",
+               bars=(1.05, 1.10)),
+        Sqlite("sqlite-random", "the same, but keys in no order: five calls for every insert", step=7919),
         Pgbench(),
         Tar(),
         Git(),
         Fio("fio-read", "4 KiB random reads by pread, all cached, 1 thread", 1_000_000, *reads, bars=(1.15, 1.40)),
+        Fio("fio-read-bare", "the same, and fio takes no times of its own: as often as calls can be made", 1_000_000, *reads, "--gtod_reduce=1", "--norandommap"),
         Fio("fio-read-2", "4 KiB random reads by pread, all cached, 2 threads", 1_000_000, *reads, threads=2, slow_scale=0.05, bars=(1.15, 1.45)),
         Fio("fio-write", "4 KiB random buffered writes, an fsync after every 32", 200_000, "--rw=randwrite", fsync=32, bars=(1.06, 1.20)),
     ]

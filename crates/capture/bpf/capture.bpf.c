@@ -8,6 +8,8 @@
 #include "members.h"
 #include "objects.h"
 #include "records.h"
+#include "scope.h"
+#include "simple.h"
 #include "tasks.h"
 #include "waiting.h"
 
@@ -44,6 +46,29 @@ static __always_inline int pass_by(void)
 	return 0;
 }
 
+static __always_inline void take_arguments(struct thread *t, struct pt_regs *regs)
+{
+	t->args[0] = regs->di;
+	t->args[1] = regs->si;
+	t->args[2] = regs->dx;
+	t->args[3] = regs->r10;
+	t->args[4] = regs->r8;
+	t->args[5] = regs->r9;
+}
+
+/* Makes a simple record at once; 0 if it has to be walked. */
+static __always_inline int make_simple(struct thread *t, struct row *row, struct task_struct *task, struct pt_regs *regs)
+{
+	struct cpu *cpu = this_cpu();
+	int made;
+
+	if (!cpu || !cpu->segment || !occupy(cpu))
+		return 0;
+	made = write_simple(t, row, cpu, task, regs);
+	leave(cpu);
+	return made;
+}
+
 SEC("tp_btf/sys_enter")
 int on_enter(__u64 *ctx)
 {
@@ -74,16 +99,13 @@ int on_enter(__u64 *ctx)
 		return pass_by();
 	t->begin_ns = bpf_ktime_get_ns();
 	t->cpu_ns = task->se.sum_exec_runtime;
-	t->args[0] = regs->di;
-	t->args[1] = regs->si;
-	t->args[2] = regs->dx;
-	t->args[3] = regs->r10;
-	t->args[4] = regs->r8;
-	t->args[5] = regs->r9;
 	t->nr = nr;
 	t->flags = narrow ? RECORD_NARROW : 0;
 	t->call++;
 	t->inside = 1;
+	if (row->flags & ROW_SIMPLE)
+		return 0;
+	take_arguments(t, regs);
 	if (row->flags & ROW_ENDS)
 		look_at_objects(t, row, task);
 	if (row->flags & ROW_ENTER) {
@@ -103,12 +125,25 @@ int on_exit(__u64 *ctx)
 
 	if (!t || !t->inside)
 		return 0;
+	if (t->inside == INSIDE_UNKNOWN) {
+		t->inside = catch_up(t, task, (struct pt_regs *)ctx[0], ctx[1]);
+		if (!t->inside)
+			return 0;
+		take_arguments(t, (struct pt_regs *)ctx[0]);
+	}
 	t->inside = 0;
 	row = row_of(t->flags & RECORD_NARROW ? ROWS - 1 : t->nr);
 	if (!row)
 		return 0;
 	t->end_ns = bpf_ktime_get_ns();
 	t->result = ctx[1];
+	if (row->flags & ROW_SIMPLE) {
+		if (make_simple(t, row, task, (struct pt_regs *)ctx[0])) {
+			throttle(t, task);
+			return 0;
+		}
+		take_arguments(t, (struct pt_regs *)ctx[0]);
+	}
 	if (!(row->flags & ROW_ENDS))
 		look_at_objects(t, row, task);
 	t->accept = !CAN_WAIT || failed(t->result);
@@ -127,7 +162,9 @@ int on_new_task(__u64 *ctx)
 	struct control *c = control();
 	struct cpu *cpu = this_cpu();
 
-	if (!parent || parent->launching || !c || !cpu || task->flags & (PF_IO_WORKER | PF_USER_WORKER))
+	if (!c || !cpu || task->flags & (PF_IO_WORKER | PF_USER_WORKER))
+		return 0;
+	if (parent ? parent->launching : !is_wanted_child(current, task))
 		return 0;
 	t = bpf_task_storage_get(&threads, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (!t) {

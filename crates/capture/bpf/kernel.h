@@ -11,7 +11,7 @@
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
 struct pt_regs {
-	unsigned long di, si, dx, r10, r8, r9;
+	unsigned long di, si, dx, r10, r8, r9, orig_ax;
 };
 
 struct thread_info {

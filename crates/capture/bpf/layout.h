@@ -70,10 +70,10 @@ struct call_body {
 	__s64 result;
 	__u64 args[6];
 	__u32 nr;
-	__u32 ranges;
+	__u16 ranges;
+	__u16 objects; /* that follow, before the ranges */
 	__u32 more;
 	__u32 lacking;
-	struct object objects[2];
 };
 
 struct enter_body {
@@ -82,7 +82,8 @@ struct enter_body {
 	__u64 cpu_ns;
 	__u64 args[6];
 	__u32 nr;
-	__u32 ranges;
+	__u16 ranges;
+	__u16 objects; /* none */
 	__u32 more;
 	__u32 lacking;
 };

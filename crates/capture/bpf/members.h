@@ -7,24 +7,7 @@
 #ifndef REPRISE_MEMBERS_H
 #define REPRISE_MEMBERS_H
 
-#include "state.h"
-
-#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
-
-struct seq_file;
-
-struct bpf_iter_meta {
-	struct seq_file *seq;
-};
-
-struct bpf_iter__task {
-	struct bpf_iter_meta *meta;
-	struct task_struct *task;
-};
-
-#pragma clang attribute pop
-
-#define PF_EXITING 4
+#include "scope.h"
 
 SEC("iter/task")
 int members(struct bpf_iter__task *context)

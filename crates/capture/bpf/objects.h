@@ -28,62 +28,60 @@ static __always_inline struct file *file_of(struct task_struct *task, __s32 fd)
 	return POINTED(slots + fd);
 }
 
-static __always_inline void look_at(struct object *out, struct task_struct *task, __s32 fd)
+/* Where the kernel knows nothing of a file it is told as nothing; 0: there is no file. */
+static __always_inline int look_at(struct object *out, struct task_struct *task, __s32 fd)
 {
 	struct file *found = file_of(task, fd), *file;
 	struct super_block *super;
 	struct inode *inode;
 
-	out->fd = fd;
 	if (!found)
-		return;
+		return 0;
 	file = TYPED(struct file, found);
 	out->id = ((__u64)found ^ scramble) * 0x9e3779b97f4a7c15ULL;
 	out->position = FIELD(file, f_pos);
 	out->flags = FIELD(file, f_flags);
+	out->fd = fd;
+	out->reserved = 0;
 	inode = FIELD(file, f_inode);
-	if (!inode)
-		return;
-	out->inode = FIELD(inode, i_ino);
-	out->size = FIELD(inode, i_size);
-	out->generation = FIELD(inode, i_generation);
-	out->mode = FIELD(inode, i_mode);
-	out->links = FIELD(inode, i_nlink);
-	super = FIELD(inode, i_sb);
-	if (super)
-		out->device = user_device(FIELD(super, s_dev));
+	super = inode ? FIELD(inode, i_sb) : 0;
+	out->inode = inode ? FIELD(inode, i_ino) : 0;
+	out->size = inode ? FIELD(inode, i_size) : 0;
+	out->generation = inode ? FIELD(inode, i_generation) : 0;
+	out->mode = inode ? FIELD(inode, i_mode) : 0;
+	out->links = inode ? FIELD(inode, i_nlink) : 0;
+	out->device = super ? user_device(FIELD(super, s_dev)) : 0;
+	return 1;
 }
 
-static __always_inline void look_at_source(struct thread *t, struct object *out, struct task_struct *task, __u8 source)
+/* The number of the descriptor that a source names; -1: none. */
+static __always_inline __s32 descriptor(struct thread *t, __u8 source)
 {
 	__u32 arg = source & 15;
 	__s32 fd = -1;
 
-	if (source == OBJECT_NONE && !out->id && out->fd == -1)
-		return;
-	__builtin_memset(out, 0, sizeof(*out));
-	out->fd = -1;
 	if (source == OBJECT_NONE)
-		return;
-	if (source == OBJECT_RESULT) {
-		if (t->result < 0)
-			return;
-		fd = t->result;
-	} else if (source >= OBJECT_PAIR) {
-		if (t->result < 0 || arg > 5)
-			return;
-		if (bpf_probe_read_user(&fd, sizeof(fd), (void *)(t->args[arg] + (source >= OBJECT_PAIR_2 ? 4 : 0))))
-			return;
-	} else if (arg - 1 < 6) {
-		fd = t->args[arg - 1];
-	}
-	look_at(out, task, fd);
+		return -1;
+	if (source == OBJECT_RESULT)
+		return t->result < 0 ? -1 : t->result;
+	if (source < OBJECT_PAIR)
+		return arg - 1 < 6 ? (__s32)t->args[arg - 1] : -1;
+	if (t->result < 0 || arg > 5)
+		return -1;
+	if (bpf_probe_read_user(&fd, sizeof(fd), (void *)(t->args[arg] + (source >= OBJECT_PAIR_2 ? 4 : 0))))
+		return -1;
+	return fd;
 }
 
 static __always_inline void look_at_objects(struct thread *t, struct row *row, struct task_struct *task)
 {
-	look_at_source(t, &t->objects[0], task, row->objects[0]);
-	look_at_source(t, &t->objects[1], task, row->objects[1]);
+	t->found = 0;
+	if (look_at(&t->objects[0], task, descriptor(t, row->objects[0])))
+		t->found = 1;
+	if (row->objects[1] == OBJECT_NONE)
+		return;
+	if (look_at(&t->objects[t->found ? 1 : 0], task, descriptor(t, row->objects[1])))
+		t->found++;
 }
 
 #endif

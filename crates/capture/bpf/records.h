@@ -14,9 +14,14 @@
 #define STEPS_MORE 65536
 #endif
 
+/* What stands before the ranges. */
 static __always_inline __u32 body_bytes(struct thread *t)
 {
-	return sizeof(struct record_head) + (t->entry ? sizeof(struct enter_body) : sizeof(struct call_body));
+	__u32 found = t->found;
+
+	if (t->entry)
+		return sizeof(struct record_head) + sizeof(struct enter_body);
+	return sizeof(struct record_head) + sizeof(struct call_body) + (found > 1 ? 2 : found) * sizeof(struct object);
 }
 
 static __always_inline void rewind(struct thread *t)
@@ -43,12 +48,15 @@ static __always_inline void fill_enter(struct thread *t, struct enter_body *body
 	__builtin_memcpy(body->args, t->args, sizeof(body->args));
 	body->nr = t->nr;
 	body->ranges = t->ranges;
+	body->objects = 0;
 	body->more = t->more;
 	body->lacking = t->lacking + t->lost;
 }
 
 static __always_inline void fill_call(struct thread *t, struct call_body *body)
 {
+	struct object *objects = (struct object *)(body + 1);
+
 	body->begin_ns = t->begin_ns;
 	body->call = t->call;
 	body->cpu_ns = t->cpu_ns;
@@ -56,9 +64,13 @@ static __always_inline void fill_call(struct thread *t, struct call_body *body)
 	__builtin_memcpy(body->args, t->args, sizeof(body->args));
 	body->nr = t->nr;
 	body->ranges = t->ranges;
+	body->objects = t->found;
 	body->more = t->more;
 	body->lacking = t->lacking + t->lost;
-	__builtin_memcpy(body->objects, t->objects, sizeof(body->objects));
+	if (t->found > 0)
+		__builtin_memcpy(objects, t->objects, sizeof(*objects));
+	if (t->found > 1)
+		__builtin_memcpy(objects + 1, t->objects + 1, sizeof(*objects));
 }
 
 static __always_inline void finish_record(struct thread *t, struct cpu *cpu)
@@ -76,52 +88,6 @@ static __always_inline void finish_record(struct thread *t, struct cpu *cpu)
 	}
 }
 
-/* Calls with one short buffer, or none, are the most frequent: their record without a walk; 0 if there has to be one. */
-static __always_inline int write_simple(struct thread *t, struct row *row, struct cpu *cpu)
-{
-	__u32 length = 0, flags = 0, kept, body = body_bytes(t);
-	struct part *part = &row->part[0];
-	struct record_head *record;
-	struct range_head *range;
-	__u64 address = 0, wanted;
-
-	if (t->entry || row->parts > 1 || (row->parts && part->kind != PART_DATA))
-		return 0;
-	if (row->parts && applies(t, part)) {
-		wanted = argument(t, part->of);
-		if (part->when & PART_FILLED)
-			wanted = at_most(wanted, t->result);
-		if (wanted > INLINE_BYTES)
-			return 0;
-		address = argument(t, part->arg);
-		length = address ? wanted : 0;
-		flags = part->when & PART_UNWANTED ? RANGE_UNWANTED : 0;
-	}
-	kept = flags ? 0 : length;
-	if (!make_room(cpu, body + sizeof(*range) + padded(kept), 0))
-		return 0;
-	record = place(cpu->segment, cpu->used);
-	if (!record)
-		return 0;
-	t->at = cpu->used + body;
-	if (length) {
-		range = (struct range_head *)((char *)record + sizeof(*record) + sizeof(struct call_body));
-		CHECKED(kept);
-		if (kept > INLINE_BYTES || (kept && bpf_probe_read_user(range + 1, kept, (void *)address)))
-			return 0;
-		range->address = address;
-		range->length = length;
-		range->kept = kept;
-		range->when = WHEN_EXIT;
-		range->flags = flags;
-		range->reserved = 0;
-		t->at += sizeof(*range) + padded(kept);
-		t->ranges = 1;
-	}
-	finish_record(t, cpu);
-	return 1;
-}
-
 /* Makes, or goes on making, the record that was begun: VERDICT_DONE if it stands, VERDICT_GO_ON after so many steps. */
 __noinline int write_record(struct thread *t, struct row *row, struct cpu *cpu, int urgent, __u32 steps)
 {
@@ -130,8 +96,6 @@ __noinline int write_record(struct thread *t, struct row *row, struct cpu *cpu, 
 
 	if (!t || !row || !cpu)
 		return VERDICT_NO_ROOM;
-	if (!t->more && !t->cursor.stream && write_simple(t, row, cpu))
-		return VERDICT_DONE;
 	if (!t->inlined) {
 		loop(steps, step, &w);
 		if (w.verdict != VERDICT_DONE)

@@ -48,6 +48,7 @@ enum row_flag {
 	ROW_EXECUTE = 8,
 	ROW_ENDS = 16,     /* ends a descriptor: objects are looked at on entry */
 	ROW_MORE = 32,     /* may need MORE records */
+	ROW_SIMPLE = 64,   /* nothing at entry, at most one buffer and one object: see simple.h */
 };
 
 /* Where an object of a call is found. */
@@ -63,7 +64,7 @@ struct row {
 	__u16 flags;
 	__u8 parts;
 	__u8 objects[2];
-	__u8 reserved[3];
+	__u8 reserved[11]; /* rows lie in one cache line each */
 	struct part part[PARTS];
 };
 
@@ -96,13 +97,15 @@ struct area {
 struct thread {
 	__u32 nr;
 	__u16 flags;      /* of its records */
-	__u8 inside;      /* in a call that is recorded */
+	__u8 inside;      /* in a call that is recorded, or INSIDE_UNKNOWN */
 	__u8 launching;   /* has not executed the command yet; user space sets it */
 	__u64 begin_ns;
 	__u64 end_ns;
 	__u64 call;
 	__u64 cpu_ns;
 	__s64 result;
+	__u8 pending;     /* a record waits for room or for a page; up to here in one cache line, that every call looks at */
+	__u8 reserved[7];
 	__u64 args[6];
 	struct object objects[2];
 	/* The record that is being made. */
@@ -118,11 +121,11 @@ struct thread {
 	__u32 lost;       /* ranges of MORE records that are lacking */
 	__u32 length;     /* of the piece at the cursor */
 	__u32 kept;       /* of it */
-	__u32 reserved;
+	__u32 found;      /* objects */
 	__u8 entry;       /* the ENTER record, else the CALL record */
 	__u8 inlined;     /* walking for the record itself, else for its MORE records */
 	__u8 accept;      /* what cannot be read is lacking */
-	__u8 pending;     /* a record waits for room or for a page */
+	__u8 reserved_1;
 	__u64 serial;     /* of the thread, never used again */
 	__u64 waiting_ns; /* since when it waits for room */
 	__u32 wakes;
@@ -168,6 +171,7 @@ struct control {
 enum notice_kind {
 	NOTICE_FULL = 1,
 	NOTICE_OVER = 2, /* the last task has ended */
+	NOTICE_JOINED = 3, /* somebody moved into the control group */
 };
 
 struct notice {

@@ -67,6 +67,36 @@ pub enum CaptureError {
         /// Why not.
         cause: String,
     },
+    /// A running process cannot be recorded.
+    #[error("process {pid} cannot be recorded: {cause}; {advice}")]
+    NoProcess {
+        /// Its number.
+        pid: i32,
+        /// Why not.
+        cause: String,
+        /// What to do.
+        advice: &'static str,
+    },
+    /// A control group, or container, cannot be recorded.
+    #[error("{name} cannot be recorded: {cause}; {advice}")]
+    NoGroup {
+        /// As it was given.
+        name: String,
+        /// Why not.
+        cause: String,
+        /// What to do.
+        advice: &'static str,
+    },
+    /// What runs already is not recorded by ptrace, and nothing in part.
+    #[error(
+        "{scope}: only recording in the kernel can do that{cause}; record by --backend ebpf, as root on a kernel that permits it, or record a command to its end"
+    )]
+    NotAttachable {
+        /// What was asked for.
+        scope: String,
+        /// Why the kernel cannot, if it was asked.
+        cause: String,
+    },
     /// There is no raw recording.
     #[error(
         "{path}: no raw recording: {source}; `reprise recover` finishes a trace whose recorder was killed, and there is nothing to finish here"

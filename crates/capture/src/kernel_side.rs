@@ -26,7 +26,7 @@ impl From<CaptureError> for Failure {
     }
 }
 
-/// Records a command; `why` is why it is done this way.
+/// Records a command, or what runs already; `why` is why it is done this way.
 pub fn record(options: &mut Options, why: &str) -> Result<Outcome, Failure> {
     let session = session(options);
     let ready = Ready::load(&session).map_err(|reason| Failure::Unavailable(reason.to_string()))?;
@@ -83,6 +83,8 @@ pub fn record(options: &mut Options, why: &str) -> Result<Outcome, Failure> {
 
 fn session(options: &Options) -> SpoolOptions {
     SpoolOptions {
+        scope: options.scope.clone(),
+        duration: options.duration,
         data: options.data,
         whole_file_bytes: options.whole_file_bytes,
         libraries: options.libraries,

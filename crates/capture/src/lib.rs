@@ -33,6 +33,7 @@ mod movers;
 mod procfs;
 mod record;
 mod requests;
+pub mod scope;
 pub mod spool;
 mod sys;
 mod tracer;

@@ -30,6 +30,8 @@ pub struct Log {
     samples: Option<Receiver<Observation>>,
     /// Whether what is observed is what was there at the beginning, whenever it is written.
     looks_back: bool,
+    /// Content that was observed later all the same: written last, since rows are in the order of observation.
+    later: Option<Vec<Content>>,
 }
 
 impl Log {
@@ -46,6 +48,7 @@ impl Log {
             names: None,
             samples: None,
             looks_back: false,
+            later: None,
         }
     }
 
@@ -140,7 +143,18 @@ impl Log {
     /// Writes content of the initial tree, observed now.
     pub fn content(&mut self, mut content: Content) {
         content.seq = self.observed_at();
-        self.write(|writer| writer.content(content));
+        match &mut self.later {
+            Some(later) if !self.looks_back => later.push(content),
+            _ => self.write(|writer| writer.content(content)),
+        }
+    }
+
+    /// What `observe` writes of content was seen now, and not at the beginning as all else.
+    pub fn seen_now(&mut self, observe: impl FnOnce(&mut Log)) {
+        self.later.get_or_insert_default();
+        let looks_back = std::mem::replace(&mut self.looks_back, false);
+        observe(self);
+        self.looks_back = looks_back;
     }
 
     /// Writes a process.
@@ -272,6 +286,9 @@ impl Log {
     /// Writes what remains, after which the ledger is complete; returns how many actions are in the trace.
     pub fn finish(&mut self) -> u64 {
         self.write_samples();
+        for content in self.later.take().unwrap_or_default() {
+            self.write(|writer| writer.content(content));
+        }
         self.write(TraceWriter::finish)
     }
 

@@ -116,6 +116,12 @@ pub fn is_exiting(tid: i32) -> bool {
     flags & PF_EXITING != 0
 }
 
+/// Whether a process is a thread of the kernel.
+pub fn is_of_kernel(pid: i32) -> bool {
+    const PF_KTHREAD: u64 = 0x20_0000;
+    stat_field(pid, 6).and_then(|f| f.parse::<u64>().ok()).is_some_and(|flags| flags & PF_KTHREAD != 0)
+}
+
 /// A field of `/proc/TID/stat`, counted from the state on.
 fn stat_field(tid: i32, n: usize) -> Option<String> {
     let text = fs::read_to_string(format!("/proc/{tid}/stat")).ok()?;

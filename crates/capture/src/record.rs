@@ -22,6 +22,7 @@ use crate::filter;
 use crate::kernel_side::{self, Failure};
 use crate::log::Log;
 use crate::procfs;
+use crate::scope::Scope;
 use crate::sys::{self, Launch, Signals, Waiting};
 use crate::tracer::{Launching, Tracer};
 use crate::world::{World, snapshot};
@@ -77,8 +78,12 @@ pub struct Options {
     pub data: DataPolicy,
     /// Directories to snapshot with contents before the start.
     pub trees: Vec<PathBuf>,
-    /// The program and its arguments.
+    /// Whom to record.
+    pub scope: Scope,
+    /// The program and its arguments, where that is recorded.
     pub command: Vec<OsString>,
+    /// Recording ends after so long; what is recorded goes on.
+    pub duration: Option<Duration>,
     /// Files up to this many bytes are captured whole when the program opens them.
     pub whole_file_bytes: u64,
     /// Whether the content of files beyond that size is captured when the loader maps them (`MAP_DENYWRITE`):
@@ -111,7 +116,9 @@ impl Options {
             trace: trace.into(),
             data: DataPolicy::Full,
             trees: Vec::new(),
+            scope: Scope::Command,
             command,
+            duration: None,
             whole_file_bytes: 1 << 20,
             libraries: false,
             mapped: true,
@@ -143,25 +150,41 @@ pub struct Outcome {
     pub in_kernel: Option<Summary>,
 }
 
-/// Runs a program to its end and writes its trace. If the program could not be started no trace remains.
+/// Records, and writes the trace. If the program could not be started, or not be recorded, no trace remains.
 pub fn record(mut options: Options) -> Result<Outcome, CaptureError> {
     const ASKED: &str = "as asked for by --backend";
-    if options.command.is_empty() {
+    if options.command.is_empty() && options.scope == Scope::Command {
         return Err(CaptureError::NoCommand);
     }
-    let unavailable = match options.backend {
-        Backend::Ptrace => return watch(options, ASKED),
-        Backend::Auto if !AUTO_TRIES_KERNEL => {
+    // The tracer stays until all that it traces have ended, and begins with a command.
+    let beyond_the_tracer = match (&options.scope, options.duration) {
+        (Scope::Command, None) => None,
+        (Scope::Command, Some(_)) => Some("--duration".to_owned()),
+        (scope, _) => Some(scope.name()),
+    };
+    let recorded = match (options.backend, &beyond_the_tracer) {
+        (Backend::Ptrace, None) => return watch(options, ASKED),
+        (Backend::Ptrace, Some(scope)) => {
+            return Err(CaptureError::NotAttachable { scope: scope.clone(), cause: String::new() });
+        }
+        (Backend::Auto, None) if !AUTO_TRIES_KERNEL => {
             return watch(options, "recording in the kernel is used if asked for by --backend ebpf");
         }
-        Backend::Ebpf => kernel_side::record(&mut options, ASKED),
-        Backend::Auto => kernel_side::record(&mut options, "kernel and rights permit it"),
+        (Backend::Ebpf, _) => kernel_side::record(&mut options, ASKED),
+        (Backend::Auto, Some(scope)) => kernel_side::record(&mut options, &format!("nothing else records {scope}")),
+        (Backend::Auto, None) => kernel_side::record(&mut options, "kernel and rights permit it"),
     };
-    match unavailable {
+    match recorded {
         Ok(outcome) => Ok(outcome),
         Err(Failure::Failed(error)) => Err(error),
         Err(Failure::Unavailable(cause)) if options.backend == Backend::Ebpf => Err(CaptureError::NoBackend { cause }),
-        Err(Failure::Unavailable(cause)) => watch(options, &format!("not in the kernel: {cause}")),
+        Err(Failure::Unavailable(cause)) => match beyond_the_tracer {
+            None => watch(options, &format!("not in the kernel: {cause}")),
+            Some(scope) => {
+                let cause = format!(", and that is not possible here: {cause}");
+                Err(CaptureError::NotAttachable { scope, cause })
+            }
+        },
     }
 }
 

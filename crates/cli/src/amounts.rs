@@ -1,4 +1,4 @@
-//! Sizes and intervals, as they are given on the command line.
+//! Sizes, intervals and lengths of time, as they are given on the command line.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -49,6 +49,33 @@ impl FromStr for Interval {
     }
 }
 
+/// A length of time: `10s`, `1.5m`, `2h`, `500ms`; bare numbers are seconds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Period(pub Duration);
+
+impl FromStr for Period {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Period, String> {
+        let wrong = || format!("'{text}' is no length of time; write a number with ms, s, m or h: 10s, 1.5m, 2h");
+        let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+        let seconds = match &text[digits.len()..] {
+            "ms" => 0.001,
+            "" | "s" => 1.0,
+            "m" => 60.0,
+            "h" => 3600.0,
+            _ => return Err(wrong()),
+        };
+        let number: f64 = digits.parse().map_err(|_| wrong())?;
+        // A year is for ever.
+        const MOST: f64 = 366.0 * 24.0 * 3600.0;
+        match number * seconds {
+            length if length > 0.0 && length <= MOST => Ok(Period(Duration::from_secs_f64(length))),
+            _ => Err(wrong()),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -61,6 +88,16 @@ mod tests {
         }
         for text in ["", "M", "1X", "-1M", "nan", "infG", "1e400", "4096", "1M2"] {
             assert!(text.parse::<Size>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn periods() {
+        for (text, ms) in [("10s", 10_000), ("2", 2_000), ("1.5m", 90_000), ("1h", 3_600_000), ("250ms", 250)] {
+            assert_eq!(text.parse(), Ok(Period(Duration::from_millis(ms))), "{text}");
+        }
+        for text in ["", "s", "0", "-1s", "10d", "nan", "infs", "1e9h", "5 s"] {
+            assert!(text.parse::<Period>().is_err(), "{text}");
         }
     }
 

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::amounts::{Interval, Size};
+use crate::amounts::{Interval, Period, Size};
 use crate::span::{Span, TimeSpan};
 
 const STYLES: Styles = Styles::styled()
@@ -122,7 +122,8 @@ pub enum Mapped {
 /// How a program is recorded.
 #[derive(Debug, Clone, Copy, ValueEnum, PartialEq, Eq)]
 pub enum Backend {
-    /// By the first that is possible here, and said which and why
+    /// By the first that is possible here, and said which and why; of a command by ptrace as long as recording in the kernel is
+    /// young
     Auto,
     /// By programs in the kernel: the recorded program hardly slows down (needs root)
     Ebpf,
@@ -188,14 +189,25 @@ pub struct Record {
     pub keep: Option<u32>,
     #[command(flatten)]
     pub kernel: InKernel,
+    /// Stop recording after this time: 10s, 5m, 1h; what is recorded goes on, a command too (in the kernel, as root)
+    #[arg(long, value_name = "TIME")]
+    pub duration: Option<Period>,
     /// Say nothing but errors
     #[arg(short, long)]
     pub quiet: bool,
     /// Print a summary as JSON on standard error
     #[arg(long)]
     pub json: bool,
+    /// What is recorded.
+    #[command(flatten)]
+    pub scope: Scope,
     /// The program and its arguments
-    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
+    #[arg(
+        required_unless_present_any = ["pid", "cgroup", "container", "system"],
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "COMMAND"
+    )]
     pub command: Vec<OsString>,
 }
 
@@ -229,6 +241,27 @@ pub struct InKernel {
     /// Keep nothing (--backend ebpf): to measure the cost of recording without a disk; no trace remains
     #[arg(long, value_enum, hide_short_help = true)]
     pub sink: Option<Sink>,
+}
+
+/// What `record` records, if it is no command.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Instead of a command, what runs already (in the kernel, as root)")]
+pub struct Scope {
+    /// These processes, with all their threads, and all that they start from now on; until they have ended, or Ctrl-C
+    #[arg(long, value_name = "PID", value_delimiter = ',', conflicts_with_all = ["cgroup", "container", "system", "command"])]
+    pub pid: Vec<i32>,
+    /// With --pid: also what these processes have started before
+    #[arg(long, requires = "pid", conflicts_with_all = ["cgroup", "container", "system", "command"])]
+    pub with_children: bool,
+    /// A control group (v2), below /sys/fs/cgroup or as an absolute path: who is in it and below it, now and in future
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["container", "system", "command"])]
+    pub cgroup: Option<PathBuf>,
+    /// A container of Docker, Podman or systemd: by its number, or the name of its control group
+    #[arg(long, value_name = "ID", conflicts_with_all = ["system", "command"])]
+    pub container: Option<String>,
+    /// All processes but the recorder
+    #[arg(long, conflicts_with = "command")]
+    pub system: bool,
 }
 
 /// Arguments of `import`.
@@ -509,12 +542,17 @@ Examples:
   reprise record --blobs /mnt/big --max-size 20G -- ./load   contents on another device, at most 20 GiB in all
   reprise record --rotate 10min --keep 6 -o day.reprise -- ./server     the last hour, in traces day.reprise.N
   reprise record --backend ebpf --ring 256M -- ./load        in the kernel, with more memory before the program must wait
+  reprise record --pid $(pidof server)                       what runs already, until it ends or Ctrl-C
+  reprise record --cgroup system.slice/db.service --duration 30s
+  reprise record --container 4f5c3e1a2b9d -o web.reprise     a container of Docker or Podman
+  reprise record --system --duration 10s --data none         all processes, calls without content
 
 The exit code is the program's own; when a signal ended it, reprise ends by that signal. 125: the recorder failed;
 126, 127: the program cannot be run, or found. A trace that cannot be written any further (a full disk) does not stop
 the program: it goes on unrecorded, what was written is kept, and the exit code is 125. With --max-size the trace holds
 the run's beginning; what came after is counted as dropped, and the exit code is the program's. What was recorded in the
-kernel becomes a trace when the program has ended; if that is interrupted, the exit code is 7 and `reprise recover` does it.";
+kernel becomes a trace when the program has ended; if that is interrupted, the exit code is 7 and `reprise recover` does it.
+Where no command is recorded, and where --duration ended it, the exit code is 0, and what was recorded goes on.";
     pub const RECOVER: &str = "\
 Examples:
   reprise recover app.reprise        then info, replay and all else take it

@@ -72,9 +72,21 @@ pub struct AtStart {
     pub append: bool,
     /// Descriptors with the same number share one open file description.
     pub description: u64,
+    /// Whether its content is wanted as that of a file that a call opens.
+    pub is_shown: bool,
 }
 
 impl World {
+    /// A descriptor that turns out to have been open at the beginning.
+    pub fn was_open(&mut self, seat: Seat, row: AtStart) {
+        self.open_at_start(seat, vec![row]);
+    }
+
+    /// Whether anything is known to be open at this number.
+    pub fn is_open(&self, seat: Seat, fd: u32) -> bool {
+        self.tables[seat.table as usize].open.contains_key(&fd)
+    }
+
     /// Takes in descriptors that were open at the beginning.
     pub(super) fn open_at_start(&mut self, seat: Seat, open: Vec<AtStart>) {
         let mut descriptions: HashMap<u64, Rc<RefCell<Description>>> = HashMap::new();
@@ -104,6 +116,9 @@ impl World {
             (None, None) => return None,
         };
         self.learn(node, &row.stat);
+        if row.is_shown && self.is_old(node) {
+            self.becomes_visible(node, 0, u64::MAX, "opened");
+        }
         Some(node)
     }
 

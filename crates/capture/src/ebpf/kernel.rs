@@ -5,16 +5,17 @@ use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use reprise_trace::DataPolicy;
 
 use super::processors;
-use super::shared::{self, STRIDE_BYTES, THREAD_LAUNCHING, control, cpu};
+use super::shared::{self, STRIDE_BYTES, THREAD_LAUNCHING, control, cpu, scope};
 use super::table;
 use super::{Capabilities, OnFull, Reason, SpoolError};
+use crate::scope::Scope;
 use crate::sys::{self, Object, Ring, Shared};
 
 /// Programs begin at a multiple of 8, as their reader expects.
@@ -53,6 +54,8 @@ pub struct Kernel {
     pub segment_count: u64,
     /// What both sides watch.
     pub control: Shared,
+    /// Somebody moved into the control group that is recorded.
+    pub joined: AtomicBool,
     /// What they let a recording do.
     pub capabilities: Capabilities,
     /// What they do not, and why.
@@ -70,11 +73,14 @@ pub struct Setting {
     pub on_full: OnFull,
     /// Whether threads may wait where the kernel lets them; tests do without.
     pub waiting: bool,
+    /// Whether it matters who moves from one control group to another.
+    pub groups: bool,
 }
 
 impl Setting {
     /// The least that can be loaded.
-    const PROBE: Setting = Setting { data: DataPolicy::None, segments: 1, on_full: OnFull::Drop, waiting: true };
+    const PROBE: Setting =
+        Setting { data: DataPolicy::None, segments: 1, on_full: OnFull::Drop, waiting: true, groups: false };
 }
 
 /// Whether the kernel can record here, found out by loading the programs.
@@ -123,6 +129,9 @@ impl Kernel {
         // A notice takes 16 bytes in the ring, and a segment is announced at most once.
         let ring = (setting.segments * 32).next_power_of_two().max(4096);
         object.resize(c"notices", ring)?;
+        if !setting.groups {
+            object.leave_out(c"on_move")?;
+        }
         object.constants(&random().to_le_bytes())?;
         object.load()?;
         let map = |name: &CStr, bytes| Shared::map(object.descriptor(name)?, bytes);
@@ -133,6 +142,7 @@ impl Kernel {
             unused: object.descriptor(c"unused")?,
             notices: object.descriptor(c"notices")?,
             object: Mutex::new(object),
+            joined: AtomicBool::new(false),
             cpu_count,
             segment_count: setting.segments.into(),
             capabilities,
@@ -216,8 +226,40 @@ impl Kernel {
 
     /// Numbers of the processes in the scope, as this process would name them in the first namespace.
     pub fn members(&self) -> Vec<i32> {
-        let said = self.object().say(c"members").unwrap_or_default();
+        let said = self.object().walk(c"members").unwrap_or_default();
         said.as_chunks::<4>().0.iter().map(|bytes| i32::from_le_bytes(*bytes)).collect()
+    }
+
+    /// Says who belongs to the scope; before the programs are attached. `processes` are those that are named.
+    pub fn choose(&self, of: &Scope, processes: &[i32]) -> io::Result<()> {
+        let (kind, group) = match of {
+            Scope::Command => return Ok(()),
+            Scope::Processes { .. } => (scope::PROCESSES, 0),
+            Scope::Group(group) => (scope::CGROUP, group.id),
+            Scope::System => (scope::SYSTEM, 0),
+        };
+        let mut bytes = [0; scope::BYTES];
+        bytes[..4].copy_from_slice(&kind.to_le_bytes());
+        bytes[4..8].copy_from_slice(&std::process::id().to_le_bytes());
+        bytes[8..].copy_from_slice(&group.to_le_bytes());
+        let object = self.object();
+        object.set(c"scopes", &0u32.to_le_bytes(), &bytes)?;
+        processes.iter().try_for_each(|pid| object.set(c"wanted", &pid.to_le_bytes(), &1u32.to_le_bytes()))?;
+        // Who is in a group, or on the machine, may end; others come.
+        if kind != scope::PROCESSES {
+            self.number(control::TASKS).store(1 << 40, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// Takes all threads into the scope that belong there; gives those that are in it, as (process, thread).
+    pub fn walk(&self) -> io::Result<Vec<(i32, i32)>> {
+        let bytes = self.object().walk(c"on_walk")?;
+        let number = |b: &[u8]| b.first_chunk().map_or(0, |b| i32::from_le_bytes(*b));
+        let mut members: Vec<(i32, i32)> = bytes.chunks_exact(8).map(|m| (number(&m[4..]), number(m))).collect();
+        members.sort_unstable();
+        members.dedup();
+        Ok(members)
     }
 
     /// Begins.
@@ -262,7 +304,8 @@ mod tests {
             return;
         }
         for (bytes, capabilities) in OBJECTS.into_iter().filter(|o| !o.1.waiting) {
-            let kernel = Kernel::load_one(bytes, capabilities, Setting { waiting: false, ..Setting::PROBE });
+            let kernel =
+                Kernel::load_one(bytes, capabilities, Setting { waiting: false, groups: true, ..Setting::PROBE });
             let kernel = kernel.unwrap_or_else(|e| panic!("refused: {e}"));
             kernel.attach().expect("attached");
         }

@@ -1,15 +1,19 @@
 //! Recording in the kernel: programs at the entry and exit of every call write what happened into a spool.
 //!
-//! Goals: a command's whole process tree, every byte, no loss; the program waits for room rather than lose a record,
+//! Goals: a command's whole process tree, or what runs already, every byte, no loss; the program waits for room rather than lose a record,
 //! and never longer than there is a recorder. Non-goals: meaning; the finisher makes a trace of the spool.
 //!
 //! The programs are in `bpf/`, what they keep of each call is derived in `table`, and [`Session`] runs them.
 
 #[cfg(ebpf)]
+mod attach;
+#[cfg(ebpf)]
 mod kernel;
 #[cfg(ebpf)]
 mod launch;
 mod options;
+#[cfg(ebpf)]
+mod present;
 mod processors;
 mod reason;
 #[cfg(ebpf)]

@@ -7,6 +7,7 @@ use std::time::Duration;
 use reprise_trace::{DataPolicy, End};
 
 use super::processors;
+use crate::scope::Scope;
 use crate::spool::layout::SEGMENT_BYTES;
 
 /// What a thread does when there is no room for its record.
@@ -23,8 +24,12 @@ pub enum OnFull {
 pub struct SpoolOptions {
     /// Directory of the trace; the spool is `spool` in it.
     pub trace: PathBuf,
-    /// The program and its arguments.
+    /// Whom to record.
+    pub scope: Scope,
+    /// The program and its arguments, where it is a command.
     pub command: Vec<OsString>,
+    /// The recording ends after so long, and what is recorded goes on.
+    pub duration: Option<Duration>,
     /// How content is kept: [`DataPolicy::Hash`] needs the bytes here.
     pub data: DataPolicy,
     /// Number of segments of 1 MiB between the kernel and the disk; at least two more than there are processors.
@@ -63,11 +68,18 @@ pub enum Sink {
 }
 
 impl SpoolOptions {
+    /// The directory for the contents, wherever it is asked for.
+    pub(super) fn contents_place(&self) -> Option<PathBuf> {
+        self.contents.as_ref().map(|place| std::path::absolute(place).unwrap_or_else(|_| place.clone()))
+    }
+
     /// The usual options: full data, 64 segments, waiting for room.
     pub fn new(trace: impl Into<PathBuf>, command: Vec<OsString>) -> SpoolOptions {
         SpoolOptions {
             trace: trace.into(),
+            scope: Scope::Command,
             command,
+            duration: None,
             data: DataPolicy::Full,
             segments: 64,
             on_full: OnFull::Block,
@@ -101,7 +113,7 @@ pub struct Capabilities {
 /// What a recording in the kernel has become.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Summary {
-    /// How the command ended.
+    /// How the command ended, if it did.
     pub end: End,
     /// Records written.
     pub records: u64,

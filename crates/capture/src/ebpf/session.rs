@@ -1,4 +1,4 @@
-//! A recording of a command in the kernel, from its start to its summary.
+//! A recording in the kernel, from its start to its summary.
 
 use std::ffi::OsString;
 use std::fs;
@@ -6,10 +6,11 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use reprise_trace::{End, SPOOL};
 
+use super::attach::Attached;
 use super::kernel::{Kernel, Setting};
 use super::launch::{self, Launched};
 use super::sampling;
@@ -18,22 +19,42 @@ use super::sink::Writer;
 use super::{Reason, Sink, SpoolError, SpoolOptions, Summary, least_segments};
 use crate::environment::Sampler;
 use crate::error::CaptureError;
+use crate::scope::Scope;
 use crate::spool::layout::SEGMENT_BYTES;
 use crate::sys::{self, Signals, Word};
 
 /// The recorder says so often that it lives.
 const BEAT: Duration = Duration::from_millis(100);
 
-/// A recording that runs.
+/// How often is looked whether a recording is over that no child ends.
+const LOOK: Duration = Duration::from_millis(20);
+/// How often is looked whether any process is left that is recorded: one that ended when it was found may not be counted.
+const COUNT: Duration = Duration::from_millis(500);
+
+/// What ends a recording.
+enum Ends {
+    /// The command's process, and all that it started.
+    Command(i32),
+    /// Those who ran already, or a signal to the recorder.
+    Attached(Box<Attached>),
+    /// Nothing but a signal.
+    Signal,
+}
+
+/// A recording that runs. Whatever ends it, its threads end with it, and the program goes on without.
 pub struct Session {
     kernel: Arc<Kernel>,
-    pid: i32,
+    options: SpoolOptions,
+    ends: Ends,
+    until: Option<Instant>,
     signals: Option<Signals>,
     over: Arc<AtomicBool>,
     stop: Arc<AtomicBool>,
     sink: Option<JoinHandle<Result<bool, SpoolError>>>,
     heart: Option<JoinHandle<()>>,
     sampler: Option<Sampler>,
+    /// Segments that there may be on the disk.
+    most_slots: Option<u64>,
     /// What the command's process may say, and the command.
     launched: Option<(Word, OsString)>,
 }
@@ -53,7 +74,9 @@ impl Ready {
         let most_slots = options.max_bytes.map(|most| most / 2 / SEGMENT_BYTES as u64);
         let half = most_slots.map_or(u32::MAX, |most| u32::try_from(most / 2).unwrap_or(u32::MAX));
         let segments = options.segments.min(half).max(least_segments());
-        let setting = Setting { data: options.data, segments, on_full: options.on_full, waiting: !options.plain };
+        let groups = matches!(options.scope, Scope::Group(_));
+        let setting =
+            Setting { data: options.data, segments, on_full: options.on_full, waiting: !options.plain, groups };
         Ok(Ready { kernel: Kernel::load(setting)?, most_slots })
     }
 
@@ -62,18 +85,38 @@ impl Ready {
         self.kernel.lacks.clone()
     }
 
-    /// Starts the command and its recording.
+    /// Starts the recording.
     ///
     /// # Errors
-    /// The programs cannot be attached, the spool cannot be made, or the command cannot be started.
+    /// The programs cannot be attached, the spool cannot be made, the command cannot be started, or what runs already cannot
+    /// be recorded.
     pub fn start(self, options: &SpoolOptions) -> Result<Session, SpoolError> {
-        let Ready { kernel, most_slots } = self;
         let spool = options.trace.join(SPOOL);
         let made = fs::create_dir_all(&spool);
         made.map_err(|source| SpoolError::Unwritten { path: spool.clone(), source })?;
+        let mut session = match options.scope {
+            Scope::Command => Session::launch(self, options)?,
+            _ => Session::attach(self, options)?,
+        };
+        session.until = options.duration.map(|duration| Instant::now() + duration);
+        Ok(session)
+    }
+}
+
+impl Session {
+    /// Starts a recording: of a command, which it starts, or of what runs already.
+    ///
+    /// # Errors
+    /// The kernel cannot record here, the spool cannot be made, the command cannot be started, or what runs already cannot
+    /// be recorded.
+    pub fn start(options: &SpoolOptions) -> Result<Session, SpoolError> {
+        Ready::load(options)?.start(options)
+    }
+
+    fn launch(ready: Ready, options: &SpoolOptions) -> Result<Session, SpoolError> {
         let launched = launch::launch(options)?;
         let pid = launched.child.pid;
-        let prepared = prepare(&kernel, options, &launched);
+        let prepared = prepare(&ready.kernel, options, &launched);
         let began_ns = match prepared {
             Ok(began_ns) => began_ns,
             Err(error) => {
@@ -82,43 +125,75 @@ impl Ready {
                 return Err(error);
             }
         };
-        let mut session = Session {
-            kernel: Arc::new(kernel),
-            pid,
+        let mut session = Session::new(ready, options, Ends::Command(pid));
+        session.serve()?;
+        session.sample(began_ns)?;
+        session.listen()?;
+        let word = launched.child.go().map_err(step("start the program", "it was killed before it began"))?;
+        session.launched = Some((word, options.command.first().cloned().unwrap_or_default()));
+        Ok(session)
+    }
+
+    /// The sink is there before the programs are: nobody is to wait for it.
+    fn attach(ready: Ready, options: &SpoolOptions) -> Result<Session, SpoolError> {
+        let mut session = Session::new(ready, options, Ends::Signal);
+        session.serve()?;
+        session.listen()?;
+        match Attached::attach(&session.kernel, options) {
+            Ok(attached) => {
+                let began_ns = attached.began_ns();
+                session.ends = Ends::Attached(Box::new(attached));
+                session.sample(began_ns)?;
+            }
+            Err(error) => {
+                session.kernel.detach();
+                return Err(error);
+            }
+        }
+        Ok(session)
+    }
+
+    fn new(ready: Ready, options: &SpoolOptions, ends: Ends) -> Session {
+        Session {
+            kernel: Arc::new(ready.kernel),
+            options: options.clone(),
+            ends,
+            until: None,
             signals: None,
             over: Arc::default(),
             stop: Arc::default(),
             sink: None,
             heart: None,
             sampler: None,
+            most_slots: ready.most_slots,
             launched: None,
-        };
-        session.serve(options, most_slots)?;
-        if options.sink != Sink::Null {
-            let started = sampling::start(&session.kernel, &spool, options.sample_every, began_ns);
-            session.sampler = started.map_err(step("sample the environment", "see the limits on processes"))?;
         }
-        let advice = "check RLIMIT_SIGPENDING (ulimit -i)";
-        session.signals = Some(Signals::install().map_err(step("install signal handlers", advice))?);
-        let word = launched.child.go().map_err(step("start the program", "it was killed before it began"))?;
-        session.launched = Some((word, options.command.first().cloned().unwrap_or_default()));
-        Ok(session)
     }
-}
 
-impl Session {
-    /// Starts the command and its recording.
-    ///
-    /// # Errors
-    /// The kernel cannot record here, the spool cannot be made, or the command cannot be started.
-    pub fn start(options: &SpoolOptions) -> Result<Session, SpoolError> {
-        Ready::load(options)?.start(options)
+    /// Keeps what is around, from now on.
+    fn sample(&mut self, began_ns: u64) -> Result<(), SpoolError> {
+        if self.options.sink != Sink::Null {
+            let spool = self.options.trace.join(SPOOL);
+            let started = sampling::start(&self.kernel, &spool, self.options.sample_every, began_ns);
+            self.sampler = started.map_err(step("sample the environment", "see the limits on processes"))?;
+        }
+        Ok(())
+    }
+
+    fn listen(&mut self) -> Result<(), SpoolError> {
+        let advice = "check RLIMIT_SIGPENDING (ulimit -i)";
+        let mut signals = Signals::install().map_err(step("install signal handlers", advice))?;
+        if self.options.duration.is_some() {
+            signals.tick_every(LOOK).map_err(step("set a timer", advice))?;
+        }
+        self.signals = Some(signals);
+        Ok(())
     }
 
     /// Starts the threads that write and that say that the recorder lives.
-    fn serve(&mut self, options: &SpoolOptions, most_slots: Option<u64>) -> Result<(), SpoolError> {
-        let spool = options.trace.join(SPOOL);
-        let writer = Writer::new(self.kernel.clone(), &spool, options.sink, most_slots, self.over.clone())?;
+    fn serve(&mut self) -> Result<(), SpoolError> {
+        let spool = self.options.trace.join(SPOOL);
+        let writer = Writer::new(self.kernel.clone(), &spool, self.options.sink, self.most_slots, self.over.clone())?;
         let advice = "check the limits on processes and memory";
         let stop = self.stop.clone();
         let sink = sys::spawn_quiet("spool", move || writer.run(&stop));
@@ -134,9 +209,12 @@ impl Session {
         Ok(())
     }
 
-    /// Number of the command's process.
+    /// Number of the command's process; 0 if there is none.
     pub fn pid(&self) -> i32 {
-        self.pid
+        match self.ends {
+            Ends::Command(pid) => pid,
+            Ends::Attached(_) | Ends::Signal => 0,
+        }
     }
 
     /// As [`Session::run`]; signals to this process go on to be noted until what is returned beside is dropped.
@@ -145,27 +223,59 @@ impl Session {
         (self.run(), signals)
     }
 
-    /// Records until the command and all that it started have ended.
+    /// Records until the command and all that it started have ended; what ran already until that has, or until a signal
+    /// comes; and not longer than was asked for.
     ///
     /// # Errors
     /// The spool could not be written, or the recording not be ended.
-    pub fn run(self) -> Result<Summary, SpoolError> {
+    pub fn run(mut self) -> Result<Summary, SpoolError> {
+        let end = match std::mem::replace(&mut self.ends, Ends::Signal) {
+            Ends::Command(pid) => self.until_the_end_of(pid)?,
+            Ends::Attached(attached) => {
+                self.until_told(*attached)?;
+                None
+            }
+            Ends::Signal => None,
+        };
+        self.finish(end.unwrap_or(End { code: None, signal: None }))
+    }
+
+    fn is_late(&self) -> bool {
+        self.until.is_some_and(|until| Instant::now() >= until)
+    }
+
+    fn until_the_end_of(&self, pid: i32) -> Result<Option<End>, SpoolError> {
         let mut end = None;
-        while !(self.over.load(Ordering::SeqCst) && end.is_some()) {
+        while !(self.over.load(Ordering::SeqCst) && end.is_some() || self.is_late()) {
             match end {
-                None => end = sys::wait_for(self.pid).map_err(step("wait for the program", "this is a defect"))?,
+                None => end = sys::wait_for(pid).map_err(step("wait for the program", "this is a defect"))?,
                 Some(_) => std::thread::sleep(Duration::from_millis(2)),
             }
             while let Some(signal) = sys::take_signal() {
                 match end {
                     // The terminal sends SIGINT to the program as well.
-                    None if signal != libc::SIGINT => drop(sys::kill(self.pid, signal)),
+                    None if signal != libc::SIGINT => drop(sys::kill(pid, signal)),
                     None => {}
                     Some(_) => self.over.store(true, Ordering::SeqCst),
                 }
             }
         }
-        self.finish(end.unwrap_or(End { code: None, signal: None }))
+        Ok(end)
+    }
+
+    fn until_told(&self, mut attached: Attached) -> Result<(), SpoolError> {
+        let mut counted = Instant::now();
+        while !self.over.load(Ordering::SeqCst) && !self.is_late() && sys::take_signal().is_none() {
+            std::thread::sleep(LOOK);
+            attached.join(&self.kernel, &self.options)?;
+            if matches!(self.options.scope, Scope::Processes { .. }) && counted.elapsed() > COUNT {
+                counted = Instant::now();
+                if attached.is_empty(&self.kernel)? {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Whether the command could be executed.
@@ -214,7 +324,6 @@ impl Session {
     }
 }
 
-/// Whatever ends a recording, its threads end with it, and the program goes on without.
 impl Drop for Session {
     fn drop(&mut self) {
         self.sampler = None;

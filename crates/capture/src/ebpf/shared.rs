@@ -8,6 +8,8 @@ pub const STRIDE_BYTES: usize = SEGMENT_BYTES + PIECE_BYTES + 4096;
 pub const ROWS: u32 = 512;
 /// Parts of a row.
 pub const PARTS: usize = 6;
+/// Size of a row: a cache line.
+pub const ROW_BYTES: usize = 64;
 
 /// Kinds of a part.
 pub mod part {
@@ -40,6 +42,7 @@ pub mod row {
     pub const EXECUTE: u16 = 8;
     pub const ENDS: u16 = 16;
     pub const MORE: u16 = 32;
+    pub const SIMPLE: u16 = 64;
 }
 
 /// Where an object of a call is found.
@@ -86,6 +89,15 @@ pub mod control {
 pub mod notice {
     pub const FULL: u32 = 1;
     pub const OVER: u32 = 2;
+    pub const JOINED: u32 = 3;
+}
+
+/// `struct scope`: kind, recorder (32 bits each) and control group.
+pub mod scope {
+    pub const BYTES: usize = 16;
+    pub const PROCESSES: u32 = 1;
+    pub const CGROUP: u32 = 2;
+    pub const SYSTEM: u32 = 3;
 }
 
 /// Offset of `launching` in `struct thread`.
@@ -102,17 +114,25 @@ mod tests {
         let number = |c: &str, value: usize| format!("_Static_assert({c} == {value}, \"{c}\");\n");
         let offset = |of: &str, field: &str, value| number(&format!("__builtin_offsetof(struct {of}, {field})"), value);
         let program = [
-            "#include \"state.h\"\n".to_owned(),
+            "#include \"scope.h\"\n".to_owned(),
             number("STRIDE_BYTES", STRIDE_BYTES),
             number("ROWS", ROWS as usize),
             number("PARTS", PARTS),
-            number("sizeof(struct row)", 8 + 8 * PARTS),
+            number("sizeof(struct row)", ROW_BYTES),
             number("PART_MESSAGES", part::MESSAGES.into()),
             number("PART_IOCTL", part::IOCTL.into()),
             number("PART_UNWANTED", when::UNWANTED.into()),
-            number("ROW_MORE", row::MORE.into()),
+            number("ROW_SIMPLE", row::SIMPLE.into()),
             number("OBJECT_PAIR_2", object::PAIR_2.into()),
             number("NOTICE_OVER", notice::OVER as usize),
+            number("NOTICE_JOINED", notice::JOINED as usize),
+            number("sizeof(struct scope)", scope::BYTES),
+            number("SCOPE_PROCESSES", scope::PROCESSES as usize),
+            number("SCOPE_CGROUP", scope::CGROUP as usize),
+            number("SCOPE_SYSTEM", scope::SYSTEM as usize),
+            offset("scope", "recorder", 4),
+            offset("scope", "cgroup", 8),
+            number("sizeof(struct member)", 8),
             number("sizeof(struct cpu)", cpu::BYTES),
             offset("cpu", "dropped", cpu::DROPPED),
             offset("cpu", "bytes", cpu::MOVED),

@@ -8,9 +8,10 @@ use reprise_calls::{
 };
 use reprise_trace::{DataPolicy, Keep};
 
-use super::shared::{PARTS, ROWS, object, part, row, when};
+use super::shared::{PARTS, ROW_BYTES, ROWS, object, part, row, when};
 use crate::arguments::{self, PATH_LIMIT, STRINGS_LIMIT, TEXT_LIMIT};
 use crate::filter::RESTART;
+use crate::spool::layout::INLINE_BYTES;
 
 /// Memory that a call names.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -36,7 +37,7 @@ impl Row {
         let mut out = self.flags.to_le_bytes().to_vec();
         out.push(self.parts.len().min(PARTS) as u8);
         out.extend(self.objects);
-        out.extend([0; 3]);
+        out.extend([0; ROW_BYTES - 5 - 8 * PARTS]);
         for part in self.parts.iter().take(PARTS) {
             out.extend([part.kind, part.arg, part.of, part.when]);
             out.extend(part.size.to_le_bytes());
@@ -54,7 +55,7 @@ fn row_of(number: u32, data: DataPolicy) -> Row {
     match by_number(number) {
         Some(call) => of_call(call, data),
         None if number != RESTART && is_unrelated(number) => Row::default(),
-        None => Row { flags: row::RECORDED, ..Row::default() },
+        None => Row { flags: row::RECORDED | row::SIMPLE, ..Row::default() },
     }
 }
 
@@ -89,7 +90,17 @@ fn of_call(call: &Call, data: DataPolicy) -> Row {
     if call.args.iter().any(|a| a.kind == ArgKind::Fd(Access::Destroy)) {
         out.flags |= row::ENDS;
     }
+    if is_simple(&out) {
+        out.flags |= row::SIMPLE;
+    }
     out
+}
+
+/// Whether the record is made in one step: nothing at the entry, one buffer of a known length and one open file at most.
+fn is_simple(of: &Row) -> bool {
+    let plain = |part: &Part| matches!(part.kind, part::DATA | part::BYTES) && part.size as usize <= INLINE_BYTES;
+    let one = of.objects[0] < object::PAIR && of.objects[1] == 0;
+    of.flags & (row::ENTER | row::ENDS) == 0 && of.parts.len() <= 1 && of.parts.iter().all(plain) && one
 }
 
 /// The memory that an argument names. Exhaustive: a new kind of argument must be decided here.
@@ -211,7 +222,9 @@ mod tests {
         let read = row("pread64");
         assert_eq!(read.parts, [Part { kind: part::DATA, arg: 1, of: 2, when: when::FILLED, size: 0 }]);
         assert_eq!(read.objects, [object::ARG, 0]);
+        assert_ne!(read.flags & row::SIMPLE, 0);
         let open = row("openat");
+        assert_eq!(open.flags & row::SIMPLE, 0);
         assert_eq!(open.objects, [object::ARG, object::RESULT]);
         let execute = row("execve");
         assert!(execute.parts.iter().all(|p| p.when == when::ENTRY));
@@ -219,7 +232,7 @@ mod tests {
         assert_eq!(row("sendfile").flags & (row::ENTER | row::ALWAYS), row::ENTER);
         assert_ne!(row("close").flags & row::ENDS, 0);
         assert_eq!(row_of(39, DataPolicy::Full), Row::default(), "getpid");
-        assert_eq!(row_of(RESTART, DataPolicy::Full).flags, row::RECORDED);
+        assert_eq!(row_of(RESTART, DataPolicy::Full).flags, row::RECORDED | row::SIMPLE);
     }
 
     #[test]

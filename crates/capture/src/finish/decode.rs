@@ -87,7 +87,8 @@ impl Decoder {
 
     fn action(&self, call: &'static Call, heard: Heard, log: &mut Log) -> Pending {
         let Heard { tid, end_ns, call: made, objects, kept, .. } = heard;
-        let (begin_ns, result) = (made.begin_ns, made.result);
+        // What was under way when the trace began, began with it.
+        let (begin_ns, result) = (made.begin_ns.max(self.started_ns), made.result);
         // Registers beyond the arguments hold leftovers.
         let mut args = [0; 6];
         let count = call.args.len().min(6);

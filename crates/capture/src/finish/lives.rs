@@ -96,6 +96,11 @@ impl Lives {
         self.threads.get_mut(&tid)
     }
 
+    /// The number of a process that lives.
+    pub fn process(&self, pid: i32) -> Option<u32> {
+        self.companies.get(&pid).map(|company| company.number)
+    }
+
     /// How many live.
     pub fn count(&self) -> usize {
         self.threads.len()

@@ -4,13 +4,16 @@
 //! whatever the spool holds, the result is a trace and an account of what it lacks. Non-goals: speed of the program,
 //! which is over.
 
+mod before;
 mod content;
 mod decode;
 mod facts;
 mod lives;
 mod look;
 mod movers;
+mod opened;
 mod order;
+mod present;
 mod unseen;
 mod window;
 #[cfg(test)]
@@ -34,6 +37,7 @@ use crate::spool::mark;
 use crate::spool::reader::Spool;
 use crate::spool::{Begin, SAMPLES};
 use crate::sys::{self, Signals};
+use before::Before;
 use decode::{Decoder, Pending};
 use window::{Item, Window};
 use write::{Birth, What, Writing};
@@ -137,7 +141,7 @@ pub(crate) fn finish(
     };
     begin.max_bytes.into_iter().for_each(|most| limit(&mut log, most, &directory));
     let spool = Spool::open(&directory).map_err(failed)?;
-    let mut finisher = Finisher::new(log, begin, seeds);
+    let mut finisher = Finisher::new(log, begin, trace, seeds);
     finisher.run(spool, &known, progress).map_err(failed)?;
     sampled(&directory, &mut finisher.writing.log);
     let outcome = finisher.close(known.end).map_err(|error| match error {
@@ -161,6 +165,10 @@ struct Finisher {
     window: Window<What>,
     /// Places of births whose maker's call is not over, by maker.
     births: HashMap<i32, Vec<(u64, u64)>>,
+    /// Until the beginning, where that was not the first record.
+    before: Option<Before>,
+    /// When it was.
+    began_ns: u64,
     writing: Writing,
     /// Bytes that the trace may take, and once it has nearly all of them: what came after.
     most: u64,
@@ -168,14 +176,21 @@ struct Finisher {
 }
 
 impl Finisher {
-    fn new(mut log: Log, begin: &Begin, seeds: &[TreeNode]) -> Finisher {
+    fn new(mut log: Log, begin: &Begin, trace: &Path, seeds: &[TreeNode]) -> Finisher {
         log.look_back();
+        let mut writing = Writing::new(log, begin, &trace.join(SPOOL), seeds);
+        let before = begin.attached.then(|| Before::new(begin));
+        if before.is_none() {
+            writing.begins_with(&begin.processes);
+        }
         Finisher {
             joiner: Joiner::default(),
             decoder: Decoder::new(begin.monotonic_ns),
             window: Window::default(),
             births: HashMap::new(),
-            writing: Writing::new(log, begin, seeds),
+            before,
+            began_ns: if begin.attached { begin.monotonic_ns } else { 0 },
+            writing,
             most: begin.max_bytes.unwrap_or(u64::MAX),
             beyond: None,
         }
@@ -208,6 +223,7 @@ impl Finisher {
         for event in events.drain(..) {
             self.heard(event);
         }
+        self.begin();
         self.write_out(true);
         let missing = spool.missing();
         let log = &mut self.writing.log;
@@ -226,12 +242,23 @@ impl Finisher {
         Ok(())
     }
 
+    /// The state at the beginning is known, since nothing from before comes any more.
+    fn begin(&mut self) {
+        if let Some(before) = self.before.take() {
+            self.writing.begins_with(&before.settle());
+        }
+    }
+
     /// Something is known: it waits for its place.
     fn heard(&mut self, event: Event) {
         if let Some(beyond) = &mut self.beyond {
             *beyond += 1;
             return;
         }
+        if event.time_ns() < self.began_ns {
+            return self.before.iter_mut().for_each(|before| before.take(&event));
+        }
+        self.begin();
         match event {
             Event::Call(heard) => {
                 if let Some(pending) = self.decoder.decode(heard, &mut self.writing.log) {

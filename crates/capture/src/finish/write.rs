@@ -1,21 +1,24 @@
 //! Rows in their order: threads and processes, actions, and at the end the initial tree.
 
+use std::path::Path;
+
 use reprise_calls::{Effect, Replay, by_number};
-use reprise_initial::{AtStart, Seen, Stat, World};
-use reprise_trace::{Action, Descriptor, End, Loss, Name, Process, TreeNode};
+use reprise_initial::{Seen, World};
+use reprise_trace::{Action, End, Loss, Name, Process, TreeNode};
 
 use super::content::{self, Wanted};
 use super::decode::Pending;
 use super::lives::{Born, Gone, Life, Lives, shares};
 use super::look::Live;
+use super::present::Present;
 use super::window::Condition;
 use super::{movers, order, unseen};
 use crate::arguments::failed;
 use crate::error::CaptureError;
 use crate::log::Log;
 use crate::record::Outcome;
+use crate::spool::Begin;
 use crate::spool::record::Task;
-use crate::spool::{BeganDescriptor, BeganProcess, Begin};
 
 /// Something that has its place in the order.
 #[derive(Debug)]
@@ -57,13 +60,6 @@ pub struct Birth {
     pub call: Option<Pending>,
 }
 
-/// Whether a descriptor's path is none: its file had lost its name already, or has lost it since.
-fn is_nameless(path: &Name, descriptor: &BeganDescriptor, live: &Live) -> bool {
-    let plain = matches!(descriptor.mode & libc::S_IFMT, libc::S_IFREG | libc::S_IFDIR);
-    let stands = live.path(path).and_then(|path| crate::sys::stat_at(crate::sys::HERE, &path, 0).ok());
-    plain && stands.is_none_or(|stat| (stat.id.device, stat.id.inode) != (descriptor.device, descriptor.inode))
-}
-
 /// Whether a call ends its thread.
 pub fn is_exit(number: u32) -> bool {
     by_number(number).is_some_and(|call| call.effect == Effect::Exit)
@@ -72,9 +68,9 @@ pub fn is_exit(number: u32) -> bool {
 /// Writes rows.
 pub struct Writing {
     pub log: Log,
-    world: World,
-    live: Live,
-    lives: Lives,
+    pub(super) world: World,
+    pub(super) live: Live,
+    pub(super) lives: Lives,
     wanted: Wanted,
     began_ns: u64,
     cpu: bool,
@@ -84,91 +80,43 @@ pub struct Writing {
     launching: bool,
     owner: (u32, u32),
     root: Vec<u8>,
+    pub(super) present: Present,
     end: Option<End>,
 }
 
 impl Writing {
-    /// Writes who and what was there at the beginning.
-    pub fn new(log: Log, begin: &Begin, seeds: &[TreeNode]) -> Writing {
+    /// Nothing is written yet.
+    pub fn new(log: Log, begin: &Begin, spool: &Path, seeds: &[TreeNode]) -> Writing {
         let first = begin.processes.first();
         let root = first.map_or(b"/".to_vec(), |p| Name::from_text(&p.root).0);
+        let seen_at = begin.mounted_at.as_ref().map_or(root.clone(), |place| place.clone().into_bytes());
         let began_ns = begin.manifest.started_ns;
-        let mut world = World::new(Box::new(Live::new(&root, began_ns)));
+        let mut world = World::new(Box::new(Live::new(&seen_at, began_ns)));
         world.seed(seeds);
         let id = |ids: Option<&Vec<u32>>| ids.and_then(|ids| ids.get(3)).copied().unwrap_or(0);
         let mut writing = Writing {
             log,
             world,
-            live: Live::new(&root, began_ns),
+            live: Live::new(&seen_at, began_ns),
             lives: Lives::default(),
             wanted: Wanted { whole_file_bytes: begin.whole_file_bytes, libraries: begin.libraries },
             began_ns,
             cpu: begin.cpu,
-            first: first.map_or(0, |p| p.pid),
-            launching: begin.processes.len() == 1,
+            first: first.filter(|_| !begin.attached).map_or(0, |p| p.pid),
+            launching: begin.processes.len() == 1 && !begin.attached,
             owner: (id(first.map(|p| &p.uids)), id(first.map(|p| &p.gids))),
             root,
+            present: Present::new(begin, spool),
             end: None,
         };
         writing.world.root_is(writing.live.now(b"/").map(|(looked, _)| looked));
-        for process in &begin.processes {
-            writing.found(process);
-        }
         writing
-    }
-
-    /// A process that was there at the beginning.
-    fn found(&mut self, process: &BeganProcess) {
-        let number = self.lives.next_process();
-        let name = |text: &String| Name::from_text(text);
-        let log = &mut self.log;
-        let row = Process {
-            pid: process.pid,
-            uids: process.uids.clone(),
-            gids: process.gids.clone(),
-            groups: process.groups.clone(),
-            umask: process.umask,
-            cwd: name(&process.cwd),
-            root: name(&process.root),
-            executable: name(&process.executable),
-            ..Process::default()
-        };
-        self.lives.found_process(row, log);
-        let mut open = Vec::new();
-        for d in &process.descriptors {
-            let path = name(&d.path);
-            log.descriptor(Descriptor {
-                process: number,
-                fd: d.fd,
-                path: path.clone(),
-                kind: d.mode & libc::S_IFMT,
-                flags: d.flags,
-                offset: d.position,
-                device: d.device,
-                inode: d.inode,
-                description: d.description,
-            });
-            let identity = Some((d.device, d.inode));
-            open.push(AtStart {
-                fd: d.fd,
-                path: if is_nameless(&path, d, &self.live) { Vec::new() } else { path.0 },
-                stat: Stat { mode: d.mode, identity, ..Stat::default() },
-                offset: d.position,
-                append: d.flags & libc::O_APPEND as u64 != 0,
-                description: d.description,
-            });
-        }
-        let seat = self.world.begin_with(number, Some(&name(&process.cwd)), open);
-        for (i, (tid, thread)) in process.threads.iter().enumerate() {
-            let seat = if i == 0 { seat } else { self.world.fork(seat, true, true) };
-            self.lives.found_thread(process.pid, *tid, name(thread), 0, seat, log);
-        }
     }
 
     /// What a call found and left.
     pub fn conditions(&mut self, what: &mut What) -> Vec<Condition> {
         match what {
-            What::Call(pending) => match self.lives.get(pending.tid) {
+            What::Call(pending) => match self.known(pending.tid) {
                 Some(life) => order::conditions(&mut self.world, life.seat, pending),
                 None => Vec::new(),
             },
@@ -193,10 +141,12 @@ impl Writing {
         if self.launching && call.effect == Effect::Execute && failed(result) {
             return None;
         }
-        let life = match self.lives.get(tid) {
+        let life = match self.known(tid) {
             Some(life) => life,
             None => self.stranger(tid, pending.action.begin_ns),
         };
+        self.prove(&life, &pending);
+        self.copied_until(pending.end_ns());
         movers::fill(&mut pending, &mut self.world, life.seat, &self.live, self.began_ns, &mut self.log);
         let decoded = pending.decoded();
         self.world.observe(&Seen { seat: life.seat, call, decoded: &decoded, result });
@@ -249,6 +199,9 @@ impl Writing {
 
     /// A thread that nothing in the spool made.
     fn stranger(&mut self, tid: i32, begin_ns: u64) -> Life {
+        if let Some(life) = self.joined(tid, begin_ns) {
+            return life;
+        }
         self.log.note("a thread whose making is not in the raw recording");
         let number = self.lives.next_process();
         let row = Process { pid: tid, cwd: Name::from("/"), root: Name::from("/"), ..Process::default() };
@@ -260,7 +213,7 @@ impl Writing {
 
     fn birth(&mut self, birth: Birth) {
         let Birth { tid, pid, at_ns, task, call } = birth;
-        let maker = match self.lives.get(task.parent_tid) {
+        let maker = match self.known(task.parent_tid) {
             Some(maker) => maker,
             None => self.stranger(task.parent_tid, at_ns),
         };
@@ -294,6 +247,7 @@ impl Writing {
     }
 
     fn exec(&mut self, tid: i32, old_tid: i32) {
+        self.known(old_tid);
         if tid != old_tid
             && let Some((life, gone)) = self.lives.rename(old_tid, tid)
         {
@@ -302,6 +256,7 @@ impl Writing {
     }
 
     fn ended(&mut self, tid: i32, pid: i32, gone: Gone) {
+        self.present.forget(tid);
         for (life, name, gone) in self.lives.end(tid, gone) {
             self.end_row(life, name, gone);
         }
@@ -330,6 +285,9 @@ impl Writing {
             Some(gone.cpu_ns.checked_sub(before)?.min(gone.begin_ns.saturating_sub(left_ns)))
         });
         self.world.end(life.seat);
+        if name == "exit_group" {
+            self.present.opened.end(life.seat.table());
+        }
         self.log.action(Action {
             thread: life.thread,
             call: name.to_owned(),
@@ -344,7 +302,11 @@ impl Writing {
     /// Writes what was there at the beginning, and closes the trace.
     pub fn close(mut self, end: Option<End>) -> Result<Outcome, CaptureError> {
         let cut_off = self.lives.count() as u64;
-        self.log.note_several("threads whose end is not in the raw recording", cut_off);
+        match self.present.attached {
+            true => self.log.note_several("threads that went on when the recording ended", cut_off),
+            false => self.log.note_several("threads whose end is not in the raw recording", cut_off),
+        }
+        self.settle_present();
         content::settle(&mut self.world, &mut self.live);
         for row in self.world.tree(self.owner) {
             self.log.node(row);

@@ -37,12 +37,25 @@ pub struct Begin {
     /// Bytes that the trace may take on disk.
     #[serde(default)]
     pub max_bytes: Option<u64>,
+    /// Whether the processes ran already: then records before `monotonic_ns` tell what they did while they were looked at,
+    /// and are no part of the trace.
+    #[serde(default)]
+    pub attached: bool,
+    /// Where what the processes see as `/` is for others, if they have mounts of their own.
+    #[serde(default)]
+    pub mounted_at: Option<String>,
+    /// Whether processes that did nothing are left out of the trace.
+    #[serde(default)]
+    pub leave_idle_out: bool,
     /// The processes that were there: of a command the one that will run it, before it does.
     pub processes: Vec<BeganProcess>,
+    /// Processes that came into the scope later, from outside of it, as they were then.
+    #[serde(default)]
+    pub joined: Vec<BeganProcess>,
 }
 
 /// A process as it was when the recording began. Names and paths are escaped as in [`reprise_trace::Name`].
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BeganProcess {
     /// Kernel's number, in the first process-number namespace as in the records.
     pub pid: i32,
@@ -62,12 +75,51 @@ pub struct BeganProcess {
     pub root: String,
     /// Program; of a command the one that it will run.
     pub executable: String,
-    /// Its descriptors, without those that end with the exec.
+    /// Its descriptors, of a command without those that end with the exec.
+    pub descriptors: Vec<BeganDescriptor>,
+    /// Of a process that ran already, looked at again after the beginning: working directory, and descriptors that were
+    /// not there before, or were of other files.
+    #[serde(default)]
+    pub again: Again,
+    /// Its mappings of files.
+    #[serde(default)]
+    pub mappings: Vec<BeganMapping>,
+}
+
+/// What a second look at a process has shown.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Again {
+    /// Working directory.
+    pub cwd: String,
+    /// Program.
+    pub executable: String,
+    /// Descriptors.
     pub descriptors: Vec<BeganDescriptor>,
 }
 
+/// A mapping of a file that was there when the recording began.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BeganMapping {
+    /// Its first address.
+    pub begin: u64,
+    /// The address behind it.
+    pub end: u64,
+    /// As `mmap` is given it: `PROT_READ`, `PROT_WRITE`, `PROT_EXEC`.
+    pub protection: u32,
+    /// Whether stores to it change the file.
+    pub shared: bool,
+    /// Where in the file it begins, in bytes.
+    pub offset: u64,
+    /// Device of the file.
+    pub device: u64,
+    /// Inode of the file.
+    pub inode: u64,
+    /// What it maps, as `/proc/PID/maps` says.
+    pub path: String,
+}
+
 /// A descriptor as it was when the recording began.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BeganDescriptor {
     /// Number.
     pub fd: u32,
@@ -85,7 +137,31 @@ pub struct BeganDescriptor {
     pub inode: u64,
     /// Descriptors of one recording with the same number share one open file description.
     pub description: u64,
+    /// The file had no name any more. Of the descriptors of a command that is not known.
+    #[serde(default)]
+    pub nameless: bool,
+    /// Size of the file.
+    #[serde(default)]
+    pub size: u64,
+    /// Owner and group of the file.
+    #[serde(default)]
+    pub owner: (u32, u32),
+    /// Its hard links.
+    #[serde(default)]
+    pub links: u64,
+    /// Its access, modification and change time, nanoseconds since 1970.
+    #[serde(default)]
+    pub times: [i64; 3],
+    /// Its content is a file of this number in the directory `open` of the spool.
+    #[serde(default)]
+    pub copy: Option<u64>,
+    /// When it had been copied, by `CLOCK_MONOTONIC`.
+    #[serde(default)]
+    pub copied_ns: u64,
 }
+
+/// Name of the directory in a spool that holds the content of files that were open.
+pub const OPEN: &str = "open";
 
 impl Begin {
     /// Reads it from the directory of a spool.

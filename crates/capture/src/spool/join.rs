@@ -70,6 +70,16 @@ pub enum Event {
     },
 }
 
+impl Event {
+    /// When it was over.
+    pub fn time_ns(&self) -> u64 {
+        match self {
+            Event::Call(heard) => heard.end_ns,
+            Event::Task { time_ns, .. } | Event::Exec { time_ns, .. } | Event::End { time_ns, .. } => *time_ns,
+        }
+    }
+}
+
 #[derive(Debug, Default)]
 struct Parts {
     kept: Kept,

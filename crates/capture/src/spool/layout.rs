@@ -75,11 +75,13 @@ layout! {
     }
     /// Body of CALL.
     CallBody {
-        begin_ns: u64, call: u64, cpu_ns: u64, result: i64, args: [u64; 6], nr: u32, ranges: u32, more: u32,
-        lacking: u32, objects: [Object; 2],
+        begin_ns: u64, call: u64, cpu_ns: u64, result: i64, args: [u64; 6], nr: u32, ranges: u16, objects: u16, more: u32,
+        lacking: u32,
     }
     /// Body of ENTER.
-    EnterBody { begin_ns: u64, call: u64, cpu_ns: u64, args: [u64; 6], nr: u32, ranges: u32, more: u32, lacking: u32 }
+    EnterBody {
+        begin_ns: u64, call: u64, cpu_ns: u64, args: [u64; 6], nr: u32, ranges: u16, objects: u16, more: u32, lacking: u32,
+    }
     /// Body of MORE.
     MoreBody { call: u64 }
     /// Begins a range.

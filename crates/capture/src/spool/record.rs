@@ -214,14 +214,13 @@ impl<'a> Record<'a> {
         let mut cursor = Cursor(body);
         Some(match of {
             kind::CALL => {
-                let (call, count) = call(&mut cursor, true)?;
-                let objects = (0..2).map(|_| object(&mut cursor)).collect::<Option<Vec<_>>>()?;
-                let objects = objects.into_iter().filter(|o| o.id != 0).collect();
+                let (call, count, objects) = call(&mut cursor, true)?;
+                let objects = (0..objects).map(|_| object(&mut cursor)).collect::<Option<Vec<_>>>()?;
                 Record::Call(call, objects, Ranges { count, cursor, total })
             }
             kind::MORE => Record::More(cursor.u64()?, Ranges { count: 1, cursor, total }),
             kind::ENTER => {
-                let (call, count) = call(&mut cursor, false)?;
+                let (call, count, _) = call(&mut cursor, false)?;
                 Record::Enter(call, Ranges { count, cursor, total })
             }
             kind::TASK => Record::Task(task(&mut cursor)?),
@@ -232,15 +231,16 @@ impl<'a> Record<'a> {
     }
 }
 
-fn call(cursor: &mut Cursor<'_>, over: bool) -> Option<(Call, u32)> {
+/// A call, how many ranges it has, and how many objects before them.
+fn call(cursor: &mut Cursor<'_>, over: bool) -> Option<(Call, u32, u32)> {
     let (begin_ns, call, cpu_ns) = (cursor.u64()?, cursor.u64()?, cursor.u64()?);
     let result = if over { cursor.u64()? as i64 } else { 0 };
     let mut args = [0; 6];
     for arg in &mut args {
         *arg = cursor.u64()?;
     }
-    let (nr, ranges, more, lacking) = (cursor.u32()?, cursor.u32()?, cursor.u32()?, cursor.u32()?);
-    Some((Call { begin_ns, call, cpu_ns, result, args, nr, more, lacking }, ranges))
+    let (nr, counts, more, lacking) = (cursor.u32()?, cursor.u32()?, cursor.u32()?, cursor.u32()?);
+    Some((Call { begin_ns, call, cpu_ns, result, args, nr, more, lacking }, counts & 0xffff, counts >> 16))
 }
 
 fn object(cursor: &mut Cursor<'_>) -> Option<Object> {

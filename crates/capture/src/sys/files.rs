@@ -167,6 +167,20 @@ pub fn same_description(pid: i32, a: u32, b: u32) -> Option<bool> {
     (order >= 0).then_some(order == 0)
 }
 
+/// How the open file descriptions behind two descriptors, each of a process, stand in an order of the kernel's own; `None`
+/// where it does not tell.
+#[cfg(ebpf)]
+pub fn order_of_descriptions(a: (i32, u32), b: (i32, u32)) -> Option<std::cmp::Ordering> {
+    const KCMP_FILE: i32 = 0;
+    // SAFETY: no memory is involved.
+    match unsafe { libc::syscall(libc::SYS_kcmp, a.0, b.0, KCMP_FILE, a.1, b.1) } {
+        0 => Some(std::cmp::Ordering::Equal),
+        1 => Some(std::cmp::Ordering::Less),
+        2 => Some(std::cmp::Ordering::Greater),
+        _ => None,
+    }
+}
+
 /// Whether this process may execute a file.
 pub fn may_execute(path: &CStr) -> io::Result<()> {
     // SAFETY: the path is a C string.

@@ -3,9 +3,8 @@
 //! Goals: ownership by Rust's rules, errors as [`io::Error`]. Non-goals: knowing which maps there are.
 
 use std::ffi::{CStr, c_char, c_int, c_long, c_void};
-use std::fs::File;
-use std::io::{self, Read};
-use std::os::fd::{FromRawFd, RawFd};
+use std::io;
+use std::os::fd::RawFd;
 use std::ptr::NonNull;
 
 #[repr(C)]
@@ -29,11 +28,14 @@ unsafe extern "C" {
     fn bpf_object__close(object: *mut BpfObject);
     fn bpf_object__find_map_by_name(object: *const BpfObject, name: *const c_char) -> *mut BpfMap;
     fn bpf_object__next_program(object: *const BpfObject, program: *mut BpfProgram) -> *mut BpfProgram;
-    fn bpf_program__attach(program: *const BpfProgram) -> *mut BpfLink;
-    fn bpf_link__destroy(link: *mut BpfLink) -> c_int;
+    fn bpf_object__find_program_by_name(object: *const BpfObject, name: *const c_char) -> *mut BpfProgram;
+    fn bpf_program__set_autoload(program: *mut BpfProgram, load: bool) -> c_int;
+    fn bpf_program__autoload(program: *const BpfProgram) -> bool;
+    fn bpf_program__attach_iter(program: *const BpfProgram, options: *const c_void) -> *mut BpfLink;
     fn bpf_link__fd(link: *const BpfLink) -> c_int;
     fn bpf_iter_create(link: c_int) -> c_int;
-    fn bpf_object__find_program_by_name(object: *const BpfObject, name: *const c_char) -> *mut BpfProgram;
+    fn bpf_program__attach(program: *const BpfProgram) -> *mut BpfLink;
+    fn bpf_link__destroy(link: *mut BpfLink) -> c_int;
     fn bpf_map__fd(map: *const BpfMap) -> c_int;
     fn bpf_map__set_max_entries(map: *mut BpfMap, entries: u32) -> c_int;
     fn bpf_map__set_initial_value(map: *mut BpfMap, data: *const c_void, size: usize) -> c_int;
@@ -55,7 +57,7 @@ fn owned<T>(pointer: *mut T) -> io::Result<NonNull<T>> {
 /// Programs and maps, as compiled, then as loaded.
 pub struct Object {
     object: NonNull<BpfObject>,
-    links: Vec<(NonNull<BpfProgram>, NonNull<BpfLink>)>,
+    links: Vec<NonNull<BpfLink>>,
 }
 
 // SAFETY: libbpf keeps no state per thread; an object is used by one thread at a time.
@@ -117,37 +119,57 @@ impl Object {
         check(unsafe { bpf_map_update_elem(self.descriptor(map)?, key, padded.as_ptr().cast(), 0) })
     }
 
+    fn program(&self, name: &CStr) -> io::Result<NonNull<BpfProgram>> {
+        // SAFETY: the object is live and the name a C string.
+        owned(unsafe { bpf_object__find_program_by_name(self.object.as_ptr(), name.as_ptr()) })
+    }
+
+    /// Does without a program; before loading.
+    pub fn leave_out(&mut self, program: &CStr) -> io::Result<()> {
+        // SAFETY: the program belongs to the live object.
+        check(unsafe { bpf_program__set_autoload(self.program(program)?.as_ptr(), false) })
+    }
+
+    /// Runs a program once for each of the things that it walks over; gives what it wrote.
+    pub fn walk(&self, program: &CStr) -> io::Result<Vec<u8>> {
+        let program = self.program(program)?;
+        // SAFETY: the program belongs to the live object; no options are valid ones.
+        let link = owned(unsafe { bpf_program__attach_iter(program.as_ptr(), std::ptr::null()) })?;
+        // SAFETY: the link is live.
+        let walk = unsafe { bpf_iter_create(bpf_link__fd(link.as_ptr())) };
+        let written = check(walk).and_then(|()| {
+            let mut all = Vec::new();
+            // SAFETY: the descriptor is new and so owned.
+            let mut walk = unsafe { <std::fs::File as std::os::fd::FromRawFd>::from_raw_fd(walk) };
+            io::Read::read_to_end(&mut walk, &mut all)?;
+            Ok(all)
+        });
+        // SAFETY: the link is destroyed once.
+        unsafe { bpf_link__destroy(link.as_ptr()) };
+        written
+    }
+
     /// Attaches all programs.
     pub fn attach(&mut self) -> io::Result<()> {
         let mut program = std::ptr::null_mut();
         loop {
             // SAFETY: the object is live, and the program is null or one of its own.
             program = unsafe { bpf_object__next_program(self.object.as_ptr(), program) };
-            let Some(attached) = NonNull::new(program) else { return Ok(()) };
+            if program.is_null() {
+                return Ok(());
+            }
+            // SAFETY: as above.
+            if !unsafe { bpf_program__autoload(program) } {
+                continue;
+            }
             // SAFETY: the program belongs to the live object.
-            self.links.push((attached, owned(unsafe { bpf_program__attach(program) })?));
+            self.links.push(owned(unsafe { bpf_program__attach(program) })?);
         }
-    }
-
-    /// What an attached program says of all that it goes through.
-    pub fn say(&self, iterator: &CStr) -> io::Result<Vec<u8>> {
-        // SAFETY: the object is live and the name a C string.
-        let program = owned(unsafe { bpf_object__find_program_by_name(self.object.as_ptr(), iterator.as_ptr()) })?;
-        let link = self.links.iter().find(|(attached, _)| *attached == program).ok_or(io::ErrorKind::NotConnected)?.1;
-        // SAFETY: the link is live; the descriptor made of it is new and so owned.
-        let mut file = unsafe {
-            let fd = bpf_iter_create(bpf_link__fd(link.as_ptr()));
-            check(fd)?;
-            File::from_raw_fd(fd)
-        };
-        let mut said = Vec::new();
-        file.read_to_end(&mut said)?;
-        Ok(said)
     }
 
     /// Detaches them; those that run end by themselves.
     pub fn detach(&mut self) {
-        for (_, link) in self.links.drain(..) {
+        for link in self.links.drain(..) {
             // SAFETY: each link is destroyed once.
             unsafe { bpf_link__destroy(link.as_ptr()) };
         }
@@ -224,6 +246,7 @@ impl Drop for Ring {
 
 /// A descriptor of a process.
 pub fn process_descriptor(pid: i32) -> io::Result<std::os::fd::OwnedFd> {
+    use std::os::fd::FromRawFd;
     // SAFETY: no memory is involved; the descriptor returned is new and so owned.
     unsafe {
         let fd: c_long = libc::syscall(libc::SYS_pidfd_open, pid, 0);

@@ -1,5 +1,7 @@
 //! Writes spools as the programs in the kernel do.
 
+#![allow(dead_code)] // each user uses a part
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -85,12 +87,10 @@ impl Spool {
     pub fn call(&mut self, cpu: usize, c: &Call) {
         let mut body = words(&[BEGAN + c.begin, c.call, 0, c.result as u64]);
         body.extend(words(&c.args));
-        body.extend(halves(&[c.nr, c.ranges.len() as u32, c.more, 0]));
-        for i in 0..2 {
-            let Some((fd, mode, inode, position)) = c.objects.get(i) else {
-                body.extend([0; 64]);
-                continue;
-            };
+        // How many ranges and objects follow, the objects first.
+        let counts = c.ranges.len() as u32 | (c.objects.len() as u32) << 16;
+        body.extend(halves(&[c.nr, counts, c.more, 0]));
+        for (fd, mode, inode, position) in &c.objects {
             body.extend(words(&[77 + inode, 5, *inode, 100, *position as u64]));
             body.extend(halves(&[0, *mode, 0, *fd as u32, 1, 0]));
         }

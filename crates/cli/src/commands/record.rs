@@ -1,26 +1,30 @@
 //! `reprise record`.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use reprise_capture::ebpf::{self, MOST_SEGMENTS, least_segments};
+use reprise_capture::scope::{self, Scope};
 use reprise_capture::{CaptureError, KernelOptions, Options, Outcome as Recorded, WHY};
 use reprise_trace::{DataPolicy, Loss, WriteError};
 use serde_json::json;
 
 use super::Outcome;
-use crate::args::{Backend, Data, InKernel, Mapped, OnFull, Record, Recover, Sink};
+use crate::args::{self, Backend, Data, InKernel, Mapped, OnFull, Record, Recover, Sink};
 use crate::exit::{Exit, Failure};
 use crate::progress::Progress;
 
-/// Records a program and ends as it ended.
+/// Records; of a command ends as it ended.
 pub fn run(args: Record) -> Outcome {
-    let trace = args.output.unwrap_or_else(|| free_name(&args.command[0]));
+    let scope = scope(&args.scope).map_err(failure)?;
+    let trace = args.output.unwrap_or_else(|| free_name(&called(&args.scope, &args.command)));
     let quiet = args.quiet;
     let mut options = Options::new(&trace, args.command);
     options.kernel = in_kernel(&args.kernel, args.backend)?;
+    options.scope = scope;
+    options.duration = args.duration.map(|period| period.0);
     options.data = match args.data {
         Data::Full => DataPolicy::Full,
         Data::Hash => DataPolicy::Hash,
@@ -101,6 +105,29 @@ fn finishing(quiet: bool) -> Box<dyn FnMut(u64, u64)> {
     })
 }
 
+/// Whom to record.
+fn scope(args: &args::Scope) -> Result<Scope, CaptureError> {
+    if let Some(name) = &args.cgroup {
+        return scope::group(name).map(Scope::Group);
+    }
+    if let Some(name) = &args.container {
+        return scope::container(name).map(Scope::Group);
+    }
+    Ok(match (args.system, args.pid.is_empty()) {
+        (true, _) => Scope::System,
+        (false, true) => Scope::Command,
+        (false, false) => Scope::Processes { pids: args.pid.clone(), children: args.with_children },
+    })
+}
+
+/// What a trace is called after.
+fn called(args: &args::Scope, command: &[OsString]) -> OsString {
+    let first = |list: &[i32]| list.first().map(|pid| format!("pid-{pid}").into());
+    let container = || args.container.as_ref().map(|name| format!("container-{name}").into());
+    let group = || args.cgroup.as_ref().and_then(|path| path.file_name()).map(OsStr::to_owned);
+    command.first().cloned().or_else(|| first(&args.pid)).or_else(group).or_else(container).unwrap_or("system".into())
+}
+
 fn tell(trace: &Path, chain: &[PathBuf], recorded: &Recorded, json: bool, quiet: bool) {
     if json {
         let mut summary = summary_json(trace, recorded);
@@ -141,7 +168,10 @@ fn failure(error: CaptureError) -> Failure {
         CaptureError::NotFound { .. } => Exit::NotFound,
         CaptureError::NotExecutable { .. } => Exit::NotExecutable,
         CaptureError::NoCommand | CaptureError::Tree { .. } => Exit::Usage,
-        CaptureError::NoFilter { .. } | CaptureError::NoBackend { .. } => Exit::Machine,
+        CaptureError::NoProcess { .. } | CaptureError::NoGroup { .. } => Exit::Usage,
+        CaptureError::NoFilter { .. } | CaptureError::NoBackend { .. } | CaptureError::NotAttachable { .. } => {
+            Exit::Machine
+        }
         CaptureError::NoSpool { .. } | CaptureError::Spool { .. } => Exit::Trace,
         CaptureError::Interrupted { .. } => Exit::Interrupted,
         CaptureError::Start { .. }

@@ -41,7 +41,8 @@ impl Backend {
         }
     }
 
-    fn lack(self) -> Option<String> {
+    /// Why it cannot be tested, if so.
+    pub fn lack(self) -> Option<String> {
         let asked = std::env::var("REPRISE_BACKEND").unwrap_or_default();
         if !asked.is_empty() && asked != self.name() {
             return Some(format!("REPRISE_BACKEND={asked}"));

@@ -11,6 +11,7 @@ mod made;
 #[path = "../means/mod.rs"]
 mod means;
 mod programs;
+mod scopes;
 
 /// Each test with each backend, as a test of its own.
 macro_rules! with_each_backend {

@@ -12,7 +12,7 @@ const MOST: usize = 1024;
 
 impl World {
     /// A range of a file can be seen from now on.
-    pub(super) fn becomes_visible(&mut self, node: NodeId, begin: u64, end: u64, why: &'static str) {
+    pub(crate) fn becomes_visible(&mut self, node: NodeId, begin: u64, end: u64, why: &'static str) {
         let shown = &mut self.names.node_mut(node).shown;
         if shown.iter().any(|(from, to, known)| *known == why && *from <= begin && end <= *to) {
             return;

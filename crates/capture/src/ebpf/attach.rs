@@ -1,0 +1,145 @@
+//! Recording what runs already: who is in the scope, and what they have open.
+//!
+//! Goals: the programs are attached first, so that nothing that happens while processes are looked at goes unheard. All
+//! are looked at, then the trace begins, then all are looked at again: the records from before the beginning say what
+//! changed since the first look, and the second look knows names of what they opened. Non-goals: putting these together
+//! (the finisher does); stopping anybody.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::Ordering;
+
+use reprise_trace::{Manifest, SPOOL};
+
+use super::kernel::Kernel;
+use super::launch;
+use super::present::{Copies, Present};
+use super::{Reason, SpoolError, SpoolOptions};
+use crate::error::CaptureError;
+use crate::scope::Scope;
+use crate::spool::{BeganProcess, Begin, OPEN};
+use crate::sys;
+
+/// What is known of the processes of a scope.
+#[derive(Debug)]
+pub struct Attached {
+    begin: Begin,
+    present: Present,
+    known: BTreeSet<i32>,
+}
+
+impl Attached {
+    /// Attaches the programs and looks at what is there.
+    pub fn attach(kernel: &Kernel, options: &SpoolOptions) -> Result<Attached, SpoolError> {
+        kernel.choose(&options.scope, &options.scope.processes()?).map_err(Reason::Refused)?;
+        kernel.attach()?;
+        // What was started before the programs were there.
+        kernel.choose(&options.scope, &options.scope.processes()?).map_err(Reason::Refused)?;
+        walk(kernel)?;
+        let members = walk(kernel)?;
+        if let (Scope::Processes { pids, .. }, true) = (&options.scope, members.is_empty()) {
+            let (pid, advice) = (pids.first().copied().unwrap_or(0), "start it under `reprise record --` instead");
+            return Err(CaptureError::NoProcess { pid, cause: "it has ended meanwhile".into(), advice }.into());
+        }
+        let mut present = Present::default();
+        let mut processes = look(&mut present, &members);
+        let mut manifest = launch::manifest(options)?;
+        let monotonic_ns = sys::monotonic_ns();
+        let mut copies = Copies::new(options.trace.join(SPOOL).join(OPEN), copied_bytes(options));
+        for process in &mut processes {
+            present.again(process);
+            copies.take(process.pid, &mut process.descriptors);
+            copies.take(process.pid, &mut process.again.descriptors);
+        }
+        let trace = std::path::absolute(&options.trace).unwrap_or_else(|_| options.trace.clone());
+        let mounted_at = mounted_at(&members, &mut manifest);
+        let begin = Begin {
+            version: 1,
+            manifest,
+            monotonic_ns,
+            trace: trace.to_string_lossy().into(),
+            whole_file_bytes: options.whole_file_bytes,
+            libraries: options.libraries,
+            cpu: options.cpu,
+            contents: options.contents_place(),
+            max_bytes: options.max_bytes,
+            attached: true,
+            mounted_at,
+            leave_idle_out: options.scope == Scope::System,
+            processes,
+            joined: Vec::new(),
+        };
+        let attached = Attached { begin, present, known: members.iter().map(|(pid, _)| *pid).collect() };
+        attached.write(options)?;
+        Ok(attached)
+    }
+
+    /// The instant of `CLOCK_MONOTONIC` at which the trace begins.
+    pub fn began_ns(&self) -> u64 {
+        self.begin.monotonic_ns
+    }
+
+    fn write(&self, options: &SpoolOptions) -> Result<(), SpoolError> {
+        let spool = options.trace.join(SPOOL);
+        self.begin.write(&spool).map_err(|source| SpoolError::Unwritten { path: spool, source })
+    }
+
+    /// Whether nobody is left in the scope.
+    pub fn is_empty(&self, kernel: &Kernel) -> Result<bool, SpoolError> {
+        Ok(walk(kernel)?.is_empty())
+    }
+
+    /// Takes in those who have come into the scope, if any have.
+    pub fn join(&mut self, kernel: &Kernel, options: &SpoolOptions) -> Result<(), SpoolError> {
+        if !kernel.joined.swap(false, Ordering::SeqCst) {
+            return Ok(());
+        }
+        let mut members = walk(kernel)?;
+        members.retain(|(pid, _)| !self.known.contains(pid));
+        if members.is_empty() {
+            return Ok(());
+        }
+        self.known.extend(members.iter().map(|(pid, _)| *pid));
+        self.begin.joined.extend(look(&mut self.present, &members));
+        self.write(options)
+    }
+}
+
+fn walk(kernel: &Kernel) -> Result<Vec<(i32, i32)>, SpoolError> {
+    Ok(kernel.walk().map_err(Reason::Refused)?)
+}
+
+/// Looks at the processes of these threads.
+fn look(present: &mut Present, members: &[(i32, i32)]) -> Vec<BeganProcess> {
+    let mut threads: BTreeMap<i32, Vec<i32>> = BTreeMap::new();
+    for (pid, tid) in members {
+        threads.entry(*pid).or_default().push(*tid);
+    }
+    threads
+        .iter_mut()
+        .filter_map(|(pid, tids)| {
+            // The first thread speaks for all.
+            tids.sort_by_key(|tid| (tid != pid, *tid));
+            present.process(*pid, tids, false)
+        })
+        .collect()
+}
+
+/// Where the recorder finds what the processes see as `/`, if their mounts are not its own. There is one such place: of
+/// several sets of mounts that of the first process is taken, and that is said.
+fn mounted_at(members: &[(i32, i32)], manifest: &mut Manifest) -> Option<String> {
+    let of = |pid: String| std::fs::read_link(format!("/proc/{pid}/ns/mnt")).ok();
+    let own = of("self".into());
+    let mut pids: Vec<i32> = members.iter().map(|(pid, _)| *pid).collect();
+    pids.dedup();
+    let sets: BTreeSet<_> = pids.iter().filter_map(|pid| of(pid.to_string())).collect();
+    if sets.len() > 1 {
+        manifest.facts.insert("mounts".into(), format!("{} sets; paths are taken as the recorder's own", sets.len()));
+    }
+    let first = pids.first().copied()?;
+    (sets.len() == 1 && own != of(first.to_string())).then(|| format!("/proc/{first}/root"))
+}
+
+/// Files up to this many bytes are copied.
+fn copied_bytes(options: &SpoolOptions) -> u64 {
+    if options.data == reprise_trace::DataPolicy::None { 0 } else { options.whole_file_bytes }
+}

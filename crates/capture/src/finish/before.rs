@@ -1,0 +1,212 @@
+//! What processes that ran already had open when the trace begins.
+//!
+//! Goals: a state that is exact, though the processes went on while they were looked at. The kernel was asked to tell of
+//! every call before the first look, and tells of each the open file and its position afterwards: what was looked at and
+//! not touched by a call until the beginning is as it was seen, all else is as the last call before the beginning left it.
+//! Non-goals: effects of calls that were under way at the beginning; they belong to the trace.
+
+use std::collections::{HashMap, HashSet};
+
+use reprise_calls::{ArgKind, Call, Effect, Returns, by_number};
+use reprise_trace::payload::{Side, split};
+
+use crate::arguments::failed;
+use crate::spool::join::{Event, Heard};
+use crate::spool::record::{Object, Task};
+use crate::spool::{BeganDescriptor, BeganProcess, Begin};
+
+/// Follows what happened before the beginning.
+#[derive(Debug, Default)]
+pub struct Before {
+    processes: Vec<BeganProcess>,
+    /// For each of them what the two looks have shown, to find names in.
+    seen: Vec<Vec<BeganDescriptor>>,
+    /// By thread: the place of its process.
+    threads: HashMap<i32, usize>,
+    /// Descriptions of the kernel's, with their numbers here.
+    descriptions: HashMap<u64, u64>,
+    next_description: u64,
+    /// Sizes of files, as calls left them.
+    sizes: HashMap<(u64, u64), u64>,
+    /// Processes that changed their directory.
+    moved: HashSet<i32>,
+}
+
+impl Before {
+    /// Begins with what was looked at first.
+    pub fn new(begin: &Begin) -> Before {
+        let mut before = Before { processes: begin.processes.clone(), ..Before::default() };
+        for (at, process) in before.processes.iter().enumerate() {
+            before.threads.extend(process.threads.iter().map(|(tid, _)| (*tid, at)));
+            let all = process.descriptors.iter().chain(&process.again.descriptors);
+            before.next_description = all.clone().map(|d| d.description + 1).fold(before.next_description, u64::max);
+            before.seen.push(all.cloned().collect());
+        }
+        before
+    }
+
+    /// Something happened before the beginning.
+    pub fn take(&mut self, event: &Event) {
+        match event {
+            Event::Call(heard) => self.call(heard),
+            Event::Task { tid, pid, task, .. } => self.task(*tid, *pid, task),
+            Event::Exec { tid, old_tid, .. } => self.exec(*tid, *old_tid),
+            Event::End { tid, .. } => {
+                if let Some(at) = self.threads.remove(tid) {
+                    self.processes[at].threads.retain(|(known, _)| known != tid);
+                }
+            }
+        }
+    }
+
+    fn call(&mut self, heard: &Heard) {
+        let Some(at) = self.threads.get(&heard.tid).copied() else { return };
+        let Some(call) = by_number(heard.call.nr).filter(|_| !heard.narrow && !failed(heard.call.result)) else {
+            return;
+        };
+        let args = &heard.call.args;
+        for object in &heard.objects {
+            if object.mode & libc::S_IFMT == libc::S_IFREG {
+                self.sizes.insert((object.device, object.inode), object.size);
+            }
+            self.open(at, object);
+        }
+        let process = &mut self.processes[at];
+        let copies = [libc::F_DUPFD as u64, libc::F_DUPFD_CLOEXEC as u64].contains(&args[1]);
+        match call.effect {
+            Effect::Control if copies => {
+                let known = process.descriptors.iter().find(|d| u64::from(d.fd) == args[0] & 0xffff_ffff).cloned();
+                process.descriptors.retain(|d| i64::from(d.fd) != heard.call.result);
+                process.descriptors.extend(known.map(|d| BeganDescriptor { fd: heard.call.result as u32, ..d }));
+            }
+            Effect::Close => process.descriptors.retain(|d| u64::from(d.fd) != args[0] & 0xffff_ffff),
+            Effect::CloseRange if args[2] & u64::from(libc::CLOSE_RANGE_CLOEXEC) == 0 => {
+                let range = args[0] & 0xffff_ffff..=args[1] & 0xffff_ffff;
+                process.descriptors.retain(|d| !range.contains(&u64::from(d.fd)));
+            }
+            Effect::ChangeDirectory => drop(self.moved.insert(process.pid)),
+            _ => {}
+        }
+    }
+
+    /// A descriptor names this file now, at this position.
+    fn open(&mut self, at: usize, object: &Object) {
+        let Ok(fd) = u32::try_from(object.fd) else { return };
+        let process = &mut self.processes[at];
+        let identity = (object.device, object.inode);
+        let known = process.descriptors.iter().find(|d| d.fd == fd && (d.device, d.inode) == identity);
+        let number = known.map(|d| d.description).or_else(|| self.descriptions.get(&object.id).copied());
+        let number = number.unwrap_or_else(|| {
+            self.next_description += 1;
+            self.next_description - 1
+        });
+        self.descriptions.insert(object.id, number);
+        if known.is_none() {
+            let row = named(&self.seen[at], object, number);
+            process.descriptors.retain(|d| d.fd != fd);
+            process.descriptors.push(row);
+        }
+        let position = u64::try_from(object.position).unwrap_or(0);
+        let sharing = self.processes.iter_mut().flat_map(|p| &mut p.descriptors).filter(|d| d.description == number);
+        sharing.for_each(|d| d.position = position);
+    }
+
+    fn task(&mut self, tid: i32, pid: i32, task: &Task) {
+        if self.threads.contains_key(&tid) {
+            return;
+        }
+        let name = reprise_trace::Name(task.name.clone()).to_text();
+        if let Some(at) = self.processes.iter().position(|p| p.pid == pid && !p.threads.is_empty()) {
+            self.processes[at].threads.push((tid, name));
+            self.threads.insert(tid, at);
+        } else if let Some(maker) = self.threads.get(&task.parent_tid).copied() {
+            self.seen.push(self.seen[maker].clone());
+            let maker = self.processes[maker].clone();
+            self.threads.insert(tid, self.processes.len());
+            let threads = vec![(tid, name)];
+            self.processes.push(BeganProcess { pid, threads, mappings: Vec::new(), ..maker });
+        }
+    }
+
+    fn exec(&mut self, tid: i32, old_tid: i32) {
+        let Some(at) = self.threads.remove(&old_tid).or_else(|| self.threads.get(&tid).copied()) else { return };
+        let process = &mut self.processes[at];
+        let name = process.threads.first().map(|(_, name)| name.clone()).unwrap_or_default();
+        process.threads = vec![(tid, name)];
+        process.executable.clone_from(&process.again.executable);
+        process.descriptors.retain(|d| d.flags & libc::O_CLOEXEC as u64 == 0);
+        process.mappings.clear();
+        self.threads.insert(tid, at);
+    }
+
+    /// Those who lived at the beginning, and what they had.
+    pub fn settle(mut self) -> Vec<BeganProcess> {
+        for process in &mut self.processes {
+            if self.moved.contains(&process.pid) && !process.again.cwd.is_empty() {
+                process.cwd.clone_from(&process.again.cwd);
+            }
+            for d in &mut process.descriptors {
+                d.size = self.sizes.get(&(d.device, d.inode)).copied().unwrap_or(d.size);
+            }
+            process.descriptors.sort_unstable_by_key(|d| d.fd);
+        }
+        self.processes.retain(|process| !process.threads.is_empty());
+        self.processes
+    }
+}
+
+/// A descriptor that a call made or used, as a look has shown it, or the kernel alone.
+fn named(seen: &[BeganDescriptor], object: &Object, description: u64) -> BeganDescriptor {
+    let is_it = |d: &&BeganDescriptor| (d.device, d.inode) == (object.device, object.inode);
+    // The same file by another number will do for its name.
+    let same = seen.iter().filter(is_it);
+    match same.clone().find(|d| d.fd as i32 == object.fd) {
+        Some(seen) => BeganDescriptor { description, ..seen.clone() },
+        None => {
+            let fresh = of_object(object, description);
+            let named =
+                |d: &BeganDescriptor| BeganDescriptor { fd: fresh.fd, flags: fresh.flags, description, ..d.clone() };
+            same.clone().next().map_or(fresh.clone(), named)
+        }
+    }
+}
+
+/// A descriptor of which only the kernel's word is known.
+pub fn of_object(object: &Object, description: u64) -> BeganDescriptor {
+    let kind = object.mode & libc::S_IFMT;
+    BeganDescriptor {
+        fd: object.fd as u32,
+        path: if kind == libc::S_IFIFO { "pipe:" } else { "" }.to_owned(),
+        mode: object.mode,
+        flags: object.flags.into(),
+        position: u64::try_from(object.position).unwrap_or(0),
+        device: object.device,
+        inode: object.inode,
+        description,
+        nameless: matches!(kind, libc::S_IFREG | libc::S_IFDIR),
+        size: object.size,
+        links: object.links.into(),
+        ..BeganDescriptor::default()
+    }
+}
+
+/// Whether a call made the descriptor of this number.
+pub fn makes(call: &Call, args: &[u64; 6], result: i64, output: &[u8], fd: u32) -> bool {
+    if failed(result) {
+        return false;
+    }
+    if call.returns == Returns::Fd {
+        return result as u32 == fd;
+    }
+    let pair = call.position(|kind| matches!(kind, ArgKind::Out(reprise_calls::Struct::FdPair)));
+    match (pair, call.effect) {
+        (Some(at), _) => split(call, Side::Output, output)[at]
+            .is_some_and(|bytes| bytes.as_chunks::<4>().0.iter().any(|number| u32::from_le_bytes(*number) == fd)),
+        (None, Effect::DuplicateTo) => args[1] as u32 == fd,
+        (None, Effect::Control) => {
+            let copies = [libc::F_DUPFD as u64, libc::F_DUPFD_CLOEXEC as u64].contains(&args[1]);
+            copies && result as u32 == fd
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,423 @@
+//! Recording what runs already: processes, control groups, the whole system, and for how long.
+//!
+//! The program (`tests/programs/server.c`) is in the middle of its work when the recorder comes, and goes on when it has
+//! gone; it is paused before the recorder is told to stop, so that what its files hold then is known otherwise.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use reprise_testkit::scratch::Scratch;
+use reprise_testkit::{skip, tree};
+
+use crate::backend::Backend;
+use crate::made::{Trace, build, can_build};
+use crate::means::{copy, kill, mkdir, reprise, run, until};
+
+/// Whether the recorder can attach here; else says why not.
+fn can_attach(name: &str) -> bool {
+    let lack = Backend::Ebpf.lack().or_else(|| (!can_build()).then(|| "no C compiler (cc)".into()));
+    lack.iter().for_each(|why| skip(name, why));
+    lack.is_none()
+}
+
+/// A server that works; it does not outlive the test.
+struct Server {
+    child: Child,
+    said: BufReader<ChildStdout>,
+    work: PathBuf,
+    pauses: u32,
+}
+
+impl Server {
+    fn start(dir: &Path, name: &str) -> Server {
+        let binary = match dir.join("server") {
+            built if built.exists() => built.to_str().expect("UTF-8").to_owned(),
+            _ => build("server", dir),
+        };
+        let work = PathBuf::from(mkdir(dir, name));
+        let mut command = Command::new(binary);
+        let mut child = command.arg(&work).stdout(Stdio::piped()).spawn().expect("started");
+        let mut said = BufReader::new(child.stdout.take().expect("a pipe"));
+        let mut line = String::new();
+        said.read_line(&mut line).expect("a line");
+        assert_eq!(line, format!("ready {}\n", child.id()));
+        Server { child, said, work, pauses: 0 }
+    }
+
+    fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// How much it has done.
+    fn progress(&self) -> u64 {
+        fs::metadata(self.work.join("lines-1")).map_or(0, |m| m.len())
+    }
+
+    fn goes_on(&self) {
+        let before = self.progress();
+        until("it goes on", || self.progress() > before + 200);
+    }
+
+    /// Pauses it; what its files hold does not change from now on.
+    fn pause(&mut self) {
+        kill(self.pid(), libc::SIGUSR1);
+        let paused = self.work.join(format!("inner/paused-{}", self.pauses));
+        until("it pauses", || paused.exists());
+        self.pauses += 1;
+    }
+
+    fn resume(&self) {
+        kill(self.pid(), libc::SIGUSR2);
+    }
+
+    /// It ends as it would have without a recorder, and finds its files as it left them.
+    fn end(mut self) {
+        kill(self.pid(), libc::SIGTERM);
+        let mut rest = String::new();
+        self.said.read_to_string(&mut rest).expect("the rest");
+        assert_eq!((self.child.wait().expect("its end").code(), rest.as_str()), (Some(0), "good\n"));
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A recorder of what runs already.
+struct Recorder {
+    child: Child,
+    trace: PathBuf,
+}
+
+impl Recorder {
+    /// Starts it, and waits until it has attached.
+    fn attach(dir: &Path, name: &str, words: &[&str]) -> Recorder {
+        let words = [&["record", "--backend", "ebpf", "-q", "-o", name], words].concat();
+        let child = reprise(dir, &words).stderr(Stdio::piped()).spawn().expect("started");
+        let mut recorder = Recorder { child, trace: dir.join(name) };
+        let begun = recorder.trace.join("spool/begin.json");
+        until("the recorder attaches", || {
+            if let Some(status) = recorder.child.try_wait().expect("asked") {
+                let mut why = String::new();
+                let _ = recorder.child.stderr.take().map(|mut e| e.read_to_string(&mut why));
+                panic!("the recorder ended: {status}: {why}");
+            }
+            begun.exists()
+        });
+        recorder
+    }
+
+    fn wait(mut self) -> Trace {
+        let status = self.child.wait().expect("its end");
+        let mut said = String::new();
+        let _ = self.child.stderr.take().map(|mut e| e.read_to_string(&mut said));
+        assert_eq!(status.code(), Some(0), "{said}");
+        Trace::open(&self.trace)
+    }
+
+    /// As Ctrl-C does.
+    fn stop(self) -> Trace {
+        kill(self.child.id(), libc::SIGINT);
+        self.wait()
+    }
+}
+
+/// Processes of a trace that acted, by the kernel's numbers.
+fn acted(trace: &Trace) -> Vec<u32> {
+    let threads = trace.reader.threads().expect("threads");
+    let processes = trace.reader.processes().expect("processes");
+    let mut pids: Vec<u32> =
+        trace.actions.iter().map(|a| processes[threads[a.thread as usize].process as usize].pid as u32).collect();
+    pids.sort_unstable();
+    pids.dedup();
+    pids
+}
+
+/// The trace replays without divergence to the tree that is at `expected`, which was at `work`.
+fn replays_to(dir: &Path, trace: &str, work: &Path, expected: &Path) {
+    let target = mkdir(dir, &format!("{trace}-target"));
+    let said = run(dir, &["replay", "--json", trace, "--target", &target]);
+    assert_eq!(said.code, Some(0), "{said:#?}");
+    let there = Path::new(&target).join(work.strip_prefix("/").expect("an absolute path"));
+    let differences = tree::differences(&tree::walk(expected), &tree::walk(&there));
+    assert!(differences.is_empty(), "{differences:#?}");
+}
+
+#[test]
+fn a_running_program() {
+    if !can_attach("a_running_program") {
+        return;
+    }
+    let scratch = Scratch::new();
+    let dir = scratch.path();
+    let mut server = Server::start(dir, "work");
+    server.goes_on();
+    let recorder = Recorder::attach(dir, "t.reprise", &["--pid", &server.pid().to_string()]);
+    server.goes_on();
+    server.pause();
+    let (work, expected) = (server.work.clone(), dir.join("expected"));
+    let trace = recorder.stop();
+    copy(&work, &expected);
+    server.resume();
+    server.goes_on();
+    server.end();
+
+    assert_eq!(trace.losses(), [""; 0]);
+    let (threads, processes) = (trace.reader.threads().unwrap(), trace.reader.processes().unwrap());
+    assert_eq!((threads.iter().filter(|t| t.created_by.is_none()).count(), processes.len()), (6, 2), "with its child");
+    let cwd = String::from_utf8_lossy(&processes[0].cwd).into_owned();
+    assert_eq!(Path::new(&cwd), work.join("inner"));
+    let descriptors = trace.reader.descriptors().unwrap();
+    let of = |name: &str| descriptors.iter().filter(|d| d.path.ends_with(name.as_bytes())).collect::<Vec<_>>();
+    let input = of("/inner/input");
+    assert_eq!((input.len(), input[0].description, input[0].offset), (2, input[1].description, input[1].offset));
+    assert!(of("lines-0")[0].offset > 1000 && of("lines-0")[0].device != 0);
+    assert_eq!(of("/.reprise-nameless-1").len(), 1);
+    // The thread that waited in a pipe all the time.
+    let told = trace.calls("read").filter(|a| a.data_bytes == 5).map(|a| trace.content(a)).collect::<Vec<_>>();
+    assert_eq!(told, [b"hello"]);
+    replays_to(dir, "t.reprise", &work, &expected);
+}
+
+#[test]
+fn two_recordings_of_two_programs() {
+    if !can_attach("two_recordings_of_two_programs") {
+        return;
+    }
+    let scratch = Scratch::new();
+    let dir = scratch.path();
+    let mut servers = [Server::start(dir, "one"), Server::start(dir, "two")];
+    let recorders = servers.each_ref().map(|server| {
+        let name = format!("{}.reprise", server.pid());
+        Recorder::attach(dir, &name, &["--pid", &server.pid().to_string()])
+    });
+    servers.iter().for_each(Server::goes_on);
+    servers.iter_mut().for_each(Server::pause);
+    let traces = recorders.map(Recorder::stop);
+    for (server, trace) in servers.iter().zip(&traces) {
+        assert_eq!(trace.losses(), [""; 0]);
+        assert!(acted(trace).contains(&server.pid()));
+        let other = servers.iter().find(|other| other.pid() != server.pid()).expect("another");
+        assert!(!acted(trace).contains(&other.pid()));
+        let expected = dir.join(format!("expected-{}", server.pid()));
+        copy(&server.work, &expected);
+        replays_to(dir, &format!("{}.reprise", server.pid()), &server.work, &expected);
+    }
+    for server in servers {
+        server.resume();
+        server.end();
+    }
+}
+
+/// A control group of version 2 of one's own; removed when dropped.
+struct Group(PathBuf);
+
+impl Group {
+    fn make() -> Result<Group, String> {
+        let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+        let unified = mounts.lines().find(|line| line.contains(" - cgroup2 "));
+        let root = unified.and_then(|line| line.split_whitespace().nth(4)).ok_or("no cgroup v2 is mounted")?;
+        let path = Path::new(root).join(format!("reprise-test-{}", std::process::id()));
+        fs::create_dir(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+        Ok(Group(path))
+    }
+
+    fn add(&self, below: &str, pid: u32) {
+        let place = self.0.join(below);
+        fs::create_dir_all(&place).expect("a group");
+        fs::write(place.join("cgroup.procs"), pid.to_string()).expect("moved");
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        let root = self.0.parent().expect("a root").to_owned();
+        for place in [self.0.join("below"), self.0.clone()] {
+            for pid in fs::read_to_string(place.join("cgroup.procs")).unwrap_or_default().lines() {
+                let _ = fs::write(root.join("cgroup.procs"), pid);
+            }
+            let _ = fs::remove_dir(place);
+        }
+    }
+}
+
+#[test]
+fn a_control_group() {
+    if !can_attach("a_control_group") {
+        return;
+    }
+    let group = match Group::make() {
+        Ok(group) => group,
+        Err(why) => return skip("a_control_group", &why),
+    };
+    let scratch = Scratch::new();
+    let dir = scratch.path();
+    let mut servers = ["in", "below", "out", "later"].map(|name| Server::start(dir, name));
+    group.add("", servers[0].pid());
+    group.add("below", servers[1].pid());
+    let name = group.0.to_str().expect("UTF-8").to_owned();
+    let recorder = Recorder::attach(dir, "t.reprise", &["--cgroup", &name]);
+    servers.iter().for_each(Server::goes_on);
+    group.add("below", servers[3].pid());
+    servers.iter().for_each(Server::goes_on);
+    servers.iter_mut().for_each(Server::pause);
+    let trace = recorder.stop();
+    let who = acted(&trace);
+    let is_in = servers.each_ref().map(|server| who.contains(&server.pid()));
+    assert_eq!(is_in, [true, true, false, true], "in, below, out, later");
+    let mut started = trace.reader.processes().unwrap().into_iter().filter(|p| p.parent.is_some());
+    assert!(started.all(|p| who.contains(&(p.pid as u32))), "what they start is recorded, too");
+    for server in servers {
+        server.resume();
+        server.end();
+    }
+    drop(group);
+    run(dir, &["record", "--backend", "ebpf", "--cgroup", &name]).fails(2, &["no such control group"]);
+}
+
+/// Without content: whatever else runs on the machine is nobody's business.
+#[test]
+fn the_whole_system() {
+    if !can_attach("the_whole_system") {
+        return;
+    }
+    let scratch = Scratch::new();
+    let dir = scratch.path();
+    let server = Server::start(dir, "work");
+    let recorder = Recorder::attach(
+        dir,
+        "t.reprise",
+        &["--system", "--duration", "2s", "--data", "none", "--sample-every", "off"],
+    );
+    let (itself, begin) = (recorder.child.id(), server.progress());
+    let mut shell = Command::new("sh").args(["-c", "echo > made-by-a-shell"]).current_dir(dir).spawn().unwrap();
+    shell.wait().unwrap();
+    server.goes_on();
+    let trace = recorder.wait();
+    let who = acted(&trace);
+    assert!(who.contains(&server.pid()) && who.contains(&shell.id()) && !who.contains(&itself), "{who:?}");
+    assert!(trace.paths().any(|path| path.ends_with("made-by-a-shell")));
+    let lines = trace.calls("write").filter(|a| a.data_bytes == 11).count() as u64;
+    assert!(lines * 11 >= server.progress().min(begin + 200) - begin, "{lines} lines");
+    server.goes_on();
+    server.end();
+}
+
+#[test]
+fn a_duration_ends_the_recording_only() {
+    if !can_attach("a_duration_ends_the_recording_only") {
+        return;
+    }
+    let scratch = Scratch::new();
+    let dir = scratch.path();
+    let server = Server::start(dir, "work");
+    let begin = Instant::now();
+    let recorder = Recorder::attach(dir, "t.reprise", &["--duration", "700ms", "--pid", &server.pid().to_string()]);
+    let trace = recorder.wait();
+    assert!(begin.elapsed() > Duration::from_millis(700));
+    let last = trace.actions.iter().map(|a| a.begin_ns + a.duration_ns).max().unwrap_or(0);
+    assert!((500_000_000..1_500_000_000).contains(&last), "{last}");
+    server.goes_on();
+    server.end();
+
+    // Of a command, too.
+    let script = "while [ ! -e stop ]; do echo x; sleep 0.01; done > out; echo > ended";
+    let words =
+        ["record", "--backend", "ebpf", "-q", "-o", "c.reprise", "--duration", "0.5s", "--", "sh", "-c", script];
+    // What is still open for the program would be waited for.
+    let recorder = reprise(dir, &words).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    assert_eq!(recorder.expect("started").code(), Some(0));
+    let lines = || fs::read(dir.join("out")).map_or(0, |text| text.len());
+    let before = lines();
+    until("the command goes on", || lines() > before + 4);
+    assert!(!Trace::open(&dir.join("c.reprise")).actions.is_empty());
+    fs::write(dir.join("stop"), "").unwrap();
+    until("the command ends", || dir.join("ended").exists());
+}
+
+#[test]
+fn a_killed_recorder() {
+    if !can_attach("a_killed_recorder") {
+        return;
+    }
+    let scratch = Scratch::new();
+    let dir = scratch.path();
+    let mut server = Server::start(dir, "work");
+    let mut recorder = Recorder::attach(dir, "t.reprise", &["--pid", &server.pid().to_string()]);
+    server.goes_on();
+    server.pause();
+    // Longer than the two seconds after which a recorder has written what it has.
+    std::thread::sleep(Duration::from_millis(3500));
+    let (work, expected) = (server.work.clone(), dir.join("expected"));
+    copy(&work, &expected);
+    recorder.child.kill().expect("killed");
+    recorder.child.wait().expect("its end");
+    server.resume();
+    server.goes_on();
+    server.end();
+    run(dir, &["recover", "t.reprise"]).ends(0);
+    let trace = Trace::open(&dir.join("t.reprise"));
+    assert!(trace.calls("write").count() > 50 && trace.losses().is_empty(), "{:?}", trace.losses());
+    replays_to(dir, "t.reprise", &work, &expected);
+}
+
+#[test]
+fn a_recording_ends_with_what_it_records() {
+    if !can_attach("a_recording_ends_with_what_it_records") {
+        return;
+    }
+    let scratch = Scratch::new();
+    let dir = scratch.path();
+    // A child from before, and one that is made later.
+    let script = "sh -c 'echo $$ > inner; until [ -e go ]; do sleep 0.01; done; echo 1 > old' & \
+                  echo up > up; until [ -e go ]; do sleep 0.01; done; sh -c 'echo 2 > new'; wait; exit 3";
+    for (name, words, old) in [("alone", &[][..], false), ("with", &["--with-children"][..], true)] {
+        let place = mkdir(dir, name);
+        let mut shell = Command::new("sh").args(["-c", script]).current_dir(&place).spawn().expect("started");
+        let pid = shell.id().to_string();
+        until("it is up", || ["up", "inner"].iter().all(|file| Path::new(&place).join(file).exists()));
+        let trace = format!("{name}.reprise");
+        let recorder = Recorder::attach(dir, &trace, &[&["--pid", pid.as_str()], words].concat());
+        fs::write(Path::new(&place).join("go"), "").unwrap();
+        assert_eq!(shell.wait().unwrap().code(), Some(3));
+        let trace = recorder.wait();
+        let made = |file: &str| trace.paths().any(|path| path.ends_with(file));
+        assert!(made("new"));
+        assert_eq!(made("old"), old, "{name}");
+    }
+}
+
+#[test]
+fn what_cannot_be_recorded() {
+    let scratch = Scratch::new();
+    let dir = scratch.path();
+    let wrong = |words: &[&str], said: &[&str]| {
+        let all = run(dir, &[&["record"], words].concat());
+        all.ends(2);
+        said.iter().for_each(|word| assert!(all.err.contains(word), "no `{word}` in {all:#?}"));
+    };
+    wrong(&[], &["COMMAND"]);
+    wrong(&["--pid", "1", "--system"], &["cannot be used with"]);
+    wrong(&["--pid", "1", "true"], &["cannot be used with"]);
+    wrong(&["--with-children", "true"], &["cannot be used with"]);
+    wrong(&["--pid", "x"], &["--pid"]);
+    wrong(&["--duration", "soon", "true"], &["length of time"]);
+    run(dir, &["record", "--backend", "ptrace", "--pid", "1"]).fails(6, &["--pid 1", "--backend ebpf"]);
+    run(dir, &["record", "--backend", "ptrace", "--duration", "1s", "true"])
+        .fails(6, &["--duration", "--backend ebpf"]);
+    assert!(fs::read_dir(dir).unwrap().next().is_none(), "no trace is left");
+    if !can_attach("what_cannot_be_recorded") {
+        return;
+    }
+    run(dir, &["record", "--backend", "ebpf", "--pid", "4194305"]).fails(2, &["no such process", "ps -e"]);
+    run(dir, &["record", "--backend", "ebpf", "--pid", "2"]).fails(2, &["thread of the kernel"]);
+    run(dir, &["record", "--backend", "ebpf", "--cgroup", "no/such"]).fails(2, &["no/such", "no such control group"]);
+    run(dir, &["record", "--backend", "ebpf", "--container", "0123456789ab"]).fails(2, &["no control group"]);
+    assert!(fs::read_dir(dir).unwrap().next().is_none(), "no trace is left");
+}
