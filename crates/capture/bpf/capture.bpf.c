@@ -5,6 +5,7 @@
  * more than the copy; what is not recorded is counted. Non-goals: knowing what calls mean (the rows come from user
  * space).
  */
+#include "members.h"
 #include "objects.h"
 #include "records.h"
 #include "scope.h"
@@ -34,6 +35,16 @@ static __always_inline void make(struct thread *t, struct row *row, struct task_
 		if (c)
 			__sync_fetch_and_add(&c->nested, 1);
 	}
+}
+
+/* The recording is over, or has no room left for ever: the call is counted. */
+static __always_inline int pass_by(void)
+{
+	struct cpu *cpu = this_cpu();
+
+	if (cpu)
+		cpu->passed++;
+	return 0;
 }
 
 static __always_inline void take_arguments(struct thread *t, struct pt_regs *regs)
@@ -79,12 +90,14 @@ int on_enter(__u64 *ctx)
 		if (cpu)
 			abandon(t, cpu);
 	}
-	if (!c || c->stopped)
+	if (!c)
 		return 0;
 	narrow = (task->thread_info.status & TS_COMPAT) || ((__s32)nr >= 0 && nr & X32_CALL);
 	row = row_of(narrow ? ROWS - 1 : nr);
 	if (!row || !(row->flags & ROW_RECORDED) || (t->launching && !(row->flags & ROW_EXECUTE)))
 		return 0;
+	if (c->stopped)
+		return pass_by();
 	t->begin_ns = bpf_ktime_get_ns();
 	t->cpu_ns = task->se.sum_exec_runtime;
 	t->nr = nr;
@@ -169,6 +182,8 @@ int on_new_task(__u64 *ctx)
 	__sync_fetch_and_add(&c->tasks, 1);
 	if (!(ctx[1] & CLONE_THREAD))
 		inherit_space(current->tgid, task->tgid);
+	if (c->stopped)
+		return 0;
 	if (!occupy(cpu)) {
 		__sync_fetch_and_add(&c->nested, 1);
 		return 0;

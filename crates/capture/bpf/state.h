@@ -164,7 +164,7 @@ struct cpu {
 	__u64 dropped;
 	__u64 bytes;
 	__u64 deferred;
-	__u64 unused;
+	__u64 passed;     /* calls after the recording had stopped */
 	__u32 segment;    /* index + 1, 0: none */
 	__u32 used;
 	__u32 busy;

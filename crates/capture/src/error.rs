@@ -115,6 +115,42 @@ pub enum CaptureError {
         /// The system's error.
         source: io::Error,
     },
+    /// The raw recording could not be written any further. The program was not disturbed.
+    #[error(
+        "{path}: {source}; the program went on unrecorded ({how}): make room there, and `reprise recover {trace}` makes a trace of what was kept until then", how = how(end)
+    )]
+    NoRoom {
+        /// The file.
+        path: PathBuf,
+        /// The system's error.
+        source: io::Error,
+        /// The trace.
+        trace: PathBuf,
+        /// How the program ended.
+        end: End,
+    },
+    /// The raw recording cannot be begun.
+    #[error("{path}: {source}; make room there, or choose another place with -o")]
+    Unspooled {
+        /// The file.
+        path: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// The raw recording cannot be made a trace.
+    #[error("{source}; what was recorded is kept: make room, and `reprise recover {trace}` makes the trace")]
+    Unfinished {
+        /// Why not.
+        source: WriteError,
+        /// The trace.
+        trace: PathBuf,
+    },
+    /// Whoever waits for the trace waits no longer.
+    #[error("interrupted; what was recorded is kept: `reprise recover {trace}` makes the trace")]
+    Interrupted {
+        /// The trace.
+        trace: PathBuf,
+    },
     /// The trace cannot be begun.
     #[error("{0}; make room there, or choose another place with -o")]
     Write(#[from] WriteError),

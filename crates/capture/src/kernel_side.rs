@@ -3,31 +3,54 @@
 //! Goals: the same outcome as that of the tracer, so that nobody else needs to know who recorded. Non-goals: the programs
 //! in the kernel and their spool (`ebpf`), what becomes of it (`finish`).
 
-use reprise_trace::{Loss, TraceWriter, discard};
+use reprise_trace::{Ledger, Loss, Manifest, TraceWriter, discard};
 
-use crate::ebpf::{Session, SpoolError, SpoolOptions, Summary};
+use crate::ebpf::{Ready, Sink, SpoolError, SpoolOptions, Summary};
 use crate::error::CaptureError;
 use crate::finish::{self, SPOOL};
 use crate::log::Log;
-use crate::record::{Options, Outcome, new_manifest, snapshots, world};
+use crate::record::{Backend, Options, Outcome, WHY, new_manifest, snapshots, world};
 use crate::spool::Begin;
 
-/// Records a command, or what runs already.
-pub fn record(mut options: Options) -> Result<Outcome, CaptureError> {
+/// Why a program is not recorded in the kernel: it was not started, or it is over.
+pub enum Failure {
+    /// Nothing has begun: another way can be tried.
+    Unavailable(String),
+    /// Something else.
+    Failed(CaptureError),
+}
+
+impl From<CaptureError> for Failure {
+    fn from(error: CaptureError) -> Failure {
+        Failure::Failed(error)
+    }
+}
+
+/// Records a command, or what runs already; `why` is why it is done this way.
+pub fn record(options: &mut Options, why: &str) -> Result<Outcome, Failure> {
+    let session = session(options);
+    let ready = Ready::load(&session).map_err(|reason| Failure::Unavailable(reason.to_string()))?;
+    let lacks = ready.lacks();
     let existed = options.trace.is_dir();
-    let mut log = begun(&options)?;
+    let mut log = begun(options, existed)?;
     let seeds = log.take_names();
-    let mut session = SpoolOptions::new(&options.trace, options.command.clone());
-    session.scope = options.scope.clone();
-    session.duration = options.duration;
-    session.data = options.data;
-    session.whole_file_bytes = options.whole_file_bytes;
-    session.libraries = options.libraries;
-    session.cpu = options.cpu;
-    session.mapped = options.mapped;
-    let summary = match Session::start(&session).and_then(Session::run) {
+    // Until the end of this function a signal ends what is done, not this process: also between the recording and the
+    // making of the trace.
+    let (recorded, _signals) = match ready.start(&session) {
+        Ok(session) => {
+            if options.backend == Backend::Auto {
+                (options.chosen)(&format!("recording in the kernel (ebpf): {why}"));
+            }
+            lacks.iter().for_each(|lacks| (options.warn)(lacks));
+            session.run_guarded()
+        }
+        Err(error) => (Err(error), None),
+    };
+    let summary = match recorded {
         Ok(summary) => summary,
-        Err(SpoolError::Unwritten { path, source }) => return Err(CaptureError::Spool { path, source }),
+        Err(SpoolError::Cut { path, source, end }) => {
+            return Err(CaptureError::NoRoom { path, source, trace: options.trace.clone(), end }.into());
+        }
         Err(error) => {
             drop(log);
             discard(&options.trace, existed);
@@ -36,38 +59,90 @@ pub fn record(mut options: Options) -> Result<Outcome, CaptureError> {
     };
     let spool = options.trace.join(SPOOL);
     let begin = Begin::read(&spool).map_err(|source| CaptureError::NoSpool { path: spool, source })?;
-    let snapshots = std::mem::take(&mut log.manifest_mut().snapshots);
-    *log.manifest_mut() = reprise_trace::Manifest { snapshots, ..begin.manifest.clone() };
-    account(&summary, &mut log, &mut *options.warn);
-    let known = finish::Known { until_ns: u64::MAX, end: Some(summary.end) };
-    finish::finish(log, &begin, &options.trace, &seeds, known, &mut |_, _| {})
+    let begun = log.manifest_mut();
+    let (snapshots, id) = (std::mem::take(&mut begun.snapshots), std::mem::take(&mut begun.id));
+    *begun = Manifest { snapshots, id, ..begin.manifest.clone() };
+    log.manifest_mut().facts.extend(facts(why, lacks));
+    account(&summary, options, &mut log);
+    if session.sink == Sink::Null {
+        let measured = measured(summary, &mut log);
+        drop(log);
+        discard(&options.trace, existed);
+        return Ok(measured);
+    }
+    let known = finish::Known {
+        until_ns: u64::MAX,
+        end: Some(summary.end),
+        passed: if summary.limited { summary.passed } else { 0 },
+        dropped: summary.dropped,
+    };
+    let mut progress = finish::heed_signals(&mut *options.progress);
+    let finished = finish::finish(log, &begin, &options.trace, &seeds, known, &mut progress)?;
+    Ok(Outcome { in_kernel: Some(summary), ..finished })
+}
+
+fn session(options: &Options) -> SpoolOptions {
+    SpoolOptions {
+        scope: options.scope.clone(),
+        duration: options.duration,
+        data: options.data,
+        whole_file_bytes: options.whole_file_bytes,
+        libraries: options.libraries,
+        cpu: options.cpu,
+        mapped: options.mapped,
+        sample_every: options.sample_every,
+        max_bytes: options.writer.max_bytes,
+        contents: options.writer.contents.clone(),
+        segments: options.kernel.segments,
+        on_full: options.kernel.on_full,
+        sink: options.kernel.sink,
+        ..SpoolOptions::new(&options.trace, options.command.clone())
+    }
+}
+
+fn facts(why: &str, lacks: Option<String>) -> [(String, String); 2] {
+    let waiting = lacks.unwrap_or_else(|| "yes".to_owned());
+    [(WHY.into(), why.into()), ("waiting_for_room".into(), waiting)]
 }
 
 /// The trace with what is snapshot before the start.
-fn begun(options: &Options) -> Result<Log, CaptureError> {
+fn begun(options: &Options, existed: bool) -> Result<Log, CaptureError> {
     let manifest = new_manifest(options.data, &options.command)?;
     let writer = TraceWriter::create(&options.trace, manifest, options.writer.clone())?;
     let mut log = Log::new(writer, options.data);
     log.remember_names();
-    snapshots(&mut world(options), &options.trees, &mut log)?;
-    log.check()?;
+    let taken = snapshots(&mut world(options), &options.trees, &mut log);
+    if let Err(error) = taken.and_then(|()| Ok(log.check()?)) {
+        drop(log);
+        discard(&options.trace, existed);
+        return Err(error);
+    }
     Ok(log)
 }
 
-/// What the kernel says of the recording.
-fn account(summary: &Summary, log: &mut Log, warn: &mut dyn FnMut(&str)) {
-    if !summary.capabilities.waiting && summary.dropped > 0 {
-        warn("this kernel cannot let a program wait for the recorder (Linux 6.18 can): records were dropped");
+/// What the kernel says of the recording. What found no room is told by the spool.
+fn account(summary: &Summary, options: &mut Options, log: &mut Log) {
+    if summary.limited {
+        (options.warn)("the trace has reached the size it may have; the program goes on");
     }
-    log.loss_several(Loss::Dropped, "records that the kernel could not make, or had no room for", summary.dropped);
+    log.loss_several(Loss::Dropped, "records that the kernel could not make", summary.missed);
     log.note_several("times that a thread waited for the recorder", summary.waits);
 }
 
-fn failure(error: SpoolError) -> CaptureError {
-    match error {
+/// What a recording was that nothing was kept of.
+fn measured(summary: Summary, log: &mut Log) -> Outcome {
+    log.loss_several(Loss::Dropped, "records that found no room while the program ran", summary.dropped);
+    let (ledger, manifest): (Ledger, Manifest) = (log.ledger().clone(), log.manifest_mut().clone());
+    Outcome { end: summary.end, actions: 0, bytes: summary.bytes, ledger, manifest, in_kernel: Some(summary) }
+}
+
+fn failure(error: SpoolError) -> Failure {
+    Failure::Failed(match error {
+        SpoolError::Unavailable(reason) => return Failure::Unavailable(reason.to_string()),
         SpoolError::Start(error) => error,
-        SpoolError::Unavailable(reason) => CaptureError::NoBackend { cause: reason.to_string() },
         SpoolError::Step { step, source, advice } => CaptureError::Start { step, source, advice },
-        SpoolError::Unwritten { path, source } => CaptureError::Spool { path, source },
-    }
+        SpoolError::Unwritten { path, source } | SpoolError::Cut { path, source, .. } => {
+            CaptureError::Unspooled { path, source }
+        }
+    })
 }

@@ -41,6 +41,6 @@ mod world;
 
 pub use error::CaptureError;
 pub use finish::recover;
-pub use record::{Backend, Options, Outcome, SAMPLE_EVERY, record, snapshot_into};
+pub use record::{Backend, KernelOptions, Options, Outcome, SAMPLE_EVERY, WHY, record, snapshot_into};
 pub use reprise_initial::Seeds;
 pub use sys::die_by_signal;

@@ -217,6 +217,21 @@ impl Log {
         self.write(|writer| writer.blob(bytes, keep))
     }
 
+    /// Changes how many bytes the trace may take.
+    pub fn limit(&mut self, most: u64) {
+        self.writer.limit(most);
+    }
+
+    /// Whether there is room left for what is written at the end and for little more.
+    pub fn is_nearly_full(&self) -> bool {
+        self.writer.is_nearly_full()
+    }
+
+    /// Counts calls that have no place in the trace any more.
+    pub fn beyond_limit(&mut self, most: u64, count: u64) {
+        self.loss_several(Loss::Dropped, &format!("came after the trace had reached its limit of {most} bytes"), count);
+    }
+
     /// Counts a loss at the action to come.
     pub fn loss(&mut self, word: Loss, cause: impl Into<String>, bytes: u64) {
         let next = self.next;

@@ -16,10 +16,11 @@ use reprise_trace::{
     discard,
 };
 
+use crate::ebpf::{OnFull, Sink, Summary};
 use crate::environment::{Observer, Processes, Sampler, Surroundings};
 use crate::error::CaptureError;
 use crate::filter;
-use crate::kernel_side;
+use crate::kernel_side::{self, Failure};
 use crate::log::Log;
 use crate::procfs;
 use crate::scope::Scope;
@@ -33,16 +34,39 @@ pub const SAMPLE_EVERY: Duration = Duration::from_millis(100);
 /// Samples that may wait to be written; the tracer looks after them several times a second.
 const SAMPLES_WAITING: usize = 256;
 
+/// Whether [`Backend::Auto`] tries the kernel.
+const AUTO_TRIES_KERNEL: bool = false;
+
+/// The fact that says why a trace was recorded by its backend.
+pub const WHY: &str = "backend_why";
+
 /// How a program is recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Backend {
-    /// By ptrace, as long as recording in the kernel does not capture everything.
+    /// By the first that is possible here.
     #[default]
     Auto,
     /// By programs in the kernel.
     Ebpf,
     /// By stopping the program at each call.
     Ptrace,
+}
+
+/// How programs in the kernel hand over what they record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KernelOptions {
+    /// Segments of 1 MiB between the kernel and the disk.
+    pub segments: u32,
+    /// What happens when all of them are full.
+    pub on_full: OnFull,
+    /// Where they go: anything but the disk is for measurements, and leaves no trace.
+    pub sink: Sink,
+}
+
+impl Default for KernelOptions {
+    fn default() -> KernelOptions {
+        KernelOptions { segments: 64, on_full: OnFull::Block, sink: Sink::Disk }
+    }
 }
 
 /// What to record, and how.
@@ -74,6 +98,13 @@ pub struct Options {
     pub sample_every: Option<Duration>,
     /// Bounds on what the writer holds in memory and on disk, and where the contents go.
     pub writer: WriterOptions,
+    /// What matters to recording in the kernel only.
+    pub kernel: KernelOptions,
+    /// Hears how much of what was recorded in the kernel has become a trace when the program has ended: bytes, and of how
+    /// many.
+    pub progress: Box<dyn FnMut(u64, u64)>,
+    /// Hears which backend records and why, where that was left open ([`Backend::Auto`]).
+    pub chosen: Box<dyn FnMut(&str)>,
     /// Hears what the user should know at once.
     pub warn: Box<dyn FnMut(&str)>,
 }
@@ -95,6 +126,9 @@ impl Options {
             cpu: false,
             sample_every: Some(SAMPLE_EVERY),
             writer: WriterOptions { begin_encoder: sys::step_back, ..WriterOptions::default() },
+            kernel: KernelOptions::default(),
+            progress: Box::new(|_, _| {}),
+            chosen: Box::new(|_| {}),
             warn: Box::new(|_| {}),
         }
     }
@@ -113,10 +147,13 @@ pub struct Outcome {
     pub ledger: Ledger,
     /// The manifest as closed.
     pub manifest: Manifest,
+    /// What the kernel says of a recording there.
+    pub in_kernel: Option<Summary>,
 }
 
 /// Records, and writes the trace. If the program could not be started, or not be recorded, no trace remains.
-pub fn record(options: Options) -> Result<Outcome, CaptureError> {
+pub fn record(mut options: Options) -> Result<Outcome, CaptureError> {
+    const ASKED: &str = "as asked for by --backend";
     if options.command.is_empty() && options.scope == Scope::Command {
         return Err(CaptureError::NoCommand);
     }
@@ -126,27 +163,43 @@ pub fn record(options: Options) -> Result<Outcome, CaptureError> {
         (Scope::Command, Some(_)) => Some("--duration".to_owned()),
         (scope, _) => Some(scope.name()),
     };
-    match (options.backend, beyond_the_tracer) {
-        (Backend::Ebpf, _) => kernel_side::record(options),
-        (Backend::Ptrace, Some(scope)) => Err(CaptureError::NotAttachable { scope, cause: String::new() }),
-        (Backend::Auto, Some(scope)) => kernel_side::record(options).map_err(|error| match error {
-            CaptureError::NoBackend { cause } => {
-                CaptureError::NotAttachable { scope, cause: format!(", and that is not possible here: {cause}") }
+    let recorded = match (options.backend, &beyond_the_tracer) {
+        (Backend::Ptrace, None) => return watch(options, ASKED),
+        (Backend::Ptrace, Some(scope)) => {
+            return Err(CaptureError::NotAttachable { scope: scope.clone(), cause: String::new() });
+        }
+        (Backend::Auto, None) if !AUTO_TRIES_KERNEL => {
+            return watch(options, "recording in the kernel is used if asked for by --backend ebpf");
+        }
+        (Backend::Ebpf, _) => kernel_side::record(&mut options, ASKED),
+        (Backend::Auto, Some(scope)) => kernel_side::record(&mut options, &format!("nothing else records {scope}")),
+        (Backend::Auto, None) => kernel_side::record(&mut options, "kernel and rights permit it"),
+    };
+    match recorded {
+        Ok(outcome) => Ok(outcome),
+        Err(Failure::Failed(error)) => Err(error),
+        Err(Failure::Unavailable(cause)) if options.backend == Backend::Ebpf => Err(CaptureError::NoBackend { cause }),
+        Err(Failure::Unavailable(cause)) => match beyond_the_tracer {
+            None => watch(options, &format!("not in the kernel: {cause}")),
+            Some(scope) => {
+                let cause = format!(", and that is not possible here: {cause}");
+                Err(CaptureError::NotAttachable { scope, cause })
             }
-            other => other,
-        }),
-        // Recording in the kernel does not capture everything yet: it is not asked whether it could.
-        (Backend::Ptrace | Backend::Auto, None) => watch(options),
+        },
     }
 }
 
-/// Records by stopping the program at each call.
-fn watch(mut options: Options) -> Result<Outcome, CaptureError> {
+/// Records by stopping the program at each call; `why` is why it is done this way.
+fn watch(mut options: Options, why: &str) -> Result<Outcome, CaptureError> {
+    if options.backend == Backend::Auto {
+        (options.chosen)(&format!("recording by ptrace: {why}"));
+    }
     let command = options.command.first().ok_or(CaptureError::NoCommand)?;
     let command = command.to_string_lossy().into_owned();
     let program = find(&options.command[0])?;
     let argv: Vec<CString> = options.command.iter().map(|a| c_string(a.as_bytes())).collect::<Result<_, _>>()?;
-    let manifest = manifest(&options)?;
+    let mut manifest = manifest(&options)?;
+    manifest.facts.insert(WHY.into(), why.into());
     let existed = options.trace.is_dir();
     let writer = TraceWriter::create(&options.trace, manifest, options.writer.clone())?;
     let started = start(&mut options, writer, &program, &argv, command);
@@ -229,7 +282,12 @@ fn start(
     facts.insert("no_new_privs".into(), unprivileged.to_string());
     let (actions, bytes, ledger) = (log.finish(), log.bytes(), log.ledger().clone());
     let manifest = log.close(end)?;
-    Ok(Outcome { end, actions, bytes, ledger, manifest })
+    Ok(Outcome { end, actions, bytes, ledger, manifest, in_kernel: None })
+}
+
+/// The interval of samples, as a fact.
+pub(crate) fn sampled(every: Option<Duration>) -> String {
+    every.map_or("off".to_owned(), |every| format!("every {} ms", every.as_millis()))
 }
 
 /// The sampler of a recording, if there is one.
@@ -241,8 +299,7 @@ struct Sampling {
 
 /// Begins to sample.
 fn sampling(every: Option<Duration>, log: &mut Log) -> Result<Sampling, CaptureError> {
-    let fact = every.map_or("off".to_owned(), |every| format!("every {} ms", every.as_millis()));
-    log.manifest_mut().facts.insert("samples".into(), fact);
+    log.manifest_mut().facts.insert("samples".into(), sampled(every));
     let mut sampling = Sampling { processes: Processes::default(), sampler: None, lost: Arc::default() };
     if let Some(every) = every {
         let (to, from) = mpsc::sync_channel(SAMPLES_WAITING);
@@ -284,6 +341,7 @@ fn seize(child: Waiting) -> Result<Signals, CaptureError> {
     let signals =
         Signals::install().map_err(failed("install signal handlers", "check RLIMIT_SIGPENDING (ulimit -i)"))?;
     child.go().map_err(failed("start the program", "it was killed before it began"))?;
+    // The tracer sees for itself whether the program can be executed.
     Ok(signals)
 }
 

@@ -122,7 +122,8 @@ pub enum Mapped {
 /// How a program is recorded.
 #[derive(Debug, Clone, Copy, ValueEnum, PartialEq, Eq)]
 pub enum Backend {
-    /// Of a command by ptrace, as long as recording in the kernel does not capture everything; else in the kernel
+    /// By the first that is possible here, and said which and why; of a command by ptrace as long as recording in the kernel is
+    /// young
     Auto,
     /// By programs in the kernel: the recorded program hardly slows down (needs root)
     Ebpf,
@@ -179,6 +180,15 @@ pub struct Record {
     /// Stop recording when the trace takes this much on disk: 512M, 20G; the program goes on
     #[arg(long, value_name = "SIZE")]
     pub max_size: Option<Size>,
+    /// Make a chain of traces TRACE.1, TRACE.2 ... each of which replays by itself: a new one when the calls of one moved this
+    /// much, or after this time (512M, 10min)
+    #[arg(long, value_name = "SIZE|TIME")]
+    pub rotate: Option<reprise_slice::Length>,
+    /// Of a chain, keep only the last N
+    #[arg(long, value_name = "N", requires = "rotate", value_parser = clap::value_parser!(u32).range(1..))]
+    pub keep: Option<u32>,
+    #[command(flatten)]
+    pub kernel: InKernel,
     /// Stop recording after this time: 10s, 5m, 1h; what is recorded goes on, a command too (in the kernel, as root)
     #[arg(long, value_name = "TIME")]
     pub duration: Option<Period>,
@@ -199,6 +209,38 @@ pub struct Record {
         value_name = "COMMAND"
     )]
     pub command: Vec<OsString>,
+}
+
+/// What a thread does when the memory between kernel and disk is full.
+#[derive(Debug, Clone, Copy, ValueEnum, PartialEq, Eq)]
+pub enum OnFull {
+    /// It waits, where the kernel lets it (Linux 6.18)
+    Block,
+    /// It goes on, and what it did is counted as dropped
+    Drop,
+}
+
+/// Where what is recorded in the kernel goes.
+#[derive(Debug, Clone, Copy, ValueEnum, PartialEq, Eq)]
+pub enum Sink {
+    /// To the trace
+    Disk,
+    /// Nowhere
+    Null,
+}
+
+/// What matters to recording in the kernel only.
+#[derive(Debug, Args)]
+pub struct InKernel {
+    /// Memory between kernel and disk (--backend ebpf): 64M unless told
+    #[arg(long, value_name = "SIZE")]
+    pub ring: Option<Size>,
+    /// What a thread does when all of that is full (--backend ebpf): wait unless told
+    #[arg(long, value_enum)]
+    pub on_full: Option<OnFull>,
+    /// Keep nothing (--backend ebpf): to measure the cost of recording without a disk; no trace remains
+    #[arg(long, value_enum, hide_short_help = true)]
+    pub sink: Option<Sink>,
 }
 
 /// What `record` records, if it is no command.
@@ -498,6 +540,8 @@ Examples:
   reprise record -o build.reprise --tree src -- make -j4
   reprise record --data none -o long.reprise -- ./server     calls without content
   reprise record --blobs /mnt/big --max-size 20G -- ./load   contents on another device, at most 20 GiB in all
+  reprise record --rotate 10min --keep 6 -o day.reprise -- ./server     the last hour, in traces day.reprise.N
+  reprise record --backend ebpf --ring 256M -- ./load        in the kernel, with more memory before the program must wait
   reprise record --pid $(pidof server)                       what runs already, until it ends or Ctrl-C
   reprise record --cgroup system.slice/db.service --duration 30s
   reprise record --container 4f5c3e1a2b9d -o web.reprise     a container of Docker or Podman
@@ -506,8 +550,9 @@ Examples:
 The exit code is the program's own; when a signal ended it, reprise ends by that signal. 125: the recorder failed;
 126, 127: the program cannot be run, or found. A trace that cannot be written any further (a full disk) does not stop
 the program: it goes on unrecorded, what was written is kept, and the exit code is 125. With --max-size the trace holds
-the run's beginning; what came after is counted as dropped, and the exit code is the program's. Where no command is
-recorded, and where --duration ended it, the exit code is 0, and what was recorded goes on.";
+the run's beginning; what came after is counted as dropped, and the exit code is the program's. What was recorded in the
+kernel becomes a trace when the program has ended; if that is interrupted, the exit code is 7 and `reprise recover` does it.
+Where no command is recorded, and where --duration ended it, the exit code is 0, and what was recorded goes on.";
     pub const RECOVER: &str = "\
 Examples:
   reprise recover app.reprise        then info, replay and all else take it

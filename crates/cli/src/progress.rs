@@ -1,6 +1,6 @@
-//! A progress bar on standard error: only on a terminal, only after a second.
+//! A progress bar on standard error: only on a terminal, only after a second; elsewhere a line at most.
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -12,18 +12,32 @@ pub struct Progress {
     shown: bool,
     begin: Instant,
     bar: Option<ProgressBar>,
+    /// Said after a second where no bar is shown.
+    line: Option<&'static str>,
 }
 
 impl Progress {
     /// Progress of `what`, counted in `unit`.
     pub fn new(what: &'static str, unit: &'static str, quiet: bool) -> Progress {
         let shown = !quiet && std::io::stderr().is_terminal();
-        Progress { what, unit, shown, begin: Instant::now(), bar: None }
+        Progress { what, unit, shown, begin: Instant::now(), bar: None, line: None }
+    }
+
+    /// Where no bar can be shown, says this instead.
+    pub fn or_line(mut self, line: &'static str, quiet: bool) -> Progress {
+        self.line = (!quiet && !self.shown).then_some(line);
+        self
     }
 
     /// `done` of `total`.
     pub fn at(&mut self, done: u64, total: u64) {
-        if !self.shown || self.begin.elapsed() < Duration::from_secs(1) {
+        if self.begin.elapsed() < Duration::from_secs(1) {
+            return;
+        }
+        if let Some(line) = self.line.take() {
+            let _ = writeln!(std::io::stderr(), "reprise: {line}");
+        }
+        if !self.shown {
             return;
         }
         let bar = self.bar.get_or_insert_with(|| {

@@ -397,7 +397,7 @@ fn a_killed_recorder() {
     let s = Scratch::new();
     let dir = s.path();
     let script = "echo early > early; echo $$ > pid; sleep 4; echo on > on; sleep 60; echo late > late";
-    let mut command = reprise(dir, &["record", "-o", "t.reprise", "--", "sh", "-c", script]);
+    let mut command = reprise(dir, &["record", "--backend", "ptrace", "-o", "t.reprise", "--", "sh", "-c", script]);
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     until("a flush", || fs::read_dir(dir.join("t.reprise/actions")).is_ok_and(|mut d| d.next().is_some()));
     std::thread::sleep(Duration::from_millis(300));
@@ -433,7 +433,7 @@ fn a_full_disk_under_the_trace() {
     let trace = fs8.path().join("t.reprise");
     let trace = trace.to_str().unwrap();
     let script = "echo first > first; sleep 3; cp big copy; sleep 1; (sleep 1; echo child > child) & wait; exit 9";
-    let said = run(dir, &["record", "-o", trace, "--", "sh", "-c", script]);
+    let said = run(dir, &["record", "--backend", "ptrace", "-o", trace, "--", "sh", "-c", script]);
     said.fails(125, &["No space left", "exit code 9", "make room", "the program goes on"]);
     program::succeed(std::process::Command::new("cmp").args(["big", "copy"]).current_dir(dir));
     assert_eq!(fs::read(dir.join("child")).unwrap(), b"child\n");
@@ -462,7 +462,10 @@ fn a_limit_on_file_sizes() {
     let dir = s.path();
     fs::write(dir.join("big"), noise(1 << 20)).unwrap();
     let binary = program::reprise().unwrap();
-    let script = format!("ulimit -f 400; {} record -o t.reprise -- sh -c 'sha256sum big; exit 3'", binary.display());
+    let script = format!(
+        "ulimit -f 400; {} record --backend ptrace -o t.reprise -- sh -c 'sha256sum big; exit 3'",
+        binary.display()
+    );
     let mut command = std::process::Command::new("sh");
     command.args(["-c", &script]).current_dir(dir);
     let said = Said::new(script.clone(), program::run(&mut command));

@@ -160,7 +160,9 @@ fn a_limit_on_the_size() {
     run(dir, &[&["record", "-o", "all", "--data", "none"], &script[..]].concat()).ends(7);
     let all = info(dir, "all")["actions"].as_u64().unwrap();
     let limit = 6 << 20;
-    let said = run(dir, &["record", "--max-size", "6M", "-o", "small/t", "--", "sh", "-c", WRITES]);
+    // What recording in the kernel makes of a limit: `in_kernel.rs`.
+    let record = ["record", "--backend", "ptrace", "--max-size", "6M", "-o", "small/t", "--", "sh", "-c", WRITES];
+    let said = run(dir, &record);
     said.ends(7);
     for words in ["the trace has reached the size it may have; the program goes on", "dropped: came after", "6291456"] {
         assert!(said.err.contains(words), "{words}: {said:#?}");

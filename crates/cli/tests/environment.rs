@@ -124,7 +124,9 @@ fn processes_are_counted() {
     let dir = s.path();
     let go = dir.join("go");
     let script = "for i in 1 2 3; do (while [ ! -e go ]; do sleep 0.01; done) & done; wait; echo done > done";
-    let mut recorder = reprise(dir, &["record", "-q", "--sample-every", "10", "-o", "t", "--", "sh", "-c", script]);
+    // The trace is looked at while it is written; in the kernel: `in_kernel.rs`.
+    let record = ["record", "-q", "--backend", "ptrace", "--sample-every", "10", "-o", "t", "--", "sh", "-c", script];
+    let mut recorder = reprise(dir, &record);
     let mut recorder = recorder.spawn().unwrap();
     // Four shells stay until the file is there; `sleep` comes and goes.
     let seen = || {

@@ -352,11 +352,14 @@ fn programs_that_trace_or_filter() {
     let dir = s.path();
     let binary = program::reprise().unwrap();
     let binary = binary.to_str().unwrap();
-    let nested = run(dir, &["record", "-o", "a.reprise", "--", binary, "record", "-o", "b.reprise", "--", "true"]);
+    let ptrace = ["--backend", "ptrace", "-o"];
+    let inner = [&["a.reprise", "--", binary, "record"], &ptrace[..], &["b.reprise", "--", "true"]].concat();
+    let nested = run(dir, &[&["record"], &ptrace[..], &inner].concat());
     nested.fails(125, &["being traced itself", "another recording"]);
     assert!(!dir.join("b.reprise").exists());
     if has("strace") {
-        let said = run(dir, &["record", "-o", "s.reprise", "--", "strace", "-o", "/dev/null", "true"]);
+        let strace = ["s.reprise", "--", "strace", "-o", "/dev/null", "true"];
+        let said = run(dir, &[&["record"], &ptrace[..], &strace].concat());
         assert!(said.err.contains("traces others (ptrace)"), "{said:#?}");
         let said = shell(dir, "strace -f -o /dev/null $R record -o u.reprise true");
         assert!(said.code == Some(0) || said.err.contains("being traced itself"), "{said:#?}");

@@ -4,6 +4,7 @@
 //! descriptors with their offsets, directories, masks, users; what was left out and still matters is kept and counted.
 //! Non-goals: changing what the actions say; replaying.
 
+mod chain;
 mod closure;
 mod environment;
 mod error;
@@ -14,6 +15,7 @@ mod selection;
 mod snapshot;
 mod write;
 
+pub use chain::{Length, pieces};
 pub use error::SliceError;
 pub use moment::{Moment, Span};
 pub use selection::{ProcessName, Selection};

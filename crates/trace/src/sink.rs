@@ -59,15 +59,15 @@ struct State {
     /// The job whose part is the next to be stored.
     turn: u64,
     stored: Stored,
-    /// Bytes on disk, in whole blocks.
+    /// Bytes on disk, in whole blocks, and how many there may be.
     bytes: u64,
+    limit: Option<u64>,
     catalog: CatalogWriter,
     error: Option<WriteError>,
 }
 
 struct Shared {
     dir: PathBuf,
-    limit: Option<u64>,
     state: Mutex<State>,
     turned: Condvar,
     full: AtomicBool,
@@ -107,7 +107,7 @@ impl Shared {
 
     fn store(&self, state: &mut State, part: Encoded) -> Result<(), WriteError> {
         let size = (part.bytes.len() as u64).next_multiple_of(BLOCK_BYTES);
-        if self.limit.is_some_and(|limit| state.bytes + size + RESERVE_BYTES + state.catalog.bytes() > limit) {
+        if state.limit.is_some_and(|limit| state.bytes + size + RESERVE_BYTES + state.catalog.bytes() > limit) {
             self.full.store(true, Ordering::Relaxed);
             return Ok(());
         }
@@ -140,11 +140,10 @@ pub(crate) struct Sink {
 impl Sink {
     /// Begins a catalog in `dir`, with so many encoders; each calls `begin` first.
     pub fn create(dir: &Path, limit: Option<u64>, encoders: usize, begin: fn()) -> Result<Sink, WriteError> {
-        let state =
-            State { turn: 0, stored: Stored::default(), bytes: 0, catalog: CatalogWriter::create(dir)?, error: None };
+        let (stored, catalog) = (Stored::default(), CatalogWriter::create(dir)?);
+        let state = State { turn: 0, stored, bytes: 0, limit, catalog, error: None };
         let shared = Arc::new(Shared {
             dir: dir.to_owned(),
-            limit,
             state: Mutex::new(state),
             turned: Condvar::new(),
             full: AtomicBool::new(false),
@@ -169,6 +168,16 @@ impl Sink {
     /// Whether the limit was met: what is sent from then on is not stored.
     pub fn is_full(&self) -> bool {
         self.shared.full.load(Ordering::Relaxed)
+    }
+
+    /// Changes the bytes that there may be on disk.
+    pub fn limit(&mut self, most: u64) {
+        self.shared.state().limit = Some(most);
+    }
+
+    /// Bytes that parts take on disk so far.
+    pub fn bytes(&self) -> u64 {
+        self.shared.state().bytes
     }
 
     /// Sends rows to be stored as a part; waits while too many are under way.

@@ -154,6 +154,22 @@ impl TraceWriter {
         self.sink.is_full()
     }
 
+    /// Whether little more than an eighth of what the trace may take is left when all that is under way is stored: whoever
+    /// writes names and contents of the initial tree last is to end with actions here.
+    pub fn is_nearly_full(&self) -> bool {
+        /// Parts that wait, are encoded, or are gathered; in each table but contents and actions there is little.
+        const UNDER_WAY: u64 = 4;
+        let under_way = (self.options.encoders as u64 + UNDER_WAY) * self.options.bytes as u64;
+        self.options.max_bytes.is_some_and(|most| self.sink.bytes() + under_way > most - most / 8)
+    }
+
+    /// Changes how many bytes the trace may take on disk.
+    pub fn limit(&mut self, most: u64) {
+        self.options.max_bytes = Some(most);
+        self.options.bytes = self.options.bytes.min((most / 16) as usize);
+        self.sink.limit(most);
+    }
+
     /// Adds an action. Sequence numbers must ascend without gaps.
     pub fn action(&mut self, mut action: Action) -> Result<(), WriteError> {
         self.given += 1;

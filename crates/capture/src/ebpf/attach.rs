@@ -61,6 +61,8 @@ impl Attached {
             whole_file_bytes: options.whole_file_bytes,
             libraries: options.libraries,
             cpu: options.cpu,
+            contents: options.contents_place(),
+            max_bytes: options.max_bytes,
             attached: true,
             mounted_at,
             leave_idle_out: options.scope == Scope::System,
@@ -70,6 +72,11 @@ impl Attached {
         let attached = Attached { begin, present, known: members.iter().map(|(pid, _)| *pid).collect() };
         attached.write(options)?;
         Ok(attached)
+    }
+
+    /// The instant of `CLOCK_MONOTONIC` at which the trace begins.
+    pub fn began_ns(&self) -> u64 {
+        self.begin.monotonic_ns
     }
 
     fn write(&self, options: &SpoolOptions) -> Result<(), SpoolError> {

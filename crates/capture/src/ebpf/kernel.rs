@@ -12,7 +12,7 @@ use std::time::Duration;
 use reprise_trace::DataPolicy;
 
 use super::shared::{self, STRIDE_BYTES, THREAD_LAUNCHING, control, cpu, scope, watch};
-use super::{Capabilities, OnFull, Reason, SpoolError, opcodes, table};
+use super::{Capabilities, OnFull, Reason, SpoolError, opcodes, processors, table};
 use crate::scope::Scope;
 use crate::sys::{self, Object, Ring, Shared};
 
@@ -58,6 +58,8 @@ pub struct Kernel {
     pub cpus: Shared,
     /// Number of CPUs there may be.
     pub cpu_count: usize,
+    /// Number of segments.
+    pub segment_count: u64,
     /// What both sides watch.
     pub control: Shared,
     /// What both sides know of mapped files.
@@ -66,6 +68,8 @@ pub struct Kernel {
     pub joined: AtomicBool,
     /// What they let a recording do.
     pub capabilities: Capabilities,
+    /// What they do not, and why.
+    pub lacks: Option<String>,
 }
 
 /// What the programs are to do.
@@ -116,7 +120,12 @@ impl Kernel {
         let mut refused = None;
         for (bytes, capabilities) in OBJECTS.into_iter().filter(|o| setting.waiting || !o.1.waiting) {
             match Kernel::load_one(bytes, capabilities, setting) {
-                Ok(kernel) => return Ok(kernel),
+                Ok(kernel) => {
+                    let lacks = refused.filter(|_| !capabilities.waiting).map(|e| {
+                        format!("no waiting, records that find no room are dropped (Linux 6.18 and later can wait; here: {e})")
+                    });
+                    return Ok(Kernel { lacks, ..kernel });
+                }
                 Err(e) => refused = Some(e),
             }
         }
@@ -130,7 +139,7 @@ impl Kernel {
 
     fn load_one(bytes: &'static Aligned<[u8]>, capabilities: Capabilities, setting: Setting) -> io::Result<Kernel> {
         let mut object = Object::open(&bytes.0, std::env::var_os("REPRISE_EBPF_LOG").is_some())?;
-        let cpu_count = cpus("possible").last().map_or(1024, |last| last + 1);
+        let cpu_count = processors::list("possible").last().map_or(1024, |last| last + 1);
         for map in [c"segments", c"unused"] {
             object.resize(map, setting.segments)?;
         }
@@ -155,7 +164,9 @@ impl Kernel {
             object: Mutex::new(object),
             joined: AtomicBool::new(false),
             cpu_count,
+            segment_count: setting.segments.into(),
             capabilities,
+            lacks: None,
         };
         kernel.fill(setting)?;
         if setting.mapped {
@@ -218,8 +229,8 @@ impl Kernel {
         // Each CPU may hold a segment that is not full; the others come back from the disk sooner or later. A record that
         // cannot wait (of a thread's end) may take the reserve, and threads wait before it is needed.
         let segments = u64::from(setting.segments);
-        let spare = segments.saturating_sub(online_cpus()).max(1);
-        let reserve = (spare / 4).clamp(1, online_cpus());
+        let spare = segments.saturating_sub(processors::online()).max(1);
+        let reserve = (spare / 4).clamp(1, processors::online());
         for (offset, value) in [
             (control::FREE, segments),
             (control::RESERVE, reserve.min(spare - 1)),
@@ -269,6 +280,12 @@ impl Kernel {
         self.number(control::SERIALS).store(1, Ordering::Relaxed);
         self.number(control::TASKS).store(1, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// Numbers of the processes in the scope, as this process would name them in the first namespace.
+    pub fn members(&self) -> Vec<i32> {
+        let said = self.object().walk(c"members").unwrap_or_default();
+        said.as_chunks::<4>().0.iter().map(|bytes| i32::from_le_bytes(*bytes)).collect()
     }
 
     /// Says who belongs to the scope; before the programs are attached. `processes` are those that are named.
@@ -336,25 +353,6 @@ fn memory_gib() -> u64 {
 
 fn is_locked_down() -> bool {
     fs::read_to_string("/sys/kernel/security/lockdown").is_ok_and(|text| text.contains("[confidentiality]"))
-}
-
-/// Numbers of the CPUs in a list of the kernel's, as `0-3,8`.
-fn cpus(list: &str) -> Vec<usize> {
-    let text = fs::read_to_string(format!("/sys/devices/system/cpu/{list}")).unwrap_or_default();
-    let range = |part: &str| {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        Some(first.parse::<usize>().ok()?..=last.parse::<usize>().ok()?)
-    };
-    text.trim().split(',').filter_map(range).flatten().collect()
-}
-
-fn online_cpus() -> u64 {
-    cpus("online").len().max(1) as u64
-}
-
-/// With fewer segments those that are not full would leave none for others.
-pub fn least_segments() -> u32 {
-    online_cpus() as u32 + 2
 }
 
 /// A number that differs from recording to recording.

@@ -52,6 +52,8 @@ pub fn begin(options: &SpoolOptions, launched: &Launched, can: Capabilities) -> 
         libraries: options.libraries,
         cpu: options.cpu,
         mapped: can.pages,
+        contents: options.contents_place(),
+        max_bytes: options.max_bytes,
         attached: false,
         mounted_at: None,
         leave_idle_out: false,
@@ -76,5 +78,6 @@ pub fn manifest(options: &SpoolOptions, can: Capabilities) -> Result<Manifest, C
     if can.pages {
         manifest.facts.insert(MAPPED_STORES.into(), "recorded".into());
     }
+    manifest.facts.insert("samples".into(), record::sampled(options.sample_every));
     Ok(manifest)
 }

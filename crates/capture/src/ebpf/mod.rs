@@ -16,7 +16,10 @@ mod opcodes;
 mod options;
 #[cfg(ebpf)]
 mod present;
+mod processors;
 mod reason;
+#[cfg(ebpf)]
+mod sampling;
 #[cfg(ebpf)]
 mod session;
 #[cfg(ebpf)]
@@ -30,9 +33,9 @@ mod without;
 
 #[cfg(ebpf)]
 pub use kernel::available;
-pub use options::{Capabilities, OnFull, Sink, SpoolOptions, Summary};
+pub use options::{Capabilities, MOST_SEGMENTS, OnFull, Sink, SpoolOptions, Summary, least_segments};
 pub use reason::{Reason, SpoolError};
 #[cfg(ebpf)]
-pub use session::Session;
+pub use session::{Ready, Session};
 #[cfg(not(ebpf))]
-pub use without::{Session, available};
+pub use without::{Ready, Session, available};

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use reprise_trace::{DataPolicy, End};
 
+use super::processors;
 use crate::scope::Scope;
 use crate::spool::layout::SEGMENT_BYTES;
 
@@ -43,6 +44,13 @@ pub struct SpoolOptions {
     pub cpu: bool,
     /// Whether stores to mapped files are followed, where the kernel lets them be.
     pub mapped: bool,
+    /// How often the environment is sampled; `None`: not at all.
+    pub sample_every: Option<Duration>,
+    /// Bytes that the trace may take on disk. The spool takes half of them at most, since both are there while the one is
+    /// made of the other; but room for [`least_segments`] in any case.
+    pub max_bytes: Option<u64>,
+    /// Facts for the finisher: the directory in which the contents are to get one of their own.
+    pub contents: Option<PathBuf>,
     /// Where segments go.
     pub sink: Sink,
     /// Whether to do without the waiting of newer kernels, as older ones do; for tests.
@@ -62,6 +70,11 @@ pub enum Sink {
 }
 
 impl SpoolOptions {
+    /// The directory for the contents, wherever it is asked for.
+    pub(super) fn contents_place(&self) -> Option<PathBuf> {
+        self.contents.as_ref().map(|place| std::path::absolute(place).unwrap_or_else(|_| place.clone()))
+    }
+
     /// The usual options: full data, 64 segments, waiting for room.
     pub fn new(trace: impl Into<PathBuf>, command: Vec<OsString>) -> SpoolOptions {
         SpoolOptions {
@@ -76,11 +89,22 @@ impl SpoolOptions {
             libraries: false,
             cpu: false,
             mapped: true,
+            sample_every: None,
+            max_bytes: None,
+            contents: None,
             sink: Sink::Disk,
             plain: false,
         }
     }
 }
+
+/// Segments that a recording needs at least: each processor fills one, and others are on their way to the disk.
+pub fn least_segments() -> u32 {
+    processors::online() as u32 + 2
+}
+
+/// More would be more memory than a map of the kernel's may have.
+pub const MOST_SEGMENTS: u32 = 1024;
 
 /// What the kernel lets a recording do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,8 +124,14 @@ pub struct Summary {
     pub records: u64,
     /// Bytes of them.
     pub bytes: u64,
-    /// Records that are not there: no room, or threads that could not be followed.
+    /// Records that found no room.
     pub dropped: u64,
+    /// Records that could not be made: where another was being made, and of threads that could not be followed.
+    pub missed: u64,
+    /// Whether the spool had reached the size it may have; the program went on.
+    pub limited: bool,
+    /// Calls from then on.
+    pub passed: u64,
     /// Records that were made when there was room again.
     pub deferred: u64,
     /// Times that a thread waited for room.

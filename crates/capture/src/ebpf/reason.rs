@@ -3,6 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use reprise_trace::End;
+
 use crate::error::CaptureError;
 
 /// Why the kernel cannot record here.
@@ -49,14 +51,22 @@ pub enum SpoolError {
         /// What to do.
         advice: &'static str,
     },
-    /// The spool could not be written any further. The program was not disturbed.
-    #[error(
-        "{path}: {source}; the program went on unrecorded, and the spool holds what was written until then: make room, or choose another place with -o"
-    )]
+    /// The spool cannot be written.
+    #[error("{path}: {source}; make room there, or choose another place with -o")]
     Unwritten {
         /// The file.
         path: PathBuf,
         /// The system's error.
         source: io::Error,
+    },
+    /// The spool could not be written any further. The program was not disturbed.
+    #[error("{path}: {source}; the program went on unrecorded, and the spool holds what was written until then")]
+    Cut {
+        /// The file.
+        path: PathBuf,
+        /// The system's error.
+        source: io::Error,
+        /// How the program ended.
+        end: End,
     },
 }

@@ -1,6 +1,8 @@
 //! A recording in the kernel, from its start to its summary.
 
+use std::ffi::OsString;
 use std::fs;
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -9,13 +11,17 @@ use std::time::{Duration, Instant};
 use reprise_trace::{End, SPOOL};
 
 use super::attach::Attached;
-use super::kernel::{Kernel, Setting, least_segments};
+use super::kernel::{Kernel, Setting};
 use super::launch::{self, Launched};
+use super::sampling;
 use super::shared::{control, cpu};
 use super::sink::Writer;
-use super::{SpoolError, SpoolOptions, Summary};
+use super::{Reason, Sink, SpoolError, SpoolOptions, Summary, least_segments};
+use crate::environment::Sampler;
+use crate::error::CaptureError;
 use crate::scope::Scope;
-use crate::sys::{self, Signals};
+use crate::spool::layout::SEGMENT_BYTES;
+use crate::sys::{self, Signals, Word};
 
 /// The recorder says so often that it lives.
 const BEAT: Duration = Duration::from_millis(100);
@@ -44,8 +50,63 @@ pub struct Session {
     signals: Option<Signals>,
     over: Arc<AtomicBool>,
     stop: Arc<AtomicBool>,
-    sink: Option<JoinHandle<Result<(), SpoolError>>>,
+    sink: Option<JoinHandle<Result<bool, SpoolError>>>,
     heart: Option<JoinHandle<()>>,
+    sampler: Option<Sampler>,
+    /// Segments that there may be on the disk.
+    most_slots: Option<u64>,
+    /// What the command's process may say, and the command.
+    launched: Option<(Word, OsString)>,
+}
+
+/// The programs are in the kernel, and nothing has begun.
+pub struct Ready {
+    kernel: Kernel,
+    most_slots: Option<u64>,
+}
+
+impl Ready {
+    /// Loads the programs.
+    ///
+    /// # Errors
+    /// The kernel cannot record here.
+    pub fn load(options: &SpoolOptions) -> Result<Ready, Reason> {
+        let most_slots = options.max_bytes.map(|most| most / 2 / SEGMENT_BYTES as u64);
+        let half = most_slots.map_or(u32::MAX, |most| u32::try_from(most / 2).unwrap_or(u32::MAX));
+        let segments = options.segments.min(half).max(least_segments());
+        let groups = matches!(options.scope, Scope::Group(_));
+        let setting = Setting {
+            data: options.data,
+            segments,
+            on_full: options.on_full,
+            waiting: !options.plain,
+            mapped: options.mapped,
+            groups,
+        };
+        Ok(Ready { kernel: Kernel::load(setting)?, most_slots })
+    }
+
+    /// What the kernel does not let the recording do that others do, and why.
+    pub fn lacks(&self) -> Option<String> {
+        self.kernel.lacks.clone()
+    }
+
+    /// Starts the recording.
+    ///
+    /// # Errors
+    /// The programs cannot be attached, the spool cannot be made, the command cannot be started, or what runs already cannot
+    /// be recorded.
+    pub fn start(self, options: &SpoolOptions) -> Result<Session, SpoolError> {
+        let spool = options.trace.join(SPOOL);
+        let made = fs::create_dir_all(&spool);
+        made.map_err(|source| SpoolError::Unwritten { path: spool.clone(), source })?;
+        let mut session = match options.scope {
+            Scope::Command => Session::launch(self, options)?,
+            _ => Session::attach(self, options)?,
+        };
+        session.until = options.duration.map(|duration| Instant::now() + duration);
+        Ok(session)
+    }
 }
 
 impl Session {
@@ -55,50 +116,41 @@ impl Session {
     /// The kernel cannot record here, the spool cannot be made, the command cannot be started, or what runs already cannot
     /// be recorded.
     pub fn start(options: &SpoolOptions) -> Result<Session, SpoolError> {
-        let segments = options.segments.max(least_segments());
-        let setting = Setting {
-            data: options.data,
-            segments,
-            on_full: options.on_full,
-            waiting: !options.plain,
-            mapped: options.mapped,
-            groups: matches!(options.scope, Scope::Group(_)),
-        };
-        let kernel = Kernel::load(setting)?;
-        let spool = options.trace.join(SPOOL);
-        let made = fs::create_dir_all(&spool);
-        made.map_err(|source| SpoolError::Unwritten { path: spool.clone(), source })?;
-        let mut session = match options.scope {
-            Scope::Command => Session::launch(kernel, options)?,
-            _ => Session::attach(kernel, options)?,
-        };
-        session.until = options.duration.map(|duration| Instant::now() + duration);
-        Ok(session)
+        Ready::load(options)?.start(options)
     }
 
-    fn launch(kernel: Kernel, options: &SpoolOptions) -> Result<Session, SpoolError> {
+    fn launch(ready: Ready, options: &SpoolOptions) -> Result<Session, SpoolError> {
         let launched = launch::launch(options)?;
         let pid = launched.child.pid;
-        let prepared = prepare(&kernel, options, &launched);
-        if let Err(error) = prepared {
-            let _ = sys::kill(pid, libc::SIGKILL);
-            let _ = sys::wait_for(pid);
-            return Err(error);
-        }
-        let mut session = Session::new(kernel, options, Ends::Command(pid));
+        let prepared = prepare(&ready.kernel, options, &launched);
+        let began_ns = match prepared {
+            Ok(began_ns) => began_ns,
+            Err(error) => {
+                let _ = sys::kill(pid, libc::SIGKILL);
+                let _ = sys::wait_for(pid);
+                return Err(error);
+            }
+        };
+        let mut session = Session::new(ready, options, Ends::Command(pid));
         session.serve()?;
+        session.sample(began_ns)?;
         session.listen()?;
-        launched.child.go().map_err(step("start the program", "it was killed before it began"))?;
+        let word = launched.child.go().map_err(step("start the program", "it was killed before it began"))?;
+        session.launched = Some((word, options.command.first().cloned().unwrap_or_default()));
         Ok(session)
     }
 
     /// The sink is there before the programs are: nobody is to wait for it.
-    fn attach(kernel: Kernel, options: &SpoolOptions) -> Result<Session, SpoolError> {
-        let mut session = Session::new(kernel, options, Ends::Signal);
+    fn attach(ready: Ready, options: &SpoolOptions) -> Result<Session, SpoolError> {
+        let mut session = Session::new(ready, options, Ends::Signal);
         session.serve()?;
         session.listen()?;
         match Attached::attach(&session.kernel, options) {
-            Ok(attached) => session.ends = Ends::Attached(Box::new(attached)),
+            Ok(attached) => {
+                let began_ns = attached.began_ns();
+                session.ends = Ends::Attached(Box::new(attached));
+                session.sample(began_ns)?;
+            }
             Err(error) => {
                 session.kernel.detach();
                 return Err(error);
@@ -107,9 +159,9 @@ impl Session {
         Ok(session)
     }
 
-    fn new(kernel: Kernel, options: &SpoolOptions, ends: Ends) -> Session {
+    fn new(ready: Ready, options: &SpoolOptions, ends: Ends) -> Session {
         Session {
-            kernel: Arc::new(kernel),
+            kernel: Arc::new(ready.kernel),
             options: options.clone(),
             ends,
             until: None,
@@ -118,7 +170,20 @@ impl Session {
             stop: Arc::default(),
             sink: None,
             heart: None,
+            sampler: None,
+            most_slots: ready.most_slots,
+            launched: None,
         }
+    }
+
+    /// Keeps what is around, from now on.
+    fn sample(&mut self, began_ns: u64) -> Result<(), SpoolError> {
+        if self.options.sink != Sink::Null {
+            let spool = self.options.trace.join(SPOOL);
+            let started = sampling::start(&self.kernel, &spool, self.options.sample_every, began_ns);
+            self.sampler = started.map_err(step("sample the environment", "see the limits on processes"))?;
+        }
+        Ok(())
     }
 
     fn listen(&mut self) -> Result<(), SpoolError> {
@@ -134,7 +199,7 @@ impl Session {
     /// Starts the threads that write and that say that the recorder lives.
     fn serve(&mut self) -> Result<(), SpoolError> {
         let spool = self.options.trace.join(SPOOL);
-        let writer = Writer::new(self.kernel.clone(), &spool, self.options.sink, self.over.clone())?;
+        let writer = Writer::new(self.kernel.clone(), &spool, self.options.sink, self.most_slots, self.over.clone())?;
         let advice = "check the limits on processes and memory";
         let stop = self.stop.clone();
         let sink = sys::spawn_quiet("spool", move || writer.run(&stop));
@@ -156,6 +221,12 @@ impl Session {
             Ends::Command(pid) => pid,
             Ends::Attached(_) | Ends::Signal => 0,
         }
+    }
+
+    /// As [`Session::run`]; signals to this process go on to be noted until what is returned beside is dropped.
+    pub(crate) fn run_guarded(mut self) -> (Result<Summary, SpoolError>, Option<Signals>) {
+        let signals = self.signals.take();
+        (self.run(), signals)
     }
 
     /// Records until the command and all that it started have ended; what ran already until that has, or until a signal
@@ -213,27 +284,43 @@ impl Session {
         Ok(())
     }
 
+    /// Whether the command could be executed.
+    fn executed(&self) -> Result<(), SpoolError> {
+        let refusal = self.launched.as_ref().and_then(|(word, command)| Some((word.refusal()?, command)));
+        let Some((source, command)) = refusal else { return Ok(()) };
+        let command = command.to_string_lossy().into_owned();
+        Err(SpoolError::Start(match source.kind() {
+            io::ErrorKind::NotFound => CaptureError::NotFound { command },
+            _ => CaptureError::NotExecutable { command, source },
+        }))
+    }
+
     fn finish(mut self, end: End) -> Result<Summary, SpoolError> {
         self.kernel.detach();
+        self.sampler = None;
         self.stop.store(true, Ordering::SeqCst);
         let written = self.sink.take().map(JoinHandle::join);
         let _ = self.heart.take().map(JoinHandle::join);
-        match written {
+        self.executed()?;
+        let limited = match written {
+            Some(Ok(Err(SpoolError::Unwritten { path, source }))) => return Err(SpoolError::Cut { path, source, end }),
             Some(Ok(outcome)) => outcome?,
             _ => {
-                let source = std::io::Error::other("its thread broke off");
+                let source = io::Error::other("its thread broke off");
                 return Err(step("write the spool", "this is a defect")(source));
             }
-        }
+        };
         let kernel = &self.kernel;
         let load = |offset| kernel.number(offset).load(Ordering::SeqCst);
-        let missing = load(control::NESTED) + load(control::LOST_TASKS);
         let dropped = kernel.sum(cpu::DROPPED);
         Ok(Summary {
             end,
             records: kernel.sum(cpu::NEXT) - dropped,
             bytes: kernel.sum(cpu::MOVED),
-            dropped: dropped + missing,
+            dropped,
+            missed: load(control::NESTED) + load(control::LOST_TASKS),
+            limited,
+            passed: kernel.sum(cpu::PASSED),
             deferred: kernel.sum(cpu::DEFERRED),
             waits: load(control::WAITS),
             waited_ns: load(control::WAITED_NS),
@@ -245,21 +332,24 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
+        self.sampler = None;
         self.stop.store(true, Ordering::SeqCst);
         let _ = self.sink.take().map(JoinHandle::join);
         let _ = self.heart.take().map(JoinHandle::join);
     }
 }
 
-fn prepare(kernel: &Kernel, options: &SpoolOptions, launched: &Launched) -> Result<(), SpoolError> {
+/// Writes down what there is, and begins; says when that was.
+fn prepare(kernel: &Kernel, options: &SpoolOptions, launched: &Launched) -> Result<u64, SpoolError> {
     let spool = options.trace.join(SPOOL);
     let begin = launch::begin(options, launched, kernel.capabilities)?;
     begin.write(&spool).map_err(|source| SpoolError::Unwritten { path: spool, source })?;
     let advice = "Linux 5.11 or later is needed";
     kernel.follow(launched.child.pid).map_err(step("follow the program", advice))?;
-    kernel.attach()
+    kernel.attach()?;
+    Ok(begin.monotonic_ns)
 }
 
-fn step(step: &'static str, advice: &'static str) -> impl FnOnce(std::io::Error) -> SpoolError {
+fn step(step: &'static str, advice: &'static str) -> impl FnOnce(io::Error) -> SpoolError {
     move |source| SpoolError::Step { step, source, advice }
 }

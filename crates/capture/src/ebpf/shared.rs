@@ -66,6 +66,7 @@ pub mod cpu {
     pub const DROPPED: usize = 16;
     pub const MOVED: usize = 24;
     pub const DEFERRED: usize = 32;
+    pub const PASSED: usize = 40;
     pub const SEGMENT: usize = 48;
     pub const BUSY: usize = 56;
 }
@@ -178,6 +179,7 @@ mod tests {
             offset("cpu", "dropped", cpu::DROPPED),
             offset("cpu", "bytes", cpu::MOVED),
             offset("cpu", "deferred", cpu::DEFERRED),
+            offset("cpu", "passed", cpu::PASSED),
             offset("cpu", "segment", cpu::SEGMENT),
             offset("cpu", "busy", cpu::BUSY),
             number("sizeof(struct control)", control::BYTES),

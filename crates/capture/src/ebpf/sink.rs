@@ -41,6 +41,9 @@ pub struct Writer {
     ring: Ring,
     directory: PathBuf,
     how: Sink,
+    /// Segments that there may be on the disk, and whether there are.
+    most_slots: u64,
+    limited: bool,
     files: Vec<File>,
     next_slot: u64,
     /// Slots of segments that were written before they were full, by CPU and number.
@@ -58,13 +61,21 @@ struct Flushed {
 
 impl Writer {
     /// A writer into a directory that exists.
-    pub fn new(kernel: Arc<Kernel>, directory: &Path, how: Sink, over: Arc<AtomicBool>) -> Result<Writer, SpoolError> {
+    pub fn new(
+        kernel: Arc<Kernel>,
+        directory: &Path,
+        how: Sink,
+        most_slots: Option<u64>,
+        over: Arc<AtomicBool>,
+    ) -> Result<Writer, SpoolError> {
         let ring = kernel.ring().map_err(Reason::Refused)?;
         Ok(Writer {
             kernel,
             ring,
             directory: directory.to_path_buf(),
             how,
+            most_slots: most_slots.unwrap_or(u64::MAX),
+            limited: false,
             files: Vec::new(),
             next_slot: 0,
             flushed: HashMap::new(),
@@ -73,9 +84,9 @@ impl Writer {
         })
     }
 
-    /// Writes until it is told to stop. An error ends the recording, not the program.
-    pub fn run(mut self, stop: &AtomicBool) -> Result<(), SpoolError> {
-        let outcome = self.write_all(stop);
+    /// Writes until it is told to stop; whether a limit was met before. An error ends the recording, not the program.
+    pub fn run(mut self, stop: &AtomicBool) -> Result<bool, SpoolError> {
+        let outcome = self.write_all(stop).map(|()| self.limited);
         if outcome.is_err() {
             self.kernel.number(control::STOPPED).store(1, Ordering::SeqCst);
             self.over.store(true, Ordering::SeqCst);
@@ -89,6 +100,7 @@ impl Writer {
             let stopping = stop.load(Ordering::SeqCst);
             let notices = self.ring.poll(if stopping { 0 } else { 100 }).map_err(Reason::Refused)?;
             self.take(&notices)?;
+            self.heed_limit();
             if stopping && notices.is_empty() {
                 self.flush()?;
                 return self.mark(u64::MAX);
@@ -97,6 +109,15 @@ impl Writer {
                 looked = Instant::now();
                 self.round()?;
             }
+        }
+    }
+
+    /// Calls that begin from now on are not recorded any more if what the kernel holds may fill the disk up to the limit.
+    fn heed_limit(&mut self) {
+        let held = self.kernel.segment_count;
+        if !self.limited && self.next_slot.saturating_add(held) >= self.most_slots {
+            self.limited = true;
+            self.kernel.number(control::STOPPED).store(1, Ordering::SeqCst);
         }
     }
 

@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 
 use super::{Capabilities, Reason, SpoolError, SpoolOptions, Summary};
+use crate::sys::Signals;
 
 /// Whether the kernel can record here: this build cannot.
 ///
@@ -10,6 +11,32 @@ use super::{Capabilities, Reason, SpoolError, SpoolOptions, Summary};
 /// Always.
 pub fn available() -> Result<Capabilities, Reason> {
     Err(Reason::NotBuilt)
+}
+
+/// Programs in the kernel; there are none in this build.
+pub struct Ready(Infallible);
+
+impl Ready {
+    /// Loads the programs.
+    ///
+    /// # Errors
+    /// Always.
+    pub fn load(_: &SpoolOptions) -> Result<Ready, Reason> {
+        Err(Reason::NotBuilt)
+    }
+
+    /// What the kernel does not let the recording do.
+    pub fn lacks(&self) -> Option<String> {
+        match self.0 {}
+    }
+
+    /// Starts the command and its recording.
+    ///
+    /// # Errors
+    /// None: there is no such recording.
+    pub fn start(self, _: &SpoolOptions) -> Result<Session, SpoolError> {
+        match self.0 {}
+    }
 }
 
 /// A recording in the kernel; there is none in this build.
@@ -26,6 +53,11 @@ impl Session {
 
     /// Number of the command's process.
     pub fn pid(&self) -> i32 {
+        match self.0 {}
+    }
+
+    /// As [`Session::run`].
+    pub(crate) fn run_guarded(self) -> (Result<Summary, SpoolError>, Option<Signals>) {
         match self.0 {}
     }
 

@@ -44,7 +44,7 @@ impl Keeper {
 ///
 /// # Errors
 /// It cannot be read, or is no such file.
-pub fn kept(path: &Path) -> io::Result<(Surroundings, impl Iterator<Item = Observation>)> {
+pub fn kept(path: &Path) -> io::Result<(Surroundings, impl Iterator<Item = Observation> + use<>)> {
     let mut lines = BufReader::new(File::open(path)?).split(b'\n').map_while(Result::ok);
     let around = serde_json::from_slice(&lines.next().unwrap_or_default())?;
     Ok((around, lines.map_while(|line| serde_json::from_slice(&line).ok())))

@@ -17,8 +17,8 @@ mod order;
 mod present;
 mod requests;
 mod search;
-mod told;
 mod stores;
+mod told;
 mod unseen;
 mod window;
 #[cfg(test)]
@@ -27,19 +27,23 @@ mod write;
 
 use std::collections::HashMap;
 use std::io;
+use std::ops::ControlFlow;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use reprise_calls::by_number;
 use reprise_initial::Seeds;
-use reprise_trace::{End, Loss, Manifest, TraceWriter, WriterOptions};
+use reprise_trace::{End, Loss, Manifest, TraceWriter, WriterOptions, contents_elsewhere};
 
+use crate::environment;
 use crate::error::CaptureError;
 use crate::log::Log;
 use crate::record::Outcome;
-use crate::spool::Begin;
 use crate::spool::join::{Event, Heard, Joiner};
 use crate::spool::mark;
 use crate::spool::reader::Spool;
+use crate::spool::{Begin, SAMPLES};
+use crate::sys::{self, Signals};
 use before::Before;
 use decode::{Decoder, Pending};
 use requests::Asynchronous;
@@ -49,10 +53,13 @@ use write::{Birth, What, Writing};
 /// Name of the directory of a spool in that of its trace.
 pub const SPOOL: &str = reprise_trace::SPOOL;
 
+/// Is told bytes read, and of how many; says whether to go on.
+pub(crate) type Progress<'a> = &'a mut dyn FnMut(u64, u64) -> ControlFlow<()>;
+
 /// Finishes the spool of a trace whose recorder is gone, and removes it. `progress` is told bytes read, and of how many.
 ///
 /// # Errors
-/// There is no spool, it cannot be read, or the trace cannot be written; the spool is then left as it is.
+/// There is no spool, it cannot be read, the trace cannot be written, or a signal came; the spool is then left as it is.
 pub fn recover(trace: &Path, progress: &mut dyn FnMut(u64, u64)) -> Result<Outcome, CaptureError> {
     let spool = trace.join(SPOOL);
     let begin = Begin::read(&spool).map_err(|source| CaptureError::NoSpool { path: spool.clone(), source })?;
@@ -61,25 +68,53 @@ pub fn recover(trace: &Path, progress: &mut dyn FnMut(u64, u64)) -> Result<Outco
     let lost: Vec<String> = manifest.snapshots.clone();
     let manifest = Manifest { snapshots: Vec::new(), ..manifest };
     let policy = manifest.data;
-    let writer = TraceWriter::create(trace, manifest, WriterOptions::default())?;
+    let writer = WriterOptions { contents: begin.contents.clone(), ..WriterOptions::default() };
+    let writer = TraceWriter::create(trace, manifest, writer)?;
     let mut log = Log::new(writer, policy);
     for tree in lost {
         log.note(format!("--tree {tree}: its snapshot was lost with the recorder"));
     }
     log.note("the recorder was killed; what it had kept until then was finished later");
-    let known = Known { until_ns: mark::read(&spool), end: None };
-    finish(log, &begin, trace, &Seeds::default(), known, progress)
+    let known = Known { until_ns: mark::read(&spool), end: None, passed: 0, dropped: 0 };
+    // Without handlers, a signal simply ends this process; what is on the disk is the same.
+    let _installed = Signals::install();
+    finish(log, &begin, trace, &Seeds::default(), known, &mut heed_signals(progress))
+}
+
+/// A limit on the trace holds for all that is on the disk while it is made.
+fn limit(log: &mut Log, most: u64, spool: &Path) {
+    /// A trace of nothing takes this much.
+    const LEAST: u64 = 1 << 20;
+    let files = std::fs::read_dir(spool).into_iter().flatten().flatten().filter_map(|entry| entry.metadata().ok());
+    let taken: u64 = files.map(|file| file.blocks() * 512).sum();
+    log.limit(most.saturating_sub(taken).max(LEAST));
+}
+
+/// Reports progress, and goes on unless a signal to this process says otherwise.
+pub(crate) fn heed_signals(report: &mut dyn FnMut(u64, u64)) -> impl FnMut(u64, u64) -> ControlFlow<()> {
+    move |done, all| {
+        report(done, all);
+        if sys::take_signal().is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
 }
 
 /// Removes what an earlier attempt left beside the spool.
 fn clear(trace: &Path) -> Result<(), CaptureError> {
     let failed = |path: PathBuf| move |source| CaptureError::Spool { path, source };
+    if let Some(contents) = contents_elsewhere(trace) {
+        // It was this trace's own; what cannot be removed stays.
+        let _ = std::fs::remove_dir_all(contents);
+    }
     for entry in std::fs::read_dir(trace).map_err(failed(trace.to_owned()))?.flatten() {
         let path = entry.path();
         if entry.file_name() == SPOOL {
             continue;
         }
-        let removed = if path.is_dir() { std::fs::remove_dir_all(&path) } else { std::fs::remove_file(&path) };
+        let removed = if path.is_dir() && !path.is_symlink() {
+            std::fs::remove_dir_all(&path)
+        } else {
+            std::fs::remove_file(&path)
+        };
         removed.map_err(failed(path))?;
     }
     Ok(())
@@ -91,26 +126,45 @@ pub(crate) struct Known {
     pub until_ns: u64,
     /// How the program ended.
     pub end: Option<End>,
+    /// Calls that the programs in the kernel passed by, since the spool had reached the size it may have.
+    pub passed: u64,
+    /// Records that found no room, as the kernel counted them; the last may be told by no segment.
+    pub dropped: u64,
 }
 
 /// Writes a spool into a trace that was begun, closes the trace and removes the spool. `seeds` are names of the initial
 /// tree that are in the trace already.
 pub(crate) fn finish(
-    log: Log,
+    mut log: Log,
     begin: &Begin,
     trace: &Path,
     seeds: &Seeds,
     known: Known,
-    progress: &mut dyn FnMut(u64, u64),
+    progress: Progress<'_>,
 ) -> Result<Outcome, CaptureError> {
     let directory = trace.join(SPOOL);
-    let failed = |source| CaptureError::Spool { path: directory.clone(), source };
+    let failed = |source: io::Error| match source.kind() {
+        io::ErrorKind::Interrupted => CaptureError::Interrupted { trace: trace.to_owned() },
+        _ => CaptureError::Spool { path: directory.clone(), source },
+    };
+    begin.max_bytes.into_iter().for_each(|most| limit(&mut log, most, &directory));
     let spool = Spool::open(&directory).map_err(failed)?;
     let mut finisher = Finisher::new(log, begin, trace, seeds);
-    finisher.run(spool, known.until_ns, progress).map_err(failed)?;
-    let outcome = finisher.close(known.end)?;
+    finisher.run(spool, &known, progress).map_err(failed)?;
+    sampled(&directory, &mut finisher.writing.log);
+    let outcome = finisher.close(known.end).map_err(|error| match error {
+        CaptureError::Unwritten { source, .. } => CaptureError::Unfinished { source, trace: trace.to_owned() },
+        other => other,
+    })?;
     std::fs::remove_dir_all(&directory).map_err(failed)?;
     Ok(outcome)
+}
+
+/// Writes what was around the program, if that was kept.
+fn sampled(spool: &Path, log: &mut Log) {
+    let Ok((around, samples)) = environment::kept(&spool.join(SAMPLES)) else { return };
+    log.surroundings(around);
+    samples.for_each(|seen| log.sample(seen));
 }
 
 struct Finisher {
@@ -125,6 +179,9 @@ struct Finisher {
     began_ns: u64,
     requests: Asynchronous,
     writing: Writing,
+    /// Bytes that the trace may take, and once it has nearly all of them: what came after.
+    most: u64,
+    beyond: Option<u64>,
 }
 
 impl Finisher {
@@ -144,13 +201,15 @@ impl Finisher {
             began_ns: if begin.attached { begin.monotonic_ns } else { 0 },
             requests: Asynchronous::default(),
             writing,
+            most: begin.max_bytes.unwrap_or(u64::MAX),
+            beyond: None,
         }
     }
 
-    fn run(&mut self, mut spool: Spool, until_ns: u64, progress: &mut dyn FnMut(u64, u64)) -> io::Result<()> {
+    fn run(&mut self, mut spool: Spool, known: &Known, progress: Progress<'_>) -> io::Result<()> {
         let (all, mut done, mut events, mut late) = (spool.bytes(), 0, Vec::new(), 0);
         while let Some((head, body, place)) = spool.next()? {
-            if head.time_ns > until_ns {
+            if head.time_ns > known.until_ns {
                 late += 1;
                 continue;
             }
@@ -159,10 +218,15 @@ impl Finisher {
                 self.heard(event);
             }
             self.write_out(false);
-            let before = done >> 24;
+            let before = done >> 20;
             done += u64::from(head.bytes);
-            if done >> 24 != before {
-                progress(done, all);
+            if done >> 20 != before {
+                if progress(done, all).is_break() {
+                    return Err(io::ErrorKind::Interrupted.into());
+                }
+                if self.beyond.is_none() && self.writing.log.is_nearly_full() {
+                    self.beyond = Some(0);
+                }
             }
         }
         self.joiner.finish(&mut events);
@@ -175,7 +239,12 @@ impl Finisher {
         self.write_out(true);
         let missing = spool.missing();
         let log = &mut self.writing.log;
-        log.loss_several(Loss::Dropped, "records that found no room while the program ran", missing.dropped);
+        log.beyond_limit(self.most, self.beyond.unwrap_or(0).saturating_add(known.passed));
+        log.loss_several(
+            Loss::Dropped,
+            "records that found no room while the program ran",
+            missing.dropped.max(known.dropped),
+        );
         log.loss_several(Loss::Dropped, "records that are missing in the raw recording", missing.lost);
         log.loss_several(Loss::Dropped, "records of the recorder's last second, some of which are missing", late);
         let damaged = missing.damaged.saturating_add(self.joiner.damaged);
@@ -197,6 +266,10 @@ impl Finisher {
     fn heard(&mut self, event: Event) {
         if let Event::Ring { tid, pid, ring } = event {
             return self.requests.ring(tid, pid, ring, &mut self.writing.log);
+        }
+        if let Some(beyond) = &mut self.beyond {
+            *beyond += 1;
+            return;
         }
         if event.time_ns() < self.began_ns {
             return self.before.iter_mut().for_each(|before| before.take(&event));
@@ -327,7 +400,10 @@ impl Finisher {
         loop {
             let writing = &mut self.writing;
             let Some(placed) = self.window.pop(all, &mut |what| writing.told(what)) else { break };
-            self.writing.write(placed);
+            match &mut self.beyond {
+                None => self.writing.write(placed),
+                Some(beyond) => *beyond += 1,
+            }
         }
     }
 

@@ -396,6 +396,6 @@ impl Writing {
         }
         let (actions, bytes, ledger) = (self.log.finish(), self.log.bytes(), self.log.ledger().clone());
         let manifest = self.log.close(end)?;
-        Ok(Outcome { end, actions, bytes, ledger, manifest })
+        Ok(Outcome { end, actions, bytes, ledger, manifest, in_kernel: None })
     }
 }

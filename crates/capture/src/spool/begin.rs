@@ -3,7 +3,7 @@
 //! Goals: all that a finisher needs beside the records, so that a spool can be finished by anybody at any time.
 //! Non-goals: anything that the records say themselves.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use reprise_trace::Manifest;
@@ -11,6 +11,8 @@ use serde::{Deserialize, Serialize};
 
 /// Name of the file in the directory of the spool.
 pub const BEGIN: &str = "begin.json";
+/// Name of the file with samples of the environment there.
+pub const SAMPLES: &str = "samples";
 
 /// What was there when the recording began.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,6 +34,12 @@ pub struct Begin {
     /// Whether stores to mapped files are in the records.
     #[serde(default)]
     pub mapped: bool,
+    /// The directory in which the contents of the trace get one of their own.
+    #[serde(default)]
+    pub contents: Option<PathBuf>,
+    /// Bytes that the trace may take on disk.
+    #[serde(default)]
+    pub max_bytes: Option<u64>,
     /// Whether the processes ran already: then records before `monotonic_ns` tell what they did while they were looked at,
     /// and are no part of the trace.
     #[serde(default)]

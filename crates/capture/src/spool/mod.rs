@@ -10,4 +10,4 @@ pub mod mark;
 pub(crate) mod reader;
 pub(crate) mod record;
 
-pub use begin::{Again, BEGIN, BeganDescriptor, BeganMapping, BeganProcess, Begin, OPEN};
+pub use begin::{Again, BEGIN, BeganDescriptor, BeganMapping, BeganProcess, Begin, OPEN, SAMPLES};

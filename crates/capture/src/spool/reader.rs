@@ -11,10 +11,10 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use super::BEGIN;
 use super::layout::SEGMENT_BYTES;
 use super::mark::is_mark;
 use super::record::{Head, RECORD_HEAD, SEGMENT_HEAD, SegmentHead};
+use super::{BEGIN, SAMPLES};
 
 /// What is missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -75,7 +75,8 @@ impl Spool {
         let mut paths: Vec<PathBuf> = Vec::new();
         for entry in std::fs::read_dir(directory)? {
             let path = entry?.path();
-            if path.is_file() && path.file_name().is_some_and(|name| name != BEGIN && !is_mark(name)) {
+            if path.is_file() && path.file_name().is_some_and(|name| name != BEGIN && name != SAMPLES && !is_mark(name))
+            {
                 paths.push(path);
             }
         }

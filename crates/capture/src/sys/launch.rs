@@ -28,9 +28,24 @@ pub struct Waiting {
 
 impl Waiting {
     /// Lets it go on.
-    pub fn go(self) -> io::Result<()> {
-        // SAFETY: one byte is written from a live buffer.
-        check(unsafe { libc::write(self.gate.as_raw_fd(), b"g".as_ptr().cast(), 1) } as i64).map(drop)
+    pub fn go(self) -> io::Result<Word> {
+        // SAFETY: one byte is sent from a live buffer.
+        let sent = unsafe { libc::send(self.gate.as_raw_fd(), b"g".as_ptr().cast(), 1, libc::MSG_NOSIGNAL) };
+        check(sent as i64)?;
+        Ok(Word(self.gate))
+    }
+}
+
+/// What a child without a filter says when it cannot execute its program.
+pub struct Word(OwnedFd);
+
+impl Word {
+    /// Why it could not, once it has ended.
+    pub fn refusal(&self) -> Option<io::Error> {
+        let mut errno = [0u8; 4];
+        // SAFETY: the buffer is live and as long as is said.
+        let got = unsafe { libc::recv(self.0.as_raw_fd(), errno.as_mut_ptr().cast(), 4, libc::MSG_DONTWAIT) };
+        (got == 4).then(|| io::Error::from_raw_os_error(i32::from_ne_bytes(errno)))
     }
 }
 
@@ -42,9 +57,10 @@ fn pointers(strings: &[CString]) -> Vec<*const c_char> {
 /// Forks the child.
 pub fn fork(launch: &Launch<'_>) -> io::Result<Waiting> {
     let mut ends = [0i32; 2];
-    // SAFETY: `pipe2` fills two numbers, which are then owned here.
+    // SAFETY: `socketpair` fills two numbers, which are then owned here.
     let (door, gate) = unsafe {
-        check(libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC).into())?;
+        let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC;
+        check(libc::socketpair(libc::AF_UNIX, kind, 0, ends.as_mut_ptr()).into())?;
         (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1]))
     };
     let argv = pointers(launch.argv);
@@ -62,6 +78,10 @@ pub fn fork(launch: &Launch<'_>) -> io::Result<Waiting> {
             libc::execve(launch.program.as_ptr(), argv.as_ptr(), environ());
             if *libc::__errno_location() == libc::ENOEXEC {
                 libc::execve(shell.as_ptr(), script.as_ptr(), environ());
+            }
+            let errno = *libc::__errno_location();
+            if program.len == 0 {
+                libc::send(door.as_raw_fd(), (&raw const errno).cast(), 4, libc::MSG_NOSIGNAL);
             }
             libc::_exit(126);
         }

@@ -7,6 +7,7 @@ mod overlay;
 mod read;
 mod record;
 mod replay;
+mod rotate;
 mod samples;
 mod slice;
 mod tree;

@@ -5,13 +5,14 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use reprise_capture::ebpf::{self, MOST_SEGMENTS, least_segments};
 use reprise_capture::scope::{self, Scope};
-use reprise_capture::{CaptureError, Options, Outcome as Recorded};
+use reprise_capture::{CaptureError, KernelOptions, Options, Outcome as Recorded, WHY};
 use reprise_trace::{DataPolicy, Loss, WriteError};
 use serde_json::json;
 
 use super::Outcome;
-use crate::args::{self, Backend, Data, Mapped, Record, Recover};
+use crate::args::{self, Backend, Data, InKernel, Mapped, OnFull, Record, Recover, Sink};
 use crate::exit::{Exit, Failure};
 use crate::progress::Progress;
 
@@ -21,6 +22,7 @@ pub fn run(args: Record) -> Outcome {
     let trace = args.output.unwrap_or_else(|| free_name(&called(&args.scope, &args.command)));
     let quiet = args.quiet;
     let mut options = Options::new(&trace, args.command);
+    options.kernel = in_kernel(&args.kernel, args.backend)?;
     options.scope = scope;
     options.duration = args.duration.map(|period| period.0);
     options.data = match args.data {
@@ -36,19 +38,71 @@ pub fn run(args: Record) -> Outcome {
     options.writer.contents = args.blobs;
     options.writer.max_bytes = args.max_size.map(|size| size.0);
     options.whole_file_bytes = args.whole_files.saturating_mul(1024);
-    options.warn = Box::new(move |text| {
-        if !quiet {
-            let _ = writeln!(std::io::stderr(), "reprise: {text}");
-        }
-    });
+    let say = |silent: bool| -> Box<dyn FnMut(&str)> {
+        Box::new(move |text| {
+            if !silent {
+                let _ = writeln!(std::io::stderr(), "reprise: {text}");
+            }
+        })
+    };
+    options.warn = say(quiet);
+    // The summary has it, too.
+    options.chosen = say(quiet || args.json);
     options.backend = match args.backend {
+        // What is measured is recording in the kernel.
+        Backend::Auto if args.kernel.sink == Some(Sink::Null) => reprise_capture::Backend::Ebpf,
         Backend::Auto => reprise_capture::Backend::Auto,
         Backend::Ebpf => reprise_capture::Backend::Ebpf,
         Backend::Ptrace => reprise_capture::Backend::Ptrace,
     };
+    options.progress = finishing(quiet);
     let recorded = reprise_capture::record(options).map_err(failure)?;
-    tell(&trace, &recorded, args.json, quiet);
+    let chain = match args.rotate.filter(|_| kept_nothing(&recorded).is_none()) {
+        Some(length) => super::rotate::cut(&trace, length, args.keep.map(|n| n as usize), quiet)?,
+        None => Vec::new(),
+    };
+    tell(&trace, &chain, &recorded, args.json, quiet);
     Ok(end_like(&recorded))
+}
+
+/// The options of recording in the kernel, if they can be had.
+fn in_kernel(args: &InKernel, backend: Backend) -> Result<KernelOptions, Failure> {
+    let usual = KernelOptions::default();
+    let given =
+        [("--ring", args.ring.is_some()), ("--on-full", args.on_full.is_some()), ("--sink", args.sink.is_some())];
+    if let Some((name, _)) = given.iter().find(|(_, given)| *given && backend == Backend::Ptrace) {
+        return Err(Failure::new(Exit::Usage, format!("{name} is for --backend ebpf: by ptrace nothing lies between")));
+    }
+    let segments = args.ring.map_or(u64::from(usual.segments), |size| size.0 >> 20);
+    let (least, most) = (least_segments(), MOST_SEGMENTS);
+    if !(u64::from(least)..=u64::from(most)).contains(&segments) {
+        let text = format!("--ring {segments}M: give {least}M (two more than there are processors) to {most}M");
+        return Err(Failure::new(Exit::Usage, text));
+    }
+    Ok(KernelOptions {
+        segments: segments as u32,
+        on_full: match args.on_full {
+            Some(OnFull::Drop) => ebpf::OnFull::Drop,
+            Some(OnFull::Block) | None => ebpf::OnFull::Block,
+        },
+        sink: match args.sink {
+            Some(Sink::Null) => ebpf::Sink::Null,
+            Some(Sink::Disk) | None => ebpf::Sink::Disk,
+        },
+    })
+}
+
+/// Tells how the trace is being made, once the program has ended.
+fn finishing(quiet: bool) -> Box<dyn FnMut(u64, u64)> {
+    let mut shown = None;
+    Box::new(move |done, all| {
+        let begin = || {
+            let line = "the program has ended; what it did is being made a trace";
+            Progress::new("finishing", "bytes", quiet).or_line(line, quiet)
+        };
+        let progress: &mut Progress = shown.get_or_insert_with(begin);
+        progress.at(done, all);
+    })
 }
 
 /// Whom to record.
@@ -74,11 +128,19 @@ fn called(args: &args::Scope, command: &[OsString]) -> OsString {
     command.first().cloned().or_else(|| first(&args.pid)).or_else(group).or_else(container).unwrap_or("system".into())
 }
 
-fn tell(trace: &Path, recorded: &Recorded, json: bool, quiet: bool) {
+fn tell(trace: &Path, chain: &[PathBuf], recorded: &Recorded, json: bool, quiet: bool) {
     if json {
-        let _ = writeln!(std::io::stderr(), "{}", summary_json(trace, recorded));
+        let mut summary = summary_json(trace, recorded);
+        if !chain.is_empty() {
+            (summary["trace"], summary["chain"]) = (json!(null), json!(chain));
+        }
+        let _ = writeln!(std::io::stderr(), "{summary}");
     } else if !quiet {
         let _ = writeln!(std::io::stderr(), "{}", summary(trace, recorded));
+        if let (Some(first), Some(last)) = (chain.first(), chain.last()) {
+            let (count, first, last) = (chain.len(), first.display(), last.display());
+            let _ = writeln!(std::io::stderr(), "reprise: cut into {count} traces, {first} to {last}");
+        }
     }
 }
 
@@ -87,7 +149,7 @@ pub fn recover(args: Recover) -> Outcome {
     let mut progress = Progress::new("recovering", "bytes", args.quiet);
     let recovered = reprise_capture::recover(&args.trace, &mut |done, all| progress.at(done, all)).map_err(failure)?;
     progress.clear();
-    tell(&args.trace, &recovered, args.json, args.quiet);
+    tell(&args.trace, &[], &recovered, args.json, args.quiet);
     Ok(Exit::Done.into())
 }
 
@@ -111,9 +173,13 @@ fn failure(error: CaptureError) -> Failure {
             Exit::Machine
         }
         CaptureError::NoSpool { .. } | CaptureError::Spool { .. } => Exit::Trace,
+        CaptureError::Interrupted { .. } => Exit::Interrupted,
         CaptureError::Start { .. }
         | CaptureError::Trace { .. }
         | CaptureError::Write(_)
+        | CaptureError::NoRoom { .. }
+        | CaptureError::Unspooled { .. }
+        | CaptureError::Unfinished { .. }
         | CaptureError::Unwritten { .. } => Exit::Recorder,
     };
     Failure::new(exit, error)
@@ -122,12 +188,11 @@ fn failure(error: CaptureError) -> Failure {
 const LOSSES: [Loss; 3] = [Loss::Dropped, Loss::Truncated, Loss::Unsupported];
 
 fn summary(trace: &Path, recorded: &Recorded) -> String {
-    let mut text = format!(
-        "reprise: {} actions, {} of content recorded in {}",
-        recorded.actions,
-        reprise_report::bytes(recorded.bytes),
-        trace.display()
-    );
+    let bytes = reprise_report::bytes(recorded.bytes);
+    let mut text = match kept_nothing(recorded) {
+        Some(in_kernel) => format!("reprise: {} records, {bytes}, went nowhere (--sink null)", in_kernel.records),
+        None => format!("reprise: {} actions, {bytes} of content recorded in {}", recorded.actions, trace.display()),
+    };
     for loss in LOSSES {
         for (cause, entry) in recorded.ledger.losses.get(&loss).into_iter().flatten() {
             text += &format!("\nreprise: {} {}: {cause}", entry.count, loss.word());
@@ -140,9 +205,29 @@ fn summary(trace: &Path, recorded: &Recorded) -> String {
     text
 }
 
+/// The summary of a recording that left no trace.
+fn kept_nothing(recorded: &Recorded) -> Option<ebpf::Summary> {
+    recorded.in_kernel.filter(|_| recorded.manifest.parts.is_none())
+}
+
 fn summary_json(trace: &Path, recorded: &Recorded) -> serde_json::Value {
+    let fact = |name: &str| recorded.manifest.facts.get(name);
+    let in_kernel = recorded.in_kernel.map(|k| {
+        json!({
+            "records": k.records,
+            "bytes": k.bytes,
+            "dropped": k.dropped + k.missed,
+            "deferred": k.deferred,
+            "waits": k.waits,
+            "waited_ns": k.waited_ns,
+            "abandoned": k.abandoned,
+        })
+    });
     json!({
-        "trace": trace,
+        "trace": kept_nothing(recorded).is_none().then_some(trace),
+        "backend": fact("backend"),
+        "why": fact(WHY),
+        "in_kernel": in_kernel,
         "id": recorded.manifest.id,
         "actions": recorded.actions,
         "bytes": recorded.bytes,

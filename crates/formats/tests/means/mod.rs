@@ -58,7 +58,7 @@ fn import_files(place: tempfile::TempDir, logs: Vec<Log>) -> Result<Imported, Im
     let manifest = Manifest::new(Kind::Record, DataPolicy::Full, Vec::new(), "0".repeat(32), 0, Host::default());
     let trace = place.path().join("trace");
     let writer = TraceWriter::create(&trace, manifest, WriterOptions::default())?;
-    let report = scanned.write(writer, &[], &mut |_| {})?;
+    let report = scanned.write(writer, &reprise_initial::Seeds::default(), &mut |_| {})?;
     check_account(&report.account);
     let trace = TraceReader::open(Path::new(&trace)).unwrap();
     Ok(Imported { report, trace, _place: place })

@@ -1,0 +1,360 @@
+//! The options of recording in the kernel: memory between kernel and disk, limits, samples, what happens while the trace is
+//! made, and which backend `auto` takes. The oracles are `du`, `/proc` and what the recorded programs did.
+
+mod means;
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use means::{Said, kill, mkdir, reprise, run, until};
+use reprise_testkit::scratch::{Scratch, is_root};
+use reprise_testkit::{program, skip};
+use serde_json::Value;
+
+/// Whether this machine records in the kernel.
+fn in_kernel(name: &str, dir: &Path) -> bool {
+    let trial = ebpf(dir, &["-q", "-o", "trial.reprise", "--", "true"]);
+    if trial.code != Some(0) {
+        skip(name, &format!("no recording in the kernel: {}", trial.err.trim()));
+    }
+    trial.code == Some(0)
+}
+
+fn ebpf(dir: &Path, args: &[&str]) -> Said {
+    run(dir, &[&["record", "--backend", "ebpf"], args].concat())
+}
+
+fn info(dir: &Path, trace: &str) -> Value {
+    run(dir, &["info", "--json", trace]).ends(0).json()
+}
+
+fn number(row: &Value, name: &str) -> u64 {
+    row[name].as_u64().unwrap_or_else(|| panic!("no {name} in {row}"))
+}
+
+/// The summary, which is the last line.
+fn summary(said: &Said) -> Value {
+    serde_json::from_str(said.err.lines().last().unwrap_or_default()).unwrap_or_else(|e| panic!("{e}: {said:#?}"))
+}
+
+/// What a directory takes on disk.
+fn du(path: &Path) -> u64 {
+    let out = Command::new("du").args(["-s", "-B1"]).arg(path).output().expect("du");
+    let text = String::from_utf8_lossy(&out.stdout).into_owned();
+    text.split_whitespace().next().and_then(|n| n.parse().ok()).unwrap_or_else(|| panic!("{text}"))
+}
+
+/// So many bytes that do not compress.
+fn noise(path: &Path, mib: u64) {
+    let count = format!("count={mib}");
+    let of = format!("of={}", path.display());
+    program::succeed(Command::new("dd").args(["if=/dev/urandom", "bs=1M", &count, &of]).stderr(Stdio::null()));
+}
+
+#[test]
+fn memory_between_kernel_and_disk() {
+    let s = Scratch::new();
+    let dir = s.path();
+    for (args, words) in [
+        (["--backend", "ebpf", "--ring", "2M"], "--ring 2M: give"),
+        (["--backend", "ebpf", "--ring", "2G"], "to 1024M"),
+        (["--backend", "ptrace", "--ring", "64M"], "--ring is for --backend ebpf"),
+        (["--backend", "ptrace", "--on-full", "drop"], "--on-full is for --backend ebpf"),
+        (["--backend", "ptrace", "--sink", "null"], "--sink is for --backend ebpf"),
+    ] {
+        run(dir, &[&["record"], &args[..], &["--", "true"]].concat()).fails(2, &[words]);
+    }
+    assert_eq!(fs::read_dir(dir).unwrap().count(), 0, "nothing was begun");
+    if !in_kernel("memory_between_kernel_and_disk", dir) {
+        return;
+    }
+    // Writes of more than there is memory: no matter how fast the disk is, a record of them finds no room.
+    let writes = ["dd", "if=/dev/zero", "of=out", "bs=256M", "count=2"];
+    let dropping = ["--json", "--ring", "8M", "--on-full", "drop", "-o", "drop", "--"];
+    let said = ebpf(dir, &[&dropping[..], &writes[..]].concat());
+    let (json, info_dropped) = (summary(said.ends(0)), info(dir, "drop"));
+    let dropped = number(&json["in_kernel"], "dropped");
+    assert!(dropped > 0 && number(&json["in_kernel"], "waits") == 0, "{json}");
+    let counted: u64 = entries(&info_dropped, "dropped").iter().map(|(_, count)| count).sum();
+    assert_eq!(counted, dropped, "each is counted once: {}", info_dropped["ledger"]);
+    let blocking = ["--json", "--ring", "8M", "-o", "block", "--"];
+    let said = ebpf(dir, &[&blocking[..], &writes[..]].concat());
+    let json = summary(said.ends(0));
+    assert_eq!(number(&json["in_kernel"], "dropped"), 0, "{json}");
+    assert_eq!(entries(&info(dir, "block"), "dropped"), [], "{json}");
+    assert_eq!(number(&json, "bytes") >> 20, 1024, "512 MiB were read, and written: {json}");
+}
+
+fn entries(info: &Value, word: &str) -> Vec<(String, u64)> {
+    let causes = info["ledger"]["losses"][word].as_object().cloned().unwrap_or_default();
+    causes.into_iter().map(|(cause, entry)| (cause, number(&entry, "count"))).collect()
+}
+
+#[test]
+fn nothing_is_kept_where_only_the_cost_is_measured() {
+    let s = Scratch::new();
+    let dir = s.path();
+    if !in_kernel("nothing_is_kept", dir) {
+        return;
+    }
+    let writes = ["--", "dd", "if=/dev/zero", "of=out", "bs=1M", "count=64"];
+    let said = ebpf(dir, &[&["--sink", "null", "--json", "-q", "-o", "t"], &writes[..]].concat());
+    let json = summary(said.ends(0));
+    assert!(json["trace"].is_null() && number(&json["in_kernel"], "records") > 128, "{json}");
+    // Read from /dev/zero and written, each with little around it.
+    assert!((128..160).contains(&(number(&json, "bytes") >> 20)), "{json}");
+    let said = ebpf(dir, &[&["--sink", "null"], &writes[..]].concat());
+    assert!(said.ends(0).err.contains("went nowhere"), "{said:#?}");
+    let left: Vec<_> = fs::read_dir(dir).unwrap().map(|e| e.unwrap().file_name()).collect();
+    assert!(!left.iter().any(|name| name == "t" || name == "dd.reprise"), "{left:?}");
+}
+
+/// The oracles: `du` while the program runs and after it, and the same program recorded without a limit.
+#[test]
+fn a_limit_holds_for_spool_and_trace() {
+    const LIMIT: u64 = 64 << 20;
+    let s = Scratch::new();
+    let dir = s.path();
+    if !in_kernel("a_limit_holds", dir) {
+        return;
+    }
+    noise(&dir.join("noise"), 4);
+    let script = "i=0; while [ $i -lt 60 ]; do dd if=noise of=f$i bs=64k 2>/dev/null; i=$((i+1)); done; exit 7";
+    ebpf(dir, &["-q", "--data", "none", "-o", "all", "--", "sh", "-c", script]).ends(7);
+    let all = number(&info(dir, "all"), "actions");
+    let mut command =
+        reprise(dir, &["record", "--backend", "ebpf", "--max-size", "64M", "-o", "t", "--", "sh", "-c", script]);
+    let mut recorder = command.stderr(Stdio::piped()).spawn().expect("started");
+    let mut most = 0;
+    until("it ends", || {
+        most = most.max(if dir.join("t").exists() { du_or_nothing(&dir.join("t")) } else { 0 });
+        recorder.try_wait().expect("its state").is_some()
+    });
+    let said = Said::new("record".into(), recorder.wait_with_output().expect("its end"));
+    assert!(said.ends(7).err.contains("reached the size it may have; the program goes on"), "{said:#?}");
+    assert!(most <= LIMIT && most > 8 << 20, "{most} of {LIMIT}");
+    for i in 0..60 {
+        program::succeed(Command::new("cmp").args(["noise", &format!("f{i}")]).current_dir(dir));
+    }
+    let info = info(dir, "t");
+    let dropped = entries(&info, "dropped");
+    assert_eq!(dropped.len(), 1, "{}", info["ledger"]);
+    assert_eq!(dropped[0].0, format!("came after the trace had reached its limit of {LIMIT} bytes"));
+    // A call that a signal interrupts is passed by once more when it is restarted.
+    let counted = number(&info, "actions") + dropped[0].1;
+    assert!((all..all + 60).contains(&counted), "{counted}, and without a limit {all}");
+    assert!(number(&info, "actions") > 100, "{}", info["ledger"]);
+    // The beginning replays.
+    let target = mkdir(dir, "target");
+    run(dir, &["replay", "-q", "t", "--target", &target]).ends(0);
+    let inside = Path::new(&target).join(dir.canonicalize().unwrap().strip_prefix("/").unwrap());
+    program::succeed(Command::new("cmp").arg("noise").arg(inside.join("f0")).current_dir(dir));
+}
+
+/// Files come and go while `du` looks.
+fn du_or_nothing(path: &Path) -> u64 {
+    std::panic::catch_unwind(|| du(path)).unwrap_or(0)
+}
+
+/// Whoever is not patient has lost nothing; contents go where they should even then.
+#[test]
+fn interrupted_while_the_trace_is_made() {
+    let s = Scratch::new();
+    let dir = s.path();
+    if !in_kernel("interrupted_while_the_trace_is_made", dir) {
+        return;
+    }
+    noise(&dir.join("noise"), 128);
+    // `cat` and `cp` would move the content inside the kernel.
+    let script = "dd if=noise of=copy bs=1M status=none; echo > end";
+    let args = ["record", "--backend", "ebpf", "--blobs", "place", "-o", "t", "--", "sh", "-c", script];
+    let mut recorder = reprise(dir, &args).stderr(Stdio::piped()).spawn().expect("started");
+    until("the program has ended", || dir.join("end").exists());
+    // Before the program has ended it would get them. SIGINT may be ignored where tests run in the background.
+    std::thread::sleep(Duration::from_millis(50));
+    until("it ends, too", || {
+        kill(recorder.id(), libc::SIGTERM);
+        std::thread::sleep(Duration::from_millis(20));
+        recorder.try_wait().expect("its state").is_some()
+    });
+    let said = Said::new("record".into(), recorder.wait_with_output().expect("its end"));
+    said.fails(7, &["interrupted", "reprise recover t"]);
+    assert!(dir.join("t/spool").exists(), "{said:#?}");
+    run(dir, &["recover", "t"]).ends(0);
+    assert!(!dir.join("t/spool").exists());
+    assert_eq!(fs::read_dir(dir.join("place")).unwrap().count(), 1, "the first attempt's contents are gone");
+    assert!(fs::read_link(dir.join("t/blobs")).is_ok());
+    run(dir, &["info", "--check", "t"]).ends(0);
+    assert!(!run(dir, &["environment", "--json", "t"]).ends(0).out.is_empty(), "samples survive");
+    let target = mkdir(dir, "target");
+    run(dir, &["replay", "-q", "t", "--target", &target]).ends(0);
+}
+
+/// A disk that is full ends the recording, not the program; what was kept becomes a trace when there is room.
+#[test]
+fn no_room_for_the_spool() {
+    let s = Scratch::new();
+    let dir = s.path();
+    if !in_kernel("no_room_for_the_spool", dir) {
+        return;
+    }
+    noise(&dir.join("noise"), 16);
+    let script = "echo first > first; sleep 2.5; dd if=noise of=copy bs=64k status=none; exit 9";
+    let binary = program::reprise().expect("built");
+    // A limit on the size of files is met as a full disk is: 8 MiB in units of 512 bytes.
+    let limited =
+        format!("ulimit -f 16384; exec {} record --backend ebpf --ring 4M -o t -- sh -c '{script}'", binary.display());
+    let said = said_by(dir, Command::new("sh").args(["-c", &limited]));
+    // `dd` meets the same limit, and dies of it as it would without a recorder.
+    assert!(fs::metadata(dir.join("copy")).unwrap().len() <= 8 << 20);
+    said.fails(125, &["File too large", "went on unrecorded (it ended with exit code 9)", "reprise recover t"]);
+    run(dir, &["recover", "-q", "t"]).ends(0);
+    run(dir, &["info", "--check", "t"]).ends(0);
+    let cat = run(dir, &["cat", "t", "--path", "first"]);
+    assert!(cat.ends(0).out.contains("openat"), "{cat:#?}");
+}
+
+/// What cannot be run leaves nothing behind; the exit codes are a shell's.
+#[test]
+fn what_cannot_be_run() {
+    let s = Scratch::new();
+    let dir = s.path();
+    if !in_kernel("what_cannot_be_run", dir) {
+        return;
+    }
+    fs::write(dir.join("plain"), "echo hi").unwrap();
+    let blobs = ["-o", "t", "--blobs", "place", "--"];
+    ebpf(dir, &[&blobs[..], &["/no/such/program"]].concat()).fails(127, &["/no/such/program: command not found"]);
+    ebpf(dir, &[&blobs[..], &["./plain"]].concat()).fails(126, &["./plain: cannot be executed"]);
+    ebpf(dir, &["-o", "t", "--tree", "nowhere", "--", "true"]).fails(2, &["nowhere", "--tree"]);
+    assert!(!dir.join("t").exists() && fs::read_dir(dir.join("place")).map_or(0, Iterator::count) == 0);
+    // A script without an interpreter line is the shell's; a program may end with 126 by itself.
+    program::succeed(Command::new("chmod").args(["+x", "plain"]).current_dir(dir));
+    assert_eq!(ebpf(dir, &["-q", "-o", "script", "--", "./plain"]).ends(0).out, "hi\n");
+    ebpf(dir, &["-q", "-o", "t", "--", "sh", "-c", "exit 126"]).ends(126);
+    assert!(dir.join("t").exists());
+}
+
+/// A process whose parent is gone is one of the recorded all the same.
+#[test]
+fn samples_know_processes_without_parents() {
+    let s = Scratch::new();
+    let dir = s.path();
+    if !in_kernel("samples_know_processes_without_parents", dir) {
+        return;
+    }
+    let script = "(sleep 0.6 & sleep 0.6 &) ; sleep 0.5";
+    ebpf(dir, &["-q", "--sample-every", "20", "-o", "t", "--", "sh", "-c", script]).ends(0);
+    let out = run(dir, &["environment", "--json", "t"]);
+    let rows: Vec<Value> = out.ends(0).out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let count = |n| rows.iter().filter(|row| number(row, "processes") == n).count();
+    // The shell, its own sleep, and two that init has adopted; then these two alone.
+    assert!(count(4) > 5 && count(2) > 0, "{rows:?}");
+    assert!(rows.iter().any(|row| number(row, "resident_bytes") > 1 << 20), "{rows:?}");
+    assert_eq!(number(rows.last().unwrap(), "processes"), 0, "{rows:?}");
+    assert_eq!(info(dir, "t")["facts"]["samples"], "every 20 ms");
+}
+
+/// What `auto` takes where the kernel cannot be asked: no rights, no types.
+#[test]
+fn auto_says_what_it_takes_and_why() {
+    let s = Scratch::new();
+    let dir = s.path();
+    let auto = |trace: &str, flags: &[&str]| {
+        run(dir, &[&["record", "--backend", "auto", "-o", trace], flags, &["--", "true"]].concat())
+    };
+    let said = auto("usual", &["--json"]);
+    let json = summary(said.ends(0));
+    let (backend, why) = (json["backend"].as_str().unwrap(), json["why"].as_str().unwrap());
+    assert!(["ebpf", "ptrace"].contains(&backend) && !why.is_empty(), "{json}");
+    assert_eq!(said.err.lines().count(), 1, "{said:#?}");
+    let said = auto("told", &[]);
+    assert!(said.ends(0).err.contains(why) && said.err.contains(backend), "{said:#?}");
+    let facts = info(dir, "usual")["facts"].clone();
+    assert_eq!((facts["backend"].as_str(), facts["backend_why"].as_str()), (Some(backend), Some(why)));
+    assert_eq!(auto("quiet", &["-q"]).ends(0).err, "");
+    if !is_root() || backend != "ebpf" {
+        return skip("auto_says_what_it_takes_and_why", "what it falls back from is not here");
+    }
+    let binary = program::reprise().expect("built");
+    let script =
+        format!("mount -t tmpfs none /sys/kernel/btf && exec {} record --json -o untyped -- true", binary.display());
+    let said = said_by(dir, Command::new("unshare").args(["-m", "sh", "-c", &script]));
+    let json = summary(said.ends(0));
+    assert_eq!(json["backend"], "ptrace");
+    assert!(json["why"].as_str().unwrap().contains("CONFIG_DEBUG_INFO_BTF"), "{json}");
+    program::succeed(Command::new("chmod").arg("777").arg(dir));
+    let mut unprivileged = Command::new("setpriv");
+    unprivileged.args(["--reuid", "65534", "--clear-groups", "--inh-caps=-all"]).arg(&binary);
+    let said = said_by(dir, unprivileged.args(["record", "--json", "-o", "nobody", "--", "true"]));
+    let json = summary(said.ends(0));
+    assert_eq!(json["backend"], "ptrace");
+    assert!(json["why"].as_str().unwrap().contains("CAP_BPF"), "{json}");
+}
+
+fn said_by(dir: &Path, command: &mut Command) -> Said {
+    let output = program::run(command.current_dir(dir).stdin(Stdio::null()));
+    Said::new(format!("{command:?}"), output)
+}
+
+/// Each of a chain replays by itself; what the last leaves behind is what the program left.
+#[test]
+fn a_chain_of_traces() {
+    let s = Scratch::new();
+    let dir = s.path();
+    let work = mkdir(dir, "work");
+    fs::write(Path::new(&work).join("before"), "before").unwrap();
+    let script = "cd work; exec 3> log; cat before > copy; i=0; while [ $i -lt 40 ]; do head -c 8192 /dev/zero > f$i; \
+                  echo $i >&3; [ $i -eq 20 ] && mv copy moved; i=$((i+1)); done; cat moved >&3; rm f1";
+    for backend in ["ptrace", "ebpf"] {
+        if backend == "ebpf" && !in_kernel("a_chain_of_traces", dir) {
+            continue;
+        }
+        let keep = ["--keep", "2"];
+        for (name, keep) in [("all", &keep[..0]), ("last", &keep[..])] {
+            fs::remove_dir_all(&work).unwrap();
+            fs::create_dir(&work).unwrap();
+            fs::write(Path::new(&work).join("before"), "before").unwrap();
+            let name = format!("{backend}-{name}");
+            let record = ["record", "--backend", backend, "--rotate", "128K", "--json", "-o", &name];
+            let said = run(dir, &[&record, keep, &["--", "sh", "-c", script]].concat());
+            let json = summary(said.ends(0));
+            let chain: Vec<&str> = json["chain"].as_array().unwrap().iter().map(|p| p.as_str().unwrap()).collect();
+            assert!(json["trace"].is_null() && !dir.join(&name).exists(), "{json}");
+            if keep.is_empty() {
+                assert!(chain.len() > 3 && chain[0] == format!("{name}.1"), "{chain:?}");
+                let actions: u64 = chain.iter().map(|trace| number(&info(dir, trace), "actions")).sum();
+                assert_eq!(actions, number(&json, "actions"));
+            } else {
+                assert_eq!(chain.len(), 2, "{chain:?}");
+            }
+            let mut target = String::new();
+            for trace in &chain {
+                target = mkdir(dir, &format!("target-{trace}"));
+                let said = run(dir, &["replay", "-q", "--verify", "abort", trace, "--target", &target]);
+                assert!(said.ends(0).out.contains("diverged 0"), "{said:#?}");
+            }
+            let inside = Path::new(&target).join(dir.canonicalize().unwrap().strip_prefix("/").unwrap()).join("work");
+            for file in ["log", "moved", "f39"] {
+                let (left, replayed) = (Path::new(&work).join(file), inside.join(file));
+                program::succeed(Command::new("cmp").arg(left).arg(replayed));
+            }
+            assert!(!inside.join("f1").exists() && !inside.join("copy").exists());
+        }
+    }
+    run(dir, &["record", "--rotate", "soon", "--", "true"]).ends(2).err.contains("512M").then_some(()).expect("512M");
+    run(dir, &["record", "--keep", "2", "--", "true"])
+        .ends(2)
+        .err
+        .contains("--rotate")
+        .then_some(())
+        .expect("--rotate");
+    run(dir, &["record", "--rotate", "1M", "--keep", "0", "--", "true"])
+        .ends(2)
+        .err
+        .contains("--keep")
+        .then_some(())
+        .expect("--keep");
+}
