@@ -144,7 +144,7 @@ int on_exit(__u64 *ctx)
 	t->end_ns = bpf_ktime_get_ns();
 	t->result = ctx[1];
 	if (row->flags & ROW_SIMPLE) {
-		if (!is_followed(row) && make_simple(t, row, task, (struct pt_regs *)ctx[0])) {
+		if (!t->looking && !is_followed(row) && make_simple(t, row, task, (struct pt_regs *)ctx[0])) {
 			throttle(t, task);
 			return 0;
 		}

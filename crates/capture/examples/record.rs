@@ -1,20 +1,21 @@
-//! `record [--print] [--data full|hash|none] [--tree DIR]… TRACE COMMAND…`: records, prints what became of it on
+//! `record [--ebpf] [--print] [--data full|hash|none] [--tree DIR]… TRACE COMMAND…`: records, prints what became of it on
 //! standard error (and the actions with `--print`), and ends as the program did.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use reprise_capture::{Options, record};
+use reprise_capture::{Backend, Options, record};
 use reprise_trace::{DataPolicy, TraceReader};
 
 fn main() -> ExitCode {
     let mut args = std::env::args_os().skip(1).peekable();
     let mut libraries = true;
-    let (mut print, mut data, mut trees) = (false, DataPolicy::Full, Vec::new());
+    let (mut print, mut data, mut trees, mut backend) = (false, DataPolicy::Full, Vec::new(), Backend::Ptrace);
     while let Some(flag) = args.next_if(|a| a.to_string_lossy().starts_with("--")) {
         match flag.to_string_lossy().as_ref() {
             "--print" => print = true,
+            "--ebpf" => backend = Backend::Ebpf,
             "--data" => {
                 data = match args.next().unwrap_or_default().to_string_lossy().as_ref() {
                     "hash" => DataPolicy::Hash,
@@ -36,6 +37,7 @@ fn main() -> ExitCode {
     };
     let command: Vec<OsString> = args.collect();
     let mut options = Options::new(&trace, command);
+    options.backend = backend;
     options.data = data;
     options.trees = trees;
     options.libraries = libraries;

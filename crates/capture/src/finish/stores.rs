@@ -31,6 +31,9 @@ const MOST: usize = 1 << 20;
 /// Pages of a file whose content is remembered; beyond that all are forgotten, and seen as new once more.
 const MOST_KNOWN: usize = 1 << 20;
 
+/// Files that nobody maps any more whose pages are remembered.
+const MOST_LEFT: usize = 64;
+
 /// Pages that are kept whole until the call that writes to them has its place.
 const MOST_WRITTEN: usize = 4096;
 
@@ -56,6 +59,8 @@ pub struct Stores {
     spaces: HashMap<i32, Space<File>>,
     /// Hashes of pages, by file and where they begin; of files that are mapped.
     known: HashMap<File, HashMap<u64, u64, RandomState>, RandomState>,
+    /// The same of files that nobody maps any more: the last look at them.
+    left: HashMap<File, HashMap<u64, u64, RandomState>, RandomState>,
     /// Pages that a call is about to write to, as they are.
     written_to: HashMap<(File, u64), Vec<u8>>,
     run: Option<Run>,
@@ -136,8 +141,10 @@ impl Stores {
             }
         }
         let Some((pid, address)) = self.whose(stored) else {
-            // Looked at when the last mapping of it ended or was closed to stores: calls have changed it since.
-            if !self.spaces.values().flat_map(Space::pieces).any(|piece| piece.file == file) {
+            // Looked at once more after the last mapping of it ended, or was closed to stores. If it is as it was then, or
+            // calls have changed it since, nothing is lost.
+            let same = self.left.get(&file).and_then(|left| left.get(&offset)) == Some(&hash(page));
+            if !same && !self.spaces.values().flat_map(Space::pieces).any(|piece| piece.file == file) {
                 let cause = "stores to a mapped file by a process that is not known to map it";
                 log.loss(Loss::Dropped, cause, length.into());
             }
@@ -284,7 +291,11 @@ impl Stores {
     /// A file that nobody maps may change unseen, or be another one with the same number.
     fn prune(&mut self) {
         let spaces = &self.spaces;
-        self.known.retain(|file, _| spaces.values().flat_map(Space::pieces).any(|piece| piece.file == *file));
+        let gone = |file: &File| !spaces.values().flat_map(Space::pieces).any(|piece| piece.file == *file);
+        if self.left.len() >= MOST_LEFT {
+            self.left.clear();
+        }
+        self.left.extend(self.known.extract_if(|file, _| gone(file)));
     }
 
     /// A process was made with a copy of another's memory.

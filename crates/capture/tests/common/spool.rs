@@ -140,12 +140,10 @@ fn call(words: &mut Words, of: u16) -> Call {
     }
     out.args = std::array::from_fn(|_| words.u64());
     out.nr = words.u32();
-    let ranges = words.u32();
+    let (ranges, objects) = (words.u16(), words.u16());
     out.more = words.u32();
     out.lacking = words.u32();
-    if of == kind::CALL {
-        out.objects = vec![object(words), object(words)];
-    }
+    out.objects = (0..objects).map(|_| object(words)).collect();
     out.ranges = (0..ranges).map(|_| range(words)).collect();
     out
 }
