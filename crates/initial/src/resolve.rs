@@ -79,6 +79,9 @@ impl World {
             None if exists && (!last || self.is_linked(directory, name)) => {
                 Some(self.discover(directory, name, kind::DIRECTORY, false))
             }
+            None if self.asks && self.may_hold(directory) && self.look(directory, name).is_some() => {
+                Some(self.discover(directory, name, kind::REGULAR, false))
+            }
             Some(Slot::Absent) if exists && !last => {
                 self.note("a name that was absent appeared: something outside of the log made it");
                 Some(self.discover(directory, name, kind::DIRECTORY, false))
@@ -102,6 +105,12 @@ impl World {
             n.kind = kind::DIRECTORY;
         }
         n.kind == kind::DIRECTORY
+    }
+
+    /// Whether names may stand in a directory that no call made.
+    fn may_hold(&self, directory: NodeId) -> bool {
+        let n = self.names.node(directory);
+        self.is_old(directory) && !n.is_listed && !n.filesystem_is_pseudo()
     }
 
     /// Whether a link is known to stand under a name.

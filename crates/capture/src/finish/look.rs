@@ -79,7 +79,10 @@ impl Outside for Live {
         let at = self.path(path)?;
         let stat = sys::stat_at(HERE, &at, libc::AT_SYMLINK_NOFOLLOW).ok()?;
         if !self.is_before(stat.ctime_ns) {
-            return None;
+            // The text of a link never changes.
+            let is_old = stat.is_link() && sys::born_ns(&at).is_some_and(|born| self.is_before(born));
+            let target = is_old.then(|| sys::read_link_at(HERE, &at).ok()).flatten()?;
+            return Some(Looked { target: Some(target), ..Looked::default() });
         }
         self.now(path).map(|(looked, _)| looked)
     }
