@@ -5,7 +5,7 @@
 
 use reprise_calls::Effect;
 
-use super::{Seen, errors};
+use super::{O_CREAT, Seen, errors};
 use crate::World;
 use crate::node::{NodeId, Slot, Source, kind};
 use crate::resolve::Found;
@@ -63,7 +63,8 @@ impl World {
                 let link = self.discover(directory, &name, kind::SYMLINK, true);
                 self.guess_target(link, 1);
             }
-            errors::EACCES if s.call.effect == Effect::Open => {
+            // Where a file could be made it is the directory that does not permit it, most likely.
+            errors::EACCES if s.call.effect == Effect::Open && s.open_flags() & O_CREAT == 0 => {
                 let node = self.discover(directory, &name, kind::REGULAR, false);
                 let n = self.names.node_mut(node);
                 (n.mode, n.owner) = (Some(0o600), Some((0, 0)));
@@ -98,9 +99,17 @@ impl World {
         let Some(node) = node.filter(|n| self.is_old(*n)) else { return };
         let n = self.names.node(node);
         let holds = n.entries.values().any(|slot| matches!(slot, Slot::File(_)));
-        if n.kind == kind::DIRECTORY && !n.is_listed && !holds {
+        if n.kind != kind::DIRECTORY || n.is_listed || holds {
+            return;
+        }
+        let path = self.names.path(node);
+        let known = self.outside.names_in(&path);
+        if known.is_empty() {
             self.note("a directory was not empty: a name was made up for it");
             self.names.add(node, STRANGER, kind::REGULAR, false, Source::Initial);
+        }
+        for name in known {
+            self.discover(node, &name, kind::REGULAR, false);
         }
     }
 }
