@@ -126,6 +126,10 @@ table! {
         root: Name,
         /// Program as it began.
         executable: Name,
+        /// Of one that was there before the trace began: an earlier process whose working directory, root and umask it shares.
+        directories_of: Option<u32>,
+        /// Of one that was there before the trace began: an earlier process whose descriptor table it shares.
+        descriptors_of: Option<u32>,
     }
 }
 
