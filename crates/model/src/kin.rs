@@ -81,7 +81,6 @@ pub fn kin(all: &[Shares]) -> Option<BTreeMap<u32, Kin>> {
     (pairs.len() + families == holders.len()).then_some(out)
 }
 
-
 #[cfg(test)]
 mod tests {
     use super::*;

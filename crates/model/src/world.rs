@@ -183,18 +183,14 @@ impl World {
     ) -> Result<BTreeMap<u32, Process>, ReadError> {
         let mut starting: BTreeMap<u32, Process> = BTreeMap::new();
         let begins: HashSet<u32> = firsts.iter().map(|row| row.process).collect();
-        for row in trace.rows::<Process>() {
+        for row in trace.process_rows() {
             let row = row?;
             if row.process as usize != self.processes.len() {
                 return Err(damaged(trace, "processes are not numbered in order"));
             }
             self.processes.push(ProcessState { pid: row.pid, threads: 0 });
-            let shares_with = || [row.directories_of, row.descriptors_of].into_iter().flatten();
-            if shares_with().any(|of| of >= row.process) {
-                return Err(damaged(trace, "a process shares with one that is not earlier"));
-            }
             if begins.contains(&row.process) {
-                if shares_with().any(|of| !starting.contains_key(&of)) {
+                if row.shares_with().any(|of| !starting.contains_key(&of)) {
                     return Err(damaged(trace, "a process shares with one that is not there at the beginning"));
                 }
                 starting.insert(row.process, row);

@@ -133,6 +133,18 @@ table! {
     }
 }
 
+impl Process {
+    /// Processes that it shares with.
+    pub fn shares_with(&self) -> impl Iterator<Item = u32> + use<> {
+        [self.directories_of, self.descriptors_of].into_iter().flatten()
+    }
+
+    /// What it shares it shares with earlier ones.
+    pub(crate) fn shares_with_earlier(&self) -> bool {
+        self.shares_with().all(|of| of < self.process)
+    }
+}
+
 table! {
     /// A descriptor that existed before the trace began.
     Descriptor "descriptors" key(|d| d.process.into()) weight(|d| d.path.len()) ascending() {
