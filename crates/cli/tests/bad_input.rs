@@ -12,7 +12,7 @@ use std::time::Duration;
 use means::{Said, copy, kill, mkdir, record, reprise, run, until};
 use reprise_testkit::scratch::{Kind, LoopFs, Scratch, is_root};
 use reprise_testkit::{program, skip};
-use reprise_trace::{Action, DataPolicy, Host, Kind, Manifest, Name, Process, ThreadRow, TraceWriter, WriterOptions};
+use reprise_trace::{Action, DataPolicy, Host, Manifest, Name, Process, ThreadRow, TraceWriter, WriterOptions};
 
 const TRACE: i32 = 3;
 const VERSION: i32 = 4;
@@ -55,7 +55,8 @@ fn part(trace: &Path, table: &str) -> PathBuf {
 /// A trace of processes that are there at the beginning: of each which others it shares directories and descriptors with.
 /// One of them is made by an action of the first.
 fn sharing(path: &Path, made: u32, shares: &[(Option<u32>, Option<u32>)]) {
-    let manifest = Manifest::new(Kind::Record, DataPolicy::Full, Vec::new(), "a".repeat(32), 0, Host::default());
+    let manifest =
+        Manifest::new(reprise_trace::Kind::Record, DataPolicy::Full, Vec::new(), "a".repeat(32), 0, Host::default());
     let mut writer = TraceWriter::create(path, manifest, WriterOptions::default()).unwrap();
     for (process, &(directories_of, descriptors_of)) in (0..).zip(shares) {
         let (root, ids) = (Name::from("/"), vec![0; 4]);
