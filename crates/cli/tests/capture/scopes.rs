@@ -204,7 +204,7 @@ fn processes_that_share() {
         until("it goes on", || made() > before + count);
     };
     more(10);
-    let recorder = Recorder::attach(dir, "t.reprise", &["--pid", &child.id().to_string()]);
+    let recorder = Recorder::attach(dir, "t.reprise", &["--pid", &child.id().to_string(), "--with-children"]);
     more(60);
     kill(child.id(), libc::SIGTERM);
     assert_eq!(child.wait().expect("its end").code(), Some(0));
