@@ -71,14 +71,7 @@ impl World {
     }
 
     /// What stands under a name on the way; directories are assumed where something must stand.
-    fn component(
-        &mut self,
-        directory: NodeId,
-        name: &[u8],
-        last: bool,
-        passed: bool,
-        exists: bool,
-    ) -> Option<NodeId> {
+    fn component(&mut self, directory: NodeId, name: &[u8], last: bool, passed: bool, exists: bool) -> Option<NodeId> {
         if let Some(trail) = &mut self.trail {
             trail.push((directory, name.to_vec()));
         }

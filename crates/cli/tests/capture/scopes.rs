@@ -186,6 +186,18 @@ fn a_running_program() {
 }
 
 /// Processes that share a descriptor table or directories, made by `clone` before the recorder came.
+/// A family of processes, which ends with its test.
+struct Kin(Child);
+
+impl Drop for Kin {
+    fn drop(&mut self) {
+        if matches!(self.0.try_wait(), Ok(None)) {
+            kill(self.0.id(), libc::SIGTERM);
+            let _ = self.0.wait();
+        }
+    }
+}
+
 #[test]
 fn processes_that_share() {
     if !can_attach("processes_that_share") {
@@ -194,20 +206,21 @@ fn processes_that_share() {
     let scratch = Scratch::new();
     let dir = scratch.path();
     let (binary, work) = (build("kin", dir), PathBuf::from(mkdir(dir, "work")));
-    let mut child = Command::new(binary).arg(&work).arg("processes").stdout(Stdio::piped()).spawn().expect("started");
+    let child = Command::new(binary).arg(&work).arg("processes").stdout(Stdio::piped()).spawn();
+    let mut child = Kin(child.expect("started"));
     let mut line = String::new();
-    BufReader::new(child.stdout.take().expect("a pipe")).read_line(&mut line).expect("a line");
-    assert_eq!(line, format!("ready {}\n", child.id()));
+    BufReader::new(child.0.stdout.take().expect("a pipe")).read_line(&mut line).expect("a line");
+    assert_eq!(line, format!("ready {}\n", child.0.id()));
     let made = || fs::read_dir(&work).map_or(0, Iterator::count);
     let more = |count: usize| {
         let before = made();
         until("it goes on", || made() > before + count);
     };
     more(10);
-    let recorder = Recorder::attach(dir, "t.reprise", &["--pid", &child.id().to_string(), "--with-children"]);
+    let recorder = Recorder::attach(dir, "t.reprise", &["--pid", &child.0.id().to_string(), "--with-children"]);
     more(60);
-    kill(child.id(), libc::SIGTERM);
-    assert_eq!(child.wait().expect("its end").code(), Some(0));
+    kill(child.0.id(), libc::SIGTERM);
+    assert_eq!(child.0.wait().expect("its end").code(), Some(0));
     let trace = recorder.wait();
 
     assert_eq!(trace.losses(), [""; 0]);

@@ -27,7 +27,9 @@ impl World {
     /// The last name of the call is taken.
     fn stands_in_the_way(&mut self, s: &Seen<'_>, found: &Found) {
         let Some((directory, name)) = self.unmet(found) else {
-            return if s.result == errors::ENOTEMPTY { self.not_empty(found.node) };
+            return if s.result == errors::ENOTEMPTY {
+                self.not_empty(found.node)
+            };
         };
         let (kind, sure) = match (s.result, s.call.effect) {
             (errors::ENOTEMPTY, _) => (kind::DIRECTORY, true),
