@@ -135,7 +135,8 @@ fn threads(trace: &Path, content: bool) -> BTreeMap<String, Vec<String>> {
         let action = action.unwrap();
         let place = places[&action.thread].0.clone();
         // What a C library maps for its alignment it gives back in parts, none to two, by where it came to lie.
-        if action.call != "munmap" {
+        // Loads through memory only the kernel tells of.
+        if action.call != "munmap" && action.call != "mmap_pread" {
             out.entry(place).or_default().push(line(&action, &mut blobs, content));
         }
     }
