@@ -115,7 +115,7 @@ static __always_inline int find_in_vector(struct thread *t, struct part *part, _
 		area->length = 16 * count;
 		return FOUND_AREA;
 	}
-	if (element > count)
+	if (element > count || (part->when & PART_FILLED && failed(t->result)))
 		return FOUND_END;
 	if (!peek(t, words, sizeof(words), base + 16 * (__u64)(element - 1)))
 		return FOUND_FAULT;
@@ -224,7 +224,8 @@ static __always_inline int applies(struct thread *t, struct part *part)
 		return part->when & PART_AT_ENTRY;
 	if (part->when & PART_AT_EXIT)
 		return 1;
-	return part->when & PART_FILLED && !failed(t->result);
+	/* How long buffers are is told by what names them, also where nothing was filled. */
+	return part->when & PART_FILLED && (!failed(t->result) || part->kind == PART_VECTOR);
 }
 
 #endif

@@ -41,6 +41,7 @@ struct fs_struct {
 
 struct super_block {
 	__u32 s_dev;
+	unsigned long s_magic;
 };
 
 struct inode {
@@ -50,6 +51,15 @@ struct inode {
 	unsigned int i_nlink;
 	__s64 i_size;
 	__u32 i_generation;
+};
+
+struct btrfs_root {
+	__u32 anon_dev;
+};
+
+struct btrfs_inode {
+	struct btrfs_root *root;
+	struct inode vfs_inode;
 };
 
 struct file {

@@ -106,7 +106,7 @@ __noinline int find_load(struct thread *t, __u64 address)
 		return LOADS_NOTHING;
 	t->load.page = FIELD(area, vm_pgoff) + ((address - FIELD(area, vm_start)) >> PAGE_SHIFT);
 	t->load.address = address & ~(__u64)(PAGE - 1);
-	t->load.device = user_device(FIELD(super, s_dev));
+	t->load.device = device_of(inode);
 	t->load.inode = FIELD(inode, i_ino);
 	t->load.late = 0;
 	return LOADS_PAGE;

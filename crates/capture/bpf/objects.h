@@ -5,12 +5,27 @@
 
 #include "state.h"
 
+#define BTRFS_MAGIC 0x9123683e
+
 /* A device number as stat(2) tells it. */
 static __always_inline __u64 user_device(__u32 device)
 {
 	__u64 major = device >> 20, minor = device & 0xfffff;
 
 	return (minor & 0xff) | (major << 8) | ((minor & ~0xffULL) << 12);
+}
+
+/* Where a file lies, as stat(2) tells it. In Btrfs each subvolume counts as a device; such have no major number. */
+static __always_inline __u64 device_of(struct inode *inode)
+{
+	struct super_block *super = FIELD(inode, i_sb);
+	struct btrfs_inode *outer;
+	__u32 device = super ? FIELD(super, s_dev) : 0;
+
+	if (!super || device >> 20 || !bpf_core_type_exists(struct btrfs_inode) || FIELD(super, s_magic) != BTRFS_MAGIC)
+		return user_device(device);
+	outer = (void *)inode - bpf_core_field_offset(struct btrfs_inode, vfs_inode);
+	return user_device(BPF_CORE_READ(outer, root, anon_dev));
 }
 
 static __always_inline struct file *file_of(struct task_struct *task, __s32 fd)
@@ -31,7 +46,6 @@ static __always_inline struct file *file_of(struct task_struct *task, __s32 fd)
 /* Where the kernel knows nothing of a file it is told as nothing; 0: there is no file. */
 static __always_inline int look_at_file(struct object *out, struct file *found, __s32 fd)
 {
-	struct super_block *super;
 	struct inode *inode;
 	struct file *file;
 
@@ -44,13 +58,12 @@ static __always_inline int look_at_file(struct object *out, struct file *found, 
 	out->file_mode = FIELD(file, f_mode);
 	out->fd = fd;
 	inode = FIELD(file, f_inode);
-	super = inode ? FIELD(inode, i_sb) : 0;
 	out->inode = inode ? FIELD(inode, i_ino) : 0;
 	out->size = inode ? FIELD(inode, i_size) : 0;
 	out->generation = inode ? FIELD(inode, i_generation) : 0;
 	out->mode = inode ? FIELD(inode, i_mode) : 0;
 	out->links = inode ? FIELD(inode, i_nlink) : 0;
-	out->device = super ? user_device(FIELD(super, s_dev)) : 0;
+	out->device = inode ? device_of(inode) : 0;
 	return 1;
 }
 

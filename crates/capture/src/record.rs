@@ -34,9 +34,6 @@ pub const SAMPLE_EVERY: Duration = Duration::from_millis(100);
 /// Samples that may wait to be written; the tracer looks after them several times a second.
 const SAMPLES_WAITING: usize = 256;
 
-/// Whether [`Backend::Auto`] tries the kernel.
-const AUTO_TRIES_KERNEL: bool = false;
-
 /// The fact that says why a trace was recorded by its backend.
 pub const WHY: &str = "backend_why";
 
@@ -167,9 +164,6 @@ pub fn record(mut options: Options) -> Result<Outcome, CaptureError> {
         (Backend::Ptrace, None) => return watch(options, ASKED),
         (Backend::Ptrace, Some(scope)) => {
             return Err(CaptureError::NotAttachable { scope: scope.clone(), cause: String::new() });
-        }
-        (Backend::Auto, None) if !AUTO_TRIES_KERNEL => {
-            return watch(options, "recording in the kernel is used if asked for by --backend ebpf");
         }
         (Backend::Ebpf, _) => kernel_side::record(&mut options, ASKED),
         (Backend::Auto, Some(scope)) => kernel_side::record(&mut options, &format!("nothing else records {scope}")),

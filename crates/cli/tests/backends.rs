@@ -134,9 +134,12 @@ fn threads(trace: &Path, content: bool) -> BTreeMap<String, Vec<String>> {
     for action in trace.actions() {
         let action = action.unwrap();
         let place = places[&action.thread].0.clone();
-        // What a C library maps for its alignment it gives back in parts, none to two, by where it came to lie.
+        // What a C library maps for its alignment it gives back in parts, none to two, by where it came to lie. Whether a
+        // new thread needs a new stack depends on whether another one has left its own by then.
+        let is_stack = action.call == "mmap" && action.args[3] & libc::MAP_STACK as u64 != 0;
         // Loads through memory only the kernel tells of.
-        if action.call != "munmap" && action.call != "mmap_pread" {
+        let is_left_out = is_stack || matches!(action.call.as_str(), "munmap" | "mmap_pread");
+        if !is_left_out {
             out.entry(place).or_default().push(line(&action, &mut blobs, content));
         }
     }

@@ -376,7 +376,7 @@ fn programs_that_trace_or_filter() {
         Ok(program) => program,
         Err(why) => return skip("programs_that_trace_or_filter", &why),
     };
-    let said = run(dir, &["record", "-o", "f.reprise", &program]);
+    let said = run(dir, &[&["record"], &ptrace[..], &["f.reprise", &program]].concat());
     assert!(said.err.contains("filters its own calls"), "{said:#?}");
     if said.ends(0).code == Some(0) {
         mkdir(dir, "t");

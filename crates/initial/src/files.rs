@@ -21,6 +21,8 @@ pub struct File<'a> {
     pub touched: &'a Touched,
     /// What calls showed of its content.
     pub seen: &'a Touched,
+    /// Whether a call set its times.
+    pub is_stamped: bool,
     /// Whether a call emptied it.
     pub is_emptied: bool,
     /// Whether its content is known beside the calls.
@@ -59,6 +61,7 @@ impl World {
             is_unchanged: n.is_looked_at,
             touched: &n.touched,
             seen: &n.seen,
+            is_stamped: n.times_changed,
             is_emptied: n.is_emptied,
             is_seeded: n.is_seeded,
             told: &n.told,

@@ -81,6 +81,8 @@ pub struct World {
     descriptors: BTreeMap<(u32, u32), InitialDescriptor>,
     /// What is known beside the calls.
     outside: Box<dyn Outside>,
+    /// Whether names of which nothing is known are looked for outside.
+    asks: bool,
     /// Content of the initial tree that was moved unseen.
     copies: copies::Copies,
     /// Names that a path passes, while somebody wants to know.
@@ -105,6 +107,7 @@ impl World {
             origins: BTreeMap::new(),
             descriptors: BTreeMap::new(),
             outside,
+            asks: false,
             copies: Default::default(),
             trail: None,
             stores_are_told: false,

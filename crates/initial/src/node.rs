@@ -58,6 +58,8 @@ pub struct Node {
     pub mode: Option<u32>,
     /// Whether a call changed them.
     pub mode_changed: bool,
+    /// Whether a call set its times.
+    pub times_changed: bool,
     /// Owner and group.
     pub owner: Option<(u32, u32)>,
     /// Whether a call changed them.
@@ -111,6 +113,7 @@ impl Node {
             name: name.into(),
             mode: None,
             mode_changed: false,
+            times_changed: false,
             owner: None,
             owner_changed: false,
             links: 1,

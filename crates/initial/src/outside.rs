@@ -36,6 +36,17 @@ pub trait Outside {
     /// What surely stood at this absolute path at the beginning; `None` if that is not known.
     fn look(&mut self, path: &[u8]) -> Option<Looked>;
 
+    /// The text of the link at this absolute path, if what stands there was a link at the beginning already: under this
+    /// name or another.
+    fn link_text(&mut self, path: &[u8]) -> Option<Vec<u8>> {
+        self.look(path)?.target
+    }
+
+    /// Names in the directory at this absolute path that surely were there at the beginning: some of them.
+    fn names_in(&mut self, _path: &[u8]) -> Vec<Vec<u8>> {
+        Vec::new()
+    }
+
     /// Whether the file of this identity, if it still stands at this path, is older than the beginning.
     fn was_born_before(&mut self, _path: &[u8], _identity: (u64, u64)) -> Option<bool> {
         None

@@ -40,7 +40,8 @@ impl World {
                     (found.entry, found.node) = (None, Some(here));
                 }
                 _ => {
-                    let node = self.component(here, name, last, exists);
+                    let passed = !last || follow || directory_wanted;
+                    let node = self.component(here, name, last, passed, exists);
                     found = Found { entry: Some((here, name.to_vec())), node };
                     let Some(node) = node else { return if last { found } else { Found::default() } };
                     let is_link = self.names.node(node).kind == kind::SYMLINK;
@@ -70,14 +71,24 @@ impl World {
     }
 
     /// What stands under a name on the way; directories are assumed where something must stand.
-    fn component(&mut self, directory: NodeId, name: &[u8], last: bool, exists: bool) -> Option<NodeId> {
+    fn component(
+        &mut self,
+        directory: NodeId,
+        name: &[u8],
+        last: bool,
+        passed: bool,
+        exists: bool,
+    ) -> Option<NodeId> {
         if let Some(trail) = &mut self.trail {
             trail.push((directory, name.to_vec()));
         }
         match self.names.slot(directory, name) {
             Some(Slot::File(node)) => Some(node),
-            None if exists && (!last || self.is_linked(directory, name)) => {
+            None if exists && (!last || passed && self.link_text(directory, name).is_some()) => {
                 Some(self.discover(directory, name, kind::DIRECTORY, false))
+            }
+            None if self.asks && self.may_hold(directory) && self.look(directory, name).is_some() => {
+                Some(self.discover(directory, name, kind::REGULAR, false))
             }
             Some(Slot::Absent) if exists && !last => {
                 self.note("a name that was absent appeared: something outside of the log made it");
@@ -104,9 +115,19 @@ impl World {
         n.kind == kind::DIRECTORY
     }
 
-    /// Whether a link is known to stand under a name.
-    fn is_linked(&mut self, directory: NodeId, name: &[u8]) -> bool {
-        self.look(directory, name).is_some_and(|looked| looked.target.is_some())
+    /// Whether names may stand in a directory that no call made.
+    fn may_hold(&self, directory: NodeId) -> bool {
+        let n = self.names.node(directory);
+        self.is_old(directory) && !n.is_listed && !n.filesystem_is_pseudo()
+    }
+
+    /// The text of the link under a name, if something stood there at the beginning.
+    fn link_text(&mut self, directory: NodeId, name: &[u8]) -> Option<Vec<u8>> {
+        if self.outside.is_empty() {
+            return None;
+        }
+        let path = self.names.path_in(directory, name);
+        self.outside.link_text(&path)
     }
 
     /// What is known beside the calls of what stood under a name.
@@ -142,7 +163,13 @@ impl World {
                 Source::Made
             }
         };
-        let looked = if source == Source::Initial { self.look(directory, name) } else { None };
+        let looked = match source {
+            Source::Initial => self.look(directory, name).or_else(|| {
+                let target = Some(self.link_text(directory, name)?);
+                Some(Looked { target, ..Looked::default() })
+            }),
+            Source::Perhaps | Source::Made => None,
+        };
         if let Some(known) = self.met_otherwise(directory, name, looked.as_ref()) {
             return known;
         }

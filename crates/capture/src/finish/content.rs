@@ -28,7 +28,10 @@ pub struct Wanted {
 pub fn settle(world: &mut World, live: &mut Live) {
     for number in world.files() {
         let Some(path) = world.path_now(number) else { continue };
-        let known = world.known(number).identity;
+        let file = world.known(number);
+        let known = file.identity;
+        // Times that calls set tell nothing, but nobody wrote to it either.
+        let untouched = file.is_stamped && file.touched.is_empty() && !file.is_emptied;
         let Some((mut looked, stat)) = live.now(&path) else { continue };
         let identity = (stat.id.device, stat.id.inode);
         if known.is_some_and(|known| known != identity) {
@@ -36,7 +39,7 @@ pub fn settle(world: &mut World, live: &mut Live) {
         }
         let unwritten = live.is_before(stat.mtime_ns);
         looked.stat = looked.stat.map(|now| Stat {
-            size: now.size.filter(|_| unwritten),
+            size: now.size.filter(|_| unwritten || untouched),
             times: if unwritten { now.times } else { [None; 3] },
             ..now
         });

@@ -4,7 +4,8 @@
 //! other namespaces than that of whoever finishes.
 
 use std::collections::HashMap;
-use std::ffi::{CStr, CString};
+use std::ffi::{CStr, CString, OsStr};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use reprise_initial::{Looked, Outside, Stat};
 
@@ -82,6 +83,21 @@ impl Outside for Live {
             return None;
         }
         self.now(path).map(|(looked, _)| looked)
+    }
+
+    // The text of a link never changes.
+    fn link_text(&mut self, path: &[u8]) -> Option<Vec<u8>> {
+        let at = self.path(path)?;
+        let target = sys::read_link_at(HERE, &at).ok()?;
+        sys::born_ns(&at).is_some_and(|born| self.is_before(born)).then_some(target)
+    }
+
+    fn names_in(&mut self, path: &[u8]) -> Vec<Vec<u8>> {
+        const MOST: usize = 64;
+        let Some(at) = self.path(path) else { return Vec::new() };
+        let Ok(entries) = std::fs::read_dir(OsStr::from_bytes(at.to_bytes())) else { return Vec::new() };
+        let names = entries.take(MOST).filter_map(|entry| Some(entry.ok()?.file_name().into_vec()));
+        names.filter(|name| self.look(&[path, b"/", name].concat()).is_some()).take(1).collect()
     }
 
     fn was_born_before(&mut self, path: &[u8], identity: (u64, u64)) -> Option<bool> {

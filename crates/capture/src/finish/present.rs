@@ -162,7 +162,7 @@ impl Writing {
             self.lives.found_thread(process.pid, *tid, name(thread), begin_ns, *seat, &mut self.log);
         }
         for mapping in process.mappings.iter().filter(|mapping| stores_to_file(mapping)) {
-            let cause = "stores to a shared mapping of a file that was made before the recording";
+            let cause = "writes through a shared mapping of a file that was made before the recording";
             self.log.loss(Loss::Dropped, cause, mapping.end.saturating_sub(mapping.begin));
         }
     }

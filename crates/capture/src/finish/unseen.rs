@@ -15,7 +15,7 @@ pub fn count(pending: &Pending, stores_are_told: bool, log: &mut Log) {
     }
     match pending.call.effect {
         Effect::Map if !stores_are_told && stores_to_file(pending) => {
-            let cause = "stores to a shared mapping of a file, which were not followed";
+            let cause = "writes through a shared mapping of a file, which were not looked for";
             log.loss(Loss::Dropped, cause, args[1]);
         }
         _ => {}

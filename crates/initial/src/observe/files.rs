@@ -11,7 +11,7 @@ use crate::node::{NodeId, kind};
 impl World {
     pub(super) fn metadata(&mut self, s: &Seen<'_>) {
         if !s.ok() {
-            return self.failed(s, kind::REGULAR);
+            return;
         }
         let stat = s.decoded.stat;
         let guess = stat.map_or(kind::REGULAR, |stat| stat.mode & 0o170000);
@@ -68,7 +68,7 @@ impl World {
     /// Calls that look at, or change, attributes.
     pub(super) fn attributes(&mut self, s: &Seen<'_>) {
         if !s.ok() {
-            return self.failed(s, kind::REGULAR);
+            return;
         }
         let link = s.call.effect == Effect::ReadLink;
         let guess = if link { kind::SYMLINK } else { kind::REGULAR };
@@ -84,6 +84,7 @@ impl World {
                 n.target.extend(std::iter::repeat_n(b'x', rest.min(4096) as usize));
             }
             Effect::ChangeMode => n.mode_changed = true,
+            Effect::ChangeTimes => n.times_changed = true,
             Effect::ChangeOwner => n.owner_changed = true,
             Effect::TestAccess if executes && !n.mode_changed && n.may_be_initial() => {
                 n.mode.get_or_insert(0o755);
@@ -247,7 +248,7 @@ impl World {
 
     pub(super) fn truncate(&mut self, s: &Seen<'_>) {
         if !s.ok() {
-            return self.failed(s, kind::REGULAR);
+            return;
         }
         if let Some(node) = self.subject(s, kind::REGULAR, true) {
             let n = self.names.node_mut(node);

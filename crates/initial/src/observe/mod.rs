@@ -1,6 +1,7 @@
 //! What each call shows of the beginning, by family of effects.
 
 mod descriptors;
+mod failed;
 mod files;
 mod names;
 mod shown;
@@ -25,6 +26,7 @@ mod errors {
     pub const EEXIST: i64 = -17;
     pub const ENOTDIR: i64 = -20;
     pub const EISDIR: i64 = -21;
+    pub const EINVAL: i64 = -22;
     pub const ESPIPE: i64 = -29;
     pub const ENOTEMPTY: i64 = -39;
     pub const ELOOP: i64 = -40;
@@ -95,6 +97,9 @@ impl World {
     /// Takes in what a call shows.
     pub fn observe(&mut self, s: &Seen<'_>) {
         use Effect::*;
+        if !s.ok() {
+            self.failed(s);
+        }
         match s.call.effect {
             Open => self.open(s),
             MakeObject(_) | Take => self.make_object(s),
@@ -252,63 +257,6 @@ impl World {
                 }
             }
             (None, None) => None,
-        }
-    }
-
-    /// A call failed: what that shows of its first path.
-    fn failed(&mut self, s: &Seen<'_>, made: u32) {
-        let found = self.place(s, 0, false);
-        let Some((directory, name)) = found.entry else {
-            if s.result == errors::ENOTDIR {
-                self.not_a_directory(s);
-            }
-            return;
-        };
-        let unknown = self.names.slot(directory, &name).is_none();
-        let old = self.is_old(directory);
-        match s.result {
-            errors::ENOENT if unknown => self.names.set(directory, &name, Slot::Absent),
-            errors::EEXIST if unknown && old => drop(self.discover(directory, &name, made, false)),
-            errors::EISDIR | errors::ENOTEMPTY if unknown && old => {
-                self.discover(directory, &name, kind::DIRECTORY, true);
-            }
-            errors::ELOOP if unknown && old => {
-                let link = self.discover(directory, &name, kind::SYMLINK, true);
-                self.guess_target(link, 1);
-            }
-            errors::EACCES if unknown && old && s.call.effect == Effect::Open => {
-                let node = self.discover(directory, &name, kind::REGULAR, false);
-                let n = self.names.node_mut(node);
-                (n.mode, n.owner) = (Some(0o600), Some((0, 0)));
-            }
-            errors::ENOTEMPTY => self.not_empty(found.node),
-            _ => {}
-        }
-    }
-
-    /// Something on the way is no directory: most likely the last name but one.
-    fn not_a_directory(&mut self, s: &Seen<'_>) {
-        let path = s.decoded.path.clone().unwrap_or_default();
-        let Some(end) = path.iter().rposition(|b| *b == b'/').filter(|end| *end > 0) else { return };
-        let places = self.places[s.seat.places as usize];
-        let found = self.resolve(places.cwd, places.root, &path[..end], true, false);
-        if let (None, Some((directory, name))) = (found.node, found.entry)
-            && self.names.slot(directory, &name).is_none()
-            && self.is_old(directory)
-        {
-            self.discover(directory, &name, kind::REGULAR, true);
-        }
-    }
-
-    /// A directory that is not empty although nothing is known to be in it.
-    fn not_empty(&mut self, node: Option<NodeId>) {
-        const STRANGER: &[u8] = b".not-in-the-log";
-        let Some(node) = node.filter(|n| self.is_old(*n)) else { return };
-        let n = self.names.node(node);
-        let holds = n.entries.values().any(|slot| matches!(slot, Slot::File(_)));
-        if n.kind == kind::DIRECTORY && !n.is_listed && !holds {
-            self.note("a directory was not empty: a name was made up for it");
-            self.names.add(node, STRANGER, kind::REGULAR, false, super::node::Source::Initial);
         }
     }
 

@@ -16,7 +16,7 @@ const O_TMPFILE: u64 = 0o20200000;
 impl World {
     pub(super) fn open(&mut self, s: &Seen<'_>) {
         if !s.ok() {
-            return self.failed(s, kind::REGULAR);
+            return;
         }
         let flags = s.open_flags();
         let node = if flags & O_TMPFILE == O_TMPFILE {
@@ -96,7 +96,7 @@ impl World {
     /// `mkdir` and `symlink`.
     pub(super) fn make(&mut self, s: &Seen<'_>, kind: u32) {
         if !s.ok() {
-            return self.failed(s, kind);
+            return;
         }
         let Some((directory, name)) = self.place(s, 0, true).entry else { return };
         let node = self.names.add(directory, &name, kind, true, Source::Made);
@@ -123,7 +123,7 @@ impl World {
 
     pub(super) fn remove(&mut self, s: &Seen<'_>) {
         if !s.ok() {
-            return self.failed(s, kind::REGULAR);
+            return;
         }
         const REMOVE_DIRECTORY: u64 = 0x200;
         let directory = s.call.name == "rmdir" || self.flags(s, FlagSet::Unlink) & REMOVE_DIRECTORY != 0;
@@ -146,7 +146,7 @@ impl World {
 
     pub(super) fn rename(&mut self, s: &Seen<'_>) {
         if !s.ok() {
-            return self.failed(s, kind::REGULAR);
+            return;
         }
         const EXCHANGE: u64 = 2;
         let found = self.place(s, 0, true);
@@ -206,7 +206,7 @@ impl World {
 
     pub(super) fn change_directory(&mut self, s: &Seen<'_>) {
         if !s.ok() {
-            return self.failed(s, kind::DIRECTORY);
+            return;
         }
         if let Some(node) = self.subject(s, kind::DIRECTORY, true) {
             self.places[s.seat.places as usize].cwd = node;
@@ -221,7 +221,7 @@ impl World {
 
     pub(super) fn execute(&mut self, s: &Seen<'_>) {
         if !s.ok() {
-            return self.failed(s, kind::REGULAR);
+            return;
         }
         if let Some(node) = self.existing(s, 0, kind::REGULAR, true) {
             let n = self.names.node_mut(node);

@@ -47,6 +47,7 @@ pub(super) fn launch<'a>(
     let board = Arc::new(Shared::<Board>::new().map_err(|e| ReplayError::system("share memory", e))?);
     let (from, to) = std::io::pipe().map_err(|e| ReplayError::system("make a pipe", e))?;
     let started_ns = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos() as u64);
+    worker::silence_workers();
     let child = sys::fork().map_err(|e| ReplayError::system("fork a worker", e))?;
     let Some(child) = child else {
         drop(from);

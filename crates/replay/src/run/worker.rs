@@ -4,7 +4,8 @@ use std::fs::{File, OpenOptions};
 use std::os::fd::{AsFd, AsRawFd, IntoRawFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Once};
 
 use reprise_plan::Contents;
 use serde::{Deserialize, Serialize};
@@ -48,14 +49,31 @@ pub(super) struct Work<'a> {
     pub meeting: Option<&'a Meeting>,
 }
 
+/// Set in the copy of this process that is a worker.
+static IS_WORKER: AtomicBool = AtomicBool::new(false);
+
+/// Lets workers be silent when they panic: that would be a defect, but its text must not go to a descriptor that the replayed
+/// program has made its own. To be called before they are forked: the hook's lock may be held by another thread at that
+/// moment, and in the worker nobody would give it back.
+pub(super) fn silence_workers() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            if !IS_WORKER.load(Ordering::Relaxed) {
+                before(info);
+            }
+        }));
+    });
+}
+
 /// Does the work, says how it ended, and ends the process.
 pub(super) fn work(work: Work<'_>) -> ! {
     issue::worker_signals();
     if work.options.pace != Pace::Afap {
         issue::exact_sleeps();
     }
-    // A panic would be a defect; its text must not go to a descriptor that the replayed program has made its own.
-    std::panic::set_hook(Box::new(|_| {}));
+    IS_WORKER.store(true, Ordering::Relaxed);
     let to = work.to.as_raw_fd();
     let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| run(&work)));
     let message = match outcome {

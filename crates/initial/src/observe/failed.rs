@@ -1,0 +1,115 @@
+//! What a failed call shows of the beginning: what it met on the way, and what its error says of the last name.
+//!
+//! Goals: the same call fails in the same way on what is inferred. Non-goals: why permissions lacked; that is told by
+//! the attributes of what was met, where anybody knows them.
+
+use reprise_calls::Effect;
+
+use super::{O_CREAT, Seen, errors};
+use crate::World;
+use crate::node::{NodeId, Slot, Source, kind};
+use crate::resolve::Found;
+
+impl World {
+    pub(super) fn failed(&mut self, s: &Seen<'_>) {
+        let paths = s.call.paths().count();
+        // What still stands where it stood is known better than any error could tell.
+        self.asks = !self.outside.is_empty();
+        let found: Vec<Found> = (0..paths).map(|number| self.place(s, number, false)).collect();
+        self.asks = false;
+        let Some((first, last)) = found.first().zip(found.last()) else { return };
+        match s.result {
+            errors::EEXIST | errors::ENOTEMPTY => self.stands_in_the_way(s, last),
+            _ => self.refused(s, first, paths == 1),
+        }
+    }
+
+    /// The last name of the call is taken.
+    fn stands_in_the_way(&mut self, s: &Seen<'_>, found: &Found) {
+        let Some((directory, name)) = self.unmet(found) else {
+            return if s.result == errors::ENOTEMPTY { self.not_empty(found.node) };
+        };
+        let (kind, sure) = match (s.result, s.call.effect) {
+            (errors::ENOTEMPTY, _) => (kind::DIRECTORY, true),
+            (_, Effect::MakeDirectory) => (kind::DIRECTORY, false),
+            (_, Effect::MakeSymlink) => (kind::SYMLINK, false),
+            _ => (kind::REGULAR, false),
+        };
+        let node = self.discover(directory, &name, kind, sure);
+        if s.result == errors::ENOTEMPTY {
+            self.not_empty(Some(node));
+        }
+    }
+
+    /// The first name is not what the call needs; `only` if it has no other.
+    fn refused(&mut self, s: &Seen<'_>, found: &Found, only: bool) {
+        let Some((directory, name)) = found.entry.clone() else {
+            if s.result == errors::ENOTDIR {
+                self.not_a_directory(s);
+            }
+            return;
+        };
+        if s.result == errors::ENOENT && self.names.slot(directory, &name).is_none() {
+            self.names.set(directory, &name, Slot::Absent);
+        }
+        let Some((directory, name)) = self.unmet(found) else { return };
+        match s.result {
+            errors::EISDIR => drop(self.discover(directory, &name, kind::DIRECTORY, true)),
+            errors::ENOTDIR if only => drop(self.discover(directory, &name, kind::REGULAR, true)),
+            errors::EINVAL if s.call.effect == Effect::ReadLink => {
+                self.discover(directory, &name, kind::REGULAR, false);
+            }
+            errors::ELOOP => {
+                let link = self.discover(directory, &name, kind::SYMLINK, true);
+                self.guess_target(link, 1);
+            }
+            // Where a file could be made it is the directory that does not permit it, most likely.
+            errors::EACCES if s.call.effect == Effect::Open && s.open_flags() & O_CREAT == 0 => {
+                let node = self.discover(directory, &name, kind::REGULAR, false);
+                let n = self.names.node_mut(node);
+                (n.mode, n.owner) = (Some(0o600), Some((0, 0)));
+            }
+            _ => {}
+        }
+    }
+
+    /// The name that was found, if nothing is known of it and it may have been there at the beginning.
+    fn unmet(&self, found: &Found) -> Option<(NodeId, Vec<u8>)> {
+        let (directory, name) = found.entry.clone()?;
+        (self.names.slot(directory, &name).is_none() && self.is_old(directory)).then_some((directory, name))
+    }
+
+    /// Something on the way is no directory: most likely the last name but one.
+    fn not_a_directory(&mut self, s: &Seen<'_>) {
+        let path = s.decoded.path.clone().unwrap_or_default();
+        let Some(end) = path.iter().rposition(|b| *b == b'/').filter(|end| *end > 0) else { return };
+        let places = self.places[s.seat.places as usize];
+        let found = self.resolve(places.cwd, places.root, &path[..end], true, false);
+        if let (None, Some((directory, name))) = (found.node, found.entry)
+            && self.names.slot(directory, &name).is_none()
+            && self.is_old(directory)
+        {
+            self.discover(directory, &name, kind::REGULAR, true);
+        }
+    }
+
+    /// A directory that is not empty although nothing is known to be in it.
+    fn not_empty(&mut self, node: Option<NodeId>) {
+        const STRANGER: &[u8] = b".not-in-the-log";
+        let Some(node) = node.filter(|n| self.is_old(*n)) else { return };
+        let n = self.names.node(node);
+        let holds = n.entries.values().any(|slot| matches!(slot, Slot::File(_)));
+        if n.kind != kind::DIRECTORY || n.is_listed || holds {
+            return;
+        }
+        let path = self.names.path(node);
+        let known = self.outside.names_in(&path);
+        if known.is_empty() {
+            self.note("a directory was not empty: a name was made up for it");
+            self.names.add(node, STRANGER, kind::REGULAR, false, Source::Initial);
+        }
+        for name in known {
+            self.discover(node, &name, kind::REGULAR, false);
+        }
+    }
+}
