@@ -64,8 +64,14 @@ static __always_inline void on_load(__u64 address, int in_kernel)
 	struct cpu *cpu = this_cpu();
 	int found, verdict;
 
-	if (!t || t->launching || t->pending == PENDING_LOAD || !c || c->stopped || !cpu)
+	if (!t || t->launching || t->pending == PENDING_LOAD || !c || !cpu)
 		return;
+	/* The recording has no room left for ever: it is counted. */
+	if (c->stopped) {
+		if (find_load(t, address) == LOADS_PAGE)
+			cpu->passed++;
+		return;
+	}
 	/* Where the kernel only tries, it tries again. */
 	if (in_kernel && (cpu->busy || BPF_CORE_READ((struct task_struct___faults *)task, pagefault_disabled)))
 		return;
