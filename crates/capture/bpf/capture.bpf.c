@@ -11,6 +11,7 @@
 #include "scope.h"
 #include "requests.h"
 #include "simple.h"
+#include "spliced.h"
 #include "tasks.h"
 #include "faults.h"
 
@@ -157,6 +158,8 @@ int on_exit(__u64 *ctx)
 	after_call(t, row, task);
 	t->accept = !CAN_WAIT || failed(t->result);
 	begin_record(t, row, 0);
+	if (row->flags & ROW_SPLICES && t->result > 0)
+		keep_spliced(t);
 	make(t, row, task);
 	throttle(t, task);
 	return 0;

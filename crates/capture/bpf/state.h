@@ -53,6 +53,7 @@ enum row_flag {
 	ROW_ENDS = 16,     /* ends a descriptor: objects are looked at on entry */
 	ROW_MORE = 32,     /* may need MORE records */
 	ROW_SIMPLE = 64,   /* nothing at entry, at most one buffer and one object: see simple.h */
+	ROW_SPLICES = 128, /* moves content between a file and a pipe, which is kept */
 };
 
 /* Where an object of a call is found. */

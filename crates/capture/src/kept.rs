@@ -7,6 +7,8 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::rc::Rc;
 
+use crate::spool::layout::MOVED_AT;
+
 /// When a range was kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum When {
@@ -95,6 +97,12 @@ impl Kept {
         // Mostly they come in ascending order.
         let at = side.partition_point(|r| r.address <= range.address);
         side.insert(at, range);
+    }
+
+    /// Where content begins that a call moved inside the kernel, as an address.
+    pub fn moved(&self) -> Option<u64> {
+        let at = self.exit.partition_point(|r| r.address < MOVED_AT);
+        self.exit.get(at).map(|range| range.address)
     }
 
     /// Bytes held in memory.

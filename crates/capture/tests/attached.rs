@@ -149,3 +149,51 @@ fn another_file_than_it_seemed_is_said() {
     let Trace { notes, .. } = finished(&spool);
     assert!(notes.iter().any(|note| note.contains("another file")), "{notes:?}");
 }
+
+/// Three processes: one shares a table with the first, one directories. Before the beginning two more are made, each like
+/// its maker in one thing; what one closes is closed for all that share.
+#[test]
+fn what_processes_share_is_said() {
+    const CLONE_FS: u64 = 0x200;
+    const CLONE_FILES: u64 = 0x400;
+    const UNSHARE: u32 = 272;
+    let mut spool = Spool::default();
+    let of = |pid: i32, call: Call| Call { tid: pid, pid, ..call };
+    spool.call(0, &of(20, call(CLOSE, (10, 20), 3, 0, vec![(3, REGULAR, 30, 100)])));
+    spool.task(0, 30, (40, 40), (20, 20), CLONE_FILES);
+    spool.task(0, 40, (50, 50), (30, 30), CLONE_FS);
+    spool.call(0, &of(40, call(CLOSE, (50, 60), 5, 0, vec![(5, REGULAR, 31, 0)])));
+    spool.call(0, &of(10, Call { args: [CLONE_FS, 0, 0, 0, 0, 0], ..call(UNSHARE, (70, 80), 0, 0, vec![]) }));
+    spool.call(0, &call(READ, (LOOKED + 10, LOOKED + 20), 4, 0, vec![(4, REGULAR, 30, 100)]));
+    let dir = tempfile::tempdir().unwrap();
+    let trace = lay_down(dir.path(), &spool.bytes());
+    let place = trace.join("spool/begin.json");
+    let mut begin: Value = serde_json::from_slice(&fs::read(&place).unwrap()).unwrap();
+    begin["attached"] = true.into();
+    begin["monotonic_ns"] = (BEGAN + LOOKED).into();
+    let first = begin["processes"][0].clone();
+    let process = |pid: i32, table: u64, directories: u64| {
+        let mut process = first.clone();
+        (process["pid"], process["threads"]) = (pid.into(), json!([[pid, "x"]]));
+        (process["table"], process["directories"]) = (table.into(), directories.into());
+        process["descriptors"] =
+            json!([descriptor(3, "a", 30, 100, 0), descriptor(4, "a", 30, 100, 0), descriptor(5, "b", 31, 0, 1)]);
+        process["again"] = json!({"cwd": "/nowhere/w", "executable": "/bin/x", "descriptors": []});
+        process
+    };
+    begin["processes"] = json!([process(10, 0, 0), process(20, 0, 1), process(30, 1, 0)]);
+    fs::write(place, serde_json::to_vec(&begin).unwrap()).unwrap();
+    recover(&trace, &mut |_, _| {}).unwrap();
+    let reader = TraceReader::open(&trace).unwrap();
+    let processes = reader.processes().unwrap();
+    let shares: Vec<_> = processes.iter().map(|p| (p.pid, p.directories_of, p.descriptors_of)).collect();
+    let expected = [(10, None, None), (20, None, Some(0)), (30, None, None), (40, None, Some(0)), (50, Some(2), None)];
+    assert_eq!(shares, expected);
+    let rows = reader.descriptors().unwrap();
+    let numbers = |process: u32| {
+        let mut open: Vec<u32> = rows.iter().filter(|d| d.process == process).map(|d| d.fd).collect();
+        open.sort_unstable();
+        open
+    };
+    assert_eq!([0, 1, 2, 3, 4].map(numbers), [vec![4], vec![4], vec![3, 4, 5], vec![4], vec![3, 4, 5]]);
+}

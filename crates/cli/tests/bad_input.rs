@@ -12,6 +12,7 @@ use std::time::Duration;
 use means::{Said, copy, kill, mkdir, record, reprise, run, until};
 use reprise_testkit::scratch::{Kind, LoopFs, Scratch, is_root};
 use reprise_testkit::{program, skip};
+use reprise_trace::{Action, DataPolicy, Host, Manifest, Name, Process, ThreadRow, TraceWriter, WriterOptions};
 
 const TRACE: i32 = 3;
 const VERSION: i32 = 4;
@@ -49,6 +50,51 @@ fn flip(file: &Path, at: u64) {
 
 fn part(trace: &Path, table: &str) -> PathBuf {
     fs::read_dir(trace.join(table)).unwrap().next().unwrap().unwrap().path()
+}
+
+/// A trace of processes that are there at the beginning: of each which others it shares directories and descriptors with.
+/// One of them is made by an action of the first.
+fn sharing(path: &Path, made: u32, shares: &[(Option<u32>, Option<u32>)]) {
+    let manifest =
+        Manifest::new(reprise_trace::Kind::Record, DataPolicy::Full, Vec::new(), "a".repeat(32), 0, Host::default());
+    let mut writer = TraceWriter::create(path, manifest, WriterOptions::default()).unwrap();
+    for (process, &(directories_of, descriptors_of)) in (0..).zip(shares) {
+        let (root, ids) = (Name::from("/"), vec![0; 4]);
+        let row =
+            Process { process, pid: 9, uids: ids.clone(), gids: ids, cwd: root.clone(), root, ..Process::default() };
+        writer.process(Process { directories_of, descriptors_of, ..row }).unwrap();
+        let (parent, created_by) = (Some(0).filter(|_| process == made), Some(0).filter(|_| process == made));
+        writer
+            .thread(ThreadRow { thread: process, process, tid: 9, parent, created_by, ..ThreadRow::default() })
+            .unwrap();
+    }
+    writer.action(Action { call: "fork".into(), result: 9, ..Action::default() }).unwrap();
+    writer.close(None).unwrap();
+}
+
+#[test]
+fn processes_that_share_what_none_can() {
+    let s = Scratch::new();
+    let dir = s.path();
+    let (own, one) = ((None, None), |of: u32| (Some(of), None));
+    sharing(&dir.join("good"), 4, &[own, one(0), (None, Some(1)), (Some(2), Some(2)), own]);
+    run(dir, &["replay", "good", "--target", &mkdir(dir, "target"), "-q"]).ends(0);
+    for (name, number) in [("self", 1), ("later", 2), ("none", 77), ("last", u32::MAX)] {
+        sharing(&dir.join(name), 4, &[own, one(number), own, own, own]);
+        refused(dir, name, TRACE, &["process 1 shares with one that is not earlier"]);
+        sharing(&dir.join(format!("{name}-table")), 4, &[own, (None, Some(number)), own, own, own]);
+        refused(dir, &format!("{name}-table"), TRACE, &["process 1 shares with one that is not earlier"]);
+    }
+    // Directories of 0 with 1 and of 2 with 3, descriptors of 0 with 2 and of 1 with 3.
+    sharing(&dir.join("circle"), 4, &[own, one(0), (None, Some(0)), (Some(2), Some(1)), own]);
+    run(dir, &["replay", "circle", "--target", "target", "-q"]).fails(TRACE, &["share as none can"]);
+    run(dir, &["slice", "circle", "-o", "slice", "-q"]).fails(TRACE, &["share as none can"]);
+    sharing(&dir.join("absent"), 1, &[own, own, (None, Some(1))]);
+    run(dir, &["replay", "absent", "--target", "target", "-q"])
+        .fails(TRACE, &["one that is not there at the beginning"]);
+    // Of a process that an action starts the columns say nothing; nobody begins with what it has.
+    sharing(&dir.join("made"), 2, &[own, own, one(1)]);
+    run(dir, &["compile", "made", "-o", "made.plan"]).ends(0);
 }
 
 #[test]

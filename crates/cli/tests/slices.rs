@@ -10,6 +10,7 @@ use means::{Said, has, mkdir, record, run};
 use reprise_testkit::program;
 use reprise_testkit::scratch::{Scratch, is_root};
 use reprise_testkit::{skip, tree};
+use reprise_trace::{Process, TraceReader};
 use serde_json::Value;
 
 /// A recorded program, its working directory as it left it, and the directory for all that is made of it.
@@ -40,6 +41,17 @@ impl Recorded {
         let options = ["record", "-q", "--backend", "ptrace", "-o", "t.reprise", "--tree", &texts[0], "--"];
         run(scratch.path(), &[&options[..], &[&texts[1], &seed, &texts[2]]].concat()).ends(0);
         Recorded { scratch, name: "t.reprise".into(), work }
+    }
+
+    /// Threads and processes that share tables or directories, each in its way (`tests/programs/kin.c`).
+    fn kin(rounds: u32) -> Recorded {
+        let scratch = Scratch::new();
+        let (binary, work) = (scratch.path().join("kin"), mkdir(scratch.path(), "work"));
+        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/programs/kin.c");
+        program::succeed(Command::new("cc").args(["-O1", "-pthread", "-o"]).arg(&binary).arg(source));
+        let rounds = rounds.to_string();
+        run(scratch.path(), &["record", "-q", "-o", "t.reprise", "--", "./kin", &work, "threads", &rounds]).ends(0);
+        Recorded { name: "t.reprise".into(), work: work.into(), scratch }
     }
 
     fn dir(&self) -> &Path {
@@ -147,6 +159,26 @@ fn random_programs_are_cut_anywhere() {
         println!("seed {seed}");
         Recorded::random(seed).cuts(3);
     }
+}
+
+#[test]
+fn what_is_shared_is_shared_behind_a_cut() {
+    if !has("cc") {
+        return skip("slices of threads that share", "there is no C compiler (cc)");
+    }
+    let recorded = Recorded::kin(3);
+    recorded.cuts(9);
+    // All six act behind a cut in the middle: two processes, and the four that are one's threads or copies of its table.
+    recorded.slice("half", &["--from", "50%"]);
+    let half = TraceReader::open(&recorded.dir().join("half")).unwrap();
+    let rows = half.processes().unwrap();
+    let of = |column: fn(&Process) -> Option<u32>| rows.iter().map(column).collect::<Vec<_>>();
+    assert_eq!(of(|p| p.directories_of).iter().flatten().count(), 2, "main, places, walker: {rows:#?}");
+    assert_eq!(of(|p| p.descriptors_of).iter().flatten().count(), 3, "main, numbers, holder; walker, guest: {rows:#?}");
+    // What is shared is one thing in each half of the half as well.
+    let of_half = Recorded { name: "half".into(), ..recorded };
+    let whole = of_half.replay("half");
+    of_half.cut(of_half.actions() / 2, &whole);
 }
 
 const SQL: &str = "

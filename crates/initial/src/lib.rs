@@ -158,14 +158,34 @@ impl World {
         Seat { table, places }
     }
 
-    /// A thread is gone.
-    pub fn end(&mut self, seat: Seat) {
+    /// A process that no call made, and that has the descriptors of one seat and the directories of another, if given.
+    pub fn begin_with_shared(
+        &mut self,
+        process: u32,
+        cwd: Option<&[u8]>,
+        open: Vec<AtStart>,
+        (descriptors, directories): (Option<Seat>, Option<Seat>),
+    ) -> Seat {
+        let mut seat = self.begin_with(process, cwd, if descriptors.is_none() { open } else { Vec::new() });
+        if let Some(other) = descriptors {
+            self.end(seat);
+            self.tables[other.table as usize].users += 1;
+            seat.table = other.table;
+        }
+        seat.places = directories.map_or(seat.places, |other| other.places);
+        seat
+    }
+
+    /// A thread is gone. Whether the table of its descriptors is.
+    pub fn end(&mut self, seat: Seat) -> bool {
         let table = &mut self.tables[seat.table as usize];
         table.users = table.users.saturating_sub(1);
-        if table.users == 0 {
+        let gone = table.users == 0;
+        if gone {
             table.open.clear();
             self.free_tables.push(seat.table);
         }
+        gone
     }
 
     fn add_table(&mut self, table: Table) -> u32 {

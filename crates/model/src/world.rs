@@ -1,12 +1,13 @@
 //! The whole state, and its beginning and end.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use reprise_trace::{Descriptor as DescriptorRow, MAPPED_STORES, Process, ReadError, ThreadRow, TraceReader};
 
 use crate::content::Piece;
 use crate::descriptors::{Description, Descriptors, Slot, StreamKind, Table};
 use crate::initial::{Initial, InitialFile, components, unmet_links};
+use crate::kin::{Kin, Shares, kin};
 use crate::listing::ListingState;
 use crate::mapping::Space;
 use crate::names::Names;
@@ -86,6 +87,7 @@ pub struct World {
     pub(crate) thread_facts: Vec<ThreadFacts>,
     pub(crate) observed: Observed,
     starts: HashMap<u32, Vec<InitialDescriptor>>,
+    kin: BTreeMap<u32, Kin>,
 }
 
 fn damaged(trace: &TraceReader, cause: &str) -> ReadError {
@@ -120,6 +122,7 @@ impl World {
             thread_facts: Vec::new(),
             observed: Observed::new(trace),
             starts: HashMap::new(),
+            kin: BTreeMap::new(),
         };
         let file = InitialFile { attributes, size: 0, target: Vec::new(), content: Default::default() };
         world.initial.files.insert(root, file);
@@ -127,15 +130,19 @@ impl World {
         world.names.hold(root);
         world.observe_until(0)?;
         let firsts = world.meet_threads(trace)?;
-        let starting: HashMap<u32, Process> = world.meet_processes(trace, &firsts)?;
+        let starting = world.meet_processes(trace, &firsts)?;
         let descriptors = trace.descriptors()?;
-        let mut shared = HashMap::new();
-        for row in firsts {
-            match world.threads.iter().flatten().find(|t| t.process == row.process).map(|t| **t) {
-                Some(first) => world.join_process(&row, first),
-                None => world.start_process(&row, &starting[&row.process], &descriptors, &mut shared),
-            }
+        let (mut begun, mut shared) = (BTreeMap::new(), HashMap::new());
+        for process in starting.values() {
+            let first = world.start_process(process, &begun, &descriptors, &mut shared);
+            begun.insert(process.process, first);
         }
+        for row in firsts {
+            world.start_thread(&row, begun[&row.process]);
+        }
+        let shares = begun.values().map(|t| Shares { process: t.process, table: t.table, directories: t.directories });
+        let kin = kin(&shares.collect::<Vec<_>>()).ok_or_else(|| damaged(trace, "processes share as none can"))?;
+        world.kin = kin;
         Ok(world)
     }
 
@@ -173,16 +180,19 @@ impl World {
         &mut self,
         trace: &TraceReader,
         firsts: &[ThreadRow],
-    ) -> Result<HashMap<u32, Process>, ReadError> {
-        let mut starting: HashMap<u32, Process> = HashMap::new();
+    ) -> Result<BTreeMap<u32, Process>, ReadError> {
+        let mut starting: BTreeMap<u32, Process> = BTreeMap::new();
         let begins: HashSet<u32> = firsts.iter().map(|row| row.process).collect();
-        for row in trace.rows::<Process>() {
+        for row in trace.process_rows() {
             let row = row?;
             if row.process as usize != self.processes.len() {
                 return Err(damaged(trace, "processes are not numbered in order"));
             }
             self.processes.push(ProcessState { pid: row.pid, threads: 0 });
             if begins.contains(&row.process) {
+                if row.shares_with().any(|of| !starting.contains_key(&of)) {
+                    return Err(damaged(trace, "a process shares with one that is not there at the beginning"));
+                }
                 starting.insert(row.process, row);
             }
         }
@@ -191,40 +201,58 @@ impl World {
         Ok(starting)
     }
 
-    /// Another thread that was there at the beginning: it shares all with the first of its process.
-    fn join_process(&mut self, row: &ThreadRow, first: Thread) {
-        self.threads[row.thread as usize] = Some(Box::new(first));
+    /// A thread that was there at the beginning: it shares all with the others of its process.
+    fn start_thread(&mut self, row: &ThreadRow, as_process: Thread) {
+        self.threads[row.thread as usize] = Some(Box::new(as_process));
         self.processes[row.process as usize].threads += 1;
-        let table = &mut self.descriptors.tables[first.table as usize];
-        (table.users, table.shared) = (table.users + 1, true);
-        let directories = &mut self.directories[first.directories as usize];
-        (directories.users, directories.shared) = (directories.users + 1, true);
-        self.spaces[first.space as usize].users += 1;
+        let table = &mut self.descriptors.tables[as_process.table as usize];
+        (table.users, table.shared) = (table.users + 1, table.users > 0);
+        let directories = &mut self.directories[as_process.directories as usize];
+        (directories.users, directories.shared) = (directories.users + 1, directories.users > 0);
+        self.spaces[as_process.space as usize].users += 1;
     }
 
-    /// The first thread of a process that no action started. `shared` holds, for each description of the trace, what it
-    /// became and the first binding to it.
+    /// What the threads of a process begin with that no action started. `begun` holds earlier ones, for it to share with;
+    /// `shared`, for each description of the trace, what it became and the first binding to it.
     fn start_process(
         &mut self,
-        thread: &ThreadRow,
         process: &Process,
+        begun: &BTreeMap<u32, Thread>,
         descriptors: &[DescriptorRow],
         shared: &mut HashMap<u64, (u32, u32)>,
-    ) {
-        let (root, cwd) = (self.directory_at(&process.root), self.directory_at(&process.cwd));
-        let directories = Directories { cwd, root, umask: process.umask, users: 1, shared: false };
-        let table = self.descriptors.tables.insert(Table { users: 1, ..Table::default() });
-        self.threads[thread.thread as usize] = Some(Box::new(Thread {
+    ) -> Thread {
+        let earlier = |of: Option<u32>| of.and_then(|of| begun.get(&of));
+        let directories = match earlier(process.directories_of) {
+            Some(other) => other.directories,
+            None => {
+                let (root, cwd) = (self.directory_at(&process.root), self.directory_at(&process.cwd));
+                self.directories.insert(Directories { cwd, root, umask: process.umask, users: 0, shared: false })
+            }
+        };
+        let table = match earlier(process.descriptors_of) {
+            Some(other) => other.table,
+            None => self.start_table(process.process, descriptors, shared),
+        };
+        Thread {
             process: process.process,
             table,
-            directories: self.directories.insert(directories),
-            space: self.spaces.insert(Space::of(1)),
+            directories,
+            space: self.spaces.insert(Space::of(0)),
             users: Identity::from_list(&process.uids),
             groups: Identity::from_list(&process.gids),
-        }));
-        self.processes[process.process as usize].threads += 1;
+        }
+    }
+
+    /// The descriptor table of a process that no action started.
+    fn start_table(
+        &mut self,
+        process: u32,
+        descriptors: &[DescriptorRow],
+        shared: &mut HashMap<u64, (u32, u32)>,
+    ) -> u32 {
+        let table = self.descriptors.tables.insert(Table::default());
         let mut start = Vec::new();
-        for row in descriptors.iter().filter(|d| d.process == process.process) {
+        for row in descriptors.iter().filter(|d| d.process == process) {
             let earlier = shared.get(&row.description).copied();
             let description = match earlier {
                 Some((description, _)) => description,
@@ -241,7 +269,8 @@ impl World {
                 offset: row.offset,
             });
         }
-        self.starts.insert(process.process, start);
+        self.starts.insert(process, start);
+        table
     }
 
     fn initial_description(&mut self, row: &DescriptorRow) -> u32 {
@@ -285,7 +314,12 @@ impl World {
         here
     }
 
-    /// Descriptors of a process that no action started.
+    /// From which process one that no action started, and that shares something with others, is to begin.
+    pub fn kin(&self, process: u32) -> Option<Kin> {
+        self.kin.get(&process).copied()
+    }
+
+    /// Descriptors of a process that no action started, and that no earlier one has.
     pub fn initial_descriptors(&self, process: u32) -> &[InitialDescriptor] {
         self.starts.get(&process).map_or(&[], Vec::as_slice)
     }

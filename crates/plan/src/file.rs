@@ -15,7 +15,7 @@ use crate::tree::Node;
 
 const MAGIC: [u8; 8] = *b"RPRSPLAN";
 /// Version of the plan's layout; a plan of another version is compiled anew from its trace.
-pub const PLAN_VERSION: u32 = 4;
+pub const PLAN_VERSION: u32 = 5;
 const ALIGNMENT: u64 = 4096;
 
 /// A section of the file.
@@ -107,6 +107,19 @@ pub struct ProcessStart {
     pub groups: Vec<u32>,
     /// Descriptors.
     pub descriptors: Vec<InitialFd>,
+    /// Set for one that begins from another process, with which it shares.
+    pub kin: Option<KinStart>,
+}
+
+/// How a process begins from another one that no command starts either. What they share is as that one's start says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KinStart {
+    /// The other process.
+    pub of: u32,
+    /// They share one descriptor table.
+    pub descriptors: bool,
+    /// They share one working directory, root and mask.
+    pub directories: bool,
 }
 
 /// A process of the replay.

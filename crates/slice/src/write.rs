@@ -274,10 +274,17 @@ impl Work<'_> {
         let alive = snapshot.threads.iter().filter(|t| self.choice.threads.contains(&t.thread));
         let groups = Groups::of(&taken, alive, report);
         let old: HashMap<u32, Process> = self.trace.processes()?.into_iter().map(|p| (p.process, p)).collect();
-        let mut first = Vec::new();
+        let (mut first, mut directories, mut tables) = (Vec::new(), HashMap::new(), HashMap::new());
         for (number, (process, speaker)) in (0..).zip(&groups.list) {
             let Some(old) = old.get(process) else { continue };
-            let row = speaker.map_or(old.clone(), |thread| beginning.process(old, thread));
+            let row = match speaker {
+                Some(thread) => Process {
+                    directories_of: earlier(&mut directories, thread.directories, number),
+                    descriptors_of: earlier(&mut tables, thread.table, number),
+                    ..beginning.process(old, thread)
+                },
+                None => Process { directories_of: None, descriptors_of: None, ..old.clone() },
+            };
             let of_process = |wanted: u32| groups.list.iter().position(|(p, _)| *p == wanted).map(|i| i as u32);
             writer.process(Process { process: number, parent: old.parent.and_then(of_process), ..row })?;
             first.extend(speaker.map(|speaker| (number, speaker)));
@@ -390,8 +397,8 @@ fn copy(blob: u32, blobs: &mut BlobReader, writer: &mut TraceWriter) -> Result<O
     })
 }
 
-/// The processes of a slice. A thread that has left its process's descriptor table is one of its own: to storage that is
-/// what a process is.
+/// The processes of a slice. A thread that has left its process's descriptor table, or directories, is one of its own: to
+/// storage that is what a process is.
 struct Groups<'a> {
     /// By number: the process it was, and its first thread if it is there at the beginning.
     list: Vec<(u32, Option<&'a PresentThread>)>,
@@ -407,13 +414,13 @@ impl<'a> Groups<'a> {
     ) -> Groups<'a> {
         let alive: HashMap<u32, &PresentThread> = alive.map(|t| (t.thread, t)).collect();
         let mut out = Groups { list: Vec::new(), of: HashMap::new() };
-        let mut known: HashMap<(u32, Option<u32>), u32> = HashMap::new();
+        let mut known: HashMap<(u32, Option<(u32, u32)>), u32> = HashMap::new();
         for row in taken {
             let present = alive.get(&row.thread).copied();
             let parent = row.parent.filter(|_| present.is_none()).and_then(|parent| out.of.get(&parent).copied());
             let inherited = parent.filter(|parent| out.list[*parent as usize].0 == row.process);
             let number = inherited.unwrap_or_else(|| {
-                *known.entry((row.process, present.map(|t| t.table))).or_insert_with(|| {
+                *known.entry((row.process, present.map(|t| (t.table, t.directories)))).or_insert_with(|| {
                     out.list.push((row.process, present));
                     (out.list.len() - 1) as u32
                 })
@@ -427,14 +434,17 @@ impl<'a> Groups<'a> {
     }
 }
 
+/// The first process to have something, if another has it already.
+fn earlier(holders: &mut HashMap<u32, u32>, what: u32, process: u32) -> Option<u32> {
+    let first = *holders.entry(what).or_insert(process);
+    (first != process).then_some(first)
+}
+
 /// Threads of one process share all at the beginning of a trace.
 fn note_apart(speaker: &PresentThread, other: &PresentThread, report: &mut SliceReport) {
-    let mut note = |text: &str| *report.notes.entry(text.to_owned()).or_default() += 1;
-    if speaker.directories != other.directories {
-        note("threads with directories of their own begin with those of their process");
-    }
     if (speaker.users, speaker.groups) != (other.users, other.groups) {
-        note("threads with users or groups of their own begin with those of their process");
+        let text = "threads with users or groups of their own begin with those of their process";
+        *report.notes.entry(text.to_owned()).or_default() += 1;
     }
 }
 
@@ -447,17 +457,12 @@ fn note_lost(first: &[Speaker<'_>], snapshot: &Snapshot, report: &mut SliceRepor
     };
     let removed = first.iter().filter(|(_, t)| t.cwd.is_none() || t.root.is_none()).count();
     note("processes in a removed directory begin in the root directory", removed);
-    let mut tables = BTreeMap::new();
-    for (process, thread) in first {
-        tables.entry(thread.table).or_insert_with(Vec::new).push(process);
-    }
-    let joined = tables.values().filter(|p| p.len() > 1).count();
-    note("processes that share a descriptor table begin with copies of it", joined);
-    let open = first.iter().flat_map(|(_, t)| &snapshot.tables[&t.table]);
+    let tables: BTreeSet<u32> = first.iter().map(|(_, t)| t.table).collect();
+    let open = tables.iter().flat_map(|table| &snapshot.tables[table]);
     let listing = open.filter(|d| d.listing && d.stream.is_none()).count();
     note("listings that had begun are not compared", listing);
     const TMPFILE: u64 = 0o20000000;
-    let open = first.iter().flat_map(|(_, t)| &snapshot.tables[&t.table]);
+    let open = tables.iter().flat_map(|table| &snapshot.tables[table]);
     let nameless = open.filter(|d| d.flags & TMPFILE != 0 && d.node.is_some_and(|node| snapshot.path(node).is_none()));
     note("files made without a name (O_TMPFILE) cannot be given one", nameless.count());
 }

@@ -98,9 +98,20 @@ impl TraceReader {
         self.rows().collect()
     }
 
-    /// All processes.
+    /// All processes; none shares with a later one.
     pub fn processes(&self) -> Result<Vec<Process>, ReadError> {
-        self.rows().collect()
+        self.process_rows().collect()
+    }
+
+    /// The same, a batch of them in memory at a time.
+    pub fn process_rows(&self) -> impl Iterator<Item = Result<Process, ReadError>> {
+        self.rows::<Process>().map(|row| match row {
+            Ok(row) if !row.shares_with_earlier() => {
+                let cause = format!("process {} shares with one that is not earlier", row.process);
+                Err(ReadError::damaged(&self.dir, cause))
+            }
+            row => row,
+        })
     }
 
     /// All descriptors that existed before the start.
@@ -125,7 +136,8 @@ impl TraceReader {
 
     /// Reads every part and checks it; for `info --check`.
     pub fn check_all(&self) -> Result<(), ReadError> {
-        self.parts.iter().try_for_each(|part| read_checked(&self.dir, part).map(drop))
+        self.parts.iter().try_for_each(|part| read_checked(&self.dir, part).map(drop))?;
+        self.process_rows().try_for_each(|row| row.map(drop))
     }
 }
 

@@ -126,6 +126,22 @@ table! {
         root: Name,
         /// Program as it began.
         executable: Name,
+        /// Of one that was there before the trace began: an earlier process whose working directory, root and umask it shares.
+        directories_of: Option<u32>,
+        /// Of one that was there before the trace began: an earlier process whose descriptor table it shares.
+        descriptors_of: Option<u32>,
+    }
+}
+
+impl Process {
+    /// Processes that it shares with.
+    pub fn shares_with(&self) -> impl Iterator<Item = u32> + use<> {
+        [self.directories_of, self.descriptors_of].into_iter().flatten()
+    }
+
+    /// What it shares it shares with earlier ones.
+    pub(crate) fn shares_with_earlier(&self) -> bool {
+        self.shares_with().all(|of| of < self.process)
     }
 }
 

@@ -100,7 +100,10 @@ impl Attached {
             return Ok(());
         }
         self.known.extend(members.iter().map(|(pid, _)| *pid));
-        self.begin.joined.extend(look(&mut self.present, &members));
+        let mut joined = look(&mut self.present, &members);
+        // The trace can say what was shared when it began, not what was then.
+        joined.iter_mut().for_each(|process| (process.table, process.directories) = (None, None));
+        self.begin.joined.extend(joined);
         self.write(options)
     }
 }

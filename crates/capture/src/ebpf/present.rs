@@ -15,7 +15,7 @@ use reprise_trace::Name;
 
 use crate::procfs;
 use crate::spool::{Again, BeganDescriptor, BeganMapping, BeganProcess};
-use crate::sys::{self, HERE};
+use crate::sys::{self, Common, HERE};
 use crate::world::{is_synthetic, open_quietly};
 
 /// Looks at processes.
@@ -24,6 +24,28 @@ pub struct Present {
     /// Open file descriptions that were met, by identity of their file, in the kernel's order.
     met: HashMap<(u64, u64), Vec<Met>>,
     next: u64,
+    tables: Holders,
+    directories: Holders,
+}
+
+/// A process for each descriptor table, or set of directories, that was met, and its number: in the kernel's order.
+#[derive(Debug, Default)]
+struct Holders(Vec<(i32, u64)>);
+
+impl Holders {
+    /// The number of what a process has.
+    fn number(&mut self, what: Common, pid: i32) -> u64 {
+        // Where the kernel does not tell, or who had it is gone, it counts as another.
+        let order = |(other, _): &(i32, u64)| sys::order_of_common(what, *other, pid).unwrap_or(Ordering::Less);
+        match self.0.binary_search_by(order) {
+            Ok(at) => self.0[at].1,
+            Err(at) => {
+                let number = self.0.len() as u64;
+                self.0.insert(at, (pid, number));
+                number
+            }
+        }
+    }
 }
 
 /// An open file description: a descriptor of a process that names it, and its number.
@@ -57,6 +79,8 @@ impl Present {
             root: procfs::link(pid, "root").to_text(),
             executable: procfs::link(pid, "exe").to_text(),
             descriptors,
+            table: Some(self.tables.number(Common::Table, pid)),
+            directories: Some(self.directories.number(Common::Directories, pid)),
             again: Again::default(),
             mappings: mappings(pid),
         })

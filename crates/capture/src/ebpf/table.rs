@@ -101,6 +101,9 @@ fn of_call(call: &Call, data: DataPolicy) -> Row {
     if call.args.iter().any(|a| a.kind == ArgKind::Fd(Access::Destroy)) {
         out.flags |= row::ENDS;
     }
+    if call.effect == Effect::Splice && wanted {
+        out.flags |= row::SPLICES;
+    }
     if is_simple(&out) {
         out.flags |= row::SIMPLE;
     }
@@ -111,7 +114,7 @@ fn of_call(call: &Call, data: DataPolicy) -> Row {
 fn is_simple(of: &Row) -> bool {
     let plain = |part: &Part| matches!(part.kind, part::DATA | part::BYTES) && part.size as usize <= INLINE_BYTES;
     let one = of.objects[0] < object::PAIR && of.objects[1] == 0;
-    of.flags & (row::ENTER | row::ENDS) == 0 && of.parts.len() <= 1 && of.parts.iter().all(plain) && one
+    of.flags & (row::ENTER | row::ENDS | row::SPLICES) == 0 && of.parts.len() <= 1 && of.parts.iter().all(plain) && one
 }
 
 /// The memory that an argument names. Exhaustive: a new kind of argument must be decided here.

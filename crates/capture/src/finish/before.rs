@@ -10,6 +10,7 @@ use std::collections::{HashMap, HashSet};
 use reprise_calls::{ArgKind, Call, Effect, Returns, by_number};
 use reprise_trace::payload::{Side, split};
 
+use super::lives::shares;
 use crate::arguments::failed;
 use crate::spool::join::{Event, Heard};
 use crate::spool::record::{Object, Task};
@@ -28,8 +29,10 @@ pub struct Before {
     next_description: u64,
     /// Sizes of files, as calls left them.
     sizes: HashMap<(u64, u64), u64>,
-    /// Processes that changed their directory.
+    /// Processes that changed their directory, or share it with one that did.
     moved: HashSet<i32>,
+    /// Of the next descriptor table or set of directories.
+    next_common: u64,
 }
 
 impl Before {
@@ -41,6 +44,8 @@ impl Before {
             let all = process.descriptors.iter().chain(&process.again.descriptors);
             before.next_description = all.clone().map(|d| d.description + 1).fold(before.next_description, u64::max);
             before.seen.push(all.cloned().collect());
+            let common = [process.table, process.directories].into_iter().flatten();
+            before.next_common = common.map(|number| number + 1).fold(before.next_common, u64::max);
         }
         before
     }
@@ -75,28 +80,58 @@ impl Before {
             }
             self.open(at, object);
         }
-        let process = &mut self.processes[at];
         let copies = [libc::F_DUPFD as u64, libc::F_DUPFD_CLOEXEC as u64].contains(&args[1]);
         match call.effect {
-            Effect::Control if copies => {
-                let known = process.descriptors.iter().find(|d| u64::from(d.fd) == args[0] & 0xffff_ffff).cloned();
-                process.descriptors.retain(|d| i64::from(d.fd) != heard.call.result);
-                process.descriptors.extend(known.map(|d| BeganDescriptor { fd: heard.call.result as u32, ..d }));
+            Effect::Control if copies => self.each_of_table(at, |open| {
+                let known = open.iter().find(|d| u64::from(d.fd) == args[0] & 0xffff_ffff).cloned();
+                open.retain(|d| i64::from(d.fd) != heard.call.result);
+                open.extend(known.map(|d| BeganDescriptor { fd: heard.call.result as u32, ..d }));
+            }),
+            Effect::Close => self.each_of_table(at, |open| open.retain(|d| u64::from(d.fd) != args[0] & 0xffff_ffff)),
+            Effect::CloseRange => {
+                if args[2] & u64::from(libc::CLOSE_RANGE_UNSHARE) != 0 {
+                    self.leave(at, (true, false));
+                }
+                if args[2] & u64::from(libc::CLOSE_RANGE_CLOEXEC) == 0 {
+                    let range = args[0] & 0xffff_ffff..=args[1] & 0xffff_ffff;
+                    self.each_of_table(at, |open| open.retain(|d| !range.contains(&u64::from(d.fd))));
+                }
             }
-            Effect::Close => process.descriptors.retain(|d| u64::from(d.fd) != args[0] & 0xffff_ffff),
-            Effect::CloseRange if args[2] & u64::from(libc::CLOSE_RANGE_CLOEXEC) == 0 => {
-                let range = args[0] & 0xffff_ffff..=args[1] & 0xffff_ffff;
-                process.descriptors.retain(|d| !range.contains(&u64::from(d.fd)));
+            Effect::ChangeDirectory => {
+                let own = self.processes[at].directories;
+                let sharing = |p: &&BeganProcess| own.is_some() && p.directories == own;
+                self.moved.extend(self.processes.iter().filter(sharing).map(|p| p.pid));
+                self.moved.insert(self.processes[at].pid);
             }
-            Effect::ChangeDirectory => drop(self.moved.insert(process.pid)),
+            Effect::Mount if call.name == "unshare" => self.leave(at, leaves(args[0])),
             _ => {}
+        }
+    }
+
+    /// Changes the descriptors of a process, and of those that share them.
+    fn each_of_table(&mut self, at: usize, change: impl Fn(&mut Vec<BeganDescriptor>)) {
+        change(&mut self.processes[at].descriptors);
+        let Some(table) = self.processes[at].table else { return };
+        let others = self.processes.iter_mut().enumerate().filter(|(other, p)| *other != at && p.table == Some(table));
+        others.for_each(|(_, p)| change(&mut p.descriptors));
+    }
+
+    /// A process goes on with copies of its descriptor table, or of its directories. One of several threads alone does not
+    /// speak for it.
+    fn leave(&mut self, at: usize, (table, directories): (bool, bool)) {
+        let fresh = [self.next_common, self.next_common + 1];
+        let process = &mut self.processes[at];
+        if process.threads.len() == 1 {
+            process.table = if table { Some(fresh[0]) } else { process.table };
+            process.directories = if directories { Some(fresh[1]) } else { process.directories };
+            self.next_common += 2;
         }
     }
 
     /// A descriptor names this file now, at this position.
     fn open(&mut self, at: usize, object: &Object) {
         let Ok(fd) = u32::try_from(object.fd) else { return };
-        let process = &mut self.processes[at];
+        let process = &self.processes[at];
         let identity = (object.device, object.inode);
         let known = process.descriptors.iter().find(|d| d.fd == fd && (d.device, d.inode) == identity);
         let number = known.map(|d| d.description).or_else(|| self.descriptions.get(&object.id).copied());
@@ -107,8 +142,10 @@ impl Before {
         self.descriptions.insert(object.id, number);
         if known.is_none() {
             let row = named(&self.seen[at], object, number);
-            process.descriptors.retain(|d| d.fd != fd);
-            process.descriptors.push(row);
+            self.each_of_table(at, |open| {
+                open.retain(|d| d.fd != fd);
+                open.push(row.clone());
+            });
         }
         let position = u64::try_from(object.position).unwrap_or(0);
         let sharing = self.processes.iter_mut().flat_map(|p| &mut p.descriptors).filter(|d| d.description == number);
@@ -126,9 +163,12 @@ impl Before {
         } else if let Some(maker) = self.threads.get(&task.parent_tid).copied() {
             self.seen.push(self.seen[maker].clone());
             let maker = self.processes[maker].clone();
-            self.threads.insert(tid, self.processes.len());
+            let at = self.processes.len();
+            self.threads.insert(tid, at);
             let threads = vec![(tid, name)];
             self.processes.push(BeganProcess { pid, threads, mappings: Vec::new(), ..maker });
+            let (table, directories) = shares(task.flags);
+            self.leave(at, (!table, !directories));
         }
     }
 
@@ -141,6 +181,7 @@ impl Before {
         process.descriptors.retain(|d| d.flags & libc::O_CLOEXEC as u64 == 0);
         process.mappings.clear();
         self.threads.insert(tid, at);
+        self.leave(at, (true, false));
     }
 
     /// Those who lived at the beginning, and what they had.
@@ -157,6 +198,12 @@ impl Before {
         self.processes.retain(|process| !process.threads.is_empty());
         self.processes
     }
+}
+
+/// What `unshare` ends with these flags: sharing of descriptors, of directories.
+fn leaves(flags: u64) -> (bool, bool) {
+    const WITH_DIRECTORIES: i32 = libc::CLONE_FS | libc::CLONE_NEWNS | libc::CLONE_NEWUSER;
+    (flags & libc::CLONE_FILES as u64 != 0, flags & WITH_DIRECTORIES as u64 != 0)
 }
 
 /// A descriptor that a call made or used, as a look has shown it, or the kernel alone.

@@ -103,7 +103,13 @@ impl Decoder {
         let mut inputs = arguments::inputs(Memory::Kept(&kept, When::Entry), call, &args, log);
         let told = inputs.told();
         let memory = Memory::Kept(&kept, When::Exit);
-        let out = arguments::outputs(memory, call, &args, result, inputs, log);
+        let mut out = arguments::outputs(memory, call, &args, result, inputs, log);
+        if let (Some(at), Ok(moved @ 1..)) = (kept.moved(), u64::try_from(result)) {
+            let (data, found) = arguments::content(memory, &[(at, moved)], moved, arguments::keep(call), log);
+            if found == moved {
+                (out.data, out.moved, out.truncated) = (data, moved, 0);
+            }
+        }
         let telling = telling(memory, call, &args, result);
         let file = objects.first().map(|o| (o.device, o.inode));
         if call.effect == Effect::Map && args[3] & libc::MAP_SHARED as u64 != 0 && !failed(result) {

@@ -73,7 +73,7 @@ impl Lanes {
     pub fn end(&mut self, pid: i32, world: &mut World) {
         for lane in &mut self.0 {
             match lane {
-                Lane::Lives(life) if life.pid == pid => world.end(life.seat),
+                Lane::Lives(life) if life.pid == pid => drop(world.end(life.seat)),
                 Lane::New(new) if new.pid == pid => {}
                 Lane::New(_) | Lane::Lives(_) | Lane::Gone => continue,
             }

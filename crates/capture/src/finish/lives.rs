@@ -180,6 +180,7 @@ impl Lives {
             cwd: Name(cwd),
             root: Name(root),
             executable: executable.clone(),
+            ..Process::default()
         });
         self.companies.insert(pid, Company { number, executable, groups, leader: None });
         number

@@ -23,14 +23,27 @@ pub struct Opened {
     next: u64,
     /// Tables of those who received messages: these may have brought descriptors.
     receives: HashSet<u32>,
+    /// By table: the process whose rows tell of it.
+    tellers: HashMap<u32, u32>,
+    /// Processes that share the table of another one, by that one.
+    sharers: HashMap<u32, Vec<u32>>,
 }
 
 /// What a call says of a number that nothing is known of.
 pub type Unknown = Object;
 
 impl Opened {
+    /// A process and its table; `of`: the process it shares that with.
+    pub fn process(&mut self, table: u32, process: u32, of: Option<u32>) {
+        match of {
+            Some(of) => self.sharers.entry(of).or_default().push(process),
+            None => drop(self.tellers.insert(table, process)),
+        }
+    }
+
     /// A descriptor of a table.
     pub fn add(&mut self, table: u32, row: Descriptor) {
+        let row = Descriptor { process: self.tellers.get(&table).copied().unwrap_or(row.process), ..row };
         self.next = self.next.max(row.description + 1);
         self.unproved.insert((table, row.fd), self.rows.len());
         self.rows.push(row);
@@ -49,6 +62,7 @@ impl Opened {
     /// A table is gone.
     pub fn end(&mut self, table: u32) {
         self.unproved.retain(|(of, _), _| *of != table);
+        self.tellers.remove(&table);
         self.receives.remove(&table);
     }
 
@@ -94,9 +108,14 @@ impl Opened {
         self.rows.iter_mut().filter(|row| row.description == description).for_each(|row| row.offset = found);
     }
 
-    /// Writes them.
+    /// Writes them, those of a shared table for each process that has it.
     pub fn write(self, log: &mut Log) {
-        self.rows.into_iter().for_each(|row| log.descriptor(row));
+        for row in self.rows {
+            for &process in self.sharers.get(&row.process).into_iter().flatten() {
+                log.descriptor(Descriptor { process, ..row.clone() });
+            }
+            log.descriptor(row);
+        }
     }
 }
 

@@ -49,6 +49,25 @@ pub struct Present {
     ahead: Vec<(u64, BeganDescriptor)>,
     copies: PathBuf,
     began_ns: u64,
+    tables: Common,
+    directories: Common,
+}
+
+/// What processes share, by its number in the spool.
+#[derive(Debug, Default)]
+struct Common {
+    /// The seat of one that has it.
+    seats: HashMap<u64, Seat>,
+    /// The first process of the trace that has it.
+    processes: HashMap<u64, u32>,
+}
+
+impl Common {
+    /// An earlier process of the trace that has it, if there is one; else it is this one.
+    fn earlier(&mut self, number: Option<u64>, process: u32) -> Option<u32> {
+        let first = *self.processes.entry(number?).or_insert(process);
+        (first != process).then_some(first)
+    }
 }
 
 impl Present {
@@ -124,13 +143,21 @@ impl Writing {
 
     /// What the threads of a process see of the world.
     fn seats(&mut self, process: &BeganProcess) -> Vec<Seat> {
-        let open: Vec<AtStart> = process.descriptors.iter().map(|d| self.at_start(d)).collect();
+        let of = |number: Option<u64>, common: &Common| number.and_then(|number| common.seats.get(&number).copied());
+        let table = of(process.table, &self.present.tables);
+        let directories = of(process.directories, &self.present.directories);
+        let open: Vec<AtStart> = match table {
+            Some(_) => Vec::new(),
+            None => process.descriptors.iter().map(|d| self.at_start(d)).collect(),
+        };
         let number = process.pid.unsigned_abs();
         let cwd = self.directory(process);
         if *cwd != *Name::from_text(&process.cwd) {
             self.log.note("a process worked in a directory that had been removed: it begins in the root directory");
         }
-        let first = self.world.begin_with(number, Some(&cwd), open);
+        let first = self.world.begin_with_shared(number, Some(&cwd), open, (table, directories));
+        self.present.tables.seats.extend(process.table.map(|number| (number, first)));
+        self.present.directories.seats.extend(process.directories.map(|number| (number, first)));
         let others = process.threads.len().saturating_sub(1);
         std::iter::once(first).chain((0..others).map(|_| self.world.fork(first, true, true))).collect()
     }
@@ -149,10 +176,14 @@ impl Writing {
             cwd: self.directory(process),
             root: name(&process.root),
             executable: name(&process.executable),
+            directories_of: self.present.directories.earlier(process.directories, number),
+            descriptors_of: self.present.tables.earlier(process.table, number),
             ..Process::default()
         };
+        let table_of = row.descriptors_of;
+        self.present.opened.process(table, number, table_of);
         self.lives.found_process(row, &mut self.log);
-        for d in &process.descriptors {
+        for d in process.descriptors.iter().filter(|_| table_of.is_none()) {
             let row = self.descriptor(number, d);
             self.present.opened.add(table, row);
         }

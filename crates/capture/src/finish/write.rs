@@ -380,8 +380,7 @@ impl Writing {
             Some(gone.cpu_ns.checked_sub(before)?.min(gone.begin_ns.saturating_sub(left_ns)))
         });
         self.teller.void(life.seat);
-        self.world.end(life.seat);
-        if name == "exit_group" {
+        if self.world.end(life.seat) {
             self.present.opened.end(life.seat.table());
         }
         self.log.action(Action {

@@ -80,6 +80,12 @@ pub struct BeganProcess {
     pub executable: String,
     /// Its descriptors, of a command without those that end with the exec.
     pub descriptors: Vec<BeganDescriptor>,
+    /// Processes with the same number share one descriptor table; one without a number shares with none.
+    #[serde(default)]
+    pub table: Option<u64>,
+    /// Processes with the same number share working directory, root and mask.
+    #[serde(default)]
+    pub directories: Option<u64>,
     /// Of a process that ran already, looked at again after the beginning: working directory, and descriptors that were
     /// not there before, or were of other files.
     #[serde(default)]

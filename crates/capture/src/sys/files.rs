@@ -172,8 +172,35 @@ pub fn same_description(pid: i32, a: u32, b: u32) -> Option<bool> {
 #[cfg(ebpf)]
 pub fn order_of_descriptions(a: (i32, u32), b: (i32, u32)) -> Option<std::cmp::Ordering> {
     const KCMP_FILE: i32 = 0;
+    order((a.0, b.0), KCMP_FILE, (a.1, b.1))
+}
+
+/// What processes can share.
+#[cfg(ebpf)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Common {
+    /// A descriptor table (`CLONE_FILES`).
+    Table,
+    /// Working directory, root and mask (`CLONE_FS`).
+    Directories,
+}
+
+/// How what two processes have stands in an order of the kernel's own; `None` where it does not tell.
+#[cfg(ebpf)]
+pub fn order_of_common(what: Common, a: i32, b: i32) -> Option<std::cmp::Ordering> {
+    const KCMP_FILES: i32 = 2;
+    const KCMP_FS: i32 = 3;
+    let kind = match what {
+        Common::Table => KCMP_FILES,
+        Common::Directories => KCMP_FS,
+    };
+    order((a, b), kind, (0, 0))
+}
+
+#[cfg(ebpf)]
+fn order(processes: (i32, i32), kind: i32, numbers: (u32, u32)) -> Option<std::cmp::Ordering> {
     // SAFETY: no memory is involved.
-    match unsafe { libc::syscall(libc::SYS_kcmp, a.0, b.0, KCMP_FILE, a.1, b.1) } {
+    match unsafe { libc::syscall(libc::SYS_kcmp, processes.0, processes.1, kind, numbers.0, numbers.1) } {
         0 => Some(std::cmp::Ordering::Equal),
         1 => Some(std::cmp::Ordering::Less),
         2 => Some(std::cmp::Ordering::Greater),

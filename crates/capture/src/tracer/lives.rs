@@ -53,6 +53,7 @@ impl Tracer<'_> {
                     cwd: procfs::link(tid, "cwd"),
                     root: procfs::link(tid, "root"),
                     executable,
+                    ..Process::default()
                 });
                 number
             }

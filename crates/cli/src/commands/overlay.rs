@@ -31,8 +31,9 @@ impl Part {
 /// Replays several traces, in one tree or side by side.
 pub fn run(args: Replay) -> Outcome {
     check_output(&args)?;
-    let directory = replay::scratch(args.output.as_deref(), "the plans")?;
+    // Before anything is made: what is made is removed again.
     let interrupt = run::catch_signals();
+    let directory = replay::scratch(args.output.as_deref(), "the plans")?;
     let mut parts = Vec::with_capacity(args.traces.len());
     for (number, name) in (1..).zip(&args.traces) {
         parts.push(part(&args, number, name, directory.path())?);

@@ -47,8 +47,9 @@ pub fn run(args: Replay) -> Outcome {
     {
         return Err(reprise_trace::WriteError::Exists { path: output.clone() }.into());
     }
-    let directory = scratch(args.output.as_deref(), "the plan")?;
+    // Before anything is made: what is made is removed again.
     let interrupt = run::catch_signals();
+    let directory = scratch(args.output.as_deref(), "the plan")?;
     let (plan, compiled) = match (given_plan, &trace) {
         (Some(plan), _) => (plan, None),
         (None, Some(trace)) => {

@@ -36,10 +36,11 @@ pub fn run(args: Tree) -> Outcome {
 
 /// The tree as the initial tree of a slice without actions, built as that of a replay.
 fn extract(trace: &TraceReader, cut: u64, directory: &Path, args: &Tree) -> Outcome {
+    // Before anything is made: what is made is removed again.
+    let interrupt = reprise_replay::run::catch_signals();
     let scratch = tempfile::Builder::new().prefix("reprise-").tempdir().map_err(|e| {
         Failure::new(Exit::System, format!("cannot keep the tree: {e}; set TMPDIR to a place with room"))
     })?;
-    let interrupt = reprise_replay::run::catch_signals();
     let total = trace.count::<Action>();
     let mut following = Progress::new("following", "actions", args.quiet);
     let part = scratch.path().join("state.reprise");

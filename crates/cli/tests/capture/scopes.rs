@@ -185,6 +185,41 @@ fn a_running_program() {
     replays_to(dir, "t.reprise", &work, &expected);
 }
 
+/// Processes that share a descriptor table or directories, made by `clone` before the recorder came.
+#[test]
+fn processes_that_share() {
+    if !can_attach("processes_that_share") {
+        return;
+    }
+    let scratch = Scratch::new();
+    let dir = scratch.path();
+    let (binary, work) = (build("kin", dir), PathBuf::from(mkdir(dir, "work")));
+    let mut child = Command::new(binary).arg(&work).arg("processes").stdout(Stdio::piped()).spawn().expect("started");
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().expect("a pipe")).read_line(&mut line).expect("a line");
+    assert_eq!(line, format!("ready {}\n", child.id()));
+    let made = || fs::read_dir(&work).map_or(0, Iterator::count);
+    let more = |count: usize| {
+        let before = made();
+        until("it goes on", || made() > before + count);
+    };
+    more(10);
+    let recorder = Recorder::attach(dir, "t.reprise", &["--pid", &child.id().to_string(), "--with-children"]);
+    more(60);
+    kill(child.id(), libc::SIGTERM);
+    assert_eq!(child.wait().expect("its end").code(), Some(0));
+    let trace = recorder.wait();
+
+    assert_eq!(trace.losses(), [""; 0]);
+    let rows = trace.reader.processes().expect("processes");
+    let of = |column: fn(&reprise_trace::Process) -> Option<u32>| rows.iter().filter_map(column).collect::<Vec<_>>();
+    assert_eq!((rows.len(), of(|p| p.directories_of), of(|p| p.descriptors_of).len()), (4, vec![0], 2), "{rows:#?}");
+    replays_to(dir, "t.reprise", &work, &work);
+    // The same from the middle of it.
+    run(dir, &["slice", "t.reprise", "-o", "half", "--from", "50%", "-q"]).ends(0);
+    replays_to(dir, "half", &work, &work);
+}
+
 #[test]
 fn two_recordings_of_two_programs() {
     if !can_attach("two_recordings_of_two_programs") {

@@ -76,7 +76,9 @@ impl World {
     /// The name that was found, if nothing is known of it and it may have been there at the beginning.
     fn unmet(&self, found: &Found) -> Option<(NodeId, Vec<u8>)> {
         let (directory, name) = found.entry.clone()?;
-        (self.names.slot(directory, &name).is_none() && self.is_old(directory)).then_some((directory, name))
+        // Also what is no directory can be named as one, by a descriptor.
+        let holds = self.names.node(directory).kind == kind::DIRECTORY && self.is_old(directory);
+        (holds && self.names.slot(directory, &name).is_none()).then_some((directory, name))
     }
 
     /// Something on the way is no directory: most likely the last name but one.

@@ -19,7 +19,9 @@ use reprise_model::{Interpretation, Resource, StreamKind, World};
 use reprise_trace::{Action, Process, ReadError, ThreadRow, TraceReader};
 
 use crate::command::{Arg, Command, Expect, Op, StandIn, Tolerance, Wait};
-use crate::file::{Contents, FdSource, InitialFd, Lane, PlanError, PlanWriter, ProcessPlan, ProcessStart, ThreadPlan};
+use crate::file::{
+    Contents, FdSource, InitialFd, KinStart, Lane, PlanError, PlanWriter, ProcessPlan, ProcessStart, ThreadPlan,
+};
 use crate::order::{Order, Ordering, Waits};
 use crate::timing::Timing;
 use fill::Filler;
@@ -207,6 +209,11 @@ impl Compiler {
             gids: four(&row.gids),
             groups: row.groups.clone(),
             descriptors,
+            kin: self.world.kin(row.process).map(|kin| KinStart {
+                of: kin.of,
+                descriptors: kin.descriptors,
+                directories: kin.directories,
+            }),
         }
     }
 

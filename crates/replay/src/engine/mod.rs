@@ -185,6 +185,7 @@ const MOST_THREADS: usize = 1 << 20;
 pub(crate) struct Engine {
     threads: Vec<ThreadPlan>,
     lanes: spawn::Lanes,
+    starts: start::Starts,
     processes: Vec<ProcessPlan>,
     nameless: Vec<Vec<u8>>,
     sections: Arc<Sections>,
@@ -237,6 +238,7 @@ impl Engine {
         Ok(Engine {
             threads: plan.threads.clone(),
             lanes: spawn::Lanes::of(&plan.threads),
+            starts: start::Starts::of(&plan.threads, &plan.processes),
             processes: plan.processes.clone(),
             nameless: plan.nameless.clone(),
             sections,

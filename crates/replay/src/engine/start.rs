@@ -1,25 +1,59 @@
 //! Processes that no command starts: their descriptors, directories, mask and users.
 
+use std::collections::{BTreeMap, HashMap};
 use std::ffi::CString;
 
-use reprise_plan::{FdSource, ProcessStart};
+use reprise_plan::{FdSource, KinStart, ProcessPlan, ProcessStart, ThreadPlan};
 
 use super::failure::{Failure, Stop, error_name};
 use super::thread::Worker;
-use super::{Engine, issue, spawn};
+use super::{Engine, issue, lock, spawn};
 
-/// Threads that start with the replay, those of one process together.
-pub(super) fn roots(engine: &Engine) -> Vec<Vec<u32>> {
-    let mut by_process: std::collections::BTreeMap<u32, Vec<u32>> = Default::default();
-    for (i, thread) in engine.threads.iter().enumerate().filter(|(_, t)| !t.spawned) {
-        by_process.entry(thread.process).or_default().push(i as u32);
+/// Who starts with the replay.
+#[derive(Debug, Default)]
+pub(super) struct Starts {
+    /// Threads by process.
+    threads: BTreeMap<u32, Vec<u32>>,
+    /// Processes that begin by themselves.
+    roots: Vec<u32>,
+    /// Those that begin from another one, by that.
+    kin: HashMap<u32, Vec<(u32, KinStart)>>,
+    /// How many of them begin in the end.
+    reached: usize,
+}
+
+impl Starts {
+    pub(super) fn of(threads: &[ThreadPlan], processes: &[ProcessPlan]) -> Starts {
+        let mut starts = Starts::default();
+        for (i, thread) in (0..).zip(threads).filter(|(_, t)| !t.spawned) {
+            starts.threads.entry(thread.process).or_default().push(i);
+        }
+        for &process in starts.threads.keys() {
+            let start = processes.get(process as usize).and_then(|p| p.start.as_ref());
+            match start.and_then(|start| start.kin) {
+                Some(kin) => starts.kin.entry(kin.of).or_default().push((process, kin)),
+                None => starts.roots.push(process),
+            }
+        }
+        let mut pending = starts.roots.clone();
+        while let Some(process) = pending.pop() {
+            starts.reached += 1;
+            pending.extend(starts.kin.get(&process).into_iter().flatten().map(|(process, _)| *process));
+        }
+        starts
     }
-    by_process.into_values().collect()
+
+    /// The first thread of a process, and the others.
+    fn threads(&self, process: u32) -> Result<(u32, &[u32]), Stop> {
+        let threads = self.threads.get(&process).map_or(&[][..], Vec::as_slice);
+        let (first, others) = threads.split_first().ok_or(Stop::Damaged("a process has no thread"))?;
+        Ok((*first, others))
+    }
 }
 
 /// Begins the first thread of the first process: it opens the descriptors of all, so that processes can share open file
 /// descriptions as after a fork, and starts the others, each with a copy of its table.
-fn begin_first(worker: &mut Worker, own: &[u32], others: &[Vec<u32>]) -> Result<(), Stop> {
+fn begin_first(worker: &mut Worker) -> Result<(), Stop> {
     let engine = worker.engine;
     spawn::unshare(false, false)?;
     issue::close_range(0, u32::try_from(engine.reserved.first - 1).unwrap_or(0));
@@ -28,37 +62,57 @@ fn begin_first(worker: &mut Worker, own: &[u32], others: &[Vec<u32>]) -> Result<
         descriptors(worker, start)?;
     }
     remove_nameless(engine);
-    for threads in others {
-        let (first, siblings) = threads.split_first().ok_or(Stop::Damaged("a process has no thread"))?;
-        let siblings = siblings.to_vec();
+    for process in engine.starts.roots.iter().skip(1) {
+        let (first, _) = engine.starts.threads(*process)?;
         spawn::start(
             engine,
-            *first,
-            Box::new(move |worker| {
+            first,
+            Box::new(|worker| {
                 spawn::unshare(false, false)?;
-                begin(worker, &siblings)
+                begin(worker)
             }),
         )?;
     }
-    begin(worker, own)
+    begin(worker)
 }
 
-/// Begins the first thread of a process, which has tables of its own; it starts the process's other threads, which share
-/// all with it.
-fn begin(worker: &mut Worker, others: &[u32]) -> Result<(), Stop> {
+/// Begins the first thread of a process, which has what is its own already. It starts those that share with it while all is
+/// as it was, so that each can copy what it does not share; then sets up what it was not given, and last starts the
+/// process's other threads, which share all with it.
+fn begin(worker: &mut Worker) -> Result<(), Stop> {
     let engine = worker.engine;
+    for (process, kin) in engine.starts.kin.get(&worker.process).into_iter().flatten() {
+        begin_kin(engine, *process, *kin)?;
+    }
     let process = engine.processes.get(worker.process as usize);
     let start = process.and_then(|p| p.start.as_deref());
-    close_foreign(engine, start)?;
+    let kin = start.and_then(|start| start.kin);
+    if !kin.is_some_and(|kin| kin.descriptors) {
+        close_foreign(engine, start)?;
+    }
     if let Some(start) = start {
-        issue::umask(start.umask & 0o777);
-        directories(worker, start);
+        if !kin.is_some_and(|kin| kin.directories) {
+            issue::umask(start.umask & 0o777);
+            directories(worker, start);
+        }
         identity(worker, start);
     }
-    for thread in others {
+    for thread in engine.starts.threads(worker.process)?.1 {
         spawn::start(engine, *thread, Box::new(|_| Ok(())))?;
     }
     Ok(())
+}
+
+/// Begins a process that shares with that of the calling thread.
+fn begin_kin(engine: &'static Engine, process: u32, kin: KinStart) -> Result<(), Stop> {
+    if kin.descriptors {
+        lock(&engine.joined).extend([process, kin.of]);
+    }
+    let beginning = move |worker: &mut Worker| {
+        spawn::unshare(kin.descriptors, kin.directories)?;
+        begin(worker)
+    };
+    spawn::start(engine, engine.starts.threads(process)?.0, Box::new(beginning))
 }
 
 /// Closes the descriptors at the start that are not of this process.
@@ -169,14 +223,15 @@ pub(super) fn wait_at_gate(engine: &Engine) -> Result<(), Stop> {
 
 /// Starts the threads of every process that no command starts.
 pub(super) fn all(engine: &'static Engine) -> Result<(), Failure> {
-    let mut others = roots(engine);
-    if others.is_empty() {
-        return Ok(());
+    let starts = &engine.starts;
+    if starts.reached != starts.threads.len() {
+        return Err(Failure::Absurd { cause: "a process begins from one that does not begin".to_owned() });
     }
-    let mut own = others.remove(0);
-    let first = own.remove(0);
-    let beginning = Box::new(move |worker: &mut Worker| begin_first(worker, &own, &others));
-    match spawn::start(engine, first, beginning) {
+    let Some(process) = starts.roots.first() else {
+        return Ok(());
+    };
+    let begun = starts.threads(*process).and_then(|(first, _)| spawn::start(engine, first, Box::new(begin_first)));
+    match begun {
         Ok(()) | Err(Stop::Told) => Ok(()),
         Err(Stop::Failed(failure)) => Err(failure),
         Err(Stop::Damaged(cause)) => Err(Failure::Absurd { cause: cause.to_owned() }),
