@@ -13,7 +13,7 @@
 #include "simple.h"
 #include "spliced.h"
 #include "tasks.h"
-#include "waiting.h"
+#include "faults.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
@@ -132,7 +132,9 @@ int on_exit(__u64 *ctx)
 
 	if (!t || !t->inside)
 		return 0;
-	if (t->inside == INSIDE_UNKNOWN) {
+	if (t->inside == INSIDE_LOADING) {
+		end_loading(t);
+	} else if (t->inside == INSIDE_UNKNOWN) {
 		t->inside = catch_up(t, task, (struct pt_regs *)ctx[0], ctx[1]);
 		if (!t->inside)
 			return 0;

@@ -35,6 +35,7 @@ enum record_kind {
 	RECORD_REQUEST = 8,    /* a request was submitted to it */
 	RECORD_COMPLETION = 9, /* and is complete */
 	RECORD_MAPPED = 10,    /* a page that was stored to through memory */
+	RECORD_LOADED = 11,    /* a page that came into a process's memory by a load */
 };
 
 enum record_flag {
@@ -211,6 +212,22 @@ struct mapped_body {
 	__u32 kept;
 	__u32 tid, pid; /* whose the last fault was */
 	__u32 flags;
+};
+
+enum loaded_flag {
+	LOADED_LACKING = 1, /* it was not in the page cache when it could be looked at */
+};
+
+/* A page of a file that a load of the thread brought into the memory of its process; its content follows. */
+struct loaded_body {
+	__u64 device;
+	__u64 inode;
+	__u64 page;
+	__u64 address;
+	__u32 length;   /* as far as the file reaches */
+	__u32 kept;
+	__u32 flags;
+	__u32 reserved;
 };
 
 #endif

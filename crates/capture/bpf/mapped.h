@@ -8,7 +8,7 @@
 #ifndef REPRISE_MAPPED_H
 #define REPRISE_MAPPED_H
 
-#include "looks.h"
+#include "loads.h"
 #include "tasks.h"
 
 #define MAP_TYPE 0xf
@@ -25,11 +25,9 @@
 #define O_RDWR 2
 #define O_APPEND 02000
 #define PROT_WRITE 2
-#define S_IFMT 0170000
-#define S_IFREG 0100000
 #define FAULT_PRESENT 1
-#define HUGE_PAGES 512
 #define FAULT_WRITE 2
+#define HUGE_PAGES 512
 /* Pages around a fault that are opened with it where nothing is written back. */
 #define AROUND 16
 /* So much of a mapping is suspect at once, at most, when it is made present. */
@@ -255,10 +253,6 @@ static __always_inline __u64 mapping_at(struct task_struct *task, __u64 address,
 	return mapping_of_inode(inode);
 }
 #else
-struct vm_area_struct {
-	struct file *vm_file;
-} __attribute__((preserve_access_index));
-
 static long note_mapping(struct task_struct *task, struct vm_area_struct *area, __u64 *mapping)
 {
 	__u64 inode = (__u64)BPF_CORE_READ(area, vm_file, f_inode);
@@ -505,9 +499,21 @@ static __always_inline void one_task_less(struct control *c)
 		announce(NOTICE_OVER, 0);
 }
 
-/* What is to be written of a call, or of the end of a thread: pages, then its record. */
+/* What is to be written of a call, of the end of a thread, or of a fault: pages, then the record. */
 static __always_inline int write_all(struct thread *t, struct row *row, struct cpu *cpu, int urgent, __u32 steps)
 {
+	if (t->load.waits) {
+		struct control *c = control();
+		int verdict = write_load(t, cpu, urgent);
+
+		if (verdict != VERDICT_DONE && WAITS && c && c->block && !urgent)
+			return verdict;
+		if (verdict != VERDICT_DONE)
+			drop(cpu);
+		t->load.waits = 0;
+	}
+	if (t->pending == PENDING_LOAD)
+		return VERDICT_DONE;
 	if (t->looking) {
 		struct task_struct *task = bpf_get_current_task_btf();
 		struct look *l = bpf_task_storage_get(&looks, task, 0, 0);
@@ -644,18 +650,6 @@ static __always_inline int on_fault(__u64 address, __u64 error)
 	if (open_pages(&p.found, page, first, last, whole) && w->keeps)
 		show_before(p.found.mapping, first, last);
 	return 0;
-}
-
-SEC("tp_btf/page_fault_user")
-int on_fault_user(__u64 *ctx)
-{
-	return on_fault(ctx[0], ctx[2]);
-}
-
-SEC("tp_btf/page_fault_kernel")
-int on_fault_kernel(__u64 *ctx)
-{
-	return on_fault(ctx[0], ctx[2]);
 }
 
 struct {

@@ -85,6 +85,7 @@ struct watch {
 	__u64 left;    /* the last look at everything has not come to its end */
 	__u64 nought;  /* 0 */
 	__u64 mappings; /* a bit for each that has, or had, patches, by `trace_of` */
+	__u64 loads;    /* loads are followed */
 };
 
 /* One of 64 bits. */
@@ -243,6 +244,18 @@ static long try_offset(__u64 i, struct search *s)
 
 LOOPED(try_offset, struct search)
 
+struct mm_struct___pages {
+	struct {
+		void *ma_root;
+	} mm_mt;
+} __attribute__((preserve_access_index));
+
+/* Whether the kernel keeps the areas of a process so that one can be found in a fault (`regions.h`). */
+static __always_inline int follows_loads(void)
+{
+	return bpf_core_field_exists(((struct mm_struct___pages *)0)->mm_mt);
+}
+
 /* Finds the offset: of a descriptor of the caller, whose file begins with two words, within so many GiB. */
 SEC("raw_tp")
 int find_memory(struct bpf_raw_tracepoint_args *ctx)
@@ -264,6 +277,7 @@ int find_memory(struct bpf_raw_tracepoint_args *ctx)
 	s.tried = w->nought;
 	loop(65536, try_offset, &s);
 	w->offset = s.found;
+	w->loads = w->offset && follows_loads();
 	return 0;
 }
 

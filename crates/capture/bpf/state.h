@@ -116,12 +116,23 @@ struct area {
 	__u8 reserved[5];
 };
 
+/* A page that a thread is about to load. */
+struct load {
+	__u64 mapping; /* its file's `struct address_space` */
+	__u64 page;
+	__u64 address;
+	__u64 device;
+	__u64 inode;
+	__u32 waits;   /* it is not written yet */
+	__u32 late;    /* it is there now, or never */
+};
+
 /* A thread in scope. What a record is made from stands here and not on a stack: the verifier need not tell apart
  * all that it may hold. */
 struct thread {
 	__u32 nr;
 	__u16 flags;      /* of its records */
-	__u8 inside;      /* in a call that is recorded, or INSIDE_UNKNOWN */
+	__u8 inside;      /* in a call that is recorded, or INSIDE_UNKNOWN, or INSIDE_LOADING */
 	__u8 launching;   /* has not executed the command yet; user space sets it */
 	__u64 begin_ns;
 	__u64 end_ns;
@@ -156,6 +167,7 @@ struct thread {
 	__u32 rounds;
 	__u32 verdict;    /* why its record is pending */
 	__u32 looking;    /* at pages, before the record is made */
+	struct load load;
 };
 
 /* What one CPU writes. */

@@ -154,9 +154,15 @@ static __always_inline void abandon(struct thread *t, struct cpu *cpu)
 {
 	struct control *c = control();
 
+	int is_load = t->pending == PENDING_LOAD;
+
+	t->load.waits = 0;
 	if (!t->pending || !c)
 		return;
 	no_longer_pending(t, c);
+	/* What it would have loaded, it did not. */
+	if (is_load)
+		return;
 	__sync_fetch_and_add(&c->abandoned, 1);
 	drop(cpu);
 }

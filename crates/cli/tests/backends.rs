@@ -137,7 +137,9 @@ fn threads(trace: &Path, content: bool) -> BTreeMap<String, Vec<String>> {
         // What a C library maps for its alignment it gives back in parts, none to two, by where it came to lie. Whether a
         // new thread needs a new stack depends on whether another one has left its own by then.
         let is_stack = action.call == "mmap" && action.args[3] & libc::MAP_STACK as u64 != 0;
-        if action.call != "munmap" && !is_stack {
+        // Loads through memory only the kernel tells of.
+        let is_left_out = is_stack || matches!(action.call.as_str(), "munmap" | "mmap_pread");
+        if !is_left_out {
             out.entry(place).or_default().push(line(&action, &mut blobs, content));
         }
     }

@@ -144,7 +144,8 @@ fn a_limit_holds_for_spool_and_trace() {
     assert_eq!(dropped[0].0, format!("came after the trace had reached its limit of {LIMIT} bytes"));
     // A call that a signal interrupts is passed by once more when it is restarted.
     let counted = number(&info, "actions") + dropped[0].1;
-    assert!((all..all + 60).contains(&counted), "{counted}, and without a limit {all}");
+    // Which loads are first touches depends on where memory lies.
+    assert!((all - 60..all + 60).contains(&counted), "{counted}, and without a limit {all}");
     assert!(number(&info, "actions") > 100, "{}", info["ledger"]);
     // The beginning replays.
     let target = mkdir(dir, "target");

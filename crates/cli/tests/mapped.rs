@@ -1,18 +1,21 @@
-//! What programs read and write through shared mappings of files: recorded, replayed, and the same tree in the end.
+//! What programs read and write through mappings of files: recorded, replayed, and the same tree in the end.
 //!
 //! The trees are compared by another program (`cmp`-like walk of the test kit), and each test shows that it would fail if
-//! nobody looked for stores (`--mapped off`).
+//! nobody looked for stores (`--mapped off`). Which pages were loaded a program says that knows, and what they held the file.
 
 mod means;
 
 use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Write;
 use std::path::Path;
 use std::process::Command;
 
 use means::{Said, copy, has, mkdir, run};
 use reprise_testkit::scratch::{Kind, LoopFs, Scratch};
 use reprise_testkit::{skip, tree};
-use reprise_trace::{Loss, TraceReader};
+use reprise_trace::{Action, Loss, TraceReader};
 
 thread_local! {
     /// Who records in the test of this thread.
@@ -50,6 +53,23 @@ with_each_backend! {
     lmdb_writes_through_its_map;
     fio_writes_through_its_map;
     sqlite_shares_its_index;
+}
+
+/// Loads are seen in the kernel only.
+macro_rules! in_the_kernel {
+    ($($name:ident;)*) => {
+        mod loads {
+            $(#[test] fn $name() { super::with("ebpf", stringify!($name), super::$name); })*
+        }
+    };
+}
+
+in_the_kernel! {
+    first_touches_of_pages_are_rows;
+    first_touches_on_other_file_systems;
+    loads_follow_what_others_store;
+    lmdb_reads_through_its_map;
+    git_reads_its_packs;
 }
 
 /// Compiles a program of this test.
@@ -98,11 +118,15 @@ fn fails_without(dir: &Path, before: &Path, name: &str, command: &[&str]) {
     assert!(reader.ledger().total(Loss::Dropped) > 0, "{:?}", reader.ledger());
 }
 
+/// All rows of a call.
+fn rows_of(trace: &Path, call: &str) -> Vec<Action> {
+    let reader = TraceReader::open(trace).expect("a trace");
+    reader.actions().map(|a| a.expect("an action")).filter(|a| a.call == call).collect()
+}
+
 /// Number and bytes of the rows of stores.
 fn rows(trace: &Path) -> (usize, u64) {
-    let reader = TraceReader::open(trace).expect("a trace");
-    let rows = reader.actions().map(|a| a.expect("an action")).filter(|a| a.call == "mmap_pwrite");
-    rows.fold((0, 0), |(n, bytes), row| (n + 1, bytes + row.data_bytes))
+    rows_of(trace, "mmap_pwrite").iter().fold((0, 0), |(n, bytes), row| (n + 1, bytes + row.data_bytes))
 }
 
 fn random_stores(dir: &Path, test: &str) {
@@ -224,6 +248,193 @@ fn sqlite_shares_its_index() {
     std::fs::create_dir(&before).expect("a directory");
     replays(scratch.path(), &before, "sqlite", &["/usr/bin/python3", "-c", SCRIPT]);
     fails_without(scratch.path(), &before, "sqlite", &["/usr/bin/python3", "-c", SCRIPT]);
+}
+
+const PAGE: usize = 4096;
+
+/// A file of so many pages that all differ, written page by page: the kernel keeps them singly.
+fn pages_that_differ(path: &Path, pages: u32) -> Vec<u8> {
+    let mut file = File::create(path).expect("a file");
+    let mut all = Vec::new();
+    for number in 0..=pages {
+        let mut page: Vec<u8> =
+            (0..PAGE as u32 / 4).flat_map(|i| (i ^ number.wrapping_mul(0x9e37_79b9)).to_le_bytes()).collect();
+        // The last one is not whole.
+        page.truncate(if number == pages { 1000 } else { PAGE });
+        file.write_all(&page).expect("written");
+        all.extend(page);
+    }
+    file.sync_all().expect("on the disk");
+    all
+}
+
+/// Pages that rows show of the mappings of a file, and what they hold; `lengths` are those of the mappings.
+fn pages_shown(trace: &Path, lengths: &[u64]) -> BTreeMap<u64, Vec<u8>> {
+    let maps = rows_of(trace, "mmap");
+    let maps: Vec<_> = maps.iter().filter(|map| lengths.contains(&map.args[1]) && map.result > 0).collect();
+    let mut blobs = TraceReader::open(trace).expect("a trace").blobs();
+    let mut shown = BTreeMap::new();
+    for row in rows_of(trace, "mmap_pread") {
+        let within = |map: &&Action| (map.result as u64..map.result as u64 + map.args[1]).contains(&row.args[0]);
+        let Some(map) = maps.iter().find(|map| within(map)) else { continue };
+        assert_eq!(row.args[0] - map.result as u64 + map.args[5], row.args[3], "{row:?}");
+        let content = blobs.content(&row.data).expect("readable").expect("kept");
+        assert_eq!((content.len() as i64, row.truncated_bytes), (row.result, 0), "{row:?}");
+        for (i, page) in content.chunks(PAGE).enumerate() {
+            let twice = shown.insert(row.args[3] / PAGE as u64 + i as u64, page.to_vec());
+            assert_eq!(twice, None, "{row:?}");
+        }
+    }
+    shown
+}
+
+fn first_touches(dir: &Path, test: &str) {
+    const GROUPS: u32 = 100;
+    const GROUP: u64 = 32;
+    let loads = match program(dir, "loads") {
+        Ok(program) => program,
+        Err(why) => return skip(test, &why),
+    };
+    for (seed, is_cold) in [(1, false), (2, true), (3, true)] {
+        let home = dir.join(format!("home{seed}"));
+        std::fs::create_dir(&home).expect("a directory");
+        let file = home.join("file");
+        let content = pages_that_differ(&file, GROUPS * GROUP as u32);
+        if is_cold {
+            let of = format!("if={}", file.display());
+            let made = Command::new("dd").args([&of, "iflag=nocache", "count=0", "status=none"]).status();
+            assert!(made.expect("dd").success());
+        }
+        let (trace, target) = (dir.join(format!("{seed}.reprise")), mkdir(dir, &format!("target{seed}")));
+        let out = trace.to_str().expect("UTF-8");
+        let seed = seed.to_string();
+        let said = run(&home, &["record", "-q", "--backend", "ebpf", "-o", out, "--", &loads, "file", &seed, "50"]);
+        let touched: Vec<u64> = said
+            .ends(0)
+            .out
+            .lines()
+            .map(|l| l.split_once(' ').expect("two words").1.parse().expect("a number"))
+            .collect();
+        assert_eq!(touched.len(), 70);
+        let half = u64::from(GROUPS / 2) * GROUP * PAGE as u64;
+        let shown = pages_shown(&trace, &[half, content.len() as u64 - half]);
+        let mut sorted = touched.clone();
+        sorted.sort_unstable();
+        assert_eq!(shown.keys().copied().collect::<Vec<_>>(), sorted, "cold: {is_cold}");
+        for (page, bytes) in &shown {
+            let at = *page as usize * PAGE;
+            assert_eq!(bytes, &content[at..at + PAGE], "page {page}");
+        }
+        let reader = TraceReader::open(&trace).expect("a trace");
+        assert_eq!(
+            reader.ledger().total(Loss::Dropped) + reader.ledger().total(Loss::Truncated),
+            0,
+            "{:?}",
+            reader.ledger()
+        );
+        let said = run(dir, &["replay", out, "--target", &target, "--json"]);
+        let found = said.ends(0).json();
+        assert_eq!((&found["diverged"], &found["skipped"]), (&0.into(), &0.into()), "{said:#?}");
+        let replayed = Path::new(&target).join(home.strip_prefix("/").expect("an absolute path"));
+        assert_eq!(tree::differences(&tree::walk(&home), &tree::walk(&replayed)), Vec::<String>::new());
+    }
+}
+
+fn first_touches_of_pages_are_rows() {
+    let scratch = Scratch::new();
+    first_touches(scratch.path(), "first_touches_of_pages_are_rows");
+}
+
+fn first_touches_on_other_file_systems() {
+    for kind in [Kind::Xfs, Kind::Btrfs] {
+        let test = format!("first_touches_on_{kind}");
+        match LoopFs::new(kind, kind.least_bytes().max(512 << 20)) {
+            Ok(fs) => first_touches(Scratch::below(&fs.path()).path(), &test),
+            Err(why) => skip(&test, &why),
+        }
+    }
+}
+
+/// Records a program in a directory that there is, and replays it: nothing diverges, the trees are equal, and pages were
+/// loaded. What others store and write meanwhile is seen by the loads, and by those of the replay.
+#[track_caller]
+fn loads_replay(dir: &Path, before: &Path, name: &str, command: &[&str]) {
+    let (said, differences_full) = differences(dir, before, name, &["--tree", "."], command);
+    let found = said.ends(0).json();
+    assert_eq!((&found["diverged"], &found["skipped"]), (&0.into(), &0.into()), "{said:#?}");
+    assert_eq!(differences_full, Vec::<String>::new(), "{name}");
+    let trace = dir.join(format!("{name}.reprise"));
+    assert!(!rows_of(&trace, "mmap_pread").is_empty(), "no load was found");
+    let reader = TraceReader::open(&trace).expect("a trace");
+    assert_eq!(reader.ledger().total(Loss::Dropped), 0, "{:?}", reader.ledger());
+    differences(dir, before, &format!("{name}-off"), &["--mapped", "off"], command);
+    assert!(rows_of(&dir.join(format!("{name}-off.reprise")), "mmap_pread").is_empty(), "they were not wanted");
+}
+
+/// One process stores and writes, another loads what it finds, page after page, each when it was told to.
+fn loads_follow_what_others_store() {
+    const SCRIPT: &str = "import mmap, os\n\
+        P = 4096; G = 64; f = open('m', 'w+b')\n\
+        for i in range(40 * G): f.write(bytes([i % 251]) * P); f.flush()\n\
+        f.flush(); os.fsync(f.fileno())\n\
+        a, b = os.pipe(); c, d = os.pipe()\n\
+        m = mmap.mmap(f.fileno(), 0)\n\
+        if os.fork() == 0:\n    \
+            m.close(); m = mmap.mmap(f.fileno(), 0, prot=mmap.PROT_READ)\n    \
+            for i in range(40):\n        \
+                os.read(a, 1); p = (i * G + 32) * P\n        \
+                assert m[p + 5:p + 10] == (b'store' if i % 2 else b'write'), (i, m[p + 5:p + 10])\n        \
+                os.write(d, b'x')\n    \
+            os._exit(0)\n\
+        for i in range(40):\n    \
+            p = (i * G + 32) * P\n    \
+            if i % 2: m[p + 5:p + 10] = b'store'\n    \
+            else: os.pwrite(f.fileno(), b'write', p + 5)\n    \
+            os.write(b, b'x'); os.read(c, 1)\n\
+        assert os.wait()[1] == 0\n";
+    let scratch = Scratch::new();
+    let before = scratch.path().join("before");
+    std::fs::create_dir(&before).expect("a directory");
+    loads_replay(scratch.path(), &before, "others", &["/usr/bin/python3", "-c", SCRIPT]);
+    assert!(rows_of(&scratch.path().join("others.reprise"), "mmap_pread").len() >= 40, "one for each turn");
+}
+
+fn lmdb_reads_through_its_map() {
+    const FILL: &str = "import lmdb\n\
+        e = lmdb.open('db', map_size=1 << 26)\n\
+        with e.begin(write=True) as t:\n    \
+            for i in range(20000): t.put(b'%08d' % (i * 7919 % 20000), b'v%d' % i * 40)\n\
+        e.close()\n";
+    const READ: &str = "import lmdb, random\n\
+        r = random.Random(5); e = lmdb.open('db', readonly=True)\n\
+        with e.begin() as t:\n    \
+            for i in range(300): assert t.get(b'%08d' % r.randrange(20000))\n\
+        e.close()\n";
+    let scratch = Scratch::new();
+    let before = scratch.path().join("before");
+    std::fs::create_dir(&before).expect("a directory");
+    let filled = Command::new("/usr/bin/python3").args(["-c", FILL]).current_dir(&before).output();
+    if !filled.is_ok_and(|o| o.status.success()) {
+        return skip("lmdb_reads_through_its_map", "there is no python3-lmdb");
+    }
+    loads_replay(scratch.path(), &before, "lmdb", &["/usr/bin/python3", "-c", READ]);
+}
+
+/// Git maps its index and its packs privately.
+fn git_reads_its_packs() {
+    const FILL: &str = "git init -q . && for i in $(seq 1 40); do seq $i 2000 > f$i; git add f$i; \
+        git -c user.name=a -c user.email=b commit -qm $i; done; git gc -q";
+    const READ: &str =
+        "git log -p --stat > log; git fsck --full; rm f7; git checkout f7; git status > status; git gc -q";
+    if !has("git") {
+        return skip("git_reads_its_packs", "there is no git");
+    }
+    let scratch = Scratch::new();
+    let before = scratch.path().join("before");
+    std::fs::create_dir(&before).expect("a directory");
+    let filled = Command::new("sh").args(["-c", FILL]).current_dir(&before).status();
+    assert!(filled.expect("sh").success());
+    loads_replay(scratch.path(), &before, "git", &["/bin/sh", "-c", READ]);
 }
 
 /// Rows as a backend that sees page faults makes them: loads, by two processes, of a file that is closed and unlinked.

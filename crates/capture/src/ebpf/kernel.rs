@@ -24,7 +24,7 @@ macro_rules! object {
     ($name:literal, $waiting:literal) => {
         (
             &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/", $name))),
-            Capabilities { waiting: $waiting, pages: false },
+            Capabilities { waiting: $waiting, pages: false, loads: false },
         )
     };
 }
@@ -41,7 +41,7 @@ const FIND_MEMORY: &CStr = c"find_memory";
 const LOOK_AT_ALL: &CStr = c"look_at_all";
 /// Programs that are run and not attached.
 const RUN: [&CStr; 2] = [FIND_MEMORY, LOOK_AT_ALL];
-/// Programs that follow stores to mapped files.
+/// Programs that follow stores to, and loads from, mapped files.
 const FOLLOW: [&CStr; 4] = [c"on_fault_user", c"on_fault_kernel", c"on_dirtied", c"on_evicted"];
 
 /// Without a sign of life of the recorder for so long, nobody waits for it.
@@ -171,6 +171,7 @@ impl Kernel {
         kernel.fill(setting)?;
         if setting.mapped {
             kernel.capabilities.pages = kernel.watch_mapped(setting.data).is_ok();
+            kernel.capabilities.loads = kernel.watch.long(watch::LOADS).load(Ordering::Relaxed) != 0;
         }
         Ok(kernel)
     }
@@ -190,6 +191,7 @@ impl Kernel {
 
     /// Looks at what was stored and not looked at yet: the program may go on after the recording.
     fn look_at_all(&self) {
+        self.watch.long(watch::LOADS).store(0, Ordering::SeqCst);
         if self.watch.long(watch::ON).swap(0, Ordering::SeqCst) == 0 {
             return;
         }
@@ -378,6 +380,7 @@ mod tests {
             let kernel = kernel.unwrap_or_else(|e| panic!("refused: {e}"));
             kernel.attach().expect("attached");
             assert!(kernel.capabilities.pages, "the memory of pages was not found");
+            assert!(kernel.capabilities.loads, "areas are kept otherwise");
         }
     }
 }

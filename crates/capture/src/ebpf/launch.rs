@@ -78,6 +78,9 @@ pub fn manifest(options: &SpoolOptions, can: Capabilities) -> Result<Manifest, C
     if can.pages {
         manifest.facts.insert(MAPPED_STORES.into(), "recorded".into());
     }
+    if can.loads {
+        manifest.facts.insert("mapped_loads".into(), "first touches".into());
+    }
     manifest.facts.insert("samples".into(), record::sampled(options.sample_every));
     Ok(manifest)
 }

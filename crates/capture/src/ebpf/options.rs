@@ -42,7 +42,7 @@ pub struct SpoolOptions {
     pub libraries: bool,
     /// Facts for the finisher: whether processor time between calls is wanted.
     pub cpu: bool,
-    /// Whether stores to mapped files are followed, where the kernel lets them be.
+    /// Whether stores to mapped files, and loads, are followed, where the kernel lets them be.
     pub mapped: bool,
     /// How often the environment is sampled; `None`: not at all.
     pub sample_every: Option<Duration>,
@@ -113,6 +113,8 @@ pub struct Capabilities {
     pub waiting: bool,
     /// Whether pages of the page cache can be read: stores to mapped files can be followed.
     pub pages: bool,
+    /// Whether the memory of a process can be looked through in a fault: loads from mapped files can be followed.
+    pub loads: bool,
 }
 
 /// What a recording in the kernel has become.

@@ -110,11 +110,12 @@ pub mod look {
 
 /// Offsets in `struct watch`.
 pub mod watch {
-    pub const BYTES: usize = 72;
+    pub const BYTES: usize = 80;
     pub const ON: usize = 0;
     pub const OFFSET: usize = 8;
     pub const KEEPS: usize = 40;
     pub const LEFT: usize = 48;
+    pub const LOADS: usize = 72;
 }
 
 /// Kinds of a notice.
@@ -168,6 +169,7 @@ mod tests {
             offset("watch", "offset", watch::OFFSET),
             offset("watch", "keeps", watch::KEEPS),
             offset("watch", "left", watch::LEFT),
+            offset("watch", "loads", watch::LOADS),
             number("NOTICE_OVER", notice::OVER as usize),
             number("NOTICE_JOINED", notice::JOINED as usize),
             number("sizeof(struct scope)", scope::BYTES),

@@ -59,7 +59,7 @@ impl Before {
             // A request that was asked for before the beginning belongs to what was before.
             Event::Ring { .. } | Event::Request(_) | Event::Completion(_) => {}
             // Content that was there at the beginning.
-            Event::Stored(_) => {}
+            Event::Stored(_) | Event::Loaded(_) => {}
             Event::End { tid, .. } => {
                 if let Some(at) = self.threads.remove(tid) {
                     self.processes[at].threads.retain(|(known, _)| known != tid);

@@ -10,6 +10,7 @@ mod decode;
 mod facts;
 mod lanes;
 mod lives;
+mod loads;
 mod look;
 mod movers;
 mod opened;
@@ -297,6 +298,10 @@ impl Finisher {
             Event::Stored(stored) => {
                 let at = self.decoder.since_begin_ns(stored.time_ns);
                 self.push(stored.tid, (at, at, at), true, What::Stored(stored));
+            }
+            Event::Loaded(load) => {
+                let at = self.decoder.since_begin_ns(load.time_ns);
+                self.push(load.tid, (at, at, at), true, What::Loaded(load));
             }
             Event::Exec { tid, old_tid, time_ns } => {
                 let at = self.decoder.since_begin_ns(time_ns);

@@ -22,7 +22,7 @@ use crate::mapped::{
     self,
     space::{Piece, Space},
 };
-use crate::spool::join::Stored;
+use crate::spool::join::{self, Stored};
 
 const PAGE: u64 = 4096;
 const TRUNCATES: u64 = libc::O_TRUNC as u64;
@@ -88,6 +88,20 @@ fn shared(flags: u64) -> bool {
     shares && flags & libc::MAP_ANONYMOUS as u64 == 0
 }
 
+/// A page of the initial tree, as it was before anything stored to it: loads may have shown it.
+pub fn tell_first(content: Option<&join::Content>, file: File, (offset, length): (u64, u32), log: &mut Log) {
+    let mut page = Vec::new();
+    if let Some(content) = content {
+        content.read(&mut page);
+    }
+    // What is not kept is zeros.
+    let zero = page.iter().all(|byte| *byte == 0);
+    let data = if zero { Vec::new() } else { log.blob(&page, Keep::ByPolicy) };
+    let (device, inode) = file;
+    let (length, hole, reason) = (length.into(), zero.into(), "mapped".to_owned());
+    log.content(Content { seq: 0, device, inode, offset, length, data, hole, reason });
+}
+
 impl Stores {
     /// A page is as it was seen. Gives the part of its file that was stored to, if it has changed.
     pub fn seen(&mut self, stored: &Stored, time_ns: u64, lives: &Lives, log: &mut Log) -> Option<(File, u64, u64)> {
@@ -99,21 +113,6 @@ impl Stores {
         let out = self.compared(stored, time_ns, &page, lives, log);
         self.page = page;
         out
-    }
-
-    /// A page of the initial tree, as it was before anything stored to it: loads may have shown it.
-    pub fn before(&mut self, stored: &Stored, log: &mut Log) {
-        self.page.clear();
-        if let Some(content) = &stored.content {
-            content.read(&mut self.page);
-        }
-        // What is not kept is zeros.
-        let zero = self.page.iter().all(|byte| *byte == 0);
-        let data = if zero { Vec::new() } else { log.blob(&self.page, Keep::ByPolicy) };
-        let ((device, inode), length) = (stored.file, u64::from(stored.length));
-        let reason = "mapped".to_owned();
-        let hole = zero.into();
-        log.content(Content { seq: 0, device, inode, offset: stored.offset, length, data, hole, reason });
     }
 
     fn compared(

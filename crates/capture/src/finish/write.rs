@@ -10,19 +10,20 @@ use super::content::{self, Wanted};
 use super::decode::Pending;
 use super::lanes::{Lanes, NewLane};
 use super::lives::{Born, Gone, Life, Lives, shares};
+use super::loads::Loads;
 use super::look::Live;
 use super::order::Teller;
 use super::present::Present;
 use super::stores::Stores;
 use super::told::Told;
 use super::window::Placed;
-use super::{movers, unseen};
+use super::{movers, stores, unseen};
 use crate::arguments::failed;
 use crate::error::CaptureError;
 use crate::log::Log;
 use crate::record::Outcome;
 use crate::spool::Begin;
-use crate::spool::join::Stored;
+use crate::spool::join::{Load, Stored};
 use crate::spool::record::Task;
 
 /// Something that has its place in the order.
@@ -34,6 +35,8 @@ pub enum What {
     Birth(Box<Birth>),
     /// A page was stored to through memory.
     Stored(Box<Stored>),
+    /// A page came into a process's memory by a load.
+    Loaded(Box<Load>),
     /// A thread goes on as the first of its process.
     Exec {
         /// Its number from now on.
@@ -81,6 +84,7 @@ pub struct Writing {
     lanes: Lanes,
     teller: Teller,
     stores: Stores,
+    loads: Loads,
     monotonic_ns: u64,
     wanted: Wanted,
     began_ns: u64,
@@ -114,6 +118,7 @@ impl Writing {
             lanes: Lanes::default(),
             teller: Teller::default(),
             stores: Stores::default(),
+            loads: Loads::default(),
             monotonic_ns: begin.monotonic_ns,
             wanted: Wanted { whole_file_bytes: begin.whole_file_bytes, libraries: begin.libraries },
             began_ns,
@@ -136,7 +141,9 @@ impl Writing {
                 Some(life) => self.teller.told(&mut self.world, life.seat, pending),
                 None => Told::default(),
             },
-            What::Birth(_) | What::Stored(_) | What::Exec { .. } | What::End { .. } => Told::default(),
+            What::Birth(_) | What::Stored(_) | What::Loaded(_) | What::Exec { .. } | What::End { .. } => {
+                Told::default()
+            }
         }
     }
 
@@ -158,8 +165,12 @@ impl Writing {
         if !matches!(placed.what, What::Stored(_)) {
             self.stores.flush(&self.lives, &mut self.log);
         }
+        if !matches!(placed.what, What::Loaded(_)) {
+            self.loads.flush(&self.lives, &mut self.log);
+        }
         match placed.what {
             What::Stored(stored) => self.stored(&stored),
+            What::Loaded(load) => self.loaded(&load),
             What::Call(mut pending) => {
                 pending.action.difference = placed.is_amid.then(|| AMID.to_owned());
                 self.call(*pending);
@@ -176,13 +187,28 @@ impl Writing {
         if stored.before {
             let end = stored.offset.saturating_add(stored.length.into());
             if self.world.shows_first(stored.file, stored.offset, end) {
-                self.stores.before(stored, &mut self.log);
+                stores::tell_first(stored.content.as_ref(), stored.file, (stored.offset, stored.length), &mut self.log);
             }
             return;
         }
         let time_ns = stored.time_ns.saturating_sub(self.monotonic_ns);
         if let Some((file, begin, end)) = self.stores.seen(stored, time_ns, &self.lives, &mut self.log) {
             self.world.stored(file, begin, end);
+        }
+    }
+
+    /// A page of a file was loaded.
+    fn loaded(&mut self, load: &Load) {
+        let time_ns = load.time_ns.saturating_sub(self.monotonic_ns);
+        let end = load.offset.saturating_add(load.length.into());
+        match self.loads.seen(load, time_ns, &self.lives, &mut self.log) {
+            Some(file) if !load.lacks => self.world.loaded(file, load.offset, end),
+            Some(_) => {}
+            // No row shows it.
+            None if load.content.is_some() && self.world.shows_first(load.file, load.offset, end) => {
+                stores::tell_first(load.content.as_ref(), load.file, (load.offset, load.length), &mut self.log);
+            }
+            None => {}
         }
     }
 
@@ -209,6 +235,7 @@ impl Writing {
         pending.put_back(decoded);
         self.state_of_process(&life, &pending);
         self.stores.called(life.pid, &pending);
+        self.loads.called(life.pid, &pending);
         unseen::count(&pending, self.world.stores_are_told, &mut self.log);
         if let (Replay::Unsupported(why), false) = (call.replay, failed(result)) {
             self.log.loss(Loss::Unsupported, format!("{}: {why}", call.name), pending.action.data_bytes);
@@ -281,6 +308,7 @@ impl Writing {
         let Some(created_by) = written else { return };
         if tid == pid {
             self.stores.forked(maker.pid, pid);
+            self.loads.forked(maker.pid, pid);
         }
         let (descriptors, directories) = shares(task.flags);
         let seat = self.world.fork(maker.seat, descriptors, directories);
@@ -318,6 +346,7 @@ impl Writing {
     fn ended(&mut self, tid: i32, pid: i32, gone: Gone) {
         if tid == pid {
             self.stores.ended(pid);
+            self.loads.ended(pid);
         }
         self.present.forget(tid);
         for (life, name, gone) in self.lives.end(tid, gone) {
@@ -368,6 +397,7 @@ impl Writing {
     /// Writes what was there at the beginning, and closes the trace.
     pub fn close(mut self, end: Option<End>) -> Result<Outcome, CaptureError> {
         self.stores.flush(&self.lives, &mut self.log);
+        self.loads.flush(&self.lives, &mut self.log);
         let cut_off = self.lives.count() as u64;
         match self.present.attached {
             true => self.log.note_several("threads that went on when the recording ended", cut_off),

@@ -5,7 +5,7 @@
 //!
 //! Goals: every store is in the trace once, before the first call that could see it; what calls write is never taken for a
 //! store; cost in proportion to the pages that are present (intermediate looks), or to the data that was mapped (the end).
-//! Non-goals: which thread stored, when exactly, and in how many stores; loads; private mappings.
+//! Non-goals: which thread stored, when exactly, and in how many stores; loads, which only faults tell of; private mappings.
 //!
 //! What is known of a file's content is kept once per file, whoever maps it. It is read through a descriptor of the
 //! recorder's own: pages that were evicted, and processes that were killed, do not matter.

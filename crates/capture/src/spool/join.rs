@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 use super::layout::{RECORD_NARROW, request_more};
 use super::reader::{Place, read_up_to};
-use super::record::{Call, Completion, Head, Mapped, Object, Range, Ranges, Record, Request, Ring, Task};
+use super::record::{Call, Completion, Head, Loaded, Mapped, Object, Range, Ranges, Record, Request, Ring, Task};
 use crate::kept::{self, Bytes, Kept, When};
 
 /// Memory of a call beyond this stays in the spool until it is asked for.
@@ -75,6 +75,29 @@ pub struct Stored {
     pub content: Option<Content>,
 }
 
+/// A page that a load brought into the memory of a process.
+#[derive(Debug)]
+pub struct Load {
+    /// Device and inode of its file, as the kernel's inode tells them.
+    pub file: (u64, u64),
+    /// Where in the file it begins.
+    pub offset: u64,
+    /// Where in memory.
+    pub address: u64,
+    /// Its length.
+    pub length: u32,
+    /// The thread that loaded.
+    pub tid: i32,
+    /// Its process.
+    pub pid: i32,
+    /// When.
+    pub time_ns: u64,
+    /// Whether its content was wanted and is not there.
+    pub lacks: bool,
+    /// Its content, if that was wanted.
+    pub content: Option<Content>,
+}
+
 /// What happened.
 #[derive(Debug)]
 pub enum Event {
@@ -115,6 +138,8 @@ pub enum Event {
     },
     /// A page of a file is as it was stored.
     Stored(Box<Stored>),
+    /// A page of a file came into a process's memory.
+    Loaded(Box<Load>),
     /// A thread has ended.
     End {
         /// Its number.
@@ -136,6 +161,7 @@ impl Event {
         match self {
             Event::Call(heard) => heard.end_ns,
             Event::Stored(stored) => stored.time_ns,
+            Event::Loaded(load) => load.time_ns,
             Event::Task { time_ns, .. } | Event::Exec { time_ns, .. } | Event::End { time_ns, .. } => *time_ns,
             Event::Request(asked) => asked.time_ns,
             Event::Completion(done) => done.time_ns,
@@ -265,6 +291,7 @@ impl Joiner {
                 out.push(Event::End { tid, pid, time_ns, status, call });
             }
             Record::Mapped(mapped) => out.push(stored(time_ns, mapped, place)),
+            Record::Loaded(loaded) => out.push(load(&head, loaded, place)),
             Record::Unknown => {}
         }
     }
@@ -356,14 +383,23 @@ fn heard(head: Head, over: Over, kept: Kept) -> Event {
     }
 }
 
+/// Bytes of a record that stay in the spool.
+fn content(bytes: &[u8], at: usize, place: &Place) -> Option<Content> {
+    let offset = place.offset + at as u64;
+    (!bytes.is_empty()).then(|| Content { file: place.file.clone(), offset, length: bytes.len() })
+}
+
+fn load(head: &Head, loaded: Loaded<'_>, place: &Place) -> Event {
+    let Head { tid, pid, time_ns, .. } = *head;
+    let Loaded { device, inode, offset, address, length, lacks, bytes, at } = loaded;
+    let (file, content) = ((device, inode), content(bytes, at, place));
+    Event::Loaded(Box::new(Load { file, offset, address, length, tid, pid, time_ns, lacks, content }))
+}
+
 /// Its content stays in the spool: many may wait for their place.
 fn stored(time_ns: u64, mapped: Mapped<'_>, place: &Place) -> Event {
     let Mapped { device, inode, offset, length, tid, pid, before, written, bytes, at } = mapped;
-    let content = (!bytes.is_empty()).then(|| Content {
-        file: place.file.clone(),
-        offset: place.offset + at as u64,
-        length: bytes.len(),
-    });
+    let content = content(bytes, at, place);
     Event::Stored(Box::new(Stored {
         file: (device, inode),
         offset,

@@ -33,6 +33,8 @@ pub mod kind {
     pub const COMPLETION: u16 = 9;
     /// A page that was stored to through memory.
     pub const MAPPED: u16 = 10;
+    /// A page that came into a process's memory by a load.
+    pub const LOADED: u16 = 11;
 }
 
 /// States of a request, or of its completion.
@@ -84,6 +86,9 @@ pub const MAPPED_WRITTEN: u32 = 2;
 /// Nothing of the page is kept: it is zeros. The finisher knows by what is not there.
 #[cfg(test)]
 pub const MAPPED_ZERO: u32 = 4;
+
+/// A page was not in the page cache when it could be looked at.
+pub const LOADED_LACKING: u32 = 1;
 
 macro_rules! layout {
     ($($(#[$doc:meta])* $name:ident { $($field:ident: $type:ty),* $(,)? })*) => {
@@ -156,6 +161,10 @@ layout! {
         device: u64, inode: u64, page: u64, size: u64, generation: u32, length: u32, kept: u32, tid: u32, pid: u32,
         flags: u32,
     }
+    /// Body of LOADED, before the content.
+    LoadedBody {
+        device: u64, inode: u64, page: u64, address: u64, length: u32, kept: u32, flags: u32, reserved: u32,
+    }
 }
 
 #[cfg(test)]
@@ -199,6 +208,8 @@ mod tests {
             ("MOVED_AT", MOVED_AT),
             ("REQUEST_MORE(5, 1)", request_more(5, true)),
             ("RECORD_MAPPED", kind::MAPPED.into()),
+            ("RECORD_LOADED", kind::LOADED.into()),
+            ("LOADED_LACKING", LOADED_LACKING.into()),
             ("RECORD_DEFERRED", RECORD_DEFERRED.into()),
             ("MAPPED_ZERO", MAPPED_ZERO.into()),
             ("MAPPED_BEFORE", MAPPED_BEFORE.into()),

@@ -4,8 +4,11 @@
 //! (`join`).
 
 use super::layout::{
-    self, MAPPED_BEFORE, MAPPED_WRITTEN, RANGE_UNWANTED, SEGMENT_BYTES, SEGMENT_MAGIC, WHEN_EXIT, kind,
+    self, LOADED_LACKING, MAPPED_BEFORE, MAPPED_WRITTEN, RANGE_UNWANTED, SEGMENT_BYTES, SEGMENT_MAGIC, WHEN_EXIT, kind,
 };
+
+/// Bytes of a page of a file.
+const PAGE: u64 = 4096;
 
 /// Bytes of the head of a segment.
 pub const SEGMENT_HEAD: usize = size_of::<layout::SegmentHead>();
@@ -106,6 +109,8 @@ pub enum Record<'a> {
     Completion(Completion, Ranges<'a>),
     /// A page of a file that was stored to through memory.
     Mapped(Mapped<'a>),
+    /// A page of a file that came into a process's memory by a load.
+    Loaded(Loaded<'a>),
     /// Something that a newer recorder wrote.
     Unknown,
 }
@@ -253,6 +258,27 @@ pub struct Mapped<'a> {
     pub at: usize,
 }
 
+/// A page of a file that a load brought into the memory of a process, as it was then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Loaded<'a> {
+    /// Device of the file as the kernel's inode tells it.
+    pub device: u64,
+    /// Inode of the file.
+    pub inode: u64,
+    /// Where in the file it begins.
+    pub offset: u64,
+    /// Where in memory.
+    pub address: u64,
+    /// Its length, as far as the file reached.
+    pub length: u32,
+    /// Whether its content was wanted and is not there.
+    pub lacks: bool,
+    /// Its content, if that was wanted.
+    pub bytes: &'a [u8],
+    /// Where the content begins in the body of the record.
+    pub at: usize,
+}
+
 /// Ranges of memory that stand in a record.
 #[derive(Debug, Clone, Copy)]
 pub struct Ranges<'a> {
@@ -324,6 +350,7 @@ impl<'a> Record<'a> {
                 Record::Completion(completion, Ranges { count, cursor, total })
             }
             kind::MAPPED => Record::Mapped(mapped(&mut cursor, total)?),
+            kind::LOADED => Record::Loaded(loaded(&mut cursor, total)?),
             _ => Record::Unknown,
         })
     }
@@ -383,8 +410,16 @@ fn task(cursor: &mut Cursor<'_>) -> Option<Task> {
     Some(Task { parent_tid, parent_pid, flags, uids: [u0, u1, u2, u3], gids: [g0, g1, g2, g3], umask, name })
 }
 
+fn loaded<'a>(cursor: &mut Cursor<'a>, total: usize) -> Option<Loaded<'a>> {
+    let (device, inode, page, address) = (cursor.u64()?, cursor.u64()?, cursor.u64()?, cursor.u64()?);
+    let (length, kept, flags, _) = (cursor.u32()?, cursor.u32()?, cursor.u32()?, cursor.u32()?);
+    let lacks = flags & LOADED_LACKING != 0;
+    let at = total - cursor.0.len();
+    let (offset, bytes) = (page.checked_mul(PAGE)?, cursor.take(kept as usize)?);
+    Some(Loaded { device, inode, offset, address, length, lacks, bytes, at })
+}
+
 fn mapped<'a>(cursor: &mut Cursor<'a>, total: usize) -> Option<Mapped<'a>> {
-    const PAGE: u64 = 4096;
     let (device, inode, page, _size) = (cursor.u64()?, cursor.u64()?, cursor.u64()?, cursor.u64()?);
     let (_generation, length, kept) = (cursor.u32()?, cursor.u32()?, cursor.u32()?);
     let (tid, pid, flags) = (cursor.u32()? as i32, cursor.u32()? as i32, cursor.u32()?);

@@ -85,8 +85,8 @@ pub enum Body {
         exit_code: i32,
         last: bool,
     },
-    /// Of rings and their requests, not taken apart.
-    Asynchronous(Vec<u8>),
+    /// Of rings and their requests, or of loads: not taken apart.
+    Other(Vec<u8>),
 }
 
 /// CALL and ENTER.
@@ -176,7 +176,7 @@ fn record(cpu: u32, bytes: &[u8]) -> Record {
             Body::Exec { old_tid, comm: comm(&mut w) }
         }
         kind::END => Body::End { exit_code: w.u32() as i32, last: w.u32() == 1 },
-        kind::RING | kind::REQUEST | kind::COMPLETION => Body::Asynchronous(w.take(w.0.len()).to_vec()),
+        kind::RING | kind::REQUEST | kind::COMPLETION | kind::LOADED => Body::Other(w.take(w.0.len()).to_vec()),
         other => panic!("a record of kind {other}"),
     };
     assert!(w.0.is_empty(), "{} bytes behind a record of kind {of}", w.0.len());

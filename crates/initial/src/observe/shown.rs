@@ -60,6 +60,18 @@ impl World {
         first
     }
 
+    /// A range of a file was loaded through memory, which the trace shows.
+    pub fn loaded(&mut self, identity: (u64, u64), begin: u64, end: u64) {
+        let Some(&node) = self.names.identities.get(&identity) else { return };
+        if self.is_old(node) {
+            let n = self.names.node_mut(node);
+            for (from, to) in n.touched.rest(begin, end) {
+                n.seen.add(from, to);
+                n.told.add(from, to);
+            }
+        }
+    }
+
     /// A range of a file was stored to through memory.
     pub fn stored(&mut self, identity: (u64, u64), begin: u64, end: u64) {
         let Some(&node) = self.names.identities.get(&identity) else { return };

@@ -17,8 +17,6 @@ use crate::log::{Code, Difference, Handling};
 #[derive(Debug)]
 pub(super) struct Held {
     region: Region,
-    /// Stores reach the file: a process that is forked may store, too.
-    shared: bool,
     /// Whose it is. It ends with the last of them.
     processes: Vec<u32>,
 }
@@ -77,8 +75,7 @@ impl Worker {
         let place = self.mapping(slot)?;
         let result = match Region::new(length, prot, flags, fd, offset) {
             Ok(region) => {
-                let shared = flags & libc::MAP_SHARED as u64 != 0;
-                let held = Held { region, shared, processes: vec![self.process] };
+                let held = Held { region, processes: vec![self.process] };
                 let old = place.write().unwrap_or_else(PoisonError::into_inner).replace(held);
                 drop(old);
                 lock(&self.engine.mapped).entry(self.process).or_default().push(slot);
@@ -160,14 +157,14 @@ impl Worker {
         }
     }
 
-    /// A forked process has the shared mappings of this one.
+    /// A forked process has the mappings of this one. What it stores to private ones nobody sees.
     pub(super) fn inherit_mappings(&self, process: u32) {
         let mut mapped = lock(&self.engine.mapped);
         let mut inherited = Vec::new();
         for &slot in mapped.get(&self.process).into_iter().flatten() {
             let Ok(place) = self.mapping(slot) else { continue };
             let mut held = place.write().unwrap_or_else(PoisonError::into_inner);
-            if let Some(held) = held.as_mut().filter(|held| held.shared && held.processes.contains(&self.process)) {
+            if let Some(held) = held.as_mut().filter(|held| held.processes.contains(&self.process)) {
                 held.processes.push(process);
                 inherited.push(slot);
             }

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What lies at an address of the present process, as the kernel keeps it: in a tree of areas (Linux 6.1 and later).
+ *
+ * Goals: any number of mappings, whoever made them and when, at no cost when they are made; in a fault, where no lock can be
+ * taken. Non-goals: kernels that keep areas otherwise (`follows_loads`).
+ */
+#ifndef REPRISE_REGIONS_H
+#define REPRISE_REGIONS_H
+
+#include "pages.h"
+
+#define VM_READ 1UL
+#define VM_EXEC 4UL
+#define VM_MAYSHARE 0x80UL
+#define VM_PFNMAP 0x400UL
+#define VM_IO 0x4000UL
+#define VM_HUGETLB 0x400000UL
+
+#define MOST_PIVOTS 15
+#define TREE_LEVELS 8
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct maple_tree {
+	void *ma_root;
+};
+
+struct maple_range_64 {
+	unsigned long pivot[MOST_PIVOTS];
+	void *slot[MOST_PIVOTS + 1];
+};
+
+struct maple_arange_64 {
+	unsigned long pivot[9];
+	void *slot[10];
+};
+
+enum maple_type {
+	maple_leaf_64 = 1,
+	maple_range_64 = 2,
+	maple_arange_64 = 3,
+};
+
+struct mm_struct {
+	struct maple_tree mm_mt;
+};
+
+struct vm_area_struct {
+	unsigned long vm_start, vm_end;
+	unsigned long vm_flags;
+	unsigned long vm_pgoff;
+	struct file *vm_file;
+};
+
+#pragma clang attribute pop
+
+struct descent {
+	__u64 address;
+	__u64 entry;
+	__u64 pivots[MOST_PIVOTS];
+	__u32 arrived; /* at a leaf */
+};
+
+/* From a node to the one below, or from a leaf to the area. */
+static long descend_regions(__u64 i, struct descent *d)
+{
+	__u64 node = d->entry & ~255ULL, slots;
+	__u32 type = d->entry >> 3 & 15, count, at = 0, goes_on = 1;
+
+	if (type == maple_arange_64) {
+		count = 9;
+		slots = node + bpf_core_field_offset(struct maple_arange_64, slot);
+		node += bpf_core_field_offset(struct maple_arange_64, pivot);
+	} else if (type == maple_leaf_64 || type == maple_range_64) {
+		count = MOST_PIVOTS;
+		slots = node + bpf_core_field_offset(struct maple_range_64, slot);
+		node += bpf_core_field_offset(struct maple_range_64, pivot);
+	} else {
+		d->entry = 0;
+		return 1;
+	}
+	d->entry = 0;
+	if (bpf_probe_read_kernel(d->pivots, sizeof(d->pivots), (void *)node))
+		return 1;
+#pragma unroll
+	for (__u32 k = 0; k < MOST_PIVOTS; k++) {
+		goes_on &= k < count && d->pivots[k] < d->address;
+		at += goes_on;
+	}
+	bpf_probe_read_kernel(&d->entry, sizeof(d->entry), (void *)(slots + 8 * at));
+	d->arrived = type == maple_leaf_64;
+	return d->arrived || !d->entry;
+}
+
+LOOPED(descend_regions, struct descent)
+
+/* The area at an address of a process; 0: there is none, or it was not found (`arrived` 2). */
+static __always_inline __u64 region_at(struct mm_struct *mm, struct descent *d)
+{
+	struct vm_area_struct *found;
+
+	d->entry = (__u64)FIELD(mm, mm_mt.ma_root);
+	d->arrived = 0;
+	/* A tree of one area alone has no node. */
+	if ((d->entry & 3) == 2 && d->entry > 4096)
+		loop(TREE_LEVELS, descend_regions, d);
+	if (!d->entry)
+		return 0;
+	found = TYPED(struct vm_area_struct, (void *)d->entry);
+	if (!(d->entry & 3) && FIELD(found, vm_start) <= d->address && d->address < FIELD(found, vm_end))
+		return d->entry;
+	d->arrived = 2;
+	return 0;
+}
+
+#endif

@@ -1,0 +1,154 @@
+//! Pages that loads brought into the memory of a process: to rows, as they were at that moment.
+//!
+//! Goals: a row for each page, adjacent pages in one; the file is the one that the process has mapped there, as the calls
+//! tell. Non-goals: loads that made no fault.
+
+use std::collections::HashMap;
+
+use reprise_calls::Effect;
+use reprise_trace::{Action, Keep, Loss};
+
+use super::decode::Pending;
+use super::lives::Lives;
+use crate::arguments::failed;
+use crate::log::Log;
+use crate::mapped::pages;
+use crate::mapped::space::{Piece, Space};
+use crate::spool::join::Load;
+
+/// Name of the rows.
+const CALL: &str = "mmap_pread";
+/// The longest row.
+const MOST: u64 = 1 << 20;
+const LACKS: &str = "the page had left the memory when it could be looked at";
+const UNKNOWN: &str = "loads through a mapping that was there before the recording";
+
+/// A file: device and inode.
+type File = (u64, u64);
+
+/// A row that is being put together.
+#[derive(Debug)]
+struct Run {
+    pid: i32,
+    tid: i32,
+    file: File,
+    time_ns: u64,
+    address: u64,
+    offset: u64,
+    length: u64,
+    lacks: bool,
+    bytes: Vec<u8>,
+}
+
+impl Run {
+    fn end(&self) -> (u64, u64) {
+        (self.address + self.length, self.offset + self.length)
+    }
+}
+
+/// What all processes have mapped of files.
+#[derive(Debug, Default)]
+pub struct Loads {
+    spaces: HashMap<i32, Space<File>>,
+    run: Option<Run>,
+}
+
+impl Loads {
+    /// A page was loaded. Gives its file, if there will be a row of it.
+    pub fn seen(&mut self, load: &Load, time_ns: u64, lives: &Lives, log: &mut Log) -> Option<File> {
+        let Load { offset, address, tid, pid, lacks, .. } = *load;
+        let length = u64::from(load.length);
+        let at = address..address.saturating_add(length.max(1));
+        let pieces = self.spaces.get(&pid).map(|space| space.within(at)).unwrap_or_default();
+        let Some(file) = pieces.first().filter(|piece| piece.offset == offset).map(|piece| piece.file) else {
+            log.loss(Loss::Dropped, UNKNOWN, length);
+            return None;
+        };
+        let joins = |run: &Run| {
+            (run.pid, run.tid, run.file, run.lacks) == (pid, tid, file, lacks)
+                && run.end() == (address, offset)
+                && run.length + length <= MOST
+        };
+        if !self.run.as_ref().is_some_and(joins) {
+            self.flush(lives, log);
+        }
+        let fresh = Run { pid, tid, file, time_ns, address, offset, length: 0, lacks, bytes: Vec::new() };
+        let run = self.run.get_or_insert(fresh);
+        run.length += length;
+        if let Some(content) = &load.content {
+            content.read(&mut run.bytes);
+        }
+        Some(file)
+    }
+
+    /// Writes the row that is being put together: something else comes after it.
+    pub fn flush(&mut self, lives: &Lives, log: &mut Log) {
+        let Some(run) = self.run.take() else { return };
+        let its_own = lives.get(run.tid).filter(|life| life.pid == run.pid);
+        let thread = its_own.or_else(|| lives.any_of(run.pid)).map_or(0, |life| life.thread);
+        let data = if run.bytes.is_empty() { Vec::new() } else { log.blob(&run.bytes, Keep::ByPolicy) };
+        let action = Action {
+            thread,
+            call: CALL.to_owned(),
+            begin_ns: run.time_ns,
+            args: [run.address, run.address, run.length, run.offset, 0, 0],
+            result: run.length as i64,
+            data,
+            data_bytes: run.length,
+            truncated_bytes: if run.lacks { run.length } else { 0 },
+            ..Action::default()
+        };
+        log.action_lacking(action, LACKS);
+    }
+
+    /// A call on mappings has its place: what it does to those of its process.
+    pub fn called(&mut self, pid: i32, pending: &Pending) {
+        let action = &pending.action;
+        let (args, result) = (&action.args, action.result);
+        if failed(result) {
+            return;
+        }
+        let at = pages(args[0], args[1]);
+        match pending.call.effect {
+            Effect::Map => {
+                let at = pages(result as u64, args[1]);
+                let is_file = args[3] & libc::MAP_ANONYMOUS as u64 == 0;
+                let object = pending.objects.first().filter(|o| is_file && o.mode & libc::S_IFMT == libc::S_IFREG);
+                match object {
+                    Some(o) => self.spaces.entry(pid).or_default().map(Piece {
+                        at,
+                        offset: args[5],
+                        file: (o.device, o.inode),
+                        writable: false,
+                    }),
+                    None => self.change(pid, |space| space.unmap(at)),
+                }
+            }
+            Effect::Unmap => self.change(pid, |space| space.unmap(at)),
+            Effect::Remap => {
+                let to = pages(result as u64, args[2]);
+                self.change(pid, |space| space.remap(at, to));
+            }
+            Effect::Execute => self.ended(pid),
+            _ => {}
+        }
+    }
+
+    fn change(&mut self, pid: i32, change: impl FnOnce(&mut Space<File>)) {
+        if let Some(space) = self.spaces.get_mut(&pid) {
+            change(space);
+        }
+    }
+
+    /// A process was made with a copy of another's memory.
+    pub fn forked(&mut self, parent: i32, child: i32) {
+        if let Some(space) = self.spaces.get(&parent).cloned() {
+            self.spaces.insert(child, space);
+        }
+    }
+
+    /// A process has ended, or runs another program.
+    pub fn ended(&mut self, pid: i32) {
+        self.spaces.remove(&pid);
+    }
+}
