@@ -16,6 +16,9 @@ use reprise_testkit::{program, skip};
 use reprise_trace::payload::{Side, split};
 use reprise_trace::{Action, BlobReader, Loss, TraceReader};
 
+/// What a C library maps for a thread: the usual limit.
+const STACK_BYTES: u64 = 8 << 20;
+
 /// Whether this machine records in the kernel.
 fn in_kernel(s: &Scratch) -> bool {
     let trial = run(s.path(), &["record", "-q", "--backend", "ebpf", "-o", "trial.reprise", "--", "/bin/true"]);
@@ -136,7 +139,11 @@ fn threads(trace: &Path, content: bool) -> BTreeMap<String, Vec<String>> {
         let place = places[&action.thread].0.clone();
         // What a C library maps for its alignment it gives back in parts, none to two, by where it came to lie. Whether a
         // new thread needs a new stack depends on whether another one has left its own by then.
-        let is_stack = action.call == "mmap" && action.args[3] & libc::MAP_STACK as u64 != 0;
+        let is_stack = match &*action.call {
+            "mmap" => action.args[3] & libc::MAP_STACK as u64 != 0,
+            "mprotect" => action.args[1] == STACK_BYTES,
+            _ => false,
+        };
         // Loads through memory only the kernel tells of.
         let is_left_out = is_stack || matches!(action.call.as_str(), "munmap" | "mmap_pread");
         if !is_left_out {

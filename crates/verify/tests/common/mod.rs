@@ -161,6 +161,8 @@ impl Script {
             cwd: Name::from("/"),
             root: Name::from("/"),
             executable: Name::from("/test"),
+            directories_of: None,
+            descriptors_of: None,
         };
         writer.process(process).unwrap();
         let thread = ThreadRow {
