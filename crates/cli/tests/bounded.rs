@@ -157,7 +157,7 @@ fn a_limit_on_the_size() {
     let Some(mounted) = tmpfs("a_limit_on_the_size", &small, "6m") else { return };
     fs::write(dir.join("big"), noise(24 << 20)).unwrap();
     let script = ["-q", "--", "sh", "-c", WRITES];
-    run(dir, &[&["record", "-o", "all", "--data", "none"], &script[..]].concat()).ends(7);
+    run(dir, &[&["record", "--backend", "ptrace", "-o", "all", "--data", "none"], &script[..]].concat()).ends(7);
     let all = info(dir, "all")["actions"].as_u64().unwrap();
     let limit = 6 << 20;
     // What recording in the kernel makes of a limit: `in_kernel.rs`.

@@ -127,8 +127,8 @@ fn by_thread(trace: &Path) -> Vec<Vec<String>> {
     let mut out = vec![Vec::new(); trace.threads().unwrap().len()];
     for action in trace.actions() {
         let action = action.unwrap();
-        // Where memory lies differs, and with it the calls that only manage it.
-        let memory = matches!(action.call.as_str(), "mmap" | "munmap" | "mprotect" | "madvise" | "mremap");
+        // Where memory lies differs, and with it the calls that only manage it; and strace sees no loads.
+        let memory = ["mmap", "munmap", "mprotect", "madvise", "mremap", "mmap_pread"].contains(&action.call.as_str());
         if !memory {
             out[action.thread as usize].push(meaning(&action));
         }

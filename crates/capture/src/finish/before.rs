@@ -98,14 +98,20 @@ impl Before {
                 }
             }
             Effect::ChangeDirectory => {
-                let own = self.processes[at].directories;
-                let sharing = |p: &&BeganProcess| own.is_some() && p.directories == own;
-                self.moved.extend(self.processes.iter().filter(sharing).map(|p| p.pid));
-                self.moved.insert(self.processes[at].pid);
+                let moved: Vec<i32> = self.sharing_directories(at).map(|p| p.pid).collect();
+                self.moved.extend(moved);
             }
+            Effect::ChangeMask => self.sharing_directories(at).for_each(|p| p.umask = args[0] as u32 & 0o777),
             Effect::Mount if call.name == "unshare" => self.leave(at, leaves(args[0])),
             _ => {}
         }
+    }
+
+    /// A process, and those with whom it shares its directories and its mask.
+    fn sharing_directories(&mut self, at: usize) -> impl Iterator<Item = &mut BeganProcess> {
+        let own = self.processes[at].directories;
+        let sharing = move |other: usize, p: &BeganProcess| other == at || own.is_some() && p.directories == own;
+        self.processes.iter_mut().enumerate().filter(move |(other, p)| sharing(*other, p)).map(|(_, p)| p)
     }
 
     /// Changes the descriptors of a process, and of those that share them.
