@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
+use super::decoded::Object;
 use super::decoded::Stat;
 use super::node::{NodeId, Source, kind};
 use super::outside::Described;
@@ -241,6 +242,18 @@ impl World {
     /// A call made a descriptor of a file.
     pub(super) fn open_file(&mut self, seat: Seat, fd: u32, node: Option<NodeId>, append: bool) {
         self.bind(seat, fd, Rc::new(RefCell::new(Description { node, offset: 0, append })));
+    }
+
+    /// A call names an open file that no call opened here: it came by a message, and the kernel tells which it is.
+    pub(super) fn recognise(&mut self, seat: Seat, object: &Object) {
+        if self.tables[seat.table as usize].open.contains_key(&object.fd) {
+            return;
+        }
+        let node = object.stat.identity.and_then(|identity| self.names.identities.get(&identity).copied());
+        if let Some(node) = node {
+            let description = Description { node: Some(node), offset: object.position, append: false };
+            self.bind(seat, object.fd, Rc::new(RefCell::new(description)));
+        }
     }
 
     /// The file behind a descriptor.

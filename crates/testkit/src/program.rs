@@ -26,6 +26,13 @@ pub fn backend() -> Vec<String> {
     named.map_or(Vec::new(), |name| vec!["--backend".into(), name])
 }
 
+/// The same for a test that wants to know for certain in which order overlapping calls of several threads took place:
+/// unless another is named, the backend that sees them one after the other.
+pub fn exact_backend() -> Vec<String> {
+    let named = backend();
+    if named.is_empty() { ["--backend", "ptrace"].map(str::to_owned).to_vec() } else { named }
+}
+
 /// A program of the same build as the running test, which lies one directory above the test.
 pub fn sibling(name: &str) -> Option<PathBuf> {
     let test = std::env::current_exe().ok()?;

@@ -81,7 +81,7 @@ impl Recorded {
         compiler.args(["-O1", "-Wall", "-Wextra", "-Werror", "-pthread", "-o"]).arg(&binary);
         program::succeed(compiler.arg(source.with_extension("c")));
         let mut record = recorded.reprise("record");
-        record.args(program::backend()).arg("-o").arg(&recorded.trace);
+        record.args(program::exact_backend()).arg("-o").arg(&recorded.trace);
         if snapshot {
             record.arg("--tree").arg(recorded.scratch.path().join("1"));
         }

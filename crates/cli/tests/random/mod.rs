@@ -66,14 +66,9 @@ pub struct Replayed {
 }
 
 impl Case {
-    /// Records a seed's program, on the file system of a directory. Unless told otherwise by ptrace, which sees the calls
-    /// of all threads one after the other: what is tried is whether a known order is kept.
+    /// Records a seed's program, on the file system of a directory. What is tried is whether a known order is kept.
     pub fn record(seed: u64, below: Option<&Path>, options: &[&'static str]) -> Result<Case, String> {
-        let mut backend = program::backend();
-        if backend.is_empty() {
-            backend = ["--backend", "ptrace"].map(str::to_owned).to_vec();
-        }
-        Case::record_by(&backend, seed, below, options)
+        Case::record_by(&program::exact_backend(), seed, below, options)
     }
 
     /// The same by the backend that these words name.

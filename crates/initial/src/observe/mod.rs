@@ -97,6 +97,8 @@ impl World {
     /// Takes in what a call shows.
     pub fn observe(&mut self, s: &Seen<'_>) {
         use Effect::*;
+        let makes = matches!(s.call.effect, Open | MakeObject(_) | Take | Duplicate | DuplicateTo | Control);
+        s.decoded.objects.iter().flatten().filter(|_| !makes).for_each(|object| self.recognise(s.seat, object));
         if !s.ok() {
             self.failed(s);
         }

@@ -116,8 +116,11 @@ impl World {
             return;
         }
         let old = self.existing(s, 0, kind::REGULAR, false);
-        if let (Some(old), Some((directory, name))) = (old, self.place(s, 1, true).entry) {
-            self.names.set(directory, &name, Slot::File(old));
+        let Some((directory, name)) = self.place(s, 1, true).entry else { return };
+        match old {
+            Some(old) => self.names.set(directory, &name, Slot::File(old)),
+            // Of a file that came by another way than its name: the name is new in any case.
+            None => drop(self.names.add(directory, &name, kind::REGULAR, false, Source::Made)),
         }
     }
 
