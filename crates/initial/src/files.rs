@@ -11,6 +11,8 @@ pub struct File<'a> {
     pub number: NodeId,
     /// Type bits.
     pub kind: u32,
+    /// Whether it shows the kernel's state, and holds nothing.
+    pub is_pseudo: bool,
     /// Device and inode, if known.
     pub identity: Option<(u64, u64)>,
     /// Its size at the beginning, as well as it is known.
@@ -56,6 +58,7 @@ impl World {
         File {
             number,
             kind: n.kind,
+            is_pseudo: n.filesystem_is_pseudo(),
             identity: n.identity,
             size: n.size.best(),
             is_unchanged: n.is_looked_at,

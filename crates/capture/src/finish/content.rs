@@ -55,7 +55,8 @@ pub fn count_replaced(world: &World, live: &mut Live, wanted: Wanted, log: &mut 
     for number in world.files() {
         let file = world.known(number);
         let opened = file.is_emptied || file.shown.iter().any(|(.., why)| *why == "opened");
-        if file.kind != kind::REGULAR || file.is_seeded || !opened || file.size > wanted.whole_file_bytes {
+        let is_content = file.kind == kind::REGULAR && !file.is_pseudo;
+        if !is_content || file.is_seeded || !opened || file.size > wanted.whole_file_bytes {
             continue;
         }
         let path = world.path_now(number);
