@@ -70,11 +70,18 @@ impl World {
         self.names.node(node).identity.unwrap_or((NOWHERE, u64::from(node) + 2))
     }
 
+    /// Whose files mostly lie in a directory that not everybody may write to.
+    fn owner_of_directory(&self, directory: NodeId) -> Option<(u32, u32)> {
+        const FOR_ALL: u32 = 0o002;
+        let n = self.names.node(directory);
+        n.owner.filter(|_| n.mode.is_some_and(|mode| mode & FOR_ALL == 0))
+    }
+
     fn row(&self, parent: NodeId, name: &[u8], node: NodeId, owner: (u32, u32)) -> TreeNode {
         let n = self.names.node(node);
         let (parent_device, parent_inode) = self.identity(parent);
         let (device, inode) = self.identity(node);
-        let (uid, gid) = n.owner.unwrap_or(owner);
+        let (uid, gid) = n.owner.or_else(|| self.owner_of_directory(parent)).unwrap_or(owner);
         let xattrs: Vec<(Vec<u8>, Vec<u8>)> =
             n.xattrs.iter().filter_map(|(name, value)| Some((name.clone(), value.clone()?))).collect();
         TreeNode {
