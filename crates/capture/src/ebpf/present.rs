@@ -68,6 +68,8 @@ impl Present {
             let row = descriptor(pid, fd).filter(|row| !executes || row.flags & libc::O_CLOEXEC as u64 == 0);
             descriptors.extend(row.map(|row| BeganDescriptor { description: self.description(pid, &row), ..row }));
         }
+        let before_ns = sys::monotonic_ns();
+        let cwd = procfs::link(pid, "cwd").to_text();
         Some(BeganProcess {
             pid,
             threads: tids.iter().map(|tid| (*tid, procfs::name(*tid).to_text())).collect(),
@@ -75,7 +77,8 @@ impl Present {
             gids: status.gids,
             groups: status.groups,
             umask: status.umask,
-            cwd: procfs::link(pid, "cwd").to_text(),
+            cwd,
+            cwd_ns: [before_ns, sys::monotonic_ns()],
             root: procfs::link(pid, "root").to_text(),
             executable: procfs::link(pid, "exe").to_text(),
             descriptors,

@@ -8,10 +8,13 @@
 use std::collections::{HashMap, HashSet};
 
 use reprise_calls::{ArgKind, Call, Effect, Returns, by_number};
+use reprise_trace::Name;
 use reprise_trace::payload::{Side, split};
 
 use super::lives::shares;
-use crate::arguments::failed;
+use crate::arguments::{PATH_LIMIT, failed};
+use crate::kept::When;
+use crate::memory::Memory;
 use crate::spool::join::{Event, Heard};
 use crate::spool::record::{Object, Task};
 use crate::spool::{BeganDescriptor, BeganProcess, Begin};
@@ -29,8 +32,8 @@ pub struct Before {
     next_description: u64,
     /// Sizes of files, as calls left them.
     sizes: HashMap<(u64, u64), u64>,
-    /// Processes that changed their directory, or share it with one that did.
-    moved: HashSet<i32>,
+    /// Processes of which the records do not say where they went: the second look does.
+    strayed: HashSet<i32>,
     /// Of the next descriptor table or set of directories.
     next_common: u64,
 }
@@ -97,13 +100,31 @@ impl Before {
                     self.each_of_table(at, |open| open.retain(|d| !range.contains(&u64::from(d.fd))));
                 }
             }
-            Effect::ChangeDirectory => {
-                let moved: Vec<i32> = self.sharing_directories(at).map(|p| p.pid).collect();
-                self.moved.extend(moved);
-            }
+            Effect::ChangeDirectory => self.enter(at, call, heard),
             Effect::ChangeMask => self.sharing_directories(at).for_each(|p| p.umask = args[0] as u32 & 0o777),
             Effect::Mount if call.name == "unshare" => self.leave(at, leaves(args[0])),
             _ => {}
+        }
+    }
+
+    /// A process, and those that share its directories, work elsewhere now.
+    fn enter(&mut self, at: usize, call: &Call, heard: &Heard) {
+        let into = match call.position(|kind| matches!(kind, ArgKind::Path(_))) {
+            Some(arg) => Memory::Kept(&heard.kept, When::Entry).string(heard.call.args[arg], PATH_LIMIT),
+            None => {
+                let is_it = |d: &&BeganDescriptor| u64::from(d.fd) == heard.call.args[0] & 0xffff_ffff && !d.nameless;
+                let found = self.processes[at].descriptors.iter().find(is_it);
+                found.map(|d| Name::from_text(&d.path).0)
+            }
+        };
+        let strayed: Vec<(i32, bool)> =
+            self.sharing_directories(at).map(|process| (process.pid, enter(process, into.as_deref(), heard))).collect();
+        for (pid, known) in strayed {
+            match known {
+                true if into.as_ref().is_some_and(|path| path.starts_with(b"/")) => drop(self.strayed.remove(&pid)),
+                true => {}
+                false => drop(self.strayed.insert(pid)),
+            }
         }
     }
 
@@ -172,6 +193,9 @@ impl Before {
             let at = self.processes.len();
             self.threads.insert(tid, at);
             let threads = vec![(tid, name)];
+            if self.strayed.contains(&maker.pid) {
+                self.strayed.insert(pid);
+            }
             self.processes.push(BeganProcess { pid, threads, mappings: Vec::new(), ..maker });
             let (table, directories) = shares(task.flags);
             self.leave(at, (!table, !directories));
@@ -193,7 +217,7 @@ impl Before {
     /// Those who lived at the beginning, and what they had.
     pub fn settle(mut self) -> Vec<BeganProcess> {
         for process in &mut self.processes {
-            if self.moved.contains(&process.pid) && !process.again.cwd.is_empty() {
+            if self.strayed.contains(&process.pid) && !process.again.cwd.is_empty() {
                 process.cwd.clone_from(&process.again.cwd);
             }
             for d in &mut process.descriptors {
@@ -204,6 +228,32 @@ impl Before {
         self.processes.retain(|process| !process.threads.is_empty());
         self.processes
     }
+}
+
+/// A process enters a directory; whether it is known then where it works. What it entered before it was looked at has been
+/// seen; of what it entered meanwhile nobody can say that.
+fn enter(process: &mut BeganProcess, into: Option<&[u8]>, heard: &Heard) -> bool {
+    let [before_ns, after_ns] = process.cwd_ns;
+    if heard.end_ns < before_ns {
+        return true;
+    }
+    let Some(path) = into.filter(|path| heard.call.begin_ns > after_ns || path.starts_with(b"/")) else { return false };
+    process.cwd = Name(below(&Name::from_text(&process.cwd), path)).to_text();
+    true
+}
+
+/// A path seen from a directory, without `.` and `..`: as the kernel shows it, but for links.
+fn below(directory: &[u8], path: &[u8]) -> Vec<u8> {
+    let from = if path.starts_with(b"/") { &b""[..] } else { directory };
+    let mut parts: Vec<&[u8]> = Vec::new();
+    for part in from.split(|b| *b == b'/').chain(path.split(|b| *b == b'/')) {
+        match part {
+            b"" | b"." => {}
+            b".." => drop(parts.pop()),
+            name => parts.push(name),
+        }
+    }
+    [b"/", parts.join(&b'/').as_slice()].concat()
 }
 
 /// What `unshare` ends with these flags: sharing of descriptors, of directories.
@@ -265,5 +315,41 @@ pub fn makes(call: &Call, args: &[u64; 6], result: i64, output: &[u8], fd: u32) 
             copies && result as u32 == fd
         }
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_below_a_directory() {
+        let cases = [
+            ("/a/b", "c", "/a/b/c"),
+            ("/a/b", "..", "/a"),
+            ("/", "..", "/"),
+            ("/a", "./b//c/../d", "/a/b/d"),
+            ("/a", "/x/y", "/x/y"),
+        ];
+        for (directory, path, expected) in cases {
+            assert_eq!(below(directory.as_bytes(), path.as_bytes()), expected.as_bytes(), "{directory} {path}");
+        }
+    }
+
+    /// What was entered before a look has been seen by it; what was entered after it is below; in between nobody knows.
+    #[test]
+    fn where_a_process_works() {
+        for (begin_ns, end_ns, known, cwd) in
+            [(10, 20, true, "/a"), (10, 120, false, "/a"), (150, 160, false, "/a"), (210, 220, true, "/a/b")]
+        {
+            let mut process = BeganProcess { cwd: "/a".to_owned(), cwd_ns: [100, 200], ..BeganProcess::default() };
+            let heard = heard(begin_ns, end_ns);
+            assert_eq!((enter(&mut process, Some(b"b"), &heard), process.cwd.as_str()), (known, cwd), "{begin_ns}");
+        }
+    }
+
+    fn heard(begin_ns: u64, end_ns: u64) -> Heard {
+        let record = crate::spool::record::Call { begin_ns, ..Default::default() };
+        Heard { tid: 1, pid: 1, end_ns, call: record, narrow: false, objects: Vec::new(), kept: Default::default() }
     }
 }

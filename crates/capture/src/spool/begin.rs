@@ -74,6 +74,9 @@ pub struct BeganProcess {
     pub umask: u32,
     /// Working directory.
     pub cwd: String,
+    /// Just before and just after it was looked at, by `CLOCK_MONOTONIC`.
+    #[serde(default)]
+    pub cwd_ns: [u64; 2],
     /// Root directory.
     pub root: String,
     /// Program; of a command the one that it will run.

@@ -5,7 +5,7 @@ use reprise_trace::payload::{Side, split};
 
 use super::Step;
 use crate::node::{FileKind, NodeId};
-use crate::touch::Resource;
+use crate::touch::{Resource, Touch};
 use crate::world::World;
 
 impl World {
@@ -83,14 +83,17 @@ impl World {
     }
 
     /// Whoever changes content without privilege takes set-user-id away, and set-group-id where the group may execute.
+    /// Where there was nothing to take there must be nothing in a replay either: not before a `chmod` that gives it.
     pub(super) fn drop_set_id(&mut self, s: &mut Step<'_>, node: NodeId) {
         let n = self.names.node_mut(node);
+        if s.thread.users.effective == 0 || n.kind != FileKind::Regular {
+            return;
+        }
         let group = if n.attributes.mode & 0o10 != 0 { 0o2000 } else { 0 };
         let dropped = n.attributes.mode & (0o4000 | group);
-        if dropped != 0 && s.thread.users.effective != 0 && n.kind == FileKind::Regular {
-            n.attributes.mode &= !dropped;
-            s.out.change(Resource::Attributes(node));
-        }
+        n.attributes.mode &= !dropped;
+        let touch = if dropped == 0 { Touch::Look } else { Touch::Change };
+        s.out.touches.push((Resource::Attributes(node), touch));
     }
 
     /// Tells the model the value that a successful `setxattr` gave.
