@@ -19,6 +19,7 @@ import itertools
 import json
 import os
 import shutil
+import re
 import statistics
 import sys
 
@@ -33,6 +34,9 @@ FILE_SYSTEMS = ("ext4", "xfs", "btrfs")
 ORDERS = ("none", "temporal", "root", "root:file=range")
 # Orders that promise nothing: what diverges is counted and not explained.
 LOOSE = ("none",)
+# Orders that leave overlapping actions free: what diverges must have overlapped an action of another thread.
+FREE_IF_OVERLAPPING = ("temporal",)
+LINE = re.compile(r"\s*([0-9.]+) \[T([0-9]+)\] .*<([0-9.]+)>")
 USAGE = 2
 SHOWN = 110
 # Lines of a description in the document.
@@ -99,6 +103,10 @@ class OrderingCase(run.Case):
                 raise Failure(detail, ["without any order it must go differently, or the case proves nothing"])
             return detail
         row.tree = compare.compare(self.final, target + self.w)
+        if row.worst() and order in FREE_IF_OVERLAPPING and not row.tree:
+            if ordered := self.that_overlap_nothing(row):
+                raise Failure(f"{detail}; actions {ordered} overlap no other", self.explained(row))
+            return detail + ", which overlapped others"
         if row.worst():
             raise Failure(detail, self.explained(row))
         if row.tree:
@@ -124,6 +132,20 @@ class OrderingCase(run.Case):
         if row.worst() > len(row.found):
             out.append("a replay describes its first divergences only; there are more")
         return out
+
+    def that_overlap_nothing(self, row):
+        """The actions that diverged although no action of another thread was under way meanwhile."""
+        if row.worst() > len(row.found):
+            raise Failure("more diverged than a replay describes", self.explained(row))
+        found = [LINE.match(line) for line in self.reprise("cat", self.trace).out.splitlines()]
+        # Beginnings are shown in microseconds.
+        spans = [(float(m[1]) - 2e-6, float(m[1]) + float(m[3]) + 2e-6, m[2]) if m else None for m in found]
+
+        def alone(action):
+            begin, end, thread = spans[action]
+            return not any(s and s[2] != thread and s[0] < end and begin < s[1] for s in spans)
+
+        return sorted({action for action, _ in row.found if spans[action] is None or alone(action)})
 
     def lost(self):
         """What the recorder says that it could not see, in words."""

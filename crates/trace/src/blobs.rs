@@ -18,6 +18,12 @@ const REMEMBERED: usize = 4 << 20;
 /// Bytes of content that a reader keeps decoded, or one part if that is larger.
 const CACHED_BYTES: usize = 24 << 20;
 
+/// Beginnings of contents that a reader keeps, in bytes, or those of one part.
+const CACHED_HEADS_BYTES: usize = 64 << 20;
+
+/// Most bytes of a [`Head`].
+pub const HEAD_BYTES: usize = 48;
+
 /// Finds the number of equal content.
 #[derive(Default)]
 pub(crate) struct Deduplicator {
@@ -59,29 +65,74 @@ impl Payload {
     }
 }
 
+/// What a look at the beginning of a blob shows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Head {
+    /// BLAKE3 of the content.
+    pub blake3: [u8; 32],
+    /// The first bytes, up to [`HEAD_BYTES`], unless only the hash was kept.
+    pub first: Option<Box<[u8]>>,
+}
+
+impl Head {
+    fn of(payload: &Payload) -> Head {
+        let first = payload.content.as_ref().map(|bytes| bytes[..bytes.len().min(HEAD_BYTES)].into());
+        Head { blake3: payload.blake3, first }
+    }
+}
+
 /// Reads blobs by number; a few parts stay decoded.
 pub struct BlobReader {
     dir: PathBuf,
     parts: Vec<Part>,
     cache: VecDeque<(usize, Arc<Vec<Payload>>)>,
+    heads: VecDeque<(usize, Vec<Head>)>,
 }
 
 impl BlobReader {
     pub(crate) fn new(dir: PathBuf, parts: Vec<Part>) -> Self {
-        BlobReader { dir, parts, cache: VecDeque::new() }
+        BlobReader { dir, parts, cache: VecDeque::new(), heads: VecDeque::new() }
     }
 
     /// One blob. An unknown number is damage of the trace.
     pub fn get(&mut self, blob: u32) -> Result<BlobRef, ReadError> {
-        let unknown = |dir: &PathBuf| ReadError::damaged(dir.join("blobs"), format!("there is no blob {blob}"));
-        let after = self.parts.partition_point(|p| p.first <= u64::from(blob));
-        let index = after.checked_sub(1).ok_or_else(|| unknown(&self.dir))?;
+        let (index, at) = self.place(blob)?;
         let rows = self.part(index)?;
-        let at = (u64::from(blob) - self.parts[index].first) as usize;
         if at >= rows.len() {
-            return Err(unknown(&self.dir));
+            return Err(self.unknown(blob));
         }
         Ok(BlobRef { rows, at })
+    }
+
+    /// The beginning of a blob. Beginnings of many parts are kept: who goes to and fro among them decodes each but once.
+    pub fn head(&mut self, blob: u32) -> Result<Head, ReadError> {
+        let (index, at) = self.place(blob)?;
+        let known = match self.heads.iter().position(|(part, _)| *part == index) {
+            Some(known) => known,
+            None => {
+                let heads = self.part(index)?.iter().map(Head::of).collect();
+                self.heads.push_back((index, heads));
+                let weight = |heads: &Vec<Head>| heads.len() * (std::mem::size_of::<Head>() + HEAD_BYTES);
+                while self.heads.len() > 1
+                    && self.heads.iter().map(|(_, heads)| weight(heads)).sum::<usize>() > CACHED_HEADS_BYTES
+                {
+                    self.heads.pop_front();
+                }
+                self.heads.len() - 1
+            }
+        };
+        self.heads[known].1.get(at).cloned().ok_or_else(|| self.unknown(blob))
+    }
+
+    /// The part that should hold a blob, and where in it.
+    fn place(&self, blob: u32) -> Result<(usize, usize), ReadError> {
+        let after = self.parts.partition_point(|p| p.first <= u64::from(blob));
+        let index = after.checked_sub(1).ok_or_else(|| self.unknown(blob))?;
+        Ok((index, (u64::from(blob) - self.parts[index].first) as usize))
+    }
+
+    fn unknown(&self, blob: u32) -> ReadError {
+        ReadError::damaged(self.dir.join("blobs"), format!("there is no blob {blob}"))
     }
 
     /// The bytes of content that spans blobs, or `None` if any of it was not kept.

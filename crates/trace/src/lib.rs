@@ -21,7 +21,7 @@ mod sink;
 mod table;
 mod writer;
 
-pub use blobs::{BlobReader, CHUNK_BYTES, Payload};
+pub use blobs::{BlobReader, CHUNK_BYTES, HEAD_BYTES, Head, Payload};
 pub use catalog::Part;
 pub use environment::{DeviceSample, Environment, Mount, QueueSetting};
 pub use error::{ReadError, WriteError};

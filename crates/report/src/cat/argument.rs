@@ -126,11 +126,15 @@ fn content(call: &Call, action: &Action, blobs: &mut BlobReader) -> Result<Optio
     let Some(&blob) = action.data.first() else {
         return Ok((action.data_bytes > 0).then(|| format!("<{} bytes>", action.data_bytes)));
     };
-    let payload = blobs.get(blob)?;
-    Ok(Some(match &payload.content {
-        Some(bytes) if call.effect == Effect::List => names(&entry_names(bytes, call.name == "getdents")),
-        Some(bytes) => excerpt(bytes, action.data_bytes),
-        None => format!("<{} bytes, blake3 {}...>", action.data_bytes, hex(&payload.blake3[..8])),
+    if call.effect == Effect::List
+        && let Some(bytes) = &blobs.get(blob)?.content
+    {
+        return Ok(Some(names(&entry_names(bytes, call.name == "getdents"))));
+    }
+    let head = blobs.head(blob)?;
+    Ok(Some(match &head.first {
+        Some(first) => excerpt(first, action.data_bytes),
+        None => format!("<{} bytes, blake3 {}...>", action.data_bytes, hex(&head.blake3[..8])),
     }))
 }
 

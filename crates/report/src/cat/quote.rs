@@ -2,6 +2,7 @@
 
 /// Bytes of content that are shown.
 pub(super) const SHOWN: usize = 32;
+const _: () = assert!(SHOWN <= reprise_trace::HEAD_BYTES);
 
 /// All bytes in quotes; what is not printable is escaped as in C.
 pub(super) fn quote(bytes: &[u8]) -> String {
