@@ -100,7 +100,8 @@ int on_enter(__u64 *ctx)
 	if (c->stopped)
 		return pass_by();
 	t->begin_ns = bpf_ktime_get_ns();
-	t->cpu_ns = task->se.sum_exec_runtime;
+	/* A thread that the scheduler has not charged with anything yet used nothing; 0 would say that it is unknown. */
+	t->cpu_ns = task->se.sum_exec_runtime ?: 1;
 	t->nr = nr;
 	t->flags = narrow ? RECORD_NARROW : 0;
 	t->call++;

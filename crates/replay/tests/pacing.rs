@@ -16,7 +16,7 @@ use script::{Script, issue, op, options, run};
 
 const MS: u64 = 1_000_000;
 /// The clocks of bounds and of measuring are two.
-const SLACK_NS: u64 = 5_000;
+const SLACK_NS: u64 = 20_000;
 
 fn paced(pace: &str) -> Options {
     Options { pace: pace.parse::<Pace>().unwrap(), ..options() }

@@ -5,6 +5,9 @@
 //! cause stands before its effect whatever the clocks of their returns say.
 
 mod content;
+#[cfg(test)]
+mod lock_tests;
+mod locks;
 mod names;
 
 use std::collections::HashMap;
@@ -26,7 +29,7 @@ pub fn takes_effect_ns(pending: &Pending) -> u64 {
     let (action, call) = (&pending.action, pending.call);
     let gives = match call.effect {
         Effect::Close | Effect::CloseRange => true,
-        Effect::Lock => action.args[1] & libc::LOCK_UN as u64 != 0,
+        Effect::Lock | Effect::Control => locks::releases(pending),
         Effect::Write | Effect::Copy => !failed(action.result) && !is_plain(pending, action.args[0]),
         Effect::Splice => !failed(action.result) && !is_plain(pending, action.args[2]),
         Effect::Message => !failed(action.result) && sends(call),
@@ -51,6 +54,7 @@ pub struct Teller {
     devices: HashMap<u64, u64>,
     /// How often what is known of the numbers of a table of descriptors became void.
     voided: HashMap<u32, u64>,
+    locks: locks::Locks,
 }
 
 impl Teller {
@@ -60,19 +64,32 @@ impl Teller {
         self.descriptors(seat, pending, &mut told.all);
         self.content(world, seat, pending, &mut told.all);
         names::told(world, seat, pending, &mut told);
+        self.locks.told(seat, pending, &mut told);
         told
     }
 
     /// A call has its place: numbers that it opened or closed without naming them are not known any more.
     pub fn took_place(&mut self, seat: Seat, pending: &Pending) {
         let voids = match pending.call.effect {
-            Effect::CloseRange | Effect::Execute => true,
+            Effect::CloseRange | Effect::Execute => {
+                self.locks.closed_some(seat);
+                true
+            }
+            Effect::DuplicateTo => {
+                self.locks.closed_some(seat);
+                false
+            }
             Effect::Message => !sends(pending.call),
             _ => false,
         };
         if voids && !failed(pending.action.result) {
             self.void(seat);
         }
+    }
+
+    /// The last thread that used a table has ended, and with it locks.
+    pub fn ended(&mut self, seat: Seat) {
+        self.locks.ended(seat);
     }
 
     /// Nothing is known any more of the numbers of a table.
@@ -146,6 +163,7 @@ enum Thing {
     Offset = 3,
     Size = 4,
     Inode = 5,
+    Lock = 6,
 }
 
 fn thing(kind: Thing, one: u64, other: u64) -> u64 {

@@ -20,6 +20,10 @@ pub enum Found {
     AtMost(u64),
     /// This or more.
     AtLeast(u64),
+    /// None of these bits.
+    NoneOf(u64),
+    /// One of these bits at least.
+    SomeOf(u64),
 }
 
 /// A name under which nothing stands, a number that is not open.
@@ -43,6 +47,8 @@ impl Found {
             Found::Exactly(value) => is == value,
             Found::AtMost(value) => is <= value,
             Found::AtLeast(value) => is >= value,
+            Found::NoneOf(bits) => is & bits == 0,
+            Found::SomeOf(bits) => is & bits != 0,
         }
     }
 }
@@ -58,6 +64,8 @@ pub enum Change {
     UpTo(u64),
     /// So much more.
     More(u64),
+    /// Without the first bits, with the second; of what is not known none is assumed.
+    Bits(u64, u64),
     /// Something that is not known.
     Unknown,
 }
@@ -72,6 +80,7 @@ impl Change {
             (Change::UpTo(value), _) => is.map(|is| is.max(value)),
             (Change::More(n), Found::Exactly(value)) => Some(value.saturating_add(n)),
             (Change::More(n), _) => is.map(|is| is.saturating_add(n)),
+            (Change::Bits(without, with), _) => Some(is.unwrap_or(0) & !without | with),
             (Change::Unknown, _) => None,
         }
     }

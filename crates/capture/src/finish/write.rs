@@ -381,6 +381,7 @@ impl Writing {
         });
         self.teller.void(life.seat);
         if self.world.end(life.seat) {
+            self.teller.ended(life.seat);
             self.present.opened.end(life.seat.table());
         }
         self.log.action(Action {

@@ -1,0 +1,295 @@
+//! What calls tell of locks on files: who had them, and who cannot have had them.
+//!
+//! Goals: ranges as they are given, of processes (`fcntl`) and of open files (`flock`, `F_OFD_SETLK`), shared and exclusive.
+//! Non-goals: locks that were there before the recording, files with very many ranges or holders: of these nothing is
+//! told.
+
+use std::collections::{BTreeSet, HashMap};
+
+use reprise_calls::Effect;
+use reprise_initial::Seat;
+use reprise_trace::payload::{Side, split};
+
+use super::super::decode::Pending;
+use super::super::told::{Change, Condition, Found, Told};
+use super::{Thing, thing};
+use crate::arguments::failed;
+use crate::spool::record::Object;
+
+const EAGAIN: i64 = -(libc::EAGAIN as i64);
+const EACCES: i64 = -(libc::EACCES as i64);
+
+/// More ranges of a file are not told apart.
+const MOST_CUTS: usize = 64;
+/// Holders of a file's locks; each has a bit for shared and one for exclusive ones.
+const MOST_HOLDERS: usize = 32;
+const EXCLUSIVE: u32 = 32;
+
+/// What somebody wants of a range.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wish {
+    Shared,
+    Exclusive,
+    Free,
+}
+
+/// Who holds a lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Holder {
+    /// A process, by its table of descriptors.
+    Table(u32),
+    /// An open file description.
+    Description(u64),
+    /// A process that has ended, and what it held with it.
+    Ended,
+}
+
+/// A call that is about a lock.
+struct Request {
+    wish: Wish,
+    holder: Holder,
+    begin: u64,
+    end: u64,
+    /// `F_GETLK`: only asks.
+    asks: bool,
+}
+
+/// Locks of one file, or those that `flock` knows.
+#[derive(Debug)]
+struct Locked {
+    /// Its number; it gets another when nothing is known of it any more.
+    number: u64,
+    /// Where ranges begin.
+    cuts: BTreeSet<u64>,
+    /// By bit.
+    holders: Vec<Holder>,
+}
+
+/// `flock` and `fcntl` know nothing of each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Key {
+    is_whole: bool,
+    device: u64,
+    inode: u64,
+}
+
+/// Files whose locks are followed.
+#[derive(Debug, Default)]
+pub struct Locks {
+    files: HashMap<Key, Locked>,
+    next: u64,
+}
+
+/// Whether a call releases a lock, as far as its arguments say.
+pub fn releases(pending: &Pending) -> bool {
+    match pending.call.effect {
+        Effect::Lock => pending.action.args[1] & libc::LOCK_UN as u64 != 0,
+        _ => matches!(command(pending), Some((_, false))) && wish(given(pending)) == Some(Wish::Free),
+    }
+}
+
+/// Whether `fcntl` is about a lock: of its process or of an open file (`true`), and whether it only asks.
+fn command(pending: &Pending) -> Option<(bool, bool)> {
+    if pending.call.effect != Effect::Control {
+        return None;
+    }
+    match i32::try_from(pending.action.args[1]).ok()? {
+        libc::F_SETLK | libc::F_SETLKW => Some((false, false)),
+        libc::F_OFD_SETLK | libc::F_OFD_SETLKW => Some((true, false)),
+        libc::F_GETLK => Some((false, true)),
+        libc::F_OFD_GETLK => Some((true, true)),
+        _ => None,
+    }
+}
+
+/// Those of a holder.
+fn bits(bit: u32) -> u64 {
+    1 << bit | 1 << (bit + EXCLUSIVE)
+}
+
+/// The `struct flock` that a call was given.
+fn given(pending: &Pending) -> Option<&[u8]> {
+    split(pending.call, Side::Input, &pending.action.input).get(2).copied().flatten()
+}
+
+fn wish(lock: Option<&[u8]>) -> Option<Wish> {
+    match i32::from(i16::from_le_bytes(*lock?.first_chunk()?)) {
+        libc::F_RDLCK => Some(Wish::Shared),
+        libc::F_WRLCK => Some(Wish::Exclusive),
+        libc::F_UNLCK => Some(Wish::Free),
+        _ => None,
+    }
+}
+
+fn number(lock: &[u8], at: usize) -> Option<i64> {
+    Some(i64::from_le_bytes(*lock.get(at..)?.first_chunk()?))
+}
+
+/// First byte and the one behind the last of a `struct flock`.
+fn range(lock: &[u8], object: &Object) -> Option<(u64, u64)> {
+    let base = match i32::from(i16::from_le_bytes(*lock.get(2..)?.first_chunk()?)) {
+        libc::SEEK_SET => 0,
+        libc::SEEK_CUR => object.position,
+        libc::SEEK_END => i64::try_from(object.size).ok()?,
+        _ => return None,
+    };
+    let (start, length) = (base.checked_add(number(lock, 8)?)?, number(lock, 16)?);
+    let (begin, end) = match length {
+        0 => (start, i64::MAX),
+        1.. => (start, start.checked_add(length)?),
+        _ => (start.checked_add(length)?, start),
+    };
+    Some((u64::try_from(begin).ok()?, u64::try_from(end).ok()?))
+}
+
+/// What a call wants, and of which file.
+fn request(seat: Seat, pending: &Pending) -> Option<(Key, Request)> {
+    let object = pending.object(pending.action.args[0])?;
+    let key = |is_whole| Key { is_whole, device: object.device, inode: object.inode };
+    if pending.call.effect == Effect::Lock {
+        let wish = match pending.action.args[1] as i32 & !libc::LOCK_NB {
+            libc::LOCK_SH => Wish::Shared,
+            libc::LOCK_EX => Wish::Exclusive,
+            libc::LOCK_UN => Wish::Free,
+            _ => return None,
+        };
+        let holder = Holder::Description(object.id);
+        return Some((key(true), Request { wish, holder, begin: 0, end: u64::MAX, asks: false }));
+    }
+    let (of_description, asks) = command(pending)?;
+    let lock = given(pending)?;
+    let (begin, end) = range(lock, object)?;
+    let holder = if of_description { Holder::Description(object.id) } else { Holder::Table(seat.table()) };
+    Some((key(false), Request { wish: wish(Some(lock))?, holder, begin, end, asks }))
+}
+
+/// Whether the lock could be had then; `None` if the call does not tell.
+fn could(pending: &Pending, asks: bool) -> Option<bool> {
+    match pending.action.result {
+        EAGAIN | EACCES => Some(false),
+        result if failed(result) => None,
+        _ if asks => {
+            let found = split(pending.call, Side::Output, &pending.action.output).get(2).copied().flatten();
+            Some(wish(found)? == Wish::Free)
+        }
+        _ => Some(true),
+    }
+}
+
+impl Locks {
+    /// What a result tells.
+    pub fn told(&mut self, seat: Seat, pending: &Pending, told: &mut Told) {
+        if pending.call.effect == Effect::Close && !failed(pending.action.result) {
+            return self.closed(seat, pending, told);
+        }
+        let Some((key, request)) = request(seat, pending) else { return };
+        let Some(could) = could(pending, request.asks) else { return };
+        let next = &mut self.next;
+        let file = self.files.entry(key).or_insert_with(|| Locked::new(next));
+        if file.is_full() {
+            *file = Locked::new(next);
+        }
+        let (Some(bit), true) = (file.bit(request.holder), file.cut([request.begin, request.end])) else { return };
+        let things = file.things(request.begin, request.end);
+        let own = bits(bit);
+        let others = file.living() & !own;
+        let (in_its_way, taken) = match request.wish {
+            Wish::Shared => (others & u64::MAX << EXCLUSIVE, 1 << bit),
+            Wish::Exclusive => (others, 1 << (bit + EXCLUSIVE)),
+            Wish::Free => (0, 0),
+        };
+        match (could, request.wish) {
+            (false, _) => {
+                let one = things.map(|thing| Condition::new(thing, Found::SomeOf(in_its_way), Change::Nothing));
+                told.any.extend(one);
+            }
+            (true, wish) => {
+                let change = match wish {
+                    _ if request.asks => Change::Nothing,
+                    // Nobody else has any.
+                    Wish::Exclusive => Change::To(taken),
+                    Wish::Shared | Wish::Free => Change::Bits(own, taken),
+                };
+                told.all.extend(things.map(|thing| Condition::new(thing, Found::NoneOf(in_its_way), change)));
+            }
+        }
+    }
+
+    /// The end of any descriptor of a file ends all that its process had locked there. Whether it was the last of its
+    /// description nobody tells.
+    fn closed(&self, seat: Seat, pending: &Pending, told: &mut Told) {
+        let Some(object) = pending.object(pending.action.args[0]) else { return };
+        for is_whole in [false, true] {
+            let Some(file) = self.files.get(&Key { is_whole, device: object.device, inode: object.inode }) else {
+                continue;
+            };
+            let change = match file.holders.contains(&Holder::Description(object.id)) {
+                true => Change::Unknown,
+                false => match file.holders.iter().position(|h| *h == Holder::Table(seat.table())) {
+                    Some(bit) => Change::Bits(bits(bit as u32), 0),
+                    None => continue,
+                },
+            };
+            told.all.extend(file.things(0, u64::MAX).map(|thing| Condition::new(thing, Found::Anything, change)));
+        }
+    }
+
+    /// The last thread of a process has ended, and with it what the process held.
+    pub fn ended(&mut self, seat: Seat) {
+        for file in self.files.values_mut() {
+            file.holders.iter_mut().filter(|h| **h == Holder::Table(seat.table())).for_each(|h| *h = Holder::Ended);
+        }
+        self.forget(|holder| matches!(holder, Holder::Description(_)));
+    }
+
+    /// Descriptors of a process were closed that no call named; which locks ended with them is not known.
+    pub fn closed_some(&mut self, seat: Seat) {
+        self.forget(|holder| matches!(holder, Holder::Description(_)) || *holder == Holder::Table(seat.table()));
+    }
+
+    fn forget(&mut self, may_have_lost: impl Fn(&Holder) -> bool) {
+        for file in self.files.values_mut().filter(|file| file.holders.iter().any(&may_have_lost)) {
+            *file = Locked::new(&mut self.next);
+        }
+    }
+}
+
+impl Locked {
+    fn new(next: &mut u64) -> Locked {
+        *next += 1;
+        Locked { number: *next, cuts: BTreeSet::new(), holders: Vec::new() }
+    }
+
+    /// The bit of a holder; none if there are too many.
+    fn bit(&mut self, holder: Holder) -> Option<u32> {
+        let known = self.holders.iter().position(|known| *known == holder);
+        let at = known.or_else(|| {
+            let is_new = self.holders.len() < MOST_HOLDERS;
+            is_new.then(|| self.holders.push(holder)).map(|()| self.holders.len() - 1)
+        })?;
+        u32::try_from(at).ok()
+    }
+
+    /// Most of its holders have ended.
+    fn is_full(&self) -> bool {
+        let ended = self.holders.iter().filter(|holder| **holder == Holder::Ended).count();
+        self.holders.len() == MOST_HOLDERS && ended > MOST_HOLDERS / 2
+    }
+
+    /// The bits of those that may hold something.
+    fn living(&self) -> u64 {
+        let ended = self.holders.iter().enumerate().filter(|(_, holder)| **holder == Holder::Ended);
+        !ended.fold(0, |all, (bit, _)| all | bits(bit as u32))
+    }
+
+    /// Ranges begin here from now on; whether all are told apart.
+    fn cut(&mut self, at: [u64; 2]) -> bool {
+        self.cuts.extend(at);
+        self.cuts.len() <= MOST_CUTS
+    }
+
+    /// The ranges, between places where any begins or ends, that lie within these bytes: a thing each.
+    fn things(&self, begin: u64, end: u64) -> impl Iterator<Item = u64> {
+        self.cuts.range(begin..end.max(begin)).map(|cut| thing(Thing::Lock, self.number, *cut))
+    }
+}
