@@ -125,6 +125,9 @@ impl World {
             match s.arg(2) {
                 END => s.out.look(Resource::Size(node)),
                 DATA | HOLE => self.whole_touch(s, node, s.arg(1)),
+                _ if (s.arg(1), s.arg(2)) == (0, 0) && self.names.node(node).kind == FileKind::Directory => {
+                    self.begin_listing(s, node);
+                }
                 // A shared offset is kept in order with the reads and writes that move it, which touch the file.
                 _ if shared => s.out.look(Resource::File(node)),
                 _ => {}

@@ -59,6 +59,9 @@ impl World {
         if !s.succeeded() {
             return;
         }
+        if flags & O_PATH == 0 {
+            self.begin_listing(s, node);
+        }
         if flags & O_TRUNC != 0 && self.names.node(node).kind == FileKind::Regular {
             self.resize(s, node, 0);
             if place.node.is_some() {
@@ -79,6 +82,14 @@ impl World {
             Nature::Ordinary | Nature::SafeDevice | Nature::RandomDevice => None,
         };
         self.new_descriptor(s, Some(node), place.entry, stream, flags);
+    }
+
+    /// Btrfs lists the names that there were when a directory was opened or rewound.
+    pub(super) fn begin_listing(&self, s: &mut Step<'_>, node: NodeId) {
+        let n = self.names.node(node);
+        if n.on_btrfs && n.kind == FileKind::Directory {
+            s.out.look(Resource::Names(node));
+        }
     }
 
     /// An open of something the model does not know: its descriptor exists all the same.
