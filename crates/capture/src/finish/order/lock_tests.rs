@@ -8,23 +8,13 @@ use reprise_trace::{Action, payload};
 use super::super::decode::Pending;
 use super::super::told::Told;
 use super::super::window::{Item, Window};
+use super::super::window_tests::Random;
 use super::locks::{Locks, releases};
 use crate::spool::record::Object;
 
 const BYTES: usize = 12;
 const PROCESSES: usize = 3;
 const EAGAIN: i64 = -(libc::EAGAIN as i64);
-
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % n
-    }
-}
 
 #[derive(Debug, Clone)]
 struct Call {
