@@ -50,6 +50,8 @@ impl Teller {
     }
 }
 
+const PAGE: u64 = 4096;
+
 fn is_regular(object: &Object) -> bool {
     object.mode & libc::S_IFMT == libc::S_IFREG
 }
@@ -115,14 +117,15 @@ fn size(pending: &Pending, object: &Object) -> (Found, Change) {
             None => (Found::Exactly(begin), Change::To(end)),
         },
         Effect::Write => (Found::Anything, Change::UpTo(end)),
-        // Files that show the kernel's state have no size.
-        Effect::Read if object.size == 0 && moved > 0 => (Found::Anything, Change::Nothing),
         Effect::Read => {
             let asked = match call.position(|kind| matches!(kind, ArgKind::OutData(_))) {
                 Some(_) => action.args[2],
                 None => moved,
             };
+            // Files that show the kernel's state have no size (`/proc`), or a page (`/sys`), whatever they hold.
+            let shows_state = object.size == 0 && moved > 0 || object.size == PAGE && moved < asked && end < PAGE;
             match moved {
+                _ if shows_state => (Found::Anything, Change::Nothing),
                 0 if asked == 0 => (Found::Anything, Change::Nothing),
                 0 => (Found::AtMost(begin), Change::Nothing),
                 _ if moved < asked => (Found::Exactly(end), Change::Nothing),
