@@ -110,10 +110,14 @@ fn a_wrong_order_of_arguments_is_noticed() {
     let mut unnoticed = Vec::new();
     for row in all().filter(|row| !NOT_RUN.iter().any(|(name, _)| *name == row.name)) {
         for at in 0..row.args.len().saturating_sub(1) {
-            let place = Place::below(None);
-            let mut command = place.command(["exchanged", row.name, &at.to_string()]);
             let alike = ALIKE.iter().any(|(name, n, _)| (*name, *n) == (row.name, at));
-            if program::ends_well(&mut command, Duration::from_secs(2)) != alike {
+            // `io_uring_enter` looks at its last two only if it has to wait, which is a race with the request.
+            let unnoticed_once = || {
+                let place = Place::below(None);
+                let mut command = place.command(["exchanged", row.name, &at.to_string()]);
+                program::ends_well(&mut command, Duration::from_secs(2))
+            };
+            if (0..3).all(|_| unnoticed_once()) != alike {
                 let [one, two] = [at, at + 1].map(|i| row.args[i].name);
                 unnoticed.push(format!("{} {at} ({one}, {two}), alike {alike}", row.name));
             }

@@ -60,7 +60,18 @@ impl Case {
         }
     }
 
+    /// What a load finds races with what other processes store meanwhile (docs/CAPTURE.md, "Loads from mapped files"): such
+    /// a program is recorded again before it counts as wrong.
     fn check(&self, backend: Backend) {
+        let once = || std::panic::catch_unwind(|| self.once(backend));
+        let raced = match self.program {
+            "mmap-writer" => once().or_else(|_| once()).or_else(|_| once()),
+            _ => once(),
+        };
+        raced.unwrap_or_else(|why| std::panic::resume_unwind(why));
+    }
+
+    fn once(&self, backend: Backend) {
         if !can_build() {
             return skip(self.program, "no C compiler (cc)");
         }
