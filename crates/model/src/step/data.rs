@@ -125,12 +125,12 @@ impl World {
             match s.arg(2) {
                 END => s.out.look(Resource::Size(node)),
                 DATA | HOLE => self.whole_touch(s, node, s.arg(1)),
-                _ if (s.arg(1), s.arg(2)) == (0, 0) && self.names.node(node).kind == FileKind::Directory => {
-                    self.begin_listing(s, node);
-                }
                 // A shared offset is kept in order with the reads and writes that move it, which touch the file.
                 _ if shared => s.out.look(Resource::File(node)),
                 _ => {}
+            }
+            if (s.arg(1), s.arg(2)) == (0, 0) {
+                self.begin_listing(s, node);
             }
         }
         let description = &mut self.descriptors.descriptions[slot.description as usize];
