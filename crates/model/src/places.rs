@@ -4,7 +4,7 @@
 //! Non-goals: resolving symbolic links; a path is shown as the program meant it.
 
 use reprise_calls::Call;
-use reprise_trace::Action;
+use reprise_trace::{Action, Name};
 
 use crate::descriptors::StreamKind;
 use crate::step::AT_FDCWD;
@@ -53,14 +53,6 @@ impl World {
         if path.is_empty() {
             return Some(base);
         }
-        let mut parts: Vec<&[u8]> = Vec::new();
-        for part in base.split(|b| *b == b'/').chain(path.split(|b| *b == b'/')) {
-            match part {
-                b"" | b"." => {}
-                b".." => drop(parts.pop()),
-                name => parts.push(name),
-            }
-        }
-        Some([b"/".as_slice(), &parts.join(&b'/')].concat())
+        Some(Name::below(&base, path).0)
     }
 }

@@ -32,6 +32,20 @@ impl Name {
         name
     }
 
+    /// A path seen from a directory, without `.` and `..`: absolute, by the text alone, whatever links there are.
+    pub fn below(directory: &[u8], path: &[u8]) -> Name {
+        let from = if path.starts_with(b"/") { &b""[..] } else { directory };
+        let mut parts: Vec<&[u8]> = Vec::new();
+        for part in from.split(|b| *b == b'/').chain(path.split(|b| *b == b'/')) {
+            match part {
+                b"" | b"." => {}
+                b".." => drop(parts.pop()),
+                name => parts.push(name),
+            }
+        }
+        Name([b"/".as_slice(), &parts.join(&b'/')].concat())
+    }
+
     /// Becomes the bytes of an escaped text, as [`Name::from_text`]; its memory is used again.
     pub(crate) fn read_text(&mut self, bytes: &[u8]) {
         let out = &mut self.0;
@@ -120,6 +134,20 @@ mod tests {
         for bytes in [&b"/a b"[..], b"\\x41", b"\xff\xfe/\xc3\xa9", b"a\\", b"\\\\x", "é".as_bytes()] {
             let name = Name(bytes.to_vec());
             assert_eq!(Name::from_text(name.to_text()), name);
+        }
+    }
+
+    #[test]
+    fn paths_below_a_directory() {
+        let cases = [
+            ("/a/b", "c", "/a/b/c"),
+            ("/a/b", "..", "/a"),
+            ("/", "..", "/"),
+            ("/a", "./b//c/../d", "/a/b/d"),
+            ("/a", "/x/y", "/x/y"),
+        ];
+        for (directory, path, expected) in cases {
+            assert_eq!(Name::below(directory.as_bytes(), path.as_bytes()), Name::from(expected), "{directory} {path}");
         }
     }
 }
