@@ -25,6 +25,7 @@ mod finish;
 mod gate;
 mod kept;
 mod kernel_side;
+mod locking;
 mod log;
 mod mapped;
 mod memory;

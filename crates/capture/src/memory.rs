@@ -9,7 +9,7 @@ use std::os::unix::fs::FileExt;
 use crate::kept::{Kept, When};
 use crate::sys;
 
-const PAGE: u64 = 4096;
+pub(crate) const PAGE: u64 = 4096;
 
 /// Memory that a call was given or has filled.
 #[derive(Debug, Clone, Copy)]

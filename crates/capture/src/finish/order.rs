@@ -19,6 +19,7 @@ use reprise_trace::payload::{Side, split};
 use super::decode::Pending;
 use super::told::{Change, Condition, Found, NOTHING, Told};
 use crate::arguments::failed;
+use crate::locking;
 
 /// Commands of `fcntl` that give a new number.
 const COPIES: [u64; 2] = [libc::F_DUPFD as u64, libc::F_DUPFD_CLOEXEC as u64];
@@ -29,7 +30,7 @@ pub fn takes_effect_ns(pending: &Pending) -> u64 {
     let (action, call) = (&pending.action, pending.call);
     let gives = match call.effect {
         Effect::Close | Effect::CloseRange => true,
-        Effect::Lock | Effect::Control => locks::releases(pending),
+        Effect::Lock | Effect::Control => locking::releases(call, &action.args, &action.input),
         Effect::Write | Effect::Copy => !failed(action.result) && !is_plain(pending, action.args[0]),
         Effect::Splice => !failed(action.result) && !is_plain(pending, action.args[2]),
         Effect::Message => !failed(action.result) && sends(call),
@@ -70,19 +71,19 @@ impl Teller {
 
     /// A call has its place: numbers that it opened or closed without naming them are not known any more.
     pub fn took_place(&mut self, seat: Seat, pending: &Pending) {
-        let voids = match pending.call.effect {
-            Effect::CloseRange | Effect::Execute => {
-                self.locks.closed_some(seat);
-                true
-            }
-            Effect::DuplicateTo => {
-                self.locks.closed_some(seat);
-                false
-            }
-            Effect::Message => !sends(pending.call),
-            _ => false,
+        if failed(pending.action.result) {
+            return;
+        }
+        let (closes, voids) = match pending.call.effect {
+            Effect::CloseRange | Effect::Execute => (true, true),
+            Effect::DuplicateTo => (true, false),
+            Effect::Message => (false, !sends(pending.call)),
+            _ => (false, false),
         };
-        if voids && !failed(pending.action.result) {
+        if closes {
+            self.locks.closed_some(seat);
+        }
+        if voids {
             self.void(seat);
         }
     }

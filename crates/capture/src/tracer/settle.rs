@@ -7,36 +7,21 @@
 use std::time::Duration;
 
 use reprise_calls::{Effect, Object, Returns};
-use reprise_trace::payload::{Side, split};
 
 use super::{Entered, Phase, Tracer};
 use crate::arguments::failed;
 use crate::error::CaptureError;
+use crate::locking;
 use crate::procfs;
 
 const PATIENCE: Duration = Duration::from_millis(5);
 
-const REFUSED: i32 = -libc::EAGAIN;
-const DENIED: i32 = -libc::EACCES;
-
-/// Whether a call takes, gives back or asks for a lock on a file.
-fn takes_locks(entered: &Entered) -> bool {
-    match entered.call.effect {
-        Effect::Lock => true,
-        Effect::Control => matches!(
-            entered.args[1] as i32,
-            libc::F_SETLK | libc::F_SETLKW | libc::F_GETLK | libc::F_OFD_SETLK | libc::F_OFD_SETLKW | libc::F_OFD_GETLK
-        ),
-        _ => false,
-    }
-}
-
 impl Tracer<'_> {
     /// Threads in the kernel that may have caused the result of a call that could wait.
     pub(super) fn causes(&self, tid: i32, entered: &Entered, result: i64) -> Vec<i32> {
-        let locks = takes_locks(entered);
+        let locks = locking::is_about(entered.call, &entered.args);
         // A lock that is refused is refused because of somebody.
-        let refused = locks && matches!(result as i32, REFUSED | DENIED);
+        let refused = locks && locking::is_refused(result);
         if !(entered.free || locks) || (failed(result) && !refused) || self.threads.len() < 2 {
             return Vec::new();
         }
@@ -97,17 +82,10 @@ impl Tracer<'_> {
 /// Whether a call waits for what others do. A lock that is released waits for nobody, but wakes.
 fn may_be_woken(entered: &Entered) -> bool {
     match entered.call.effect {
-        Effect::Lock => entered.args[1] & libc::LOCK_UN as u64 == 0,
-        Effect::Control => !(takes_locks(entered) && unlocks(entered)),
+        Effect::Lock | Effect::Control => !locking::releases(entered.call, &entered.args, &entered.inputs.input),
         Effect::Read | Effect::Splice | Effect::Copy => true,
         _ => receives(entered),
     }
-}
-
-/// Whether the lock that `fcntl` is given (`struct flock`) releases.
-fn unlocks(entered: &Entered) -> bool {
-    let given = split(entered.call, Side::Input, &entered.inputs.input)[2];
-    given.is_some_and(|lock| lock.starts_with(&(libc::F_UNLCK as i16).to_le_bytes()))
 }
 
 /// Whether the call takes from a socket what another call put there.

@@ -8,6 +8,7 @@ use super::super::facts;
 use super::super::told::{Change, Condition, Found};
 use super::{Teller, Thing, thing};
 use crate::arguments::failed;
+use crate::memory::PAGE;
 use crate::spool::record::Object;
 
 impl Teller {
@@ -49,8 +50,6 @@ impl Teller {
         }
     }
 }
-
-const PAGE: u64 = 4096;
 
 fn is_regular(object: &Object) -> bool {
     object.mode & libc::S_IFMT == libc::S_IFREG

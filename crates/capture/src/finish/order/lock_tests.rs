@@ -9,7 +9,8 @@ use super::super::decode::Pending;
 use super::super::told::Told;
 use super::super::window::{Item, Window};
 use super::super::window_tests::Random;
-use super::locks::{Locks, releases};
+use super::locks::Locks;
+use crate::locking;
 use crate::spool::record::Object;
 
 const BYTES: usize = 12;
@@ -121,7 +122,8 @@ fn ordered(calls: &[Call]) -> Vec<Call> {
     };
     for call in by_end {
         let (begin_ns, end_ns, tid) = (call.begin_ns, call.end_ns, call.process as i32);
-        let key_ns = if releases(&call.pending()) { begin_ns } else { end_ns };
+        let Pending { call: row, action, .. } = call.pending();
+        let key_ns = if locking::releases(row, &action.args, &action.input) { begin_ns } else { end_ns };
         window.push(Item { key_ns, begin_ns, end_ns, tid, is_ready: true, what: call });
     }
     while let Some(call) = window.pop(true, &mut told) {

@@ -8,30 +8,20 @@ use std::collections::{BTreeSet, HashMap};
 
 use reprise_calls::Effect;
 use reprise_initial::Seat;
-use reprise_trace::payload::{Side, split};
+use reprise_trace::payload::Side;
 
 use super::super::decode::Pending;
 use super::super::told::{Change, Condition, Found, Told};
 use super::{Thing, thing};
 use crate::arguments::failed;
+use crate::locking::{self, Wish};
 use crate::spool::record::Object;
-
-const EAGAIN: i64 = -(libc::EAGAIN as i64);
-const EACCES: i64 = -(libc::EACCES as i64);
 
 /// More ranges of a file are not told apart.
 const MOST_CUTS: usize = 64;
 /// Holders of a file's locks; each has a bit for shared and one for exclusive ones.
 const MOST_HOLDERS: usize = 32;
 const EXCLUSIVE: u32 = 32;
-
-/// What somebody wants of a range.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Wish {
-    Shared,
-    Exclusive,
-    Free,
-}
 
 /// Who holds a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,45 +70,9 @@ pub struct Locks {
     next: u64,
 }
 
-/// Whether a call releases a lock, as far as its arguments say.
-pub fn releases(pending: &Pending) -> bool {
-    match pending.call.effect {
-        Effect::Lock => pending.action.args[1] & libc::LOCK_UN as u64 != 0,
-        _ => matches!(command(pending), Some((_, false))) && wish(given(pending)) == Some(Wish::Free),
-    }
-}
-
-/// Whether `fcntl` is about a lock: of its process or of an open file (`true`), and whether it only asks.
-fn command(pending: &Pending) -> Option<(bool, bool)> {
-    if pending.call.effect != Effect::Control {
-        return None;
-    }
-    match i32::try_from(pending.action.args[1]).ok()? {
-        libc::F_SETLK | libc::F_SETLKW => Some((false, false)),
-        libc::F_OFD_SETLK | libc::F_OFD_SETLKW => Some((true, false)),
-        libc::F_GETLK => Some((false, true)),
-        libc::F_OFD_GETLK => Some((true, true)),
-        _ => None,
-    }
-}
-
 /// Those of a holder.
 fn bits(bit: u32) -> u64 {
     1 << bit | 1 << (bit + EXCLUSIVE)
-}
-
-/// The `struct flock` that a call was given.
-fn given(pending: &Pending) -> Option<&[u8]> {
-    split(pending.call, Side::Input, &pending.action.input).get(2).copied().flatten()
-}
-
-fn wish(lock: Option<&[u8]>) -> Option<Wish> {
-    match i32::from(i16::from_le_bytes(*lock?.first_chunk()?)) {
-        libc::F_RDLCK => Some(Wish::Shared),
-        libc::F_WRLCK => Some(Wish::Exclusive),
-        libc::F_UNLCK => Some(Wish::Free),
-        _ => None,
-    }
 }
 
 fn number(lock: &[u8], at: usize) -> Option<i64> {
@@ -144,33 +98,33 @@ fn range(lock: &[u8], object: &Object) -> Option<(u64, u64)> {
 
 /// What a call wants, and of which file.
 fn request(seat: Seat, pending: &Pending) -> Option<(Key, Request)> {
-    let object = pending.object(pending.action.args[0])?;
-    let key = |is_whole| Key { is_whole, device: object.device, inode: object.inode };
-    if pending.call.effect == Effect::Lock {
-        let wish = match pending.action.args[1] as i32 & !libc::LOCK_NB {
-            libc::LOCK_SH => Wish::Shared,
-            libc::LOCK_EX => Wish::Exclusive,
-            libc::LOCK_UN => Wish::Free,
-            _ => return None,
-        };
-        let holder = Holder::Description(object.id);
-        return Some((key(true), Request { wish, holder, begin: 0, end: u64::MAX, asks: false }));
+    let (call, args) = (pending.call, &pending.action.args);
+    let is_whole = call.effect == Effect::Lock;
+    let command = locking::command(call, args);
+    if !is_whole && command.is_none() {
+        return None;
     }
-    let (of_description, asks) = command(pending)?;
-    let lock = given(pending)?;
+    let object = pending.object(args[0])?;
+    let key = Key { is_whole, device: object.device, inode: object.inode };
+    let of_description = Holder::Description(object.id);
+    let Some(command) = command else {
+        let wish = Wish::of_operation(args[1])?;
+        return Some((key, Request { wish, holder: of_description, begin: 0, end: u64::MAX, asks: false }));
+    };
+    let lock = locking::flock(call, Side::Input, &pending.action.input)?;
     let (begin, end) = range(lock, object)?;
-    let holder = if of_description { Holder::Description(object.id) } else { Holder::Table(seat.table()) };
-    Some((key(false), Request { wish: wish(Some(lock))?, holder, begin, end, asks }))
+    let holder = if command.is_of_description { of_description } else { Holder::Table(seat.table()) };
+    Some((key, Request { wish: Wish::of(lock)?, holder, begin, end, asks: command.asks }))
 }
 
 /// Whether the lock could be had then; `None` if the call does not tell.
 fn could(pending: &Pending, asks: bool) -> Option<bool> {
     match pending.action.result {
-        EAGAIN | EACCES => Some(false),
+        result if locking::is_refused(result) => Some(false),
         result if failed(result) => None,
         _ if asks => {
-            let found = split(pending.call, Side::Output, &pending.action.output).get(2).copied().flatten();
-            Some(wish(found)? == Wish::Free)
+            let found = locking::flock(pending.call, Side::Output, &pending.action.output)?;
+            Some(Wish::of(found)? == Wish::Free)
         }
         _ => Some(true),
     }
