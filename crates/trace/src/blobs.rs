@@ -79,19 +79,59 @@ impl Head {
         let first = payload.content.as_ref().map(|bytes| bytes[..bytes.len().min(HEAD_BYTES)].into());
         Head { blake3: payload.blake3, first }
     }
+
+    /// Size in memory, in bytes.
+    fn weight(&self) -> usize {
+        std::mem::size_of::<Head>() + self.first.as_ref().map_or(0, |first| first.len())
+    }
+}
+
+/// Rows of parts, by the numbers of these; those used last are kept.
+struct Recent<T> {
+    most_bytes: usize,
+    weight: fn(&T) -> usize,
+    parts: VecDeque<(usize, Arc<Vec<T>>)>,
+}
+
+impl<T> Recent<T> {
+    fn new(most_bytes: usize, weight: fn(&T) -> usize) -> Self {
+        Recent { most_bytes, weight, parts: VecDeque::new() }
+    }
+
+    fn find(&mut self, index: usize) -> Option<Arc<Vec<T>>> {
+        let at = self.parts.iter().position(|(i, _)| *i == index)?;
+        let hit = self.parts.remove(at)?;
+        self.parts.push_front(hit);
+        Some(self.parts[0].1.clone())
+    }
+
+    /// Keeps a part, whatever its size, and of the others what has room beside it.
+    fn keep(&mut self, index: usize, rows: Vec<T>) -> Arc<Vec<T>> {
+        self.parts.push_front((index, Arc::new(rows)));
+        let mut bytes = 0;
+        let fitting = self.parts.iter().take_while(|(_, rows)| {
+            bytes += rows.iter().map(self.weight).sum::<usize>();
+            bytes <= self.most_bytes
+        });
+        let fitting = fitting.count();
+        self.parts.truncate(fitting.max(1));
+        self.parts[0].1.clone()
+    }
 }
 
 /// Reads blobs by number; a few parts stay decoded.
 pub struct BlobReader {
     dir: PathBuf,
     parts: Vec<Part>,
-    cache: VecDeque<(usize, Arc<Vec<Payload>>)>,
-    heads: VecDeque<(usize, Vec<Head>)>,
+    payloads: Recent<Payload>,
+    heads: Recent<Head>,
 }
 
 impl BlobReader {
     pub(crate) fn new(dir: PathBuf, parts: Vec<Part>) -> Self {
-        BlobReader { dir, parts, cache: VecDeque::new(), heads: VecDeque::new() }
+        let (payloads, heads) =
+            (Recent::new(CACHED_BYTES, Payload::weight), Recent::new(CACHED_HEADS_BYTES, Head::weight));
+        BlobReader { dir, parts, payloads, heads }
     }
 
     /// One blob. An unknown number is damage of the trace.
@@ -107,21 +147,14 @@ impl BlobReader {
     /// The beginning of a blob. Beginnings of many parts are kept: who goes to and fro among them decodes each but once.
     pub fn head(&mut self, blob: u32) -> Result<Head, ReadError> {
         let (index, at) = self.place(blob)?;
-        let known = match self.heads.iter().position(|(part, _)| *part == index) {
-            Some(known) => known,
+        let heads = match self.heads.find(index) {
+            Some(heads) => heads,
             None => {
                 let heads = self.part(index)?.iter().map(Head::of).collect();
-                self.heads.push_back((index, heads));
-                let weight = |heads: &Vec<Head>| heads.len() * (std::mem::size_of::<Head>() + HEAD_BYTES);
-                while self.heads.len() > 1
-                    && self.heads.iter().map(|(_, heads)| weight(heads)).sum::<usize>() > CACHED_HEADS_BYTES
-                {
-                    self.heads.pop_front();
-                }
-                self.heads.len() - 1
+                self.heads.keep(index, heads)
             }
         };
-        self.heads[known].1.get(at).cloned().ok_or_else(|| self.unknown(blob))
+        heads.get(at).cloned().ok_or_else(|| self.unknown(blob))
     }
 
     /// The part that should hold a blob, and where in it.
@@ -148,36 +181,26 @@ impl BlobReader {
     }
 
     fn part(&mut self, index: usize) -> Result<Arc<Vec<Payload>>, ReadError> {
-        if let Some(at) = self.cache.iter().position(|(i, _)| *i == index) {
-            let hit = self.cache.remove(at).expect("the position was just found");
-            self.cache.push_front(hit);
-        } else {
-            let rows = read_part::<BlobRow>(&self.dir, &self.parts[index])?;
-            let path = self.dir.join(&self.parts[index].file);
-            let first = self.parts[index].first;
-            let mut payloads = Vec::new();
-            for (i, row) in rows.enumerate() {
-                let row = row?;
-                let blake3 = <[u8; 32]>::try_from(row.blake3.as_slice())
-                    .map_err(|_| ReadError::damaged(&path, "a hash is not 32 bytes"))?;
-                if u64::from(row.blob) != first + i as u64 {
-                    return Err(ReadError::damaged(&path, "blobs are not numbered in order"));
-                }
-                if row.content.as_ref().is_some_and(|c| c.len() != row.length as usize) {
-                    return Err(ReadError::damaged(&path, "a blob's length is wrong"));
-                }
-                payloads.push(Payload { blake3, length: row.length, content: row.content });
-            }
-            self.cache.push_front((index, Arc::new(payloads)));
-            let mut bytes = 0;
-            let fitting = self.cache.iter().take_while(|(_, rows)| {
-                bytes += rows.iter().map(Payload::weight).sum::<usize>();
-                bytes <= CACHED_BYTES
-            });
-            let fitting = fitting.count();
-            self.cache.truncate(fitting.max(1));
+        if let Some(rows) = self.payloads.find(index) {
+            return Ok(rows);
         }
-        Ok(self.cache[0].1.clone())
+        let rows = read_part::<BlobRow>(&self.dir, &self.parts[index])?;
+        let path = self.dir.join(&self.parts[index].file);
+        let first = self.parts[index].first;
+        let mut payloads = Vec::new();
+        for (i, row) in rows.enumerate() {
+            let row = row?;
+            let blake3 = <[u8; 32]>::try_from(row.blake3.as_slice())
+                .map_err(|_| ReadError::damaged(&path, "a hash is not 32 bytes"))?;
+            if u64::from(row.blob) != first + i as u64 {
+                return Err(ReadError::damaged(&path, "blobs are not numbered in order"));
+            }
+            if row.content.as_ref().is_some_and(|c| c.len() != row.length as usize) {
+                return Err(ReadError::damaged(&path, "a blob's length is wrong"));
+            }
+            payloads.push(Payload { blake3, length: row.length, content: row.content });
+        }
+        Ok(self.payloads.keep(index, payloads))
     }
 }
 
