@@ -18,8 +18,8 @@ import collections
 import itertools
 import json
 import os
-import shutil
 import re
+import shutil
 import statistics
 import sys
 
@@ -137,7 +137,7 @@ class OrderingCase(run.Case):
         """The actions that diverged although no action of another thread was under way meanwhile."""
         if row.worst() > len(row.found):
             raise Failure("more diverged than a replay describes", self.explained(row))
-        found = [LINE.match(line) for line in self.reprise("cat", self.trace).out.splitlines()]
+        found = [LINE.match(line) for line in self.lines()]
         # Beginnings are shown in microseconds.
         spans = [(float(m[1]) - 2e-6, float(m[1]) + float(m[3]) + 2e-6, m[2]) if m else None for m in found]
 
@@ -152,10 +152,13 @@ class OrderingCase(run.Case):
         said = json.loads(self.reprise("info", self.trace, "--json").out)
         return [f"{entry['count']} x {cause}" for cause, entry in said["ledger"]["losses"].get("dropped", {}).items()]
 
+    def lines(self):
+        """The trace's lines, one for each action."""
+        return self.reprise("cat", self.trace).out.splitlines()
+
     def lines_of(self, actions):
         """The trace's lines of these actions: line n of `cat` is action n - 1."""
-        text = self.reprise("cat", self.trace).out
-        return {n: line.strip() for n, line in enumerate(text.splitlines()) if n in actions}
+        return {n: line.strip() for n, line in enumerate(self.lines()) if n in actions}
 
 
 # ------------------------------------------------------------------------- table

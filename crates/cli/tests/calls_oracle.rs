@@ -15,7 +15,7 @@ use reprise_calls::{Follow, all, by_name};
 use reprise_testkit::oracle::{self as table, NOT_RUN, follow};
 use reprise_testkit::program;
 use reprise_testkit::scratch::{Kind, LoopFs, is_root};
-use reprise_testkit::skip;
+use reprise_testkit::{again, skip};
 
 /// Ends a test as the case ended.
 fn finish(test: &str, end: End) {
@@ -117,7 +117,7 @@ fn a_wrong_order_of_arguments_is_noticed() {
                 let mut command = place.command(["exchanged", row.name, &at.to_string()]);
                 program::ends_well(&mut command, Duration::from_secs(2))
             };
-            if (0..3).all(|_| unnoticed_once()) != alike {
+            if (0..again::ATTEMPTS).all(|_| unnoticed_once()) != alike {
                 let [one, two] = [at, at + 1].map(|i| row.args[i].name);
                 unnoticed.push(format!("{} {at} ({one}, {two}), alike {alike}", row.name));
             }

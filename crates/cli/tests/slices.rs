@@ -9,7 +9,7 @@ use std::process::Command;
 use means::{Said, has, mkdir, record, run};
 use reprise_testkit::program;
 use reprise_testkit::scratch::{Scratch, is_root};
-use reprise_testkit::{skip, tree};
+use reprise_testkit::{again, skip, tree};
 use reprise_trace::{Process, TraceReader};
 use serde_json::Value;
 
@@ -158,10 +158,7 @@ fn random_programs_are_cut_anywhere() {
     for seed in seeds {
         println!("seed {seed}");
         // Each recording is another one; a rare one cannot be replayed exactly, as a whole or in part (`random_programs`).
-        let once = || std::panic::catch_unwind(|| Recorded::random(seed).cuts(3));
-        if let Err(why) = once().or_else(|_| once()).or_else(|_| once()) {
-            std::panic::resume_unwind(why);
-        }
+        again::until_well(|| Recorded::random(seed).cuts(3));
     }
 }
 

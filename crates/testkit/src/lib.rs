@@ -3,6 +3,7 @@
 //!
 //! Goals: every test cleans up after itself and says why it could not run. Non-goals: any use by the product.
 
+pub mod again;
 pub mod oracle;
 pub mod program;
 pub mod raw;

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use reprise_testkit::program::{self, succeed};
 use reprise_testkit::scratch::Scratch;
-use reprise_testkit::{skip, tree};
+use reprise_testkit::{again, skip, tree};
 
 use crate::backend::Backend;
 use crate::made::{Trace, build, can_build};
@@ -63,12 +63,10 @@ impl Case {
     /// What a load finds races with what other processes store meanwhile (docs/CAPTURE.md, "Loads from mapped files"): such
     /// a program is recorded again before it counts as wrong.
     fn check(&self, backend: Backend) {
-        let once = || std::panic::catch_unwind(|| self.once(backend));
-        let raced = match self.program {
-            "mmap-writer" => once().or_else(|_| once()).or_else(|_| once()),
-            _ => once(),
-        };
-        raced.unwrap_or_else(|why| std::panic::resume_unwind(why));
+        match self.program {
+            "mmap-writer" => again::until_well(|| self.once(backend)),
+            _ => self.once(backend),
+        }
     }
 
     fn once(&self, backend: Backend) {
