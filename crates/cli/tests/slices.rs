@@ -99,7 +99,7 @@ impl Recorded {
     /// Cuts in two: each half replays, and leaves or finds the same tree at the cut.
     fn cut(&self, at: u64, whole: &Path) {
         let moment = format!("action:{at}");
-        let (before, after, extracted) = (format!("{at}.a"), format!("{at}.b"), format!("{at}.x"));
+        let [before, after, extracted] = ["a", "b", "x"].map(|part| format!("{}.{at}.{part}", self.name));
         self.slice(&before, &["--to", &moment]);
         let left = self.replay(&before);
         mkdir(self.dir(), &extracted);
@@ -169,8 +169,9 @@ fn what_is_shared_is_shared_behind_a_cut() {
     }
     let recorded = Recorded::kin(3);
     recorded.cuts(9);
-    // All six act behind a cut in the middle: two processes, and the four that are one's threads or copies of its table.
-    recorded.slice("half", &["--from", "50%"]);
+    // All six act behind a cut among the turns: two processes, and the four that are one's threads or copies of its table.
+    // Counted from the end (a round is some 70 actions), since the beginning depends on where the loader has to look.
+    recorded.slice("half", &["--from", &format!("action:{}", recorded.actions() - 100)]);
     let half = TraceReader::open(&recorded.dir().join("half")).unwrap();
     let rows = half.processes().unwrap();
     let of = |column: fn(&Process) -> Option<u32>| rows.iter().map(column).collect::<Vec<_>>();
