@@ -16,7 +16,7 @@ use script::{Script, issue, op, options, run};
 
 const MS: u64 = 1_000_000;
 /// The clocks of bounds and of measuring are two.
-const SLACK_NS: u64 = 20_000;
+const SLACK_NS: u64 = 5_000;
 
 fn paced(pace: &str) -> Options {
     Options { pace: pace.parse::<Pace>().unwrap(), ..options() }
@@ -53,6 +53,7 @@ fn chain(scratch: &Scratch) -> reprise_plan::Plan {
 fn think_time_follows_the_last_dependency() {
     let scratch = Scratch::new("pacing-natural");
     let plan = chain(&scratch);
+    let mut blocked = 0;
     for (pace, factor) in [("natural", 1.0), ("x2", 2.0), ("x0.5", 0.5), ("cpu", 1.0)] {
         let result = run(&plan, &scratch.dir("target"), &paced(pace)).unwrap();
         assert_eq!(result.pace.to_string(), pace);
@@ -63,10 +64,12 @@ fn think_time_follows_the_last_dependency() {
         }
         let (other, awaited) = (&records[&4], &records[&1]);
         assert!(other.begin_ns >= awaited.end_ns + least(5), "{pace} {records:?}");
-        assert!(other.blocked.is_some(), "it was issued before what it depends on: {records:?}");
+        blocked += u32::from(other.blocked.is_some());
         assert!(records.values().all(|r| r.pacing.is_some_and(|p| p.error_ns >= -(SLACK_NS as i64))), "{records:?}");
         assert!(result.elapsed_ns >= least(9), "{pace} {}", result.elapsed_ns);
     }
+    // A machine that is busy may let the other thread begin so late that nothing is left to wait for.
+    assert!(blocked > 0, "it was never blocked for what it depends on");
 }
 
 #[test]

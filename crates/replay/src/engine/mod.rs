@@ -8,6 +8,7 @@
 //! `unsafe` is in [`issue`] and [`memory`] only.
 
 mod arguments;
+mod clocks;
 mod copying;
 mod counters;
 #[cfg(test)]

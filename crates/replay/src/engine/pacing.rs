@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use reprise_plan::Timing;
 
+use super::clocks::{Instant, now};
 use super::failure::Stop;
 use super::thread::Worker;
 use super::{Engine, issue};
@@ -25,9 +26,6 @@ const EARLY_NS: std::ops::RangeInclusive<u64> = 20_000..=200_000;
 /// Sleeps that the calibration takes, and their length.
 const TRIALS: usize = 25;
 const TRIAL_NS: u64 = 200_000;
-/// Ticks within which nobody is interrupted, well under a microsecond; and how often one who was reads again.
-const UNDISTURBED_TICKS: u64 = 2_000;
-const TRIES: usize = 3;
 
 /// What is known of the clocks.
 #[derive(Debug)]
@@ -38,13 +36,6 @@ pub(super) struct Pacer {
     /// The begin of the replay, on both clocks.
     start_ticks: AtomicU64,
     start_ns: AtomicU64,
-}
-
-/// One instant on both clocks.
-#[derive(Debug, Clone, Copy)]
-struct Instant {
-    ticks: u64,
-    ns: u64,
 }
 
 impl Pacer {
@@ -90,30 +81,6 @@ impl Pacer {
             None => instant.ns.saturating_sub(span(instant.ticks - ticks)),
         }
     }
-}
-
-/// The present instant; the counter is read on both sides of the clock, which takes longer. Who was interrupted between them
-/// (the two are far apart) reads once more.
-fn now(tsc: bool) -> Instant {
-    if !tsc {
-        let ns = issue::nanoseconds();
-        return Instant { ticks: ns, ns };
-    }
-    let read = || {
-        let before = issue::ticks();
-        let ns = issue::nanoseconds();
-        let width = issue::ticks() - before;
-        (width, Instant { ticks: before + width / 2, ns })
-    };
-    let mut best = read();
-    for _ in 0..TRIES {
-        if best.0 <= UNDISTURBED_TICKS {
-            break;
-        }
-        let other = read();
-        best = if other.0 < best.0 { other } else { best };
-    }
-    best.1
 }
 
 /// How late a sleep ends here.

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use super::failure::Failure;
-use super::{Board, Ended, Engine, Outcome, issue, lock, start};
+use super::{Board, Ended, Engine, Outcome, clocks, issue, lock, start};
 
 const TICK: Duration = Duration::from_millis(50);
 const ENDING_TICK: Duration = Duration::from_millis(5);
@@ -45,14 +45,16 @@ impl Engine {
 
     fn first_instant(&self) {
         let Board { first_ticks, first_ns, .. } = &**self.board;
-        first_ticks.store(self.ticks(), Ordering::Relaxed);
-        first_ns.store(issue::nanoseconds(), Ordering::Relaxed);
+        let now = clocks::now(self.settings.tsc);
+        first_ticks.store(now.ticks, Ordering::Relaxed);
+        first_ns.store(now.ns, Ordering::Relaxed);
     }
 
     fn last_instant(&self) {
         let Board { last_ticks, last_ns, .. } = &**self.board;
-        last_ticks.store(self.ticks(), Ordering::Relaxed);
-        last_ns.store(issue::nanoseconds(), Ordering::Relaxed);
+        let now = clocks::now(self.settings.tsc);
+        last_ticks.store(now.ticks, Ordering::Relaxed);
+        last_ns.store(now.ns, Ordering::Relaxed);
     }
 
     fn watch(&self) {
