@@ -21,6 +21,8 @@ class Losses:
 
     said: dict = field(default_factory=dict)
     missing: int = 0
+    #: the same with the tool's reasons
+    causes: list = field(default_factory=list)
 
     def text(self):
         words = [f"{count} {word}" for word, count in self.said.items() if count]
@@ -160,10 +162,11 @@ class Reprise(Tool):
         return {}
 
     def losses(self, out, err):
+        rows = [(word, cause, entry["count"]) for word, causes in self.summary(err).get("ledger", {}).get("losses", {}).items() for cause, entry in causes.items()]
         said = {}
-        for word, causes in self.summary(err).get("ledger", {}).get("losses", {}).items():
-            said[word] = sum(entry["count"] for entry in causes.values())
-        return Losses(said)
+        for word, _, count in rows:
+            said[word] = said.get(word, 0) + count
+        return Losses(said, causes=[f"{count} {word}: {cause}" for word, cause, count in rows])
 
     def info(self, out):
         """What the finished trace says of itself; read anew from disk."""

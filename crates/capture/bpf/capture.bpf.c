@@ -26,7 +26,7 @@ static __always_inline void make(struct thread *t, struct row *row, struct task_
 	if (!cpu)
 		return;
 	if (occupy(cpu)) {
-		verdict = write_all(t, row, cpu, t->entry, STEPS_MORE);
+		verdict = write_all(t, row, cpu, t->entry, t->entry ? STEPS_MOST : STEPS_MORE);
 		if (verdict != VERDICT_DONE && (t->entry || !defer(t, task, verdict)))
 			drop(cpu);
 		leave(cpu);

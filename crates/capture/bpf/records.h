@@ -7,11 +7,13 @@
 
 /* More steps than the ranges of any record need. */
 #define STEPS_INLINE 16384
-/* How much is copied without a pause, where one can be made; else a call's most. */
+/* A call's most; at its entry nobody can wait. */
+#define STEPS_MOST 65536
+/* How much is copied without a pause, where one can be made. */
 #ifdef WITH_TASK_WORK
 #define STEPS_MORE 128
 #else
-#define STEPS_MORE 65536
+#define STEPS_MORE STEPS_MOST
 #endif
 
 /* What stands before the ranges. */

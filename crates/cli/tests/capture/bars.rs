@@ -139,6 +139,23 @@ pub fn processes_that_become_others(backend: Backend) {
     many_processes(backend, 200, &["exec"]);
 }
 
+/// A program is given more words than anything that is copied in one go: all of them are in the trace.
+pub fn a_long_command(backend: Backend) {
+    let scratch = Scratch::new();
+    let dir = scratch.path();
+    let words: Vec<String> = (0..6000).map(|i| format!("word-{i}")).collect();
+    let script = format!("exec /bin/echo {} > out", words.join(" "));
+    succeed(backend.record(dir, "t.reprise", &["sh", "-c", &script]).env("LONG", "x".repeat(100_000)));
+    let said = fs::read_to_string(dir.join("out")).expect("what it said");
+    assert_eq!(said.split_whitespace().collect::<Vec<_>>(), words);
+
+    let trace = Trace::open(&dir.join("t.reprise"));
+    assert_eq!(trace.losses(), [""; 0]);
+    let echo = trace.calls("execve").last().expect("an execve");
+    let given = [b"/bin/echo", words.join("\0").as_bytes(), b""].join(&0);
+    assert!(echo.input.windows(given.len()).any(|part| part == given), "{} bytes", echo.input.len());
+}
+
 // --------------------------------------------------------------------------------------------------- a killed recorder
 
 /// Counts as fast as it can until there is a file `stop`, then says that it came to its end.

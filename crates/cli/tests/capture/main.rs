@@ -29,6 +29,7 @@ with_each_backend! {
     bars::two_recordings_do_not_mix;
     bars::two_thousand_processes;
     bars::processes_that_become_others;
+    bars::a_long_command;
     bars::killed_recorder;
     programs::mapped_writes;
     programs::mapped_writes_with_msync;
