@@ -139,8 +139,9 @@ struct thread {
 	__u64 call;
 	__u64 cpu_ns;
 	__s64 result;
-	__u8 pending;     /* a record waits for room or for a page; up to here in one cache line, that every call looks at */
-	__u8 reserved[7];
+	__u8 pending;     /* a record waits for room or for a page */
+	__u8 reserved[3];
+	__u32 looking;    /* at pages, before the record is made; up to here in one cache line, that every call looks at */
 	__u64 args[6];
 	struct object objects[2];
 	/* The record that is being made. */
@@ -166,7 +167,7 @@ struct thread {
 	__u32 wakes;
 	__u32 rounds;
 	__u32 verdict;    /* why its record is pending */
-	__u32 looking;    /* at pages, before the record is made */
+	__u32 reserved_2;
 	struct load load;
 };
 
