@@ -90,6 +90,7 @@ fn session(options: &Options) -> SpoolOptions {
         libraries: options.libraries,
         cpu: options.cpu,
         mapped: options.mapped,
+        survey: options.kernel.survey,
         sample_every: options.sample_every,
         max_bytes: options.writer.max_bytes,
         contents: options.writer.contents.clone(),

@@ -58,11 +58,13 @@ pub struct KernelOptions {
     pub on_full: OnFull,
     /// Where they go: anything but the disk is for measurements, and leaves no trace.
     pub sink: Sink,
+    /// Names around the command that are looked at before it runs, at most.
+    pub survey: usize,
 }
 
 impl Default for KernelOptions {
     fn default() -> KernelOptions {
-        KernelOptions { segments: 64, on_full: OnFull::Block, sink: Sink::Disk }
+        KernelOptions { segments: 64, on_full: OnFull::Block, sink: Sink::Disk, survey: 20_000 }
     }
 }
 

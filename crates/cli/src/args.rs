@@ -238,6 +238,10 @@ pub struct InKernel {
     /// What a thread does when all of that is full (--backend ebpf): wait unless told
     #[arg(long, value_enum)]
     pub on_full: Option<OnFull>,
+    /// Names around the command that are looked at before it runs, at most (--backend ebpf): 20000 unless told. What it changes or
+    /// removes is then known as it was; without contents, see --tree
+    #[arg(long, value_name = "NAMES")]
+    pub survey: Option<usize>,
     /// Keep nothing (--backend ebpf): to measure the cost of recording without a disk; no trace remains
     #[arg(long, value_enum, hide_short_help = true)]
     pub sink: Option<Sink>,

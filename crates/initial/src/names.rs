@@ -141,15 +141,38 @@ impl Names {
 
     /// The path under which a file was met, or was moved to.
     pub fn path(&self, id: NodeId) -> Vec<u8> {
+        self.path_by(id, place)
+    }
+
+    /// The path of a name in a directory, as it was before any call moved what it passes.
+    pub fn first_path_in(&self, directory: NodeId, name: &[u8]) -> Vec<u8> {
+        let mut path = self.path_by(directory, first_place);
+        if path != b"/" {
+            path.push(b'/');
+        }
+        path.extend_from_slice(name);
+        path
+    }
+
+    fn path_by(&self, id: NodeId, place: fn(&Node) -> (NodeId, &[u8])) -> Vec<u8> {
         const DEEPEST: usize = 4096;
         let (mut parts, mut here) = (Vec::new(), id);
         while here != Names::ROOT && parts.len() < DEEPEST {
-            parts.push(&*self.node(here).name);
-            here = self.node(here).parent;
+            let (parent, name) = place(self.node(here));
+            parts.push(name);
+            here = parent;
         }
         let path: Vec<u8> = parts.iter().rev().flat_map(|p| [b"/", *p].concat()).collect();
         if path.is_empty() { b"/".to_vec() } else { path }
     }
+}
+
+fn place(node: &Node) -> (NodeId, &[u8]) {
+    (node.parent, &node.name)
+}
+
+fn first_place(node: &Node) -> (NodeId, &[u8]) {
+    node.first_place.as_ref().map_or_else(|| place(node), |(parent, name)| (*parent, name))
 }
 
 fn make_link(node: &mut Node, target: &[u8]) {

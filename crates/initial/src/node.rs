@@ -54,6 +54,8 @@ pub struct Node {
     pub parent: NodeId,
     /// Its name there.
     pub name: Box<[u8]>,
+    /// Both before it was moved for the first time.
+    pub first_place: Option<(NodeId, Box<[u8]>)>,
     /// Permission bits, if shown before a call changed them.
     pub mode: Option<u32>,
     /// Whether a call changed them.
@@ -111,6 +113,7 @@ impl Node {
             source,
             parent,
             name: name.into(),
+            first_place: None,
             mode: None,
             mode_changed: false,
             times_changed: false,

@@ -36,6 +36,11 @@ pub trait Outside {
     /// What surely stood at this absolute path at the beginning; `None` if that is not known.
     fn look(&mut self, path: &[u8]) -> Option<Looked>;
 
+    /// What was seen at this absolute path before the beginning, as paths were then.
+    fn stood(&mut self, _path: &[u8]) -> Option<Looked> {
+        None
+    }
+
     /// The text of the link at this absolute path, if what stands there was a link at the beginning already: under this
     /// name or another.
     fn link_text(&mut self, path: &[u8]) -> Option<Vec<u8>> {

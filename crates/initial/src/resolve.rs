@@ -77,7 +77,8 @@ impl World {
         }
         match self.names.slot(directory, name) {
             Some(Slot::File(node)) => Some(node),
-            None if exists && (!last || passed && self.link_text(directory, name).is_some()) => {
+            None if exists && !last => Some(self.discover_way(directory, name)),
+            None if exists && passed && self.link_text(directory, name).is_some() => {
                 Some(self.discover(directory, name, kind::DIRECTORY, false))
             }
             None if self.asks && self.may_hold(directory) && self.look(directory, name).is_some() => {
@@ -85,10 +86,21 @@ impl World {
             }
             Some(Slot::Absent) if exists && !last => {
                 self.note("a name that was absent appeared: something outside of the log made it");
-                Some(self.discover(directory, name, kind::DIRECTORY, false))
+                Some(self.discover_way(directory, name))
             }
             Some(Slot::Absent) | None => None,
         }
+    }
+
+    /// A directory on the way of a call that found it, or a link to one. Where something else is known to have stood at the
+    /// beginning, what the call passed came later: from outside, or by a call that overlapped.
+    fn discover_way(&mut self, directory: NodeId, name: &[u8]) -> NodeId {
+        let found = self.discover(directory, name, kind::DIRECTORY, false);
+        if matches!(self.names.node(found).kind, kind::DIRECTORY | kind::SYMLINK) {
+            return found;
+        }
+        self.note("a directory came where something else had stood");
+        self.names.add(directory, name, kind::DIRECTORY, true, Source::Made)
     }
 
     /// The directory that a link on the way leads to.
@@ -119,6 +131,9 @@ impl World {
         if self.outside.is_empty() {
             return None;
         }
+        if let Some(stood) = self.outside.stood(&self.names.first_path_in(directory, name)) {
+            return stood.target;
+        }
         let path = self.names.path_in(directory, name);
         self.outside.link_text(&path)
     }
@@ -127,6 +142,9 @@ impl World {
     pub(super) fn look(&mut self, directory: NodeId, name: &[u8]) -> Option<Looked> {
         if self.outside.is_empty() {
             return None;
+        }
+        if let Some(stood) = self.outside.stood(&self.names.first_path_in(directory, name)) {
+            return Some(stood);
         }
         let path = self.names.path_in(directory, name);
         self.outside.look(&path)

@@ -2,12 +2,15 @@
 
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 
 use reprise_trace::{MAPPED_STORES, Manifest};
 
 use super::present::Present;
-use super::{Capabilities, SpoolError, SpoolOptions};
+use super::survey::survey;
+use super::{Capabilities, Sink, SpoolError, SpoolOptions};
 use crate::error::CaptureError;
+use crate::finish::SPOOL;
 use crate::record::{self, c_string};
 use crate::scope::Scope;
 use crate::spool::{BeganProcess, Begin};
@@ -19,6 +22,20 @@ pub struct Launched {
     pub child: Waiting,
     /// The path of the program.
     pub program: CString,
+}
+
+/// Keeps what stands around the command before it runs.
+pub fn look_around(options: &SpoolOptions) -> Result<(), SpoolError> {
+    if options.survey == 0 || options.sink == Sink::Null {
+        return Ok(());
+    }
+    // Who has no working directory any more sees nothing there.
+    let Ok(cwd) = std::env::current_dir() else { return Ok(()) };
+    let spool = options.trace.join(SPOOL);
+    let own = [std::path::absolute(&options.trace).ok(), options.contents_place()];
+    let left_out: Vec<PathBuf> = own.into_iter().flatten().collect();
+    let stood = survey(&cwd, &options.command, &left_out, options.survey);
+    stood.write(&spool).map_err(|source| SpoolError::Unwritten { path: spool, source })
 }
 
 /// Makes the process; it waits.

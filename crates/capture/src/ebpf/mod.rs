@@ -27,6 +27,8 @@ mod shared;
 #[cfg(ebpf)]
 mod sink;
 #[cfg(ebpf)]
+mod survey;
+#[cfg(ebpf)]
 mod table;
 #[cfg(not(ebpf))]
 mod without;

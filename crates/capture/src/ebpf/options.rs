@@ -44,6 +44,8 @@ pub struct SpoolOptions {
     pub cpu: bool,
     /// Whether stores to mapped files, and loads, are followed, where the kernel lets them be.
     pub mapped: bool,
+    /// Names around a command that are looked at before it runs, at most.
+    pub survey: usize,
     /// How often the environment is sampled; `None`: not at all.
     pub sample_every: Option<Duration>,
     /// Bytes that the trace may take on disk. The spool takes half of them at most, since both are there while the one is
@@ -89,6 +91,7 @@ impl SpoolOptions {
             libraries: false,
             cpu: false,
             mapped: true,
+            survey: 0,
             sample_every: None,
             max_bytes: None,
             contents: None,

@@ -120,6 +120,7 @@ impl Session {
     }
 
     fn launch(ready: Ready, options: &SpoolOptions) -> Result<Session, SpoolError> {
+        launch::look_around(options)?;
         let launched = launch::launch(options)?;
         let pid = launched.child.pid;
         let prepared = prepare(&ready.kernel, options, &launched);

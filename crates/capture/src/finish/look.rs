@@ -6,9 +6,11 @@
 use std::collections::HashMap;
 use std::ffi::{CStr, CString, OsStr};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::rc::Rc;
 
 use reprise_initial::{Looked, Outside, Stat};
 
+use crate::spool::Stood;
 use crate::sys::{self, HERE};
 
 /// The kernel's clock for files stands still between ticks.
@@ -24,13 +26,20 @@ pub struct Live {
     /// When the recording began, nanoseconds since 1970.
     began_ns: i64,
     filesystems: HashMap<u64, u64>,
+    /// What was seen before.
+    stood: Rc<Stood>,
 }
 
 impl Live {
     /// For a program with this root directory.
-    pub fn new(root: &[u8], began_ns: u64) -> Live {
+    pub fn new(root: &[u8], began_ns: u64, stood: impl Into<Rc<Stood>>) -> Live {
         let root = root.strip_suffix(b"/").unwrap_or(root).to_vec();
-        Live { root, began_ns: i64::try_from(began_ns).unwrap_or(i64::MAX), filesystems: HashMap::new() }
+        Live {
+            root,
+            began_ns: i64::try_from(began_ns).unwrap_or(i64::MAX),
+            filesystems: HashMap::new(),
+            stood: stood.into(),
+        }
     }
 
     /// A path of the program as one of this process.
@@ -75,6 +84,10 @@ impl Live {
 }
 
 impl Outside for Live {
+    fn stood(&mut self, path: &[u8]) -> Option<Looked> {
+        self.stood.0.get(path).cloned()
+    }
+
     fn look(&mut self, path: &[u8]) -> Option<Looked> {
         // Cheaper than all the rest, and decides.
         let at = self.path(path)?;
@@ -94,6 +107,10 @@ impl Outside for Live {
 
     fn names_in(&mut self, path: &[u8]) -> Vec<Vec<u8>> {
         const MOST: usize = 64;
+        let stood = self.stood.names_in(path);
+        if !stood.is_empty() {
+            return stood;
+        }
         let Some(at) = self.path(path) else { return Vec::new() };
         let Ok(entries) = std::fs::read_dir(OsStr::from_bytes(at.to_bytes())) else { return Vec::new() };
         let names = entries.take(MOST).filter_map(|entry| Some(entry.ok()?.file_name().into_vec()));

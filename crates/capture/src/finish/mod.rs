@@ -26,6 +26,8 @@ mod window;
 mod window_tests;
 mod write;
 
+pub(crate) use look::Live;
+
 use std::collections::HashMap;
 use std::io;
 use std::ops::ControlFlow;

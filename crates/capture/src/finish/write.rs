@@ -1,6 +1,7 @@
 //! Rows in their order: threads and processes, actions, and at the end the initial tree.
 
 use std::path::Path;
+use std::rc::Rc;
 
 use reprise_calls::{Effect, Replay, by_number};
 use reprise_initial::{Seeds, Seen, World};
@@ -22,9 +23,9 @@ use crate::arguments::failed;
 use crate::error::CaptureError;
 use crate::log::Log;
 use crate::record::Outcome;
-use crate::spool::Begin;
 use crate::spool::join::{Load, Stored};
 use crate::spool::record::Task;
+use crate::spool::{Begin, Stood};
 
 /// Something that has its place in the order.
 #[derive(Debug)]
@@ -106,14 +107,15 @@ impl Writing {
         let root = first.map_or(b"/".to_vec(), |p| Name::from_text(&p.root).0);
         let seen_at = begin.mounted_at.as_ref().map_or(root.clone(), |place| place.clone().into_bytes());
         let began_ns = begin.manifest.started_ns;
-        let mut world = World::new(Box::new(Live::new(&seen_at, began_ns)));
+        let stood = Rc::new(Stood::read(spool));
+        let mut world = World::new(Box::new(Live::new(&seen_at, began_ns, stood)));
         world.seed(seeds);
         world.stores_are_told = begin.mapped;
         let id = |ids: Option<&Vec<u32>>| ids.and_then(|ids| ids.get(3)).copied().unwrap_or(0);
         let mut writing = Writing {
             log,
             world,
-            live: Live::new(&seen_at, began_ns),
+            live: Live::new(&seen_at, began_ns, Stood::default()),
             lives: Lives::default(),
             lanes: Lanes::default(),
             teller: Teller::default(),

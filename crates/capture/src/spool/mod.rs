@@ -9,5 +9,7 @@ pub mod layout;
 pub mod mark;
 pub(crate) mod reader;
 pub(crate) mod record;
+mod stood;
 
 pub use begin::{Again, BEGIN, BeganDescriptor, BeganMapping, BeganProcess, Begin, OPEN, SAMPLES};
+pub use stood::{STOOD, Stood};

@@ -14,7 +14,7 @@ use std::rc::Rc;
 use super::layout::SEGMENT_BYTES;
 use super::mark::is_mark;
 use super::record::{Head, RECORD_HEAD, SEGMENT_HEAD, SegmentHead};
-use super::{BEGIN, SAMPLES};
+use super::{BEGIN, SAMPLES, STOOD};
 
 /// What is missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -66,6 +66,9 @@ pub struct Spool {
     bytes: u64,
 }
 
+/// Files beside those with segments.
+const NOT_SEGMENTS: [&str; 3] = [BEGIN, SAMPLES, STOOD];
+
 impl Spool {
     /// Opens the spool in a directory.
     ///
@@ -75,7 +78,10 @@ impl Spool {
         let mut paths: Vec<PathBuf> = Vec::new();
         for entry in std::fs::read_dir(directory)? {
             let path = entry?.path();
-            if path.is_file() && path.file_name().is_some_and(|name| name != BEGIN && name != SAMPLES && !is_mark(name))
+            if path.is_file()
+                && path
+                    .file_name()
+                    .is_some_and(|name| !NOT_SEGMENTS.iter().any(|other| name == *other) && !is_mark(name))
             {
                 paths.push(path);
             }

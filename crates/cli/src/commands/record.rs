@@ -68,8 +68,12 @@ pub fn run(args: Record) -> Outcome {
 /// The options of recording in the kernel, if they can be had.
 fn in_kernel(args: &InKernel, backend: Backend) -> Result<KernelOptions, Failure> {
     let usual = KernelOptions::default();
-    let given =
-        [("--ring", args.ring.is_some()), ("--on-full", args.on_full.is_some()), ("--sink", args.sink.is_some())];
+    let given = [
+        ("--ring", args.ring.is_some()),
+        ("--on-full", args.on_full.is_some()),
+        ("--survey", args.survey.is_some()),
+        ("--sink", args.sink.is_some()),
+    ];
     if let Some((name, _)) = given.iter().find(|(_, given)| *given && backend == Backend::Ptrace) {
         return Err(Failure::new(Exit::Usage, format!("{name} is for --backend ebpf: by ptrace nothing lies between")));
     }
@@ -89,6 +93,7 @@ fn in_kernel(args: &InKernel, backend: Backend) -> Result<KernelOptions, Failure
             Some(Sink::Null) => ebpf::Sink::Null,
             Some(Sink::Disk) | None => ebpf::Sink::Disk,
         },
+        survey: args.survey.unwrap_or(usual.survey),
     })
 }
 

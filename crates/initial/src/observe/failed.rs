@@ -87,12 +87,11 @@ impl World {
     fn not_a_directory(&mut self, s: &Seen<'_>) {
         let path = s.decoded.path.clone().unwrap_or_default();
         let Some(end) = path.iter().rposition(|b| *b == b'/').filter(|end| *end > 0) else { return };
-        let places = self.places[s.seat.places as usize];
-        let found = self.resolve(places.cwd, places.root, &path[..end], true, false);
-        if let (None, Some((directory, name))) = (found.node, found.entry)
-            && self.names.slot(directory, &name).is_none()
-            && self.is_old(directory)
-        {
+        let dirfd = s.call.paths().next().and_then(|argument| argument.dirfd);
+        let Some(start) = self.start(s, dirfd.filter(|_| !path.starts_with(b"/"))) else { return };
+        let root = self.places[s.seat.places as usize].root;
+        let found = self.resolve(start, root, &path[..end], true, false);
+        if let Some((directory, name)) = self.unmet(&found) {
             self.discover(directory, &name, kind::REGULAR, true);
         }
     }

@@ -153,17 +153,7 @@ impl World {
         let path = if number == 0 { &s.decoded.path } else { &s.decoded.path2 };
         let path = path.as_deref().unwrap_or_default();
         let places = self.places[s.seat.places as usize];
-        let mut start = Some(places.cwd);
-        if let Some(i) = argument.dirfd.filter(|_| !path.starts_with(b"/"))
-            && s.arg(i) as u32 != AT_FDCWD
-        {
-            let (fd, annotation) = s.fd(i);
-            start = match self.trail {
-                Some(_) => self.peek(s.seat, fd),
-                None => self.file(s.seat, fd, annotation),
-            };
-        }
-        let Some(start) = start.or_else(|| path.starts_with(b"/").then_some(places.root)) else {
+        let Some(start) = self.start(s, argument.dirfd.filter(|_| !path.starts_with(b"/"))) else {
             return Found::default();
         };
         if path.is_empty() {
@@ -181,6 +171,20 @@ impl World {
             }
         };
         self.resolve(start, places.root, path, follow, exists)
+    }
+
+    /// Where a relative path begins: at the descriptor in this argument, or in the working directory.
+    fn start(&mut self, s: &Seen<'_>, dirfd: Option<usize>) -> Option<NodeId> {
+        match dirfd.filter(|i| s.arg(*i) as u32 != AT_FDCWD) {
+            None => Some(self.places[s.seat.places as usize].cwd),
+            Some(i) => {
+                let (fd, annotation) = s.fd(i);
+                match self.trail {
+                    Some(_) => self.peek(s.seat, fd),
+                    None => self.file(s.seat, fd, annotation),
+                }
+            }
+        }
     }
 
     /// The names that one of a call's paths passes as things stand now, and whether the last of them is the one that it

@@ -177,7 +177,9 @@ impl World {
         if n.source == Source::Perhaps {
             n.source = Source::Made;
         }
-        (n.parent, n.name) = (directory, name.into());
+        let left = (n.parent, std::mem::replace(&mut n.name, name.into()));
+        n.parent = directory;
+        n.first_place.get_or_insert(left);
     }
 
     pub(super) fn list(&mut self, s: &Seen<'_>) {
