@@ -459,6 +459,14 @@ impl Call {
         }
     }
 
+    /// The same without those that have no effect: with `O_PATH` all others but three are ignored (`open(2)`).
+    pub fn effective_open_flags(&self, args: &[u64; 6], input: &[u8]) -> u64 {
+        const PATH: u64 = 0o10000000;
+        const HEEDED: u64 = PATH | 0o2000000 | 0o200000 | 0o400000; // O_CLOEXEC, O_DIRECTORY, O_NOFOLLOW
+        let flags = self.open_flags(args, input);
+        if flags & PATH == 0 { flags } else { flags & HEEDED }
+    }
+
     /// How the recorder admits it (derived from the effect).
     pub fn admission(&self) -> Admission {
         use Effect::*;

@@ -26,7 +26,7 @@ pub fn before(world: &mut World, tid: i32, call: &Call, args: &[u64; 6], inputs:
     let parts = split(call, Side::Input, &inputs.input);
     let how = parts.iter().flatten().next().copied().unwrap_or(&[]);
     if call.effect == Effect::Open {
-        out.flags = call.open_flags(args, how);
+        out.flags = call.effective_open_flags(args, how);
     }
     let exact = matches!(call.effect, Effect::Rename | Effect::MakeDirectory | Effect::Link | Effect::Remove);
     let texts = [&inputs.path, &inputs.path2];

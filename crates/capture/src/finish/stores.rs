@@ -230,7 +230,9 @@ impl Stores {
             Effect::Write => self.written(pending),
             Effect::Copy | Effect::Splice | Effect::Allocate | Effect::DeviceControl => self.forget(pending),
             Effect::Truncate => self.truncated(pending),
-            Effect::Open if call.open_flags(args, action.input.get(4..).unwrap_or_default()) & TRUNCATES != 0 => {
+            Effect::Open
+                if call.effective_open_flags(args, action.input.get(4..).unwrap_or_default()) & TRUNCATES != 0 =>
+            {
                 self.forget(pending);
             }
             _ => {}

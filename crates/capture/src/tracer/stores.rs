@@ -74,7 +74,7 @@ fn touched(tid: i32, call: &Call, args: &[u64; 6], length: u64, before: bool) ->
             IoctlEffect::Clone | IoctlEffect::CloneRange => Touched::Anything,
             _ => Touched::Nothing,
         },
-        Open if call.open_flags(args, &[]) & TRUNCATES != 0 || call.name == "openat2" => Touched::Anything,
+        Open if call.effective_open_flags(args, &[]) & TRUNCATES != 0 || call.name == "openat2" => Touched::Anything,
         Truncate | SyncAll => Touched::Anything,
         _ => Touched::Nothing,
     }

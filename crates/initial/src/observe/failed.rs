@@ -38,6 +38,9 @@ impl World {
             _ => (kind::REGULAR, false),
         };
         let node = self.discover(directory, &name, kind, sure);
+        if self.names.node(node).kind == kind::SYMLINK {
+            self.guess_target(node, 1);
+        }
         if s.result == errors::ENOTEMPTY {
             self.not_empty(Some(node));
         }

@@ -89,7 +89,7 @@ impl Seen<'_> {
 
     fn open_flags(&self) -> u64 {
         let how = self.decoded.input.get(4..).unwrap_or_default();
-        self.call.open_flags(&self.decoded.args, how)
+        self.call.effective_open_flags(&self.decoded.args, how)
     }
 }
 
@@ -151,7 +151,11 @@ impl World {
     fn place(&mut self, s: &Seen<'_>, number: usize, exists: bool) -> Found {
         let Some(argument) = s.call.paths().nth(number) else { return Found::default() };
         let path = if number == 0 { &s.decoded.path } else { &s.decoded.path2 };
+        let makes = matches!(s.call.effect, Effect::MakeDirectory | Effect::MakeNode | Effect::MakeSymlink)
+            || s.call.effect == Effect::Link && number == 1;
         let path = path.as_deref().unwrap_or_default();
+        // A name that is to be made is not followed if it is a link, also with a slash behind it.
+        let path = if makes { without_slashes(path) } else { path };
         let places = self.places[s.seat.places as usize];
         let Some(start) = self.start(s, argument.dirfd.filter(|_| !path.starts_with(b"/"))) else {
             return Found::default();
@@ -293,4 +297,10 @@ impl World {
     fn flags(&self, s: &Seen<'_>, set: FlagSet) -> u64 {
         s.call.flags_arg(set).map_or(0, |i| s.arg(i))
     }
+}
+
+/// A path without slashes at its end.
+fn without_slashes(path: &[u8]) -> &[u8] {
+    let end = path.iter().rposition(|b| *b != b'/').map_or(path.len().min(1), |last| last + 1);
+    &path[..end]
 }

@@ -293,10 +293,5 @@ fn given_meanwhile(slot: Slot, action: &Action) -> bool {
 fn open_flags(s: &Step<'_>) -> u64 {
     let input = reprise_trace::payload::split(s.call, reprise_trace::payload::Side::Input, &s.action.input);
     let how = input.iter().flatten().next().copied().unwrap_or(&[]);
-    effective(s.call.open_flags(&s.action.args, how))
-}
-
-/// With `O_PATH` all other flags but three are ignored (`open(2)`).
-fn effective(flags: u64) -> u64 {
-    if flags & O_PATH == 0 { flags } else { flags & (O_PATH | O_CLOEXEC | O_DIRECTORY | O_NOFOLLOW) }
+    s.call.effective_open_flags(&s.action.args, how)
 }

@@ -105,7 +105,7 @@ fn size(pending: &Pending, object: &Object) -> (Found, Change) {
     let subject = object.fd == action.args[0] as i32;
     match call.effect {
         Effect::Open => {
-            let flags = call.open_flags(&action.args, action.input.get(4..).unwrap_or_default());
+            let flags = call.effective_open_flags(&action.args, action.input.get(4..).unwrap_or_default());
             let made = facts::object(object).made == Some(true);
             let cut = (flags & libc::O_TRUNC as u64 != 0 || made) && object.fd == action.result as i32;
             (Found::Anything, if cut { Change::To(0) } else { Change::Nothing })

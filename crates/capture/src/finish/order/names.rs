@@ -34,7 +34,7 @@ pub fn told(world: &mut World, seat: Seat, pending: &mut Pending, told: &mut Tol
     } else {
         let paths = [world.passes(&seen, 0), world.passes(&seen, 1)];
         let flags = match call.effect {
-            Effect::Open => call.open_flags(&args, decoded.input.get(4..).unwrap_or_default()),
+            Effect::Open => call.effective_open_flags(&args, decoded.input.get(4..).unwrap_or_default()),
             _ => 0,
         };
         let inode = match opened {
