@@ -28,7 +28,7 @@ use names::Names;
 use node::NodeId;
 pub use node::kind;
 pub use observe::{Seen, Stands, Step};
-pub use outside::{Described, Links, Looked, Outside};
+pub use outside::{Before, Described, Links, Looked, Outside};
 pub use rows::Seeds;
 pub use touched::Touched;
 

@@ -17,6 +17,17 @@ pub struct Looked {
     pub filesystem: u64,
 }
 
+/// What somebody saw who looked before the beginning.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Before {
+    /// Nobody looked there.
+    Unknown,
+    /// There was nothing.
+    Nothing,
+    /// This stood there.
+    Stood(Looked),
+}
+
 /// What a descriptor from before the beginning names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Described {
@@ -37,8 +48,8 @@ pub trait Outside {
     fn look(&mut self, path: &[u8]) -> Option<Looked>;
 
     /// What was seen at this absolute path before the beginning, as paths were then.
-    fn stood(&mut self, _path: &[u8]) -> Option<Looked> {
-        None
+    fn before(&mut self, _path: &[u8]) -> Before {
+        Before::Unknown
     }
 
     /// The text of the link at this absolute path, if what stands there was a link at the beginning already: under this

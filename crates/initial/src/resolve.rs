@@ -3,7 +3,7 @@
 use super::World;
 use super::names::Names;
 use super::node::{NodeId, Slot, Source, kind};
-use super::outside::Looked;
+use super::outside::{Before, Looked};
 
 /// Where a path leads.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -75,6 +75,7 @@ impl World {
         if let Some(trail) = &mut self.trail {
             trail.push((directory, name.to_vec()));
         }
+        self.recall(directory, name);
         match self.names.slot(directory, name) {
             Some(Slot::File(node)) => Some(node),
             None if exists && !last => Some(self.discover_way(directory, name)),
@@ -89,6 +90,19 @@ impl World {
                 Some(self.discover_way(directory, name))
             }
             Some(Slot::Absent) | None => None,
+        }
+    }
+
+    /// Takes in what is known of a name that no call has met yet from before the beginning.
+    pub(super) fn recall(&mut self, directory: NodeId, name: &[u8]) {
+        let is_new = self.names.slot(directory, name).is_none() && self.may_hold(directory);
+        if !is_new || self.outside.is_empty() {
+            return;
+        }
+        match self.outside.before(&self.names.first_path_in(directory, name)) {
+            Before::Unknown => {}
+            Before::Nothing => self.names.set(directory, name, Slot::Absent),
+            Before::Stood(_) => drop(self.discover(directory, name, kind::REGULAR, false)),
         }
     }
 
@@ -131,8 +145,10 @@ impl World {
         if self.outside.is_empty() {
             return None;
         }
-        if let Some(stood) = self.outside.stood(&self.names.first_path_in(directory, name)) {
-            return stood.target;
+        match self.outside.before(&self.names.first_path_in(directory, name)) {
+            Before::Stood(looked) => return looked.target,
+            Before::Nothing => return None,
+            Before::Unknown => {}
         }
         let path = self.names.path_in(directory, name);
         self.outside.link_text(&path)
@@ -143,8 +159,10 @@ impl World {
         if self.outside.is_empty() {
             return None;
         }
-        if let Some(stood) = self.outside.stood(&self.names.first_path_in(directory, name)) {
-            return Some(stood);
+        match self.outside.before(&self.names.first_path_in(directory, name)) {
+            Before::Stood(looked) => return Some(looked),
+            Before::Nothing => return None,
+            Before::Unknown => {}
         }
         let path = self.names.path_in(directory, name);
         self.outside.look(&path)

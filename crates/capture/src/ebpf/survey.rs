@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use crate::finish::Live;
 use crate::spool::Stood;
+use crate::sys::Stat;
 
 /// It takes no longer than this.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -62,42 +63,45 @@ impl Survey<'_> {
     /// Notes a directory, and what it stands in, to be listed.
     fn begin_at(&mut self, path: &Path, enters: bool) {
         let Ok(path) = path.canonicalize() else { return };
-        for above in path.ancestors() {
+        for above in path.ancestors().skip(1) {
             self.look(above.as_os_str().as_bytes());
         }
-        let device = self.device(&path);
-        let listed = (path.into_os_string().as_bytes().to_vec(), device.filter(|_| enters));
-        if device.is_some() && !self.queue.contains(&listed) {
+        let Some(stat) = self.look(path.as_os_str().as_bytes()) else { return };
+        let listed = (path.into_os_string().as_bytes().to_vec(), enters.then_some(stat.id.device));
+        if !self.queue.contains(&listed) {
             self.queue.push_back(listed);
         }
-    }
-
-    fn device(&self, path: &Path) -> Option<u64> {
-        let looked = self.stood.0.get(path.as_os_str().as_bytes())?;
-        Some(looked.stat?.identity?.0)
     }
 
     fn go_on(&mut self) {
         while let Some((directory, device)) = self.queue.pop_front() {
             let Ok(entries) = std::fs::read_dir(OsStr::from_bytes(&directory)) else { continue };
-            for entry in entries.flatten() {
-                if self.stood.0.len() >= self.most || Instant::now() > self.until {
+            let mut is_whole = true;
+            for entry in entries {
+                if self.stood.names.len() >= self.most || Instant::now() > self.until {
                     return;
                 }
-                let path = entry.path();
-                let is_directory = self.look(path.as_os_str().as_bytes());
-                let enters = is_directory && device.is_some() && self.device(&path) == device;
-                if enters && !self.left_out.contains(&path) {
-                    self.queue.push_back((path.into_os_string().as_bytes().to_vec(), device));
-                }
+                is_whole &= entry.is_ok_and(|entry| self.entry(&entry.path(), device));
+            }
+            if is_whole {
+                self.stood.listed.insert(directory);
             }
         }
     }
 
-    /// Notes what stands at a path; whether that is a directory.
-    fn look(&mut self, path: &[u8]) -> bool {
-        let Some((looked, stat)) = self.live.now(path) else { return false };
-        self.stood.0.entry(path.to_vec()).or_insert(looked);
-        stat.is_dir()
+    /// Notes what stands in a directory, and enters it if it is one, too; whether it could be looked at.
+    fn entry(&mut self, path: &Path, device: Option<u64>) -> bool {
+        let Some(stat) = self.look(path.as_os_str().as_bytes()) else { return false };
+        if stat.is_dir() && Some(stat.id.device) == device && !self.left_out.iter().any(|place| place == path) {
+            self.queue.push_back((path.as_os_str().as_bytes().to_vec(), device));
+        }
+        true
+    }
+
+    /// Notes what stands at a path.
+    fn look(&mut self, path: &[u8]) -> Option<Stat> {
+        let (looked, stat) = self.live.now(path)?;
+        self.stood.names.entry(path.to_vec()).or_insert(looked);
+        Some(stat)
     }
 }

@@ -8,7 +8,7 @@ use std::ffi::{CStr, CString, OsStr};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::rc::Rc;
 
-use reprise_initial::{Looked, Outside, Stat};
+use reprise_initial::{Before, Looked, Outside, Stat};
 
 use crate::spool::Stood;
 use crate::sys::{self, HERE};
@@ -84,8 +84,8 @@ impl Live {
 }
 
 impl Outside for Live {
-    fn stood(&mut self, path: &[u8]) -> Option<Looked> {
-        self.stood.0.get(path).cloned()
+    fn before(&mut self, path: &[u8]) -> Before {
+        self.stood.at(path)
     }
 
     fn look(&mut self, path: &[u8]) -> Option<Looked> {

@@ -3,12 +3,12 @@
 //! Goals: what calls of the command change, remove or move is known as it was, however late the spool is finished.
 //! Non-goals: contents; names that no call ever meets (they are here, and never in the trace).
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
 use std::path::Path;
 
-use reprise_initial::{Looked, Stat};
+use reprise_initial::{Before, Looked, Stat};
 use reprise_trace::Name;
 use serde::{Deserialize, Serialize};
 
@@ -17,7 +17,12 @@ pub const STOOD: &str = "stood";
 
 /// What stood at absolute paths.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub struct Stood(pub HashMap<Vec<u8>, Looked>);
+pub struct Stood {
+    /// By path.
+    pub names: HashMap<Vec<u8>, Looked>,
+    /// Directories of which all names are known.
+    pub listed: HashSet<Vec<u8>>,
+}
 
 /// A line of the file. Names are escaped as in [`Name`].
 #[derive(Serialize, Deserialize)]
@@ -35,17 +40,29 @@ struct Row {
     target: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     xattrs: Vec<(String, String)>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    listed: bool,
 }
 
 impl Stood {
+    /// What stood at a path.
+    pub fn at(&self, path: &[u8]) -> Before {
+        let above = path.iter().rposition(|b| *b == b'/').map(|end| &path[..end.max(1)]);
+        match self.names.get(path) {
+            Some(looked) => Before::Stood(looked.clone()),
+            None if above.is_some_and(|above| self.listed.contains(above)) => Before::Nothing,
+            None => Before::Unknown,
+        }
+    }
+
     /// Writes it into the directory of a spool.
     ///
     /// # Errors
     /// The file cannot be written.
     pub fn write(&self, spool: &Path) -> io::Result<()> {
         let mut file = BufWriter::new(File::create(spool.join(STOOD))?);
-        for (path, looked) in &self.0 {
-            let Some(row) = row(path, looked) else { continue };
+        for (path, looked) in &self.names {
+            let Some(row) = row(path, looked, self.listed.contains(path)) else { continue };
             serde_json::to_writer(&mut file, &row)?;
             file.write_all(b"\n")?;
         }
@@ -58,7 +75,7 @@ impl Stood {
         let Ok(file) = File::open(spool.join(STOOD)) else { return Stood::default() };
         let rows = BufReader::new(file).lines().map_while(Result::ok);
         let rows = rows.filter_map(|line| serde_json::from_str::<Row>(&line).ok());
-        Stood(rows.map(|row| (bytes(&row.path), looked(row))).collect())
+        rows.collect()
     }
 
     /// Names that stood in a directory: some of them.
@@ -67,7 +84,21 @@ impl Stood {
             let name = path.strip_prefix(directory)?.strip_prefix(b"/")?;
             (!name.is_empty() && !name.contains(&b'/')).then(|| name.to_vec())
         };
-        self.0.keys().filter_map(below).take(1).collect()
+        self.names.keys().filter_map(below).take(1).collect()
+    }
+}
+
+impl FromIterator<Row> for Stood {
+    fn from_iter<I: IntoIterator<Item = Row>>(rows: I) -> Stood {
+        let mut stood = Stood::default();
+        for row in rows {
+            let path = bytes(&row.path);
+            if row.listed {
+                stood.listed.insert(path.clone());
+            }
+            stood.names.insert(path, looked(row));
+        }
+        stood
     }
 }
 
@@ -79,7 +110,7 @@ fn bytes(text: &str) -> Vec<u8> {
     Name::from_text(text).0
 }
 
-fn row(path: &[u8], looked: &Looked) -> Option<Row> {
+fn row(path: &[u8], looked: &Looked, listed: bool) -> Option<Row> {
     let stat = looked.stat?;
     Some(Row {
         path: text(path),
@@ -93,6 +124,7 @@ fn row(path: &[u8], looked: &Looked) -> Option<Row> {
         filesystem: looked.filesystem,
         target: looked.target.as_deref().map(text),
         xattrs: looked.xattrs.iter().map(|(name, value)| (text(name), text(value))).collect(),
+        listed,
     })
 }
 
@@ -134,9 +166,10 @@ mod tests {
             filesystem: 10,
             target: target.map(str::to_owned),
             xattrs: vec![("user.a".into(), text(b"\xff\n"))],
+            listed: mode == 0o40755,
         };
         let rows = [row("/d", 0o40755, None), row("/d/l", 0o120777, Some("nowhere")), row("/d/\\xff", 0o100644, None)];
-        let stood = Stood(rows.into_iter().map(|row| (bytes(&row.path), looked(row))).collect());
+        let stood: Stood = rows.into_iter().collect();
         stood.write(&place).unwrap();
         std::fs::OpenOptions::new()
             .append(true)
@@ -146,6 +179,8 @@ mod tests {
             .unwrap();
         assert_eq!(Stood::read(&place), stood);
         assert_eq!(stood.names_in(b"/d").len(), 1);
+        assert!(matches!(stood.at(b"/d/\xff"), Before::Stood(looked) if looked.filesystem == 10));
+        assert_eq!((stood.at(b"/d/other"), stood.at(b"/e")), (Before::Nothing, Before::Unknown));
         assert_eq!(stood.names_in(b"/d/l"), [b""; 0]);
         std::fs::remove_dir_all(&place).unwrap();
         assert_eq!(Stood::read(&place), Stood::default());

@@ -68,12 +68,13 @@ pub struct Replayed {
 impl Case {
     /// Records a seed's program, on the file system of a directory. What is tried is whether a known order is kept.
     pub fn record(seed: u64, below: Option<&Path>, options: &[&'static str]) -> Result<Case, String> {
-        Case::record_by(&program::exact_backend(), seed, below, options)
+        Case::record_by(&program::exact_backend(), true, seed, below, options)
     }
 
-    /// The same by the backend that these words name.
+    /// The same by the backend that these words name, with a snapshot before or without.
     pub fn record_by(
         backend: &[String],
+        snapshot: bool,
         seed: u64,
         below: Option<&Path>,
         options: &[&'static str],
@@ -89,7 +90,11 @@ impl Case {
         words.push(&number);
         program::succeed(Command::new(generator()).arg("--prepare").args(&words).arg(&tree));
         let mut command = case.reprise("record");
-        command.args(backend).arg("-o").arg(case.trace()).arg("--tree").arg(case.work()).arg("--").arg(generator());
+        command.args(backend).arg("-o").arg(case.trace());
+        if snapshot {
+            command.arg("--tree").arg(case.work());
+        }
+        command.arg("--").arg(generator());
         well(command.args(&words).arg(&tree))?;
         Ok(case)
     }

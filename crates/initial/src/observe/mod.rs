@@ -12,7 +12,7 @@ use super::names::Names;
 use super::node::{NodeId, Slot, kind};
 use super::resolve::Found;
 use super::{Seat, World};
-use crate::decoded::Decoded;
+use crate::decoded::{Decoded, Entry};
 
 const AT_FDCWD: u32 = 0xffff_ff9c;
 const O_CREAT: u64 = 0o100;
@@ -205,11 +205,15 @@ impl World {
     }
 
     /// The names that a listing showed.
-    pub fn lists(&self, s: &Seen<'_>) -> Vec<Step> {
+    pub fn lists(&mut self, s: &Seen<'_>) -> Vec<Step> {
         let directory = self.peek(s.seat, s.fd(0).0).filter(|n| s.ok() && !self.names.node(*n).filesystem_is_pseudo());
         let Some(directory) = directory else { return Vec::new() };
         let names = s.decoded.entries.iter().filter(|entry| !matches!(entry.name.as_slice(), b"." | b".."));
-        names.map(|entry| self.step(directory, &entry.name)).collect()
+        let step = |entry: &Entry| {
+            self.recall(directory, &entry.name);
+            self.step(directory, &entry.name)
+        };
+        names.map(step).collect()
     }
 
     fn step(&self, directory: NodeId, name: &[u8]) -> Step {
