@@ -34,7 +34,9 @@ pub fn look_around(options: &SpoolOptions) -> Result<(), SpoolError> {
     let spool = options.trace.join(SPOOL);
     let own = [std::path::absolute(&options.trace).ok(), options.contents_place()];
     let left_out: Vec<PathBuf> = own.into_iter().flatten().collect();
-    let stood = survey(&cwd, &options.command, &left_out, options.survey);
+    // Of a trace that is limited it takes a small part.
+    let room = options.max_bytes.map_or(usize::MAX, |bytes| (bytes >> 13) as usize);
+    let stood = survey(&cwd, &options.command, &left_out, options.survey.min(room));
     stood.write(&spool).map_err(|source| SpoolError::Unwritten { path: spool, source })
 }
 
