@@ -120,6 +120,23 @@ impl Case {
         self.replay_by(order, None).map(|r| r.differences)
     }
 
+    /// Replays in this order, and compares with nothing but the trace; the divergences.
+    pub fn replay_alone(&self, order: &str) -> Outcome {
+        let target = self.scratch.path().join("target");
+        std::fs::create_dir(&target).map_err(|e| e.to_string())?;
+        let mut replay = self.reprise("replay");
+        let output =
+            program::run(replay.arg(self.trace()).arg("--target").arg(&target).args(["--order", order, "--json"]));
+        let document = program::json(&output.stdout).map_err(|e| format!("{e}\n{}", told(&replay, &output)))?;
+        let divergences: Vec<String> =
+            document["divergences"].as_array().into_iter().flatten().map(ToString::to_string).collect();
+        if output.status.code() != Some(i32::from(!divergences.is_empty())) {
+            return Err(told(&replay, &output));
+        }
+        well(self.reprise("verify").arg("--tree").arg(self.trace()).arg(&target))?;
+        Ok(divergences)
+    }
+
     /// Replays in this order, of all that it permits the one that the schedule chooses.
     pub fn replay_by(&self, order: &str, schedule: Option<&str>) -> Result<Replayed, String> {
         let target = self.scratch.path().join("target");
