@@ -97,10 +97,10 @@ def verdicts(runs, workloads):
             ratio = statistics.median(ratios)
             phases = {p: statistics.median(runs.ratios(workload.name, tool, p)) for p in runs.phases(workload.name)}
             worst = max(phases, key=phases.get)
-            lost = sum(r.losses.events() for r in runs.by_tool[workload.name, tool])
+            lost = sum(sum(r.losses.said.values()) + r.losses.missing for r in runs.by_tool[workload.name, tool])
             met = ratio <= bar and phases[worst] <= max(WORST_PHASE, bar) and lost == 0
             body.append([workload.name, tool, f"{bar:.2f}", f"{ratio:.3f}", f"{phases[worst]:.3f} ({worst})", str(lost), "met" if met else "**missed**"])
-    return rows(["workload", "tool", "bar", "ratio", "worst phase", "events lost", ""], body) if body else []
+    return rows(["workload", "tool", "bar", "ratio", "worst phase", "lost", ""], body) if body else []
 
 
 def costs(runs, workloads, tools):

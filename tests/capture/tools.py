@@ -24,10 +24,6 @@ class Losses:
     #: the same with the tool's reasons
     causes: list = field(default_factory=list)
 
-    def events(self):
-        """Calls that are not in the trace; of a truncated one a part of its content is not."""
-        return sum(count for word, count in self.said.items() if word != "truncated") + self.missing
-
     def text(self):
         words = [f"{count} {word}" for word, count in self.said.items() if count]
         if self.missing:

@@ -9,25 +9,15 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use means::{has, run};
+use means::{has, in_kernel, run};
 use reprise_calls::{ArgKind, Call, Effect, Returns, Struct, by_name};
+use reprise_testkit::program;
 use reprise_testkit::scratch::Scratch;
-use reprise_testkit::{program, skip};
 use reprise_trace::payload::{Side, split};
 use reprise_trace::{Action, BlobReader, Loss, TraceReader};
 
 /// What a C library maps for a thread: the usual limit.
 const STACK_BYTES: u64 = 8 << 20;
-
-/// Whether this machine records in the kernel.
-fn in_kernel(s: &Scratch) -> bool {
-    let trial = run(s.path(), &["record", "-q", "--backend", "ebpf", "-o", "trial.reprise", "--", "/bin/true"]);
-    if trial.code != Some(0) {
-        skip("backends", &format!("no recording in the kernel: {}", trial.err.trim()));
-        return false;
-    }
-    true
-}
 
 /// What an argument was, where it says more than where something lay in memory or which process it was.
 fn argument(call: &Call, action: &Action, i: usize) -> u64 {
@@ -306,7 +296,7 @@ fn differences(
 #[test]
 fn both_backends_see_the_same() {
     let s = Scratch::new();
-    if !in_kernel(&s) {
+    if !in_kernel("backends", s.path()) {
         return;
     }
     let mut found = Vec::new();
@@ -324,7 +314,7 @@ fn both_backends_see_the_same() {
 #[test]
 fn what_was_recorded_in_the_kernel_replays_to_an_equal_tree() {
     let s = Scratch::new();
-    if !in_kernel(&s) {
+    if !in_kernel("backends", s.path()) {
         return;
     }
     for p in PROGRAMS.iter().filter(|p| has(p.needs)) {

@@ -8,19 +8,10 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use means::{Said, kill, mkdir, reprise, run, until};
+use means::{Said, in_kernel, kill, mkdir, reprise, run, until};
 use reprise_testkit::scratch::{Scratch, is_root};
 use reprise_testkit::{program, skip};
 use serde_json::Value;
-
-/// Whether this machine records in the kernel.
-fn in_kernel(name: &str, dir: &Path) -> bool {
-    let trial = ebpf(dir, &["-q", "-o", "trial.reprise", "--", "true"]);
-    if trial.code != Some(0) {
-        skip(name, &format!("no recording in the kernel: {}", trial.err.trim()));
-    }
-    trial.code == Some(0)
-}
 
 fn ebpf(dir: &Path, args: &[&str]) -> Said {
     run(dir, &[&["record", "--backend", "ebpf"], args].concat())

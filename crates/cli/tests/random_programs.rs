@@ -8,13 +8,14 @@ mod random;
 
 use std::path::Path;
 
-use means::run;
+use means::in_kernel;
 use random::{Case, seeds};
 use reprise_testkit::scratch::{Kind, LoopFs, Scratch};
 use reprise_testkit::{again, skip};
 use reprise_trace::TraceReader;
 
 const DEFAULT: std::ops::Range<u64> = 1..26;
+const KERNEL: [&str; 2] = ["--backend", "ebpf"];
 const ALONE: &[&str] = &["--threads", "1", "--processes", "1"];
 
 /// Differences of replays in `root`, and if wanted in a single thread.
@@ -96,27 +97,18 @@ fn is_announced(case: &Case) -> bool {
     trace.ledger().notes.keys().any(|note| NOTES.iter().any(|text| note.contains(text)))
 }
 
-/// Words that choose recording in the kernel, where it is permitted.
-fn kernel_backend() -> Option<[String; 2]> {
-    let s = Scratch::new();
-    let trial = run(s.path(), &["record", "-q", "--backend", "ebpf", "-o", "trial.reprise", "--", "/bin/true"]);
-    if trial.code != Some(0) {
-        skip("random programs", &format!("no recording in the kernel: {}", trial.err.trim()));
-        return None;
-    }
-    Some(["--backend".to_owned(), "ebpf".to_owned()])
-}
-
 /// Recorded in the kernel nothing is held up: one thread alone must come out the same; of several at once what no order
 /// explains is said.
 #[test]
 fn recorded_in_the_kernel() {
-    let Some(backend) = kernel_backend() else { return };
+    if !in_kernel("random programs", Scratch::new().path()) {
+        return;
+    }
     let (mut failures, mut explained) = (Vec::new(), 0);
     let kinds: [(u64, &[&'static str]); 2] = [(2000, ALONE), (3000, &[])];
     for (from, options) in kinds {
         for seed in seeds(from..from + 10) {
-            let case = match Case::record_by(&backend, true, seed, None, options) {
+            let case = match Case::record_by(&KERNEL.map(str::to_owned), true, seed, None, options) {
                 Ok(case) => case,
                 Err(why) => {
                     failures.push(format!("seed {seed} could not be recorded: {why}"));
@@ -142,10 +134,13 @@ fn recorded_in_the_kernel() {
 /// meet is not, so the trees are compared by what the trace knows.
 #[test]
 fn recorded_in_the_kernel_without_a_snapshot() {
-    let Some(backend) = kernel_backend() else { return };
+    if !in_kernel("random programs", Scratch::new().path()) {
+        return;
+    }
     let mut failures = Vec::new();
     for seed in seeds(2500..2525) {
-        let replayed = Case::record_by(&backend, false, seed, None, ALONE).and_then(|case| case.replay_alone("root"));
+        let replayed = Case::record_by(&KERNEL.map(str::to_owned), false, seed, None, ALONE)
+            .and_then(|case| case.replay_alone("root"));
         match replayed {
             Ok(divergences) if divergences.is_empty() => {}
             Ok(divergences) => failures.push(format!("seed {seed}: {}", divergences.join("\n"))),

@@ -75,8 +75,7 @@ impl World {
         if let Some(trail) = &mut self.trail {
             trail.push((directory, name.to_vec()));
         }
-        self.recall(directory, name);
-        match self.names.slot(directory, name) {
+        match self.recalled(directory, name) {
             Some(Slot::File(node)) => Some(node),
             None if exists && !last => Some(self.discover_way(directory, name)),
             None if exists && passed && self.link_text(directory, name).is_some() => {
@@ -93,17 +92,26 @@ impl World {
         }
     }
 
-    /// Takes in what is known of a name that no call has met yet from before the beginning.
-    pub(super) fn recall(&mut self, directory: NodeId, name: &[u8]) {
-        let is_new = self.names.slot(directory, name).is_none() && self.may_hold(directory);
-        if !is_new || self.outside.is_empty() {
-            return;
+    /// What stands under a name; of one that no call has met yet, what is known of it from before the beginning.
+    pub(super) fn recalled(&mut self, directory: NodeId, name: &[u8]) -> Option<Slot> {
+        let slot = self.names.slot(directory, name);
+        if slot.is_some() || !self.may_hold(directory) {
+            return slot;
         }
-        match self.outside.before(&self.names.first_path_in(directory, name)) {
-            Before::Unknown => {}
+        match self.before(directory, name) {
+            Before::Unknown => return None,
             Before::Nothing => self.names.set(directory, name, Slot::Absent),
             Before::Stood(_) => drop(self.discover(directory, name, kind::REGULAR, false)),
         }
+        self.names.slot(directory, name)
+    }
+
+    /// What somebody saw under a name who looked before the beginning.
+    fn before(&mut self, directory: NodeId, name: &[u8]) -> Before {
+        if self.outside.is_empty() {
+            return Before::Unknown;
+        }
+        self.outside.before(&self.names.first_path_in(directory, name))
     }
 
     /// A directory on the way of a call that found it, or a link to one. Where something else is known to have stood at the
@@ -145,7 +153,7 @@ impl World {
         if self.outside.is_empty() {
             return None;
         }
-        match self.outside.before(&self.names.first_path_in(directory, name)) {
+        match self.before(directory, name) {
             Before::Stood(looked) => return looked.target,
             Before::Nothing => return None,
             Before::Unknown => {}
@@ -159,7 +167,7 @@ impl World {
         if self.outside.is_empty() {
             return None;
         }
-        match self.outside.before(&self.names.first_path_in(directory, name)) {
+        match self.before(directory, name) {
             Before::Stood(looked) => return Some(looked),
             Before::Nothing => return None,
             Before::Unknown => {}

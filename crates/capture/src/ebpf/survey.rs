@@ -4,15 +4,16 @@
 //! number and time; the command's start is delayed, not the command. Non-goals: contents (`--tree`), other file systems
 //! than that of where it begins, what commands inside of words name.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use reprise_initial::Stat;
+
 use crate::finish::Live;
 use crate::spool::Stood;
-use crate::sys::Stat;
 
 /// It takes no longer than this.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -20,15 +21,19 @@ const PATIENCE: Duration = Duration::from_millis(500);
 /// Looks around for a command that begins in `cwd`, at `most` names. Directories in `left_out` are not entered.
 pub fn survey(cwd: &Path, command: &[OsString], left_out: &[PathBuf], most: usize) -> Stood {
     let mut survey = Survey {
-        live: Live::new(b"/", 0, Stood::default()),
+        live: Live::new(b"/", 0),
         stood: Stood::default(),
         queue: VecDeque::new(),
+        noted: HashSet::new(),
         left_out,
         most,
         until: Instant::now() + PATIENCE,
     };
     survey.begin_at(cwd, true);
     for word in command.iter().skip(1) {
+        if survey.is_over() {
+            break;
+        }
         survey.word(cwd, word);
     }
     survey.go_on();
@@ -40,12 +45,18 @@ struct Survey<'a> {
     stood: Stood,
     /// Directories to list, with the file system that is not to be left; without one what is below is not listed.
     queue: VecDeque<(Vec<u8>, Option<u64>)>,
+    /// All that were ever queued.
+    noted: HashSet<(Vec<u8>, Option<u64>)>,
     left_out: &'a [PathBuf],
     most: usize,
     until: Instant,
 }
 
 impl Survey<'_> {
+    fn is_over(&self) -> bool {
+        self.stood.names.len() >= self.most || Instant::now() > self.until
+    }
+
     /// What a word of the command names, as a whole or behind `=`: a directory with all below it, else that which would
     /// hold it.
     fn word(&mut self, cwd: &Path, word: &OsStr) {
@@ -67,8 +78,13 @@ impl Survey<'_> {
             self.look(above.as_os_str().as_bytes());
         }
         let Some(stat) = self.look(path.as_os_str().as_bytes()) else { return };
-        let listed = (path.into_os_string().as_bytes().to_vec(), enters.then_some(stat.id.device));
-        if !self.queue.contains(&listed) {
+        self.list(&path, device(stat).filter(|_| enters));
+    }
+
+    /// Notes a directory to be listed, once however it was come by.
+    fn list(&mut self, path: &Path, own: Option<u64>) {
+        let listed = (path.as_os_str().as_bytes().to_vec(), own);
+        if self.noted.insert(listed.clone()) {
             self.queue.push_back(listed);
         }
     }
@@ -78,7 +94,7 @@ impl Survey<'_> {
             let Ok(entries) = std::fs::read_dir(OsStr::from_bytes(&directory)) else { continue };
             let mut is_whole = true;
             for entry in entries {
-                if self.stood.names.len() >= self.most || Instant::now() > self.until {
+                if self.is_over() {
                     return;
                 }
                 is_whole &= entry.is_ok_and(|entry| self.entry(&entry.path(), device));
@@ -90,18 +106,27 @@ impl Survey<'_> {
     }
 
     /// Notes what stands in a directory, and enters it if it is one, too; whether it could be looked at.
-    fn entry(&mut self, path: &Path, device: Option<u64>) -> bool {
+    fn entry(&mut self, path: &Path, own: Option<u64>) -> bool {
         let Some(stat) = self.look(path.as_os_str().as_bytes()) else { return false };
-        if stat.is_dir() && Some(stat.id.device) == device && !self.left_out.iter().any(|place| place == path) {
-            self.queue.push_back((path.as_os_str().as_bytes().to_vec(), device));
+        let is_directory = stat.mode & libc::S_IFMT == libc::S_IFDIR;
+        if is_directory && own.is_some() && device(stat) == own && !self.left_out.iter().any(|p| p == path) {
+            self.list(path, own);
         }
         true
     }
 
-    /// Notes what stands at a path.
+    /// Notes what stands at a path; each is looked at once.
     fn look(&mut self, path: &[u8]) -> Option<Stat> {
-        let (looked, stat) = self.live.now(path)?;
-        self.stood.names.entry(path.to_vec()).or_insert(looked);
-        Some(stat)
+        if let Some(known) = self.stood.names.get(path) {
+            return known.stat;
+        }
+        let (looked, _) = self.live.now(path)?;
+        let stat = looked.stat;
+        self.stood.names.insert(path.to_vec(), looked);
+        stat
     }
+}
+
+fn device(stat: Stat) -> Option<u64> {
+    stat.identity.map(|(device, _)| device)
 }

@@ -6,7 +6,6 @@
 use std::collections::HashMap;
 use std::ffi::{CStr, CString, OsStr};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::rc::Rc;
 
 use reprise_initial::{Before, Looked, Outside, Stat};
 
@@ -27,19 +26,20 @@ pub struct Live {
     began_ns: i64,
     filesystems: HashMap<u64, u64>,
     /// What was seen before.
-    stood: Rc<Stood>,
+    stood: Stood,
 }
 
 impl Live {
     /// For a program with this root directory.
-    pub fn new(root: &[u8], began_ns: u64, stood: impl Into<Rc<Stood>>) -> Live {
+    pub fn new(root: &[u8], began_ns: u64) -> Live {
         let root = root.strip_suffix(b"/").unwrap_or(root).to_vec();
-        Live {
-            root,
-            began_ns: i64::try_from(began_ns).unwrap_or(i64::MAX),
-            filesystems: HashMap::new(),
-            stood: stood.into(),
-        }
+        let began_ns = i64::try_from(began_ns).unwrap_or(i64::MAX);
+        Live { root, began_ns, filesystems: HashMap::new(), stood: Stood::default() }
+    }
+
+    /// The same, remembering what was seen before the beginning.
+    pub fn remembering(self, stood: Stood) -> Live {
+        Live { stood, ..self }
     }
 
     /// A path of the program as one of this process.

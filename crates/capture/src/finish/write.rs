@@ -1,7 +1,6 @@
 //! Rows in their order: threads and processes, actions, and at the end the initial tree.
 
 use std::path::Path;
-use std::rc::Rc;
 
 use reprise_calls::{Effect, Replay, by_number};
 use reprise_initial::{Seeds, Seen, World};
@@ -107,15 +106,15 @@ impl Writing {
         let root = first.map_or(b"/".to_vec(), |p| Name::from_text(&p.root).0);
         let seen_at = begin.mounted_at.as_ref().map_or(root.clone(), |place| place.clone().into_bytes());
         let began_ns = begin.manifest.started_ns;
-        let stood = Rc::new(Stood::read(spool));
-        let mut world = World::new(Box::new(Live::new(&seen_at, began_ns, stood)));
+        let outside = Live::new(&seen_at, began_ns).remembering(Stood::read(spool));
+        let mut world = World::new(Box::new(outside));
         world.seed(seeds);
         world.stores_are_told = begin.mapped;
         let id = |ids: Option<&Vec<u32>>| ids.and_then(|ids| ids.get(3)).copied().unwrap_or(0);
         let mut writing = Writing {
             log,
             world,
-            live: Live::new(&seen_at, began_ns, Stood::default()),
+            live: Live::new(&seen_at, began_ns),
             lives: Lives::default(),
             lanes: Lanes::default(),
             teller: Teller::default(),

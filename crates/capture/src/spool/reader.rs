@@ -5,6 +5,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -66,8 +67,10 @@ pub struct Spool {
     bytes: u64,
 }
 
-/// Files beside those with segments.
-const NOT_SEGMENTS: [&str; 3] = [BEGIN, SAMPLES, STOOD];
+/// Whether a file of this name in a spool is one of segments.
+fn holds_segments(name: &OsStr) -> bool {
+    !is_mark(name) && ![BEGIN, SAMPLES, STOOD].iter().any(|other| name == *other)
+}
 
 impl Spool {
     /// Opens the spool in a directory.
@@ -78,11 +81,7 @@ impl Spool {
         let mut paths: Vec<PathBuf> = Vec::new();
         for entry in std::fs::read_dir(directory)? {
             let path = entry?.path();
-            if path.is_file()
-                && path
-                    .file_name()
-                    .is_some_and(|name| !NOT_SEGMENTS.iter().any(|other| name == *other) && !is_mark(name))
-            {
+            if path.is_file() && path.file_name().is_some_and(holds_segments) {
                 paths.push(path);
             }
         }

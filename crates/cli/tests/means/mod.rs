@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use reprise_testkit::program;
+use reprise_testkit::{program, skip};
 
 /// The built command, in a directory, with a small environment and no standard input.
 pub fn reprise(dir: &Path, args: &[&str]) -> Command {
@@ -21,6 +21,15 @@ pub fn reprise(dir: &Path, args: &[&str]) -> Command {
         .stdin(Stdio::null())
         .env_remove("NO_COLOR");
     command
+}
+
+/// Whether this machine records in the kernel; else says why not.
+pub fn in_kernel(name: &str, dir: &Path) -> bool {
+    let trial = run(dir, &["record", "-q", "--backend", "ebpf", "-o", "trial.reprise", "--", "/bin/true"]);
+    if trial.code != Some(0) {
+        skip(name, &format!("no recording in the kernel: {}", trial.err.trim()));
+    }
+    trial.code == Some(0)
 }
 
 /// Runs it; the outcome with all that was said.

@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test uses a part")]
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
@@ -10,6 +11,7 @@ use std::time::Duration;
 use reprise_testkit::program::{self, told};
 use reprise_testkit::scratch::{Scratch, is_root};
 use reprise_testkit::tree;
+use serde_json::Value;
 
 /// A program, its recording or its replay that takes longer hangs.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -122,46 +124,49 @@ impl Case {
 
     /// Replays in this order, and compares with nothing but the trace; the divergences.
     pub fn replay_alone(&self, order: &str) -> Outcome {
-        let target = self.scratch.path().join("target");
-        std::fs::create_dir(&target).map_err(|e| e.to_string())?;
-        let mut replay = self.reprise("replay");
-        let output =
-            program::run(replay.arg(self.trace()).arg("--target").arg(&target).args(["--order", order, "--json"]));
-        let document = program::json(&output.stdout).map_err(|e| format!("{e}\n{}", told(&replay, &output)))?;
-        let divergences: Vec<String> =
-            document["divergences"].as_array().into_iter().flatten().map(ToString::to_string).collect();
-        if output.status.code() != Some(i32::from(!divergences.is_empty())) {
-            return Err(told(&replay, &output));
-        }
+        let target = self.target()?;
+        let (_, divergences) = self.perform(&target, order, &[])?;
         well(self.reprise("verify").arg("--tree").arg(self.trace()).arg(&target))?;
         Ok(divergences)
     }
 
-    /// Replays in this order, of all that it permits the one that the schedule chooses.
-    pub fn replay_by(&self, order: &str, schedule: Option<&str>) -> Result<Replayed, String> {
+    /// A fresh directory.
+    fn target(&self) -> Result<PathBuf, String> {
         let target = self.scratch.path().join("target");
-        let result = self.scratch.path().join("result.reprise");
-        for old in [&target, &result] {
-            std::fs::remove_dir_all(old)
-                .or_else(|_| if old.exists() { Err(format!("{old:?} stays")) } else { Ok(()) })?;
-        }
+        removed(&target)?;
         std::fs::create_dir(&target).map_err(|e| e.to_string())?;
+        Ok(target)
+    }
+
+    /// Replays; what was said, and the divergences.
+    fn perform(&self, target: &Path, order: &str, more: &[&OsStr]) -> Result<(Value, Vec<String>), String> {
         let mut replay = self.reprise("replay");
-        replay.arg(self.trace()).arg("--target").arg(&target).args(["--order", order, "--json"]);
-        match schedule {
-            Some(schedule) => replay.arg(format!("--schedule={schedule}")),
-            None => replay.arg("-o").arg(&result),
-        };
+        replay.arg(self.trace()).arg("--target").arg(target).args(["--order", order, "--json"]).args(more);
         let output = program::run(&mut replay);
         let document = program::json(&output.stdout).map_err(|e| format!("{e}\n{}", told(&replay, &output)))?;
-        let mut out = Vec::new();
-        for difference in document["divergences"].as_array().into_iter().flatten() {
-            out.push(format!("replay: {difference}"));
-        }
         let count = document["diverged"].as_u64().ok_or("no number of divergences")?;
         if output.status.code() != Some(i32::from(count > 0)) {
             return Err(told(&replay, &output));
         }
+        let divergences: Vec<String> =
+            document["divergences"].as_array().into_iter().flatten().map(|d| format!("replay: {d}")).collect();
+        if divergences.is_empty() != (count == 0) {
+            return Err(format!("{count} diverged, and {} are told", divergences.len()));
+        }
+        Ok((document, divergences))
+    }
+
+    /// Replays in this order, of all that it permits the one that the schedule chooses.
+    pub fn replay_by(&self, order: &str, schedule: Option<&str>) -> Result<Replayed, String> {
+        let (target, result) = (self.target()?, self.scratch.path().join("result.reprise"));
+        removed(&result)?;
+        let schedule = schedule.map(|schedule| format!("--schedule={schedule}"));
+        let more = match &schedule {
+            Some(schedule) => vec![OsStr::new(schedule)],
+            None => vec![OsStr::new("-o"), result.as_os_str()],
+        };
+        let (document, mut out) = self.perform(&target, order, &more)?;
+        let same = out.is_empty();
         let there = target.join(self.work().strip_prefix("/").expect("an absolute path"));
         let expected = tree::walk(&self.work());
         let found = if there.exists() { tree::walk(&there) } else { BTreeMap::new() };
@@ -169,7 +174,7 @@ impl Case {
         // Of many replays of one trace it is enough to look at the replay's own count and at the tree.
         if schedule.is_none() {
             let mut of_traces = self.reprise("verify");
-            self.agree(of_traces.arg(self.trace()).arg(&result), count == 0, &mut out);
+            self.agree(of_traces.arg(self.trace()).arg(&result), same, &mut out);
         }
         let mut of_tree = self.reprise("verify");
         self.agree(of_tree.arg("--tree").arg(self.trace()).arg(&target), trees.is_empty(), &mut out);
@@ -198,6 +203,11 @@ impl Case {
             ));
         }
     }
+}
+
+/// Removes what an earlier replay left.
+fn removed(old: &Path) -> Result<(), String> {
+    std::fs::remove_dir_all(old).or_else(|_| if old.exists() { Err(format!("{old:?} stays")) } else { Ok(()) })
 }
 
 fn well(command: &mut Command) -> Result<Output, String> {

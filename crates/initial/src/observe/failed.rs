@@ -91,7 +91,7 @@ impl World {
         let path = s.decoded.path.clone().unwrap_or_default();
         let Some(end) = path.iter().rposition(|b| *b == b'/').filter(|end| *end > 0) else { return };
         let dirfd = s.call.paths().next().and_then(|argument| argument.dirfd);
-        let Some(start) = self.start(s, dirfd.filter(|_| !path.starts_with(b"/"))) else { return };
+        let Some(start) = self.start(s, dirfd, &path) else { return };
         let root = self.places[s.seat.places as usize].root;
         let found = self.resolve(start, root, &path[..end], true, false);
         if let Some((directory, name)) = self.unmet(&found) {

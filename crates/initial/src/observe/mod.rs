@@ -157,7 +157,7 @@ impl World {
         // A name that is to be made is not followed if it is a link, also with a slash behind it.
         let path = if makes { without_slashes(path) } else { path };
         let places = self.places[s.seat.places as usize];
-        let Some(start) = self.start(s, argument.dirfd.filter(|_| !path.starts_with(b"/"))) else {
+        let Some(start) = self.start(s, argument.dirfd, path) else {
             return Found::default();
         };
         if path.is_empty() {
@@ -178,8 +178,8 @@ impl World {
     }
 
     /// Where a relative path begins: at the descriptor in this argument, or in the working directory.
-    fn start(&mut self, s: &Seen<'_>, dirfd: Option<usize>) -> Option<NodeId> {
-        match dirfd.filter(|i| s.arg(*i) as u32 != AT_FDCWD) {
+    fn start(&mut self, s: &Seen<'_>, dirfd: Option<usize>, path: &[u8]) -> Option<NodeId> {
+        match dirfd.filter(|i| !path.starts_with(b"/") && s.arg(*i) as u32 != AT_FDCWD) {
             None => Some(self.places[s.seat.places as usize].cwd),
             Some(i) => {
                 let (fd, annotation) = s.fd(i);
@@ -210,7 +210,7 @@ impl World {
         let Some(directory) = directory else { return Vec::new() };
         let names = s.decoded.entries.iter().filter(|entry| !matches!(entry.name.as_slice(), b"." | b".."));
         let step = |entry: &Entry| {
-            self.recall(directory, &entry.name);
+            self.recalled(directory, &entry.name);
             self.step(directory, &entry.name)
         };
         names.map(step).collect()
