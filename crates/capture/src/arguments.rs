@@ -241,6 +241,11 @@ pub fn failed(result: i64) -> bool {
 pub fn content(memory: Memory<'_>, buffers: &[(u64, u64)], limit: u64, keep: Keep, log: &mut Log) -> (Vec<u32>, u64) {
     let total = buffers.iter().fold(0u64, |sum, b| sum.saturating_add(b.1)).min(limit).min(MOST_MOVED);
     let (mut blobs, mut kept, mut left) = (Vec::new(), 0u64, total);
+    if let (false, &[(addr, length)]) = (log.wants(keep), buffers)
+        && let Some(kept) = memory.reach(addr, length.min(total) as usize)
+    {
+        return (blobs, kept as u64);
+    }
     let mut piece = Vec::with_capacity(PIECE.min(total as usize));
     for &(addr, length) in buffers {
         let mut done = 0;

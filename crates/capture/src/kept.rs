@@ -112,19 +112,35 @@ impl Kept {
 
     /// Reads what was kept from an address on, until something was not; prefers what was kept `when`.
     pub fn read(&self, address: u64, into: &mut [u8], when: When) -> usize {
+        self.walk(address, into.len(), when, |bytes, from, to| bytes.copy(from, &mut into[to]))
+    }
+
+    /// How much [`Kept::read`] would read of so many bytes.
+    pub fn reach(&self, address: u64, length: usize, when: When) -> usize {
+        self.walk(address, length, when, |_, _, to| to.len())
+    }
+
+    /// Goes through the pieces of a range: where in the bytes, and which part of the range it is; gives how much was taken.
+    fn walk(
+        &self,
+        address: u64,
+        length: usize,
+        when: When,
+        mut take: impl FnMut(&Bytes, usize, std::ops::Range<usize>) -> usize,
+    ) -> usize {
         let (first, second) = match when {
             When::Entry => (&self.entry, &self.exit),
             When::Exit => (&self.exit, &self.entry),
         };
         let mut got = 0;
-        while got < into.len() {
+        while got < length {
             let at = address.wrapping_add(got as u64);
             let Some(range) = find(first, at).or_else(|| find(second, at)) else { break };
             let from = (at - range.address) as usize;
-            let n = (range.bytes.len() - from).min(into.len() - got);
-            let copied = range.bytes.copy(from, &mut into[got..got + n]);
-            got += copied;
-            if copied < n {
+            let n = (range.bytes.len() - from).min(length - got);
+            let taken = take(&range.bytes, from, got..got + n);
+            got += taken;
+            if taken < n {
                 break;
             }
         }

@@ -209,6 +209,11 @@ impl Log {
         self.write(TraceWriter::flush_if_due);
     }
 
+    /// Whether content is stored at all, or hashed.
+    pub fn wants(&self, keep: Keep) -> bool {
+        keep == Keep::Always || self.policy != DataPolicy::None
+    }
+
     /// Stores content.
     pub fn blob(&mut self, bytes: &[u8], keep: Keep) -> Vec<u32> {
         if bytes.is_empty() {

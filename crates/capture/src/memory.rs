@@ -29,6 +29,14 @@ impl Memory<'_> {
         }
     }
 
+    /// How much of a range was kept; nothing that is still the program's is looked at.
+    pub fn reach(&self, addr: u64, length: usize) -> Option<usize> {
+        match self {
+            Memory::Live(_) => None,
+            Memory::Kept(kept, when) => Some(kept.reach(addr, length, *when)),
+        }
+    }
+
     /// Exactly `len` bytes, or nothing.
     pub fn exact(&self, addr: u64, len: usize) -> Option<Vec<u8>> {
         let mut bytes = vec![0; len];

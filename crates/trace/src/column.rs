@@ -8,7 +8,7 @@ use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, Int32Type, Int64Type};
 use parquet::errors::{ParquetError, Result};
 use parquet::file::writer::SerializedRowGroupWriter;
-use parquet::schema::types::{Type, TypePtr};
+use parquet::schema::types::{ColumnPath, Type, TypePtr};
 use std::sync::Arc;
 
 use crate::name::Name;
@@ -108,6 +108,11 @@ impl Spec {
             Shape::List => format!("{}.list.element", self.name),
             Shape::Required | Shape::Optional => self.name.clone(),
         }
+    }
+
+    /// The leaf, for its properties.
+    pub fn path(&self) -> ColumnPath {
+        ColumnPath::new(self.leaf().split('.').map(str::to_owned).collect())
     }
 
     pub fn schema(&self) -> Result<TypePtr> {

@@ -8,7 +8,7 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{ColumnPath, Type};
 
-use crate::column::{Column, Spec};
+use crate::column::{Column, Kind, Spec};
 use crate::error::{ReadError, WriteError};
 use crate::part::PartRows;
 
@@ -110,11 +110,12 @@ pub fn encode_part<R: Row>(rows: Vec<R>) -> Result<Vec<u8>, WriteError> {
                 .set_column_dictionary_enabled(path.clone(), false)
                 .set_column_encoding(path, Encoding::DELTA_BINARY_PACKED);
         }
-        // Contents are each stored once already; statistics over them would only cost.
-        let content = ColumnPath::from("content");
-        properties = properties
-            .set_column_dictionary_enabled(content.clone(), false)
-            .set_column_statistics_enabled(content, EnabledStatistics::None);
+        // Contents are each stored once already.
+        properties = properties.set_column_dictionary_enabled(ColumnPath::from("content"), false);
+        // The least and the greatest of texts and bytes find nothing, and cost more than all else of a column.
+        for spec in specs.iter().filter(|spec| matches!(spec.kind, Kind::Text | Kind::Bytes)) {
+            properties = properties.set_column_statistics_enabled(spec.path(), EnabledStatistics::None);
+        }
         let mut out = Vec::new();
         let mut file = SerializedFileWriter::new(&mut out, schema(R::TABLE, &specs)?, Arc::new(properties.build()))?;
         let mut group = file.next_row_group()?;

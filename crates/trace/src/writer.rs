@@ -241,10 +241,10 @@ impl TraceWriter {
     /// Stores content and returns its blobs: none if the policy keeps only lengths.
     pub fn blob(&mut self, content: &[u8], keep: Keep) -> Result<Vec<u32>, WriteError> {
         let policy = if keep == Keep::Always { DataPolicy::Full } else { self.manifest.data };
-        let mut out = Vec::with_capacity(content.len().div_ceil(CHUNK_BYTES));
         if policy == DataPolicy::None || self.is_full() {
-            return Ok(out);
+            return Ok(Vec::new());
         }
+        let mut out = Vec::with_capacity(content.len().div_ceil(CHUNK_BYTES));
         for chunk in content.chunks(CHUNK_BYTES) {
             let hash = blake3::hash(chunk);
             let stored = || (policy == DataPolicy::Full).then(|| chunk.to_vec());
