@@ -19,6 +19,8 @@ mod touched;
 
 use std::collections::{BTreeMap, HashSet};
 
+use reprise_calls::{Call, Effect};
+
 pub use copies::Copied;
 pub use decoded::{Decoded, Entry, Object, Stat};
 pub use descriptors::AtStart;
@@ -43,6 +45,24 @@ impl Seat {
     /// Number of the table of descriptors; that of a table that has ended may come back.
     pub fn table(self) -> u32 {
         self.table
+    }
+}
+
+/// Whether a call ends, if it succeeds, that its thread shares its descriptors, and its directories (unshare(2)).
+pub fn unshares(call: &Call, args: &[u64; 6]) -> (bool, bool) {
+    const CLONE_FS: u64 = 0x200;
+    const CLONE_FILES: u64 = 0x400;
+    const CLONE_NEWNS: u64 = 0x2_0000;
+    const CLONE_NEWUSER: u64 = 0x1000_0000;
+    const CLOSE_RANGE_UNSHARE: u64 = 2;
+    match call.effect {
+        Effect::CloseRange => (args[2] & CLOSE_RANGE_UNSHARE != 0, false),
+        // `begin_new_exec` in fs/exec.c.
+        Effect::Execute => (true, false),
+        Effect::Mount if call.name == "unshare" => {
+            (args[0] & CLONE_FILES != 0, args[0] & (CLONE_FS | CLONE_NEWNS | CLONE_NEWUSER) != 0)
+        }
+        _ => (false, false),
     }
 }
 
@@ -156,6 +176,22 @@ impl World {
             }
         };
         Seat { table, places }
+    }
+
+    /// Before a successful call is observed: what its thread has for itself from now on.
+    pub fn unshare(&mut self, seat: Seat, call: &Call, args: &[u64; 6]) -> Seat {
+        let (descriptors, directories) = unshares(call, args);
+        let mut own = seat;
+        if descriptors && self.tables[seat.table as usize].users > 1 {
+            self.tables[seat.table as usize].users -= 1;
+            let copy = self.tables[seat.table as usize].copy();
+            own.table = self.add_table(copy);
+        }
+        if directories {
+            self.places.push(self.places[seat.places as usize]);
+            own.places = (self.places.len() - 1) as u32;
+        }
+        own
     }
 
     /// A process that no call made, and that has the descriptors of one seat and the directories of another, if given.

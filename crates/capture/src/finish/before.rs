@@ -8,6 +8,7 @@
 use std::collections::{HashMap, HashSet};
 
 use reprise_calls::{ArgKind, Call, Effect, Returns, by_number};
+use reprise_initial::unshares;
 use reprise_trace::Name;
 use reprise_trace::payload::{Side, split};
 
@@ -92,9 +93,7 @@ impl Before {
             }),
             Effect::Close => self.each_of_table(at, |open| open.retain(|d| u64::from(d.fd) != args[0] & 0xffff_ffff)),
             Effect::CloseRange => {
-                if args[2] & u64::from(libc::CLOSE_RANGE_UNSHARE) != 0 {
-                    self.leave(at, (true, false));
-                }
+                self.leave(at, unshares(call, args));
                 if args[2] & u64::from(libc::CLOSE_RANGE_CLOEXEC) == 0 {
                     let range = args[0] & 0xffff_ffff..=args[1] & 0xffff_ffff;
                     self.each_of_table(at, |open| open.retain(|d| !range.contains(&u64::from(d.fd))));
@@ -102,7 +101,7 @@ impl Before {
             }
             Effect::ChangeDirectory => self.enter(at, call, heard),
             Effect::ChangeMask => self.sharing_directories(at).for_each(|p| p.umask = args[0] as u32 & 0o777),
-            Effect::Mount if call.name == "unshare" => self.leave(at, leaves(args[0])),
+            Effect::Mount => self.leave(at, unshares(call, args)),
             _ => {}
         }
     }
@@ -241,12 +240,6 @@ fn enter(process: &mut BeganProcess, into: Option<&[u8]>, heard: &Heard) -> bool
     let Some(path) = into.filter(|path| heard.call.begin_ns > after_ns || path.starts_with(b"/")) else { return false };
     process.cwd = Name::below(&Name::from_text(&process.cwd), path).to_text();
     true
-}
-
-/// What `unshare` ends with these flags: sharing of descriptors, of directories.
-fn leaves(flags: u64) -> (bool, bool) {
-    const WITH_DIRECTORIES: i32 = libc::CLONE_FS | libc::CLONE_NEWNS | libc::CLONE_NEWUSER;
-    (flags & libc::CLONE_FILES as u64 != 0, flags & WITH_DIRECTORIES as u64 != 0)
 }
 
 /// A descriptor that a call made or used, as a look has shown it, or the kernel alone.

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use reprise_calls::{Effect, Replay, by_number};
-use reprise_initial::{Seeds, Seen, World};
+use reprise_initial::{Seat, Seeds, Seen, World};
 use reprise_trace::{AMID, Action, End, Loss, Name, Process};
 
 use super::content::{self, Wanted};
@@ -180,7 +180,6 @@ impl Writing {
             What::Exec { tid, old_tid } => self.exec(tid, old_tid),
             What::End { tid, pid, gone } => self.ended(tid, pid, gone),
         }
-        self.log.flush_if_due();
     }
 
     /// A page of a file is as it was seen.
@@ -231,8 +230,9 @@ impl Writing {
         self.copied_until(pending.end_ns());
         movers::fill(&mut pending, &mut self.world, life.seat, &self.live, self.began_ns, &mut self.log);
         self.teller.took_place(life.seat, &pending);
+        let seat = self.seat_from_now(&life, &pending);
         let decoded = pending.decoded();
-        self.world.observe(&Seen { seat: life.seat, call, decoded: &decoded, result });
+        self.world.observe(&Seen { seat, call, decoded: &decoded, result });
         pending.put_back(decoded);
         self.state_of_process(&life, &pending);
         self.stores.called(life.pid, &pending);
@@ -247,6 +247,18 @@ impl Writing {
         action.cpu_ns = self.used(tid, pending.cpu_ns, &action);
         // What is not found at the end either is counted then.
         Some(if is_unseen { self.log.action_accounted(action) } else { self.log.action_lacking(action, lacks) })
+    }
+
+    /// Where its descriptors and directories are, if the call ends that it shares them.
+    fn seat_from_now(&mut self, life: &Life, pending: &Pending) -> Seat {
+        if failed(pending.action.result) {
+            return life.seat;
+        }
+        let seat = self.world.unshare(life.seat, pending.call, &pending.action.args);
+        if let Some(life) = self.lives.get_mut(pending.tid) {
+            life.seat = seat;
+        }
+        seat
     }
 
     /// What a call changes of its process that later rows tell.

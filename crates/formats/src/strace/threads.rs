@@ -51,7 +51,7 @@ impl Threads {
         self.live.get(&tid).copied()
     }
 
-    /// To note its exit.
+    /// To note its exit, or where it works from now on.
     pub fn get_mut(&mut self, tid: i32) -> Option<&mut Thread> {
         self.live.get_mut(&tid)
     }
