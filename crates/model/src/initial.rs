@@ -221,8 +221,27 @@ impl World {
             }
         }
         out.sort_by(|a, b| a.path.split(|c| *c == b'/').cmp(b.path.split(|c| *c == b'/')));
-        out
+        one_each(out)
     }
+}
+
+/// A trace can speak of a name as if something else had stood there: what was met first did, and nothing is below a file.
+fn one_each(mut names: Vec<TreeName>) -> Vec<TreeName> {
+    let all = names.len();
+    names.dedup_by(|later, first| later.path == first.path);
+    if names.len() == all {
+        return names;
+    }
+    let mut directories: HashSet<Vec<u8>> = HashSet::new();
+    names.retain(|name| {
+        let above = name.path.iter().rposition(|b| *b == b'/').map_or(&[][..], |end| &name.path[..end]);
+        let placed = above.is_empty() || directories.contains(above);
+        if placed && name.kind == FileKind::Directory {
+            directories.insert(name.path.clone());
+        }
+        placed
+    });
+    names
 }
 
 /// Blobs as sources, each of its length, together at most `length` bytes.
