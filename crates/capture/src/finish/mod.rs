@@ -16,6 +16,7 @@ mod movers;
 mod opened;
 mod order;
 mod present;
+mod queue;
 mod requests;
 mod search;
 mod stores;
@@ -224,6 +225,7 @@ impl Finisher {
             let before = done >> 20;
             done += u64::from(head.bytes);
             if done >> 20 != before {
+                self.writing.log.flush_if_due();
                 if progress(done, all).is_break() {
                     return Err(io::ErrorKind::Interrupted.into());
                 }
@@ -369,11 +371,12 @@ impl Finisher {
     fn called(&mut self, pending: Pending) {
         let (begin_ns, end_ns) = (pending.action.begin_ns, pending.end_ns());
         if let Some(place) = self.birth_of(&pending)
-            && let Some(item) = self.window.waiting(place)
+            && let Some(mut item) = self.window.remove(place)
             && let What::Birth(birth) = &mut item.what
         {
             birth.call = Some(pending);
-            item.is_ready = true;
+            // What the maker has is copied first (`copy_process` in kernel/fork.c); its memory, which lasts, after that.
+            self.push(item.tid, (begin_ns, begin_ns, item.end_ns), true, item.what);
             return;
         }
         let key_ns = order::takes_effect_ns(&pending);

@@ -39,6 +39,11 @@ pub fn takes_effect_ns(pending: &Pending) -> u64 {
     if gives { action.begin_ns } else { action.end_ns() }
 }
 
+/// Whether what a call tells is about open files alone, and what it does changes no names and no numbers.
+fn lasts(pending: &Pending) -> bool {
+    matches!(pending.call.effect, Effect::Read | Effect::Write | Effect::Seek | Effect::Sync)
+}
+
 fn sends(call: &Call) -> bool {
     matches!(call.name, "sendto" | "sendmsg" | "sendmmsg" | "connect" | "shutdown")
 }
@@ -61,7 +66,7 @@ pub struct Teller {
 impl Teller {
     /// What the result of a call tells.
     pub fn told(&mut self, world: &mut World, seat: Seat, pending: &mut Pending) -> Told {
-        let mut told = Told::default();
+        let mut told = Told { lasts: lasts(pending), ..Told::default() };
         self.descriptors(seat, pending, &mut told.all);
         self.content(world, seat, pending, &mut told.all);
         names::told(world, seat, pending, &mut told);
@@ -138,7 +143,8 @@ impl Teller {
             }
         }
         let copies = call.effect == Effect::Control && COPIES.contains(&action.args[1]);
-        if ok && (call.returns == Returns::Fd || copies) {
+        let new = call.returns == Returns::Fd && call.effect != Effect::DuplicateTo;
+        if ok && (new || copies) {
             out.push(opened(action.result as u64));
         }
         if ok && let Some(pair) = pair(pending) {

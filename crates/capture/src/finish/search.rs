@@ -4,8 +4,9 @@
 //! Non-goals: knowing calls.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 
-use super::told::{Condition, Told};
+use super::told::{Change, Condition, Told};
 
 /// One of the calls.
 #[derive(Debug)]
@@ -37,8 +38,26 @@ const TRIALS: u32 = 3000;
 /// What things are, as far as it is known.
 #[derive(Debug, Default, Clone)]
 pub struct States {
-    known: HashMap<u64, Option<u64>>,
+    known: HashMap<u64, Option<u64>, BuildHasherDefault<Mixed>>,
     sights: Vec<Sight>,
+}
+
+/// The numbers of things are well mixed.
+#[derive(Debug, Default, Clone)]
+struct Mixed(u64);
+
+impl Hasher for Mixed {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.0 = self.0.rotate_left(8) ^ u64::from(*byte));
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 = number;
+    }
 }
 
 /// More are not remembered.
@@ -57,10 +76,18 @@ impl States {
         self.known.get(&condition.thing).copied().flatten()
     }
 
+    /// Whether what a call found can be so now.
+    pub fn permit(&self, told: &Told) -> bool {
+        let fits = |c: &Condition| c.found.fits(c.known.unwrap_or_else(|| self.get(c)));
+        told.all.iter().all(fits) && (told.any.is_empty() || told.any.iter().any(fits))
+    }
+
     /// A call has its place; gives how much it contradicts, and what of it was impossible.
     pub fn settle(&mut self, call: &Candidate) -> (u32, Option<Condition>) {
         let mut trial = Trial { base: self, changed: Vec::new(), sights: self.sights.clone() };
-        let impossible = call.told.all.iter().find(|c| !c.found.fits(trial.value(c))).copied();
+        let fits = |c: &&Condition| c.found.fits(trial.value(c));
+        let none_of_any = call.told.any.first().filter(|_| !call.told.any.iter().any(|c| fits(&c)));
+        let impossible = call.told.all.iter().find(|c| !fits(c)).or(none_of_any).copied();
         let cost = trial.perform(call);
         let Trial { changed, mut sights, .. } = trial;
         sights.drain(..sights.len().saturating_sub(MOST_SIGHTS));
@@ -89,6 +116,25 @@ impl Trial<'_> {
         }
     }
 
+    /// Whether nothing contradicts the order in which calls are given.
+    fn is_explained(&mut self, calls: &[Candidate]) -> bool {
+        calls.iter().all(|call| self.perform(call) == 0) && self.sights.is_empty()
+    }
+
+    /// How much contradicts the order in which calls are given, and of which things.
+    fn contradicted(&mut self, calls: &[Candidate]) -> (u32, Vec<u64>) {
+        let (mut cost, mut things) = (0, Vec::new());
+        for call in calls {
+            let Told { all, any, likely, .. } = &call.told;
+            let conditions = all.iter().chain(any).chain(likely);
+            things.extend(conditions.filter(|c| !c.found.fits(self.value(c))).map(|c| c.thing));
+            things.extend(self.sights.iter().map(|sight| sight.thing));
+            cost += self.perform(call);
+        }
+        things.extend(self.sights.iter().map(|sight| sight.thing));
+        (cost + UNEXPLAINED * self.sights.len() as u32, things)
+    }
+
     /// Performs a call; gives how much it contradicts.
     fn perform(&mut self, call: &Candidate) -> u32 {
         let mut cost = self.expire(call.begin_ns);
@@ -96,6 +142,9 @@ impl Trial<'_> {
         cost += IMPOSSIBLE * call.told.all.iter().filter(|c| !fits(self, c)).count() as u32;
         if !call.told.any.is_empty() && !call.told.any.iter().any(|c| fits(self, c)) {
             cost += IMPOSSIBLE;
+        }
+        if call.told.likely.iter().any(|c| !fits(self, c)) {
+            cost += UNEXPLAINED;
         }
         for c in &call.told.all {
             // After a contradiction nothing is known but what was seen.
@@ -121,7 +170,16 @@ impl Trial<'_> {
 
 /// The order of the calls, given by their keys, with the fewest contradictions: positions, and how much remains.
 pub fn best(states: &States, calls: &[Candidate]) -> (Vec<usize>, u32) {
-    let trial = Trial { base: states, changed: Vec::new(), sights: states.sights.clone() };
+    let trial = || Trial { base: states, changed: Vec::new(), sights: states.sights.clone() };
+    if trial().is_explained(calls) {
+        return ((0..calls.len()).collect(), 0);
+    }
+    let (cost, things) = trial().contradicted(calls);
+    let changes = |c: &Condition| c.change != Change::Nothing && things.contains(&c.thing);
+    if !calls.iter().any(|call| call.told.all.iter().any(changes)) {
+        return ((0..calls.len()).collect(), cost);
+    }
+    let trial = trial();
     let mut search =
         Search { calls, trial, done: vec![false; calls.len()], order: Vec::new(), best: None, left: TRIALS };
     search.go_on(0);

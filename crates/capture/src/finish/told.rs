@@ -120,4 +120,8 @@ pub struct Told {
     pub all: Vec<Condition>,
     /// One of these must have been so, if there are any.
     pub any: Vec<Condition>,
+    /// These have been so, most likely: another error would have come first.
+    pub likely: Vec<Condition>,
+    /// Whether the same is told when others have their places that last likewise.
+    pub lasts: bool,
 }

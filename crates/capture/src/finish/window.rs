@@ -4,29 +4,12 @@
 //! first whose result the other would have made impossible; memory is bounded. Non-goals: knowing calls: what a call
 //! found and left is given as [`Told`].
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
+use super::queue::Queue;
+pub use super::queue::{Item, Place};
 use super::search::{Candidate, States, best};
 use super::told::{Change, Condition, Found, Told};
-
-/// Something that waits for its place.
-#[derive(Debug)]
-pub struct Item<T> {
-    /// When it took effect, as far as one can tell from itself.
-    pub key_ns: u64,
-    /// When it began.
-    pub begin_ns: u64,
-    /// When it was over.
-    pub end_ns: u64,
-    /// Its thread.
-    pub tid: i32,
-    /// Whether it is complete; what is not holds back all behind it.
-    pub is_ready: bool,
-    /// What it is.
-    pub what: T,
-}
-
-type Place = (u64, u64);
 
 /// Something that has its place.
 #[derive(Debug)]
@@ -40,14 +23,11 @@ pub struct Placed<T> {
 /// Items in the order of their keys.
 #[derive(Debug)]
 pub struct Window<T> {
-    items: BTreeMap<Place, Item<T>>,
-    /// The same by when they began: those that last long come late by their keys.
-    begins: BTreeMap<Place, Place>,
-    next: u64,
+    items: Queue<T>,
     latest_ns: u64,
     states: States,
-    /// The order of the next items, where it is settled already.
-    settled: VecDeque<Place>,
+    /// The order of the next items, where it is settled already, and what they tell, where that lasts.
+    settled: VecDeque<(Place, Option<Told>)>,
     /// Items since two threads were at work at the same time.
     quiet: u32,
     /// What changed lately: thing, from, to, begin, end.
@@ -56,6 +36,17 @@ pub struct Window<T> {
     pub untold: u64,
     /// Results of calls that saw another half done.
     pub amid: u64,
+}
+
+/// Calls that lasted longer than the next few.
+#[derive(Debug, Default)]
+struct Late {
+    /// All that were looked at.
+    places: Vec<Place>,
+    /// They can have gone before some of the next few, or these before them; what they found is so now.
+    may_precede: Vec<Place>,
+    /// What one of these found is not so yet.
+    is_unsure: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -74,6 +65,8 @@ const MOST: usize = 1 << 16;
 /// So many are looked at together; where they contradict each other so many.
 const NEAR: usize = 12;
 const WIDE: usize = 40;
+/// So many that come late by their keys.
+const LATE: usize = 6;
 /// So long alone a thread needs no memory of what things are.
 const QUIET: u32 = 4096;
 const LATELY: usize = 64;
@@ -81,9 +74,7 @@ const LATELY: usize = 64;
 impl<T> Default for Window<T> {
     fn default() -> Self {
         Window {
-            items: BTreeMap::new(),
-            begins: BTreeMap::new(),
-            next: 0,
+            items: Queue::default(),
             latest_ns: 0,
             states: States::default(),
             settled: VecDeque::new(),
@@ -99,13 +90,10 @@ impl<T> Window<T> {
     /// Takes in an item; returns its place.
     pub fn push(&mut self, item: Item<T>) -> Place {
         self.latest_ns = self.latest_ns.max(item.end_ns);
-        let place = (item.key_ns, self.next);
-        self.begins.insert((item.begin_ns, self.next), place);
-        self.next += 1;
-        if self.settled.back().is_some_and(|last| place < *last) {
+        let place = self.items.push(item);
+        if self.settled.back().is_some_and(|(last, _)| place < *last) {
             self.settled.clear();
         }
-        self.items.insert(place, item);
         place
     }
 
@@ -116,40 +104,47 @@ impl<T> Window<T> {
 
     /// An item that is not complete yet.
     pub fn waiting(&mut self, place: Place) -> Option<&mut Item<T>> {
-        self.items.get_mut(&place)
+        self.items.get_mut(place)
+    }
+
+    /// Takes one out that is not complete yet.
+    pub fn remove(&mut self, place: Place) -> Option<Item<T>> {
+        self.items.remove(place)
     }
 
     /// The next in order, if nothing that is still to come can go before it; with `all` the next that there is.
     pub fn pop(&mut self, all: bool, told: &mut dyn FnMut(&mut T) -> Told) -> Option<Placed<T>> {
-        let (place, item) = self.items.first_key_value()?;
+        let (place, item) = self.items.iter().next()?;
         let full = self.items.len() > MOST;
         let due = place.0.saturating_add(PATIENCE_NS) < self.latest_ns && item.is_ready;
         if !(all || full || due) {
             return None;
         }
-        let chosen = match self.settled.pop_front() {
+        let (chosen, known) = match self.settled.pop_front() {
             Some(settled) => settled,
-            None => self.first(*place, told),
+            None => self.first(place, told),
         };
-        let is_amid = self.quiet < QUIET && self.settle(chosen, told);
-        let item = self.items.remove(&chosen)?;
-        self.begins.remove(&(item.begin_ns, chosen.1));
+        let is_amid = self.quiet < QUIET && self.settle(chosen, known, told);
+        let item = self.items.remove(chosen)?;
         Some(Placed { what: item.what, is_amid })
     }
 
     /// Which goes first: the one with the smallest key, unless results tell otherwise.
-    fn first(&mut self, place: Place, told: &mut dyn FnMut(&mut T) -> Told) -> Place {
-        let near = self.near(NEAR);
-        let alone = near.iter().all(|at| self.items[at].tid == self.items[&place].tid);
+    fn first(&mut self, place: Place, told: &mut dyn FnMut(&mut T) -> Told) -> (Place, Option<Told>) {
+        let alone = self.is_alone();
         self.quiet = if alone { self.quiet.saturating_add(1) } else { 0 };
         if self.quiet == QUIET {
             self.states.clear();
             self.changes.clear();
         }
         if self.quiet >= QUIET {
-            return place;
+            return (place, None);
         }
-        let (mut places, mut calls) = (if alone { vec![place] } else { near }, Vec::new());
+        let (mut places, mut calls) = (if alone { vec![place] } else { self.near(NEAR) }, Vec::new());
+        self.ask(&places, &mut calls, told);
+        let late = self.late(&places, &calls, told);
+        let looked_at = [&places[..], &late.places].concat();
+        places.extend(late.may_precede);
         self.ask(&places, &mut calls, told);
         let (mut order, mut cost) = best(&self.states, &calls);
         if cost > 0 {
@@ -157,52 +152,79 @@ impl<T> Window<T> {
             self.ask(&places, &mut calls, told);
             (order, cost) = best(&self.states, &calls);
         }
-        // What overlaps nothing that comes later stays as it is.
-        let mut sorted: Vec<Place> = order.iter().map(|i| places[*i]).collect();
         let certain = match cost {
-            0 => self.certain(&order, &calls),
+            0 if !late.is_unsure => self.certain(&order, &calls, &looked_at),
             _ => 1,
         };
-        sorted.truncate(certain.max(1));
-        self.settled = sorted.into();
-        self.settled.pop_front().unwrap_or(place)
+        let mut told_by = |i: usize| Some(std::mem::take(&mut calls[i].told)).filter(|told| told.lasts);
+        self.settled = order.iter().take(certain.max(1)).map(|i| (places[*i], told_by(*i))).collect();
+        self.settled.pop_front().unwrap_or((place, None))
     }
 
-    /// How many of an order nothing behind them can move.
-    fn certain(&self, order: &[usize], calls: &[Candidate]) -> usize {
-        let mut last = 1;
-        for cut in 1..order.len() {
-            let end = order[..cut].iter().map(|i| calls[*i].end_ns).max().unwrap_or(0);
-            let begin = order[cut..].iter().map(|i| calls[*i].begin_ns).min().unwrap_or(u64::MAX);
-            if end <= begin {
-                last = cut;
+    /// How many of an order nothing that was not looked at can go before: they were over when that began.
+    fn certain(&self, order: &[usize], calls: &[Candidate], looked_at: &[Place]) -> usize {
+        let unseen = self.items.iter().take(NEAR + WIDE).filter(|(at, _)| !looked_at.contains(at));
+        let begin = unseen.map(|(_, item)| item.begin_ns).min().unwrap_or(u64::MAX);
+        order.iter().take_while(|i| calls[**i].end_ns <= begin).count()
+    }
+
+    /// Those that overlap the next few and come late by their keys, since they lasted long.
+    fn late(&mut self, near: &[Place], calls: &[Candidate], told: &mut dyn FnMut(&mut T) -> Told) -> Late {
+        let mut late = Late::default();
+        let end = calls.iter().map(|call| call.end_ns).max().unwrap_or(0);
+        let concern = |one: &Condition| {
+            let all = calls.iter().flat_map(|call| call.told.all.iter().chain(&call.told.any));
+            all.filter(|c| c.thing == one.thing).any(|c| c.change != Change::Nothing || one.change != Change::Nothing)
+        };
+        late.places = self.items.begun_before(end, NEAR + LATE).into_iter().filter(|at| !near.contains(at)).collect();
+        late.places.truncate(LATE);
+        for at in &late.places {
+            let Some(item) = self.items.get_mut(*at).filter(|item| item.is_ready) else { continue };
+            let found = told(&mut item.what);
+            if !found.all.iter().chain(&found.any).any(concern) {
+                continue;
+            }
+            match self.states.permit(&found) {
+                true => late.may_precede.push(*at),
+                false => late.is_unsure = true,
             }
         }
-        last
+        late
     }
 
     /// Asks those of which nothing is known yet.
     fn ask(&mut self, places: &[Place], calls: &mut Vec<Candidate>, told: &mut dyn FnMut(&mut T) -> Told) {
         for at in &places[calls.len()..] {
-            if let Some(item) = self.items.get_mut(at) {
-                calls.push(candidate(item, told));
+            if let Some(item) = self.items.get_mut(*at) {
+                let found = told(&mut item.what);
+                calls.push(candidate(item, found));
             }
         }
     }
 
     /// The next few, up to one that is not complete.
     fn near(&self, most: usize) -> Vec<Place> {
+        self.next_few(most).map(|(at, _)| at).collect()
+    }
+
+    fn next_few(&self, most: usize) -> impl Iterator<Item = (Place, &Item<T>)> {
         let ready = self.items.iter().take(most).enumerate().take_while(|(i, (_, item))| *i == 0 || item.is_ready);
-        ready.map(|(_, (at, _))| *at).collect()
+        ready.map(|(_, next)| next)
+    }
+
+    /// Whether the next few are all of one thread.
+    fn is_alone(&self) -> bool {
+        let mut tids = self.next_few(NEAR).map(|(_, item)| item.tid);
+        let first = tids.next();
+        tids.all(|tid| Some(tid) == first)
     }
 
     /// These, those that overlap the first of them, and the next few.
     fn wide(&self, near: &[Place]) -> Vec<Place> {
         let mut out = near.to_vec();
-        let end = near.first().and_then(|at| self.items.get(at)).map_or(0, |item| item.end_ns);
-        let overlapping = self.begins.range(..(end, 0)).map(|(_, at)| *at).take(WIDE);
-        for at in overlapping.chain(self.near(WIDE)) {
-            if out.len() < WIDE && !out.contains(&at) && self.items.get(&at).is_some_and(|item| item.is_ready) {
+        let end = near.first().and_then(|at| self.items.get(*at)).map_or(0, |item| item.end_ns);
+        for at in self.items.begun_before(end, WIDE).into_iter().chain(self.near(WIDE)) {
+            if out.len() < WIDE && !out.contains(&at) && self.items.get(at).is_some_and(|item| item.is_ready) {
                 out.push(at);
             }
         }
@@ -210,9 +232,13 @@ impl<T> Window<T> {
     }
 
     /// Takes in what an item found and left; whether it saw another half done.
-    fn settle(&mut self, chosen: Place, told: &mut dyn FnMut(&mut T) -> Told) -> bool {
-        let Some(item) = self.items.get_mut(&chosen) else { return false };
-        let call = candidate(item, told);
+    fn settle(&mut self, chosen: Place, known: Option<Told>, told: &mut dyn FnMut(&mut T) -> Told) -> bool {
+        let Some(item) = self.items.get_mut(chosen) else { return false };
+        let found = known.unwrap_or_else(|| told(&mut item.what));
+        let call = candidate(item, found);
+        if !call.told.lasts {
+            self.settled.iter_mut().for_each(|(_, known)| *known = None);
+        }
         for c in call.told.all.iter().filter(|c| c.known.is_none() && c.change != Change::Nothing) {
             if let Some((from, to)) = self.states.get(c).and_then(|is| Some((is, c.change.of(Some(is), c.found)?))) {
                 self.changes.push_back(Changed {
@@ -237,7 +263,7 @@ impl<T> Window<T> {
             // What it saw is over at once.
             if let (Some(was), Change::Nothing) = (was, impossible.change) {
                 let again = Condition::new(impossible.thing, Found::Anything, Change::To(was));
-                let told = Told { all: vec![again], any: Vec::new() };
+                let told = Told { all: vec![again], ..Told::default() };
                 self.states.settle(&Candidate { told, ..call });
             }
             return true;
@@ -263,17 +289,17 @@ impl<T> Window<T> {
         }
         let later: Vec<Place> = self.wide(&[chosen]).into_iter().filter(|at| *at != chosen).collect();
         later.into_iter().any(|at| {
-            let Some(item) = self.items.get_mut(&at) else { return false };
+            let Some(item) = self.items.get_mut(at) else { return false };
             if item.tid == call.tid || !overlaps(item.begin_ns, item.end_ns) {
                 return false;
             }
-            let other = candidate(item, told);
-            let of_thing = other.told.all.iter().filter(|o| o.thing == c.thing);
+            let other = told(&mut item.what);
+            let of_thing = other.all.iter().filter(|o| o.thing == c.thing);
             of_thing.into_iter().any(|o| o.change.of(Some(was), o.found).is_some_and(|to| between(was, to)))
         })
     }
 }
 
-fn candidate<T>(item: &mut Item<T>, told: &mut dyn FnMut(&mut T) -> Told) -> Candidate {
-    Candidate { tid: item.tid, begin_ns: item.begin_ns, end_ns: item.end_ns, told: told(&mut item.what) }
+fn candidate<T>(item: &Item<T>, told: Told) -> Candidate {
+    Candidate { tid: item.tid, begin_ns: item.begin_ns, end_ns: item.end_ns, told }
 }

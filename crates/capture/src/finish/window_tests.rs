@@ -35,7 +35,7 @@ impl Call {
             (1, true) => Change::To(0),
             _ => Change::Nothing,
         };
-        Told { all: vec![Condition::new(self.name, found, change)], any: Vec::new() }
+        Told { all: vec![Condition::new(self.name, found, change)], ..Told::default() }
     }
 }
 

@@ -1,6 +1,6 @@
 //! What calls tell of names: which must have stood, and which not.
 
-use reprise_calls::{Call, Effect, FlagSet};
+use reprise_calls::{ArgKind, Call, Effect, FlagSet};
 use reprise_initial::{Seat, Seen, Stands, Step, World};
 
 use super::super::decode::Pending;
@@ -13,6 +13,22 @@ const ENOENT: i64 = -(libc::ENOENT as i64);
 const EEXIST: i64 = -(libc::EEXIST as i64);
 const ENOTDIR: i64 = -(libc::ENOTDIR as i64);
 const EISDIR: i64 = -(libc::EISDIR as i64);
+const ENOTEMPTY: i64 = -(libc::ENOTEMPTY as i64);
+/// Errors that the kernel gives before it looks for a name, or on its way there.
+const COMES_FIRST: [i64; 9] = [
+    -(libc::EBADF as i64),
+    -(libc::EFAULT as i64),
+    -(libc::ENAMETOOLONG as i64),
+    -(libc::ELOOP as i64),
+    -(libc::ENOSYS as i64),
+    -(libc::EINTR as i64),
+    -(libc::EMFILE as i64),
+    -(libc::ENFILE as i64),
+    -(libc::ENOMEM as i64),
+];
+
+/// `O_TMPFILE` without `O_DIRECTORY`, which it contains.
+const NAMELESS: u64 = (libc::O_TMPFILE & !libc::O_DIRECTORY) as u64;
 
 /// Names of a listing beyond these are not looked at.
 const LISTED: usize = 256;
@@ -26,6 +42,7 @@ pub fn told(world: &mut World, seat: Seat, pending: &mut Pending, told: &mut Tol
     }
     let made = pending.object(result as u64).map(|object| (facts::object(object).made, object.inode));
     let opened = made.filter(|_| call.effect == Effect::Open && !failed(result));
+    let from_no_directory = starts(call, &args).any(|fd| pending.object(fd).is_none_or(|o| !is_directory(o.mode)));
     let decoded = pending.decoded();
     let seen = Seen { seat, call, decoded: &decoded, result };
     if lists {
@@ -38,10 +55,25 @@ pub fn told(world: &mut World, seat: Seat, pending: &mut Pending, told: &mut Tol
             _ => 0,
         };
         let inode = match opened {
+            // A file without a name in that directory.
+            _ if flags & NAMELESS == NAMELESS => None,
             Some((_, inode)) => Some(inode),
             None => decoded.stat.and_then(|stat| stat.identity).map(|(_, inode)| inode),
         };
-        let outcome = Outcome { call, flags, result, args, made: opened.and_then(|(made, _)| made), inode };
+        let given = [&decoded.path, &decoded.path2];
+        let has_slash = given.map(|path| path.as_ref().is_some_and(|path| path.ends_with(b"/")));
+        let has_empty = given.iter().any(|path| path.as_ref().is_some_and(Vec::is_empty));
+        let outcome = Outcome {
+            call,
+            flags,
+            has_slash,
+            has_empty,
+            from_no_directory,
+            result,
+            args,
+            made: opened.and_then(|(made, _)| made),
+            inode,
+        };
         outcome.tell(&paths, told);
     }
     pending.put_back(decoded);
@@ -51,6 +83,12 @@ struct Outcome<'a> {
     call: &'a Call,
     /// Of an open.
     flags: u64,
+    /// Whether the paths end with one.
+    has_slash: [bool; 2],
+    /// Whether a path is empty.
+    has_empty: bool,
+    /// Whether a path begins at a descriptor that may name no directory.
+    from_no_directory: bool,
     result: i64,
     args: [u64; 6],
     /// Whether an open made its file.
@@ -65,6 +103,10 @@ type Path = (Vec<Step>, bool);
 impl Outcome<'_> {
     fn tell(&self, paths: &[Path; 2], told: &mut Told) {
         match self.result {
+            // Not for want of one of these names, or of one that is not known.
+            ENOENT if self.wants_directory(paths) || self.has_empty => {}
+            ENOENT | ENOTDIR if paths.iter().any(is_cut_short) => {}
+            ENOTDIR if self.from_no_directory => {}
             ENOENT => {
                 let missing =
                     self.looked_for(paths).map(|step| step_is(step, Found::Exactly(NOTHING), Change::Nothing));
@@ -78,9 +120,29 @@ impl Outcome<'_> {
                 let makes = usize::from(matches!(self.call.effect, Effect::Link | Effect::Rename));
                 told.all.extend(last(&paths[makes]).map(|step| step_is(step, Found::Something, Change::Nothing)));
             }
-            EISDIR => told.all.extend(last(&paths[0]).map(|step| step_is(step, Found::Directory, Change::Nothing))),
-            result if failed(result) => {}
+            // `name/` cannot be made by opening it, whatever stands there.
+            EISDIR if self.flags & libc::O_CREAT as u64 != 0 && self.has_slash[0] => {}
+            EISDIR | ENOTEMPTY => {
+                let end = last(&paths[usize::from(self.call.effect == Effect::Rename)]);
+                told.all.extend(end.map(|step| step_is(step, Found::Directory, Change::Nothing)));
+            }
+            result if failed(result) && COMES_FIRST.contains(&result) => {}
+            result if failed(result) => {
+                let steps = self.looked_for(paths);
+                told.likely.extend(steps.map(|step| step_is(step, Found::Something, Change::Nothing)));
+            }
             _ => self.succeeded(paths, told),
+        }
+    }
+
+    /// Whether a name that ends with a slash was to be made, as no directory: it cannot be, whatever stands there.
+    fn wants_directory(&self, paths: &[Path; 2]) -> bool {
+        let [one, other] = self.has_slash;
+        match self.call.effect {
+            Effect::MakeNode | Effect::MakeSymlink => one,
+            Effect::Link => other,
+            Effect::Rename => other && last(&paths[0]).is_none_or(|step| step.stands != Stands::Directory),
+            _ => false,
         }
     }
 
@@ -89,6 +151,7 @@ impl Outcome<'_> {
         let makes = match self.call.effect {
             Effect::MakeDirectory | Effect::MakeNode | Effect::MakeSymlink => [true, false],
             Effect::Open => [self.flags & libc::O_CREAT as u64 != 0, false],
+            Effect::Rename if exchanges(self.call, &self.args) => [false, false],
             Effect::Link | Effect::Rename => [false, true],
             _ => [false, false],
         };
@@ -148,6 +211,22 @@ impl Outcome<'_> {
             (_, None) => of_name(Found::Anything, Change::Unknown),
         }
     }
+}
+
+/// Descriptors at which paths begin.
+fn starts<'a>(call: &'a Call, args: &'a [u64; 6]) -> impl Iterator<Item = u64> + 'a {
+    let all =
+        call.args.iter().zip(args).filter(|(arg, fd)| arg.kind == ArgKind::Dirfd && **fd as i32 != libc::AT_FDCWD);
+    all.map(|(_, fd)| *fd)
+}
+
+fn is_directory(mode: u32) -> bool {
+    mode & libc::S_IFMT == libc::S_IFDIR
+}
+
+/// Whether what is known of a path ends before the path does, though its last known name stands.
+fn is_cut_short((steps, is_last): &Path) -> bool {
+    !is_last && steps.last().is_some_and(|step| matches!(step.stands, Stands::Directory | Stands::Something))
 }
 
 fn last((steps, is_last): &Path) -> Option<&Step> {
