@@ -258,3 +258,27 @@ impl World {
         *self.notes.entry(text).or_default() += 1;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use reprise_calls::by_name;
+
+    #[test]
+    fn who_ends_sharing_has_a_table_and_places_of_its_own() {
+        let mut world = World::new(Box::new(Links::default()));
+        let maker = world.begin(0, Some(b"/"));
+        let thread = world.fork(maker, true, true);
+        assert_eq!(thread, maker);
+        let call = by_name("unshare").expect("a row");
+        let alone = world.unshare(thread, call, &[0x400, 0, 0, 0, 0, 0]);
+        assert!(alone.table != maker.table && alone.places == maker.places);
+        let elsewhere = world.unshare(thread, call, &[0x200, 0, 0, 0, 0, 0]);
+        assert!(elsewhere.table == maker.table && elsewhere.places != maker.places);
+        // Nobody shares it any more.
+        assert_eq!(world.unshare(alone, call, &[0x400, 0, 0, 0, 0, 0]), alone);
+        let range = by_name("close_range").expect("a row");
+        assert_eq!(unshares(range, &[3, 9, 2, 0, 0, 0]), (true, false));
+        assert_eq!(unshares(range, &[3, 9, 4, 0, 0, 0]), (false, false));
+    }
+}

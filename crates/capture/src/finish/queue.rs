@@ -111,3 +111,33 @@ impl<T> Queue<T> {
 fn is_long<T>(item: &Item<T>) -> bool {
     item.key_ns.saturating_sub(item.begin_ns) > LONG_NS
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::window_tests::Random;
+    use super::*;
+
+    /// Against a plain list that is sorted and searched anew each time.
+    #[test]
+    fn it_holds_what_a_sorted_list_holds() {
+        let mut r = Random(0x9e37_79b9_7f4a_7c15);
+        let (mut queue, mut list): (Queue<u64>, Vec<(Place, u64)>) = (Queue::default(), Vec::new());
+        for now in (1_000..4_000_000u64).step_by(1_000) {
+            let key_ns = now - r.below(1_000);
+            let begin_ns = key_ns.saturating_sub(r.below(3 * LONG_NS));
+            let item = Item { key_ns, begin_ns, end_ns: now, tid: 1, is_ready: true, what: begin_ns };
+            list.push((queue.push(item), begin_ns));
+            list.sort_unstable();
+            if r.below(2) == 0 {
+                let (place, begin) = list.remove(r.below(list.len().min(8) as u64) as usize);
+                assert_eq!(queue.remove(place).map(|item| item.what), Some(begin));
+                assert!(queue.get(place).is_none());
+            }
+            assert!(queue.iter().map(|(place, _)| place).eq(list.iter().map(|(place, _)| *place)));
+            let mut begun: Vec<(u64, u64, Place)> =
+                list.iter().filter(|(_, begin)| *begin < now / 2).map(|(at, begin)| (*begin, at.1, *at)).collect();
+            begun.sort_unstable();
+            assert!(queue.begun_before(now / 2, 10).into_iter().eq(begun.into_iter().take(10).map(|(.., at)| at)));
+        }
+    }
+}
