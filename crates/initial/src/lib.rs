@@ -178,8 +178,8 @@ impl World {
         Seat { table, places }
     }
 
-    /// Before a successful call is observed: what its thread has for itself from now on.
-    pub fn unshare(&mut self, seat: Seat, call: &Call, args: &[u64; 6]) -> Seat {
+    /// What the thread of a successful call has for itself from now on.
+    fn unshare(&mut self, seat: Seat, call: &Call, args: &[u64; 6]) -> Seat {
         let (descriptors, directories) = unshares(call, args);
         let mut own = seat;
         if descriptors && self.tables[seat.table as usize].users > 1 {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use reprise_calls::{Effect, Replay, by_number};
-use reprise_initial::{Seat, Seeds, Seen, World};
+use reprise_initial::{Seeds, Seen, World};
 use reprise_trace::{AMID, Action, End, Loss, Name, Process};
 
 use super::content::{self, Wanted};
@@ -230,10 +230,14 @@ impl Writing {
         self.copied_until(pending.end_ns());
         movers::fill(&mut pending, &mut self.world, life.seat, &self.live, self.began_ns, &mut self.log);
         self.teller.took_place(life.seat, &pending);
-        let seat = self.seat_from_now(&life, &pending);
         let decoded = pending.decoded();
-        self.world.observe(&Seen { seat, call, decoded: &decoded, result });
+        let seat = self.world.observe(&Seen { seat: life.seat, call, decoded: &decoded, result });
         pending.put_back(decoded);
+        if seat != life.seat
+            && let Some(live) = self.lives.get_mut(tid)
+        {
+            live.seat = seat;
+        }
         self.state_of_process(&life, &pending);
         self.stores.called(life.pid, &pending);
         self.loads.called(life.pid, &pending);
@@ -247,18 +251,6 @@ impl Writing {
         action.cpu_ns = self.used(tid, pending.cpu_ns, &action);
         // What is not found at the end either is counted then.
         Some(if is_unseen { self.log.action_accounted(action) } else { self.log.action_lacking(action, lacks) })
-    }
-
-    /// Where its descriptors and directories are, if the call ends that it shares them.
-    fn seat_from_now(&mut self, life: &Life, pending: &Pending) -> Seat {
-        if failed(pending.action.result) {
-            return life.seat;
-        }
-        let seat = self.world.unshare(life.seat, pending.call, &pending.action.args);
-        if let Some(life) = self.lives.get_mut(pending.tid) {
-            life.seat = seat;
-        }
-        seat
     }
 
     /// What a call changes of its process that later rows tell.

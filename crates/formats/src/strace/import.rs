@@ -441,12 +441,12 @@ impl Importer {
         (begin_ns, duration_ns): (u64, u64),
     ) -> Result<(), ImportError> {
         let Some(thread) = self.threads.get(tid) else { return Ok(()) };
-        let seat = match result {
-            ..0 => thread.seat,
-            0.. => self.world.unshare(thread.seat, call, &decoded.args),
-        };
-        self.threads.get_mut(tid).into_iter().for_each(|thread| thread.seat = seat);
-        self.world.observe(&Seen { seat, call, decoded: &decoded, result });
+        let seat = self.world.observe(&Seen { seat: thread.seat, call, decoded: &decoded, result });
+        if seat != thread.seat
+            && let Some(live) = self.threads.get_mut(tid)
+        {
+            live.seat = seat;
+        }
         if call.effect == Effect::Execute && result >= 0 {
             if let Some(path) = &decoded.path {
                 self.threads.program(thread.process, path);

@@ -94,8 +94,14 @@ impl Seen<'_> {
 }
 
 impl World {
-    /// Takes in what a call shows.
-    pub fn observe(&mut self, s: &Seen<'_>) {
+    /// Takes in what a call shows; where its thread's descriptors and directories are from now on.
+    pub fn observe(&mut self, s: &Seen<'_>) -> Seat {
+        let seat = if s.ok() { self.unshare(s.seat, s.call, &s.decoded.args) } else { s.seat };
+        self.take_in(&Seen { seat, ..*s });
+        seat
+    }
+
+    fn take_in(&mut self, s: &Seen<'_>) {
         use Effect::*;
         let makes = matches!(s.call.effect, Open | MakeObject(_) | Take | Duplicate | DuplicateTo | Control);
         s.decoded.objects.iter().flatten().filter(|_| !makes).for_each(|object| self.recognise(s.seat, object));
