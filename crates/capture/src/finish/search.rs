@@ -78,17 +78,19 @@ impl States {
 
     /// Whether what a call found can be so now.
     pub fn permit(&self, told: &Told) -> bool {
-        let fits = |c: &Condition| c.found.fits(c.known.unwrap_or_else(|| self.get(c)));
-        told.all.iter().all(fits) && (told.any.is_empty() || told.any.iter().any(fits))
+        told.impossible(|c| self.value(c)).is_none()
     }
 
-    /// A call has its place; gives how much it contradicts, and what of it was impossible.
-    pub fn settle(&mut self, call: &Candidate) -> (u32, Option<Condition>) {
+    /// What a thing is, where it is not remembered what is known of it otherwise.
+    fn value(&self, condition: &Condition) -> Option<u64> {
+        condition.known.unwrap_or_else(|| self.get(condition))
+    }
+
+    /// A call has its place; gives what of it was impossible.
+    pub fn settle(&mut self, call: &Candidate) -> Option<Condition> {
         let mut trial = Trial { base: self, changed: Vec::new(), sights: self.sights.clone() };
-        let fits = |c: &&Condition| c.found.fits(trial.value(c));
-        let none_of_any = call.told.any.first().filter(|_| !call.told.any.iter().any(|c| fits(&c)));
-        let impossible = call.told.all.iter().find(|c| !fits(c)).or(none_of_any).copied();
-        let cost = trial.perform(call);
+        let impossible = call.told.impossible(|c| trial.value(c)).copied();
+        trial.perform(call);
         let Trial { changed, mut sights, .. } = trial;
         sights.drain(..sights.len().saturating_sub(MOST_SIGHTS));
         self.sights = sights;
@@ -97,7 +99,7 @@ impl States {
         }
         let passing = |thing: &u64| call.told.all.iter().any(|c| c.thing == *thing && c.known.is_some());
         self.known.extend(changed.into_iter().filter(|(thing, _)| !passing(thing)));
-        (cost, impossible)
+        impossible
     }
 }
 
@@ -112,7 +114,7 @@ impl Trial<'_> {
     fn value(&self, condition: &Condition) -> Option<u64> {
         match self.changed.iter().rev().find(|(thing, _)| *thing == condition.thing) {
             Some((_, value)) => *value,
-            None => condition.known.unwrap_or_else(|| self.base.get(condition)),
+            None => self.base.value(condition),
         }
     }
 

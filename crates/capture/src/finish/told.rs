@@ -125,3 +125,12 @@ pub struct Told {
     /// Whether the same is told when others have their places that last likewise.
     pub lasts: bool,
 }
+
+impl Told {
+    /// What of it cannot be so, if anything.
+    pub fn impossible(&self, is: impl Fn(&Condition) -> Option<u64>) -> Option<&Condition> {
+        let fits = |c: &Condition| c.found.fits(is(c));
+        let none_of_any = self.any.first().filter(|_| !self.any.iter().any(fits));
+        self.all.iter().find(|c| !fits(c)).or(none_of_any)
+    }
+}

@@ -44,7 +44,7 @@ struct Late {
     /// All that were looked at.
     places: Vec<Place>,
     /// They can have gone before some of the next few, or these before them; what they found is so now.
-    may_precede: Vec<Place>,
+    may_precede: Vec<(Place, Candidate)>,
     /// What one of these found is not so yet.
     is_unsure: bool,
 }
@@ -144,8 +144,10 @@ impl<T> Window<T> {
         self.ask(&places, &mut calls, told);
         let late = self.late(&places, &calls, told);
         let looked_at = [&places[..], &late.places].concat();
-        places.extend(late.may_precede);
-        self.ask(&places, &mut calls, told);
+        for (at, call) in late.may_precede {
+            places.push(at);
+            calls.push(call);
+        }
         let (mut order, mut cost) = best(&self.states, &calls);
         if cost > 0 {
             places = self.wide(&places);
@@ -185,7 +187,7 @@ impl<T> Window<T> {
                 continue;
             }
             match self.states.permit(&found) {
-                true => late.may_precede.push(*at),
+                true => late.may_precede.push((*at, candidate(item, found))),
                 false => late.is_unsure = true,
             }
         }
@@ -254,8 +256,7 @@ impl<T> Window<T> {
         self.changes.drain(..many);
         let is = |c: &Condition, states: &States| states.get(c);
         let before: Vec<Option<u64>> = call.told.all.iter().map(|c| is(c, &self.states)).collect();
-        let (_, impossible) = self.states.settle(&call);
-        let Some(impossible) = impossible else { return false };
+        let Some(impossible) = self.states.settle(&call) else { return false };
         let at = call.told.all.iter().position(|c| *c == impossible);
         let was = at.and_then(|at| before[at]);
         if self.saw_amid(chosen, &call, &impossible, was, told) {
