@@ -97,33 +97,56 @@ fn is_announced(case: &Case) -> bool {
     trace.ledger().notes.keys().any(|note| NOTES.iter().any(|text| note.contains(text)))
 }
 
+/// What became of a program that was recorded in the kernel.
+enum Fate {
+    Same,
+    /// It differs, and the ledger says that no order explains some results.
+    Explained,
+    Differs(String),
+}
+
+fn recorded_and_replayed(seed: u64, options: &[&'static str]) -> Fate {
+    let case = match Case::record_by(&KERNEL.map(str::to_owned), true, seed, None, options) {
+        Ok(case) => case,
+        Err(why) => return Fate::Differs(format!("seed {seed} could not be recorded: {why}")),
+    };
+    let told = match case.replay("root") {
+        Ok(differences) if differences.is_empty() => return Fate::Same,
+        Ok(differences) => differences.join("\n"),
+        Err(why) => why,
+    };
+    match options.is_empty() && is_announced(&case) {
+        true => Fate::Explained,
+        false => Fate::Differs(format!("seed {seed} {options:?}, kept in {:?}: {told}", case.scratch.keep())),
+    }
+}
+
 /// Recorded in the kernel nothing is held up: one thread alone must come out the same; of several at once what no order
-/// explains is said.
+/// explains is said. Where calls raced and no result tells which was the last (two changes of one file's permissions),
+/// that cannot be: such a race is rare, a fault of the search comes every time.
 #[test]
 fn recorded_in_the_kernel() {
     if !in_kernel("random programs", Scratch::new().path()) {
         return;
     }
     let (mut failures, mut explained) = (Vec::new(), 0);
-    let kinds: [(u64, &[&'static str]); 2] = [(2000, ALONE), (3000, &[])];
-    for (from, options) in kinds {
+    let kinds: [(u64, &[&'static str], usize); 2] = [(2000, ALONE, 1), (3000, &[], again::ATTEMPTS)];
+    for (from, options, attempts) in kinds {
         for seed in seeds(from..from + 10) {
-            let case = match Case::record_by(&KERNEL.map(str::to_owned), true, seed, None, options) {
-                Ok(case) => case,
-                Err(why) => {
-                    failures.push(format!("seed {seed} could not be recorded: {why}"));
-                    continue;
+            let mut differs = None;
+            for _ in 0..attempts {
+                match recorded_and_replayed(seed, options) {
+                    Fate::Same => differs = None,
+                    Fate::Explained => (differs, explained) = (None, explained + 1),
+                    Fate::Differs(why) => {
+                        println!("{why}");
+                        differs = Some(why);
+                        continue;
+                    }
                 }
-            };
-            let told = match case.replay("root") {
-                Ok(differences) if differences.is_empty() => continue,
-                Ok(differences) => differences.join("\n"),
-                Err(why) => why,
-            };
-            match options.is_empty() && is_announced(&case) {
-                true => explained += 1,
-                false => failures.push(format!("seed {seed} {options:?}, kept in {:?}: {told}", case.scratch.keep())),
+                break;
             }
+            failures.extend(differs);
         }
     }
     assert!(failures.is_empty(), "{}", failures.join("\n"));

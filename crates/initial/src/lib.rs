@@ -46,6 +46,11 @@ impl Seat {
     pub fn table(self) -> u32 {
         self.table
     }
+
+    /// Number of the directories, shared with the file mode creation mask.
+    pub fn places(self) -> u32 {
+        self.places
+    }
 }
 
 /// Whether a call ends, if it succeeds, that its thread shares its descriptors, and its directories (unshare(2)).

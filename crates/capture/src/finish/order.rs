@@ -4,6 +4,9 @@
 //! somebody else sees it, and cannot have before it began: it stands at its begin. What takes stands at its end. So a
 //! cause stands before its effect whatever the clocks of their returns say.
 
+#[cfg(test)]
+mod attribute_tests;
+mod attributes;
 mod content;
 #[cfg(test)]
 mod lock_tests;
@@ -61,6 +64,8 @@ pub struct Teller {
     /// How often what is known of the numbers of a table of descriptors became void.
     voided: HashMap<u32, u64>,
     locks: locks::Locks,
+    /// Whether permissions of files were changed.
+    has_modes: bool,
 }
 
 impl Teller {
@@ -69,6 +74,7 @@ impl Teller {
         let mut told = Told { lasts: lasts(pending), ..Told::default() };
         self.descriptors(seat, pending, &mut told.all);
         self.content(world, seat, pending, &mut told.all);
+        self.attributes(world, seat, pending, &mut told);
         names::told(world, seat, pending, &mut told);
         self.locks.told(seat, pending, &mut told);
         told
@@ -171,6 +177,8 @@ enum Thing {
     Size = 4,
     Inode = 5,
     Lock = 6,
+    Mode = 7,
+    Mask = 8,
 }
 
 fn thing(kind: Thing, one: u64, other: u64) -> u64 {

@@ -119,12 +119,17 @@ impl Trial<'_> {
     }
 
     /// Whether nothing contradicts the order in which calls are given.
-    fn is_explained(&mut self, calls: &[Candidate]) -> bool {
-        calls.iter().all(|call| self.perform(call) == 0) && self.sights.is_empty()
+    fn is_explained(&mut self, calls: &[Candidate], others_ns: u64) -> bool {
+        calls.iter().all(|call| self.perform(call) == 0) && self.unexplained(others_ns).next().is_none()
+    }
+
+    /// What was seen and cannot have been made so by others, which begin then.
+    fn unexplained(&self, others_ns: u64) -> impl Iterator<Item = &Sight> {
+        self.sights.iter().filter(move |sight| sight.until_ns <= others_ns)
     }
 
     /// How much contradicts the order in which calls are given, and of which things.
-    fn contradicted(&mut self, calls: &[Candidate]) -> (u32, Vec<u64>) {
+    fn contradicted(&mut self, calls: &[Candidate], others_ns: u64) -> (u32, Vec<u64>) {
         let (mut cost, mut things) = (0, Vec::new());
         for call in calls {
             let Told { all, any, likely, .. } = &call.told;
@@ -133,8 +138,8 @@ impl Trial<'_> {
             things.extend(self.sights.iter().map(|sight| sight.thing));
             cost += self.perform(call);
         }
-        things.extend(self.sights.iter().map(|sight| sight.thing));
-        (cost + UNEXPLAINED * self.sights.len() as u32, things)
+        things.extend(self.unexplained(others_ns).map(|sight| sight.thing));
+        (cost + UNEXPLAINED * self.unexplained(others_ns).count() as u32, things)
     }
 
     /// Performs a call; gives how much it contradicts.
@@ -170,61 +175,67 @@ impl Trial<'_> {
     }
 }
 
-/// The order of the calls, given by their keys, with the fewest contradictions: positions, and how much remains.
-pub fn best(states: &States, calls: &[Candidate]) -> (Vec<usize>, u32) {
+/// The order of the calls, given by their keys, with the fewest contradictions: positions, and how much remains. Calls
+/// that are not among these begin then at the earliest.
+pub fn best(states: &States, calls: &[Candidate], others_ns: u64) -> (Vec<usize>, u32) {
     let trial = || Trial { base: states, changed: Vec::new(), sights: states.sights.clone() };
-    if trial().is_explained(calls) {
-        return ((0..calls.len()).collect(), 0);
+    let given = || (0..calls.len()).collect();
+    if trial().is_explained(calls, others_ns) {
+        return (given(), 0);
     }
-    let (cost, things) = trial().contradicted(calls);
+    let (cost, things) = trial().contradicted(calls, others_ns);
     let changes = |c: &Condition| c.change != Change::Nothing && things.contains(&c.thing);
     if !calls.iter().any(|call| call.told.all.iter().any(changes)) {
-        return ((0..calls.len()).collect(), cost);
+        return (given(), cost);
     }
-    let trial = trial();
-    let mut search =
-        Search { calls, trial, done: vec![false; calls.len()], order: Vec::new(), best: None, left: TRIALS };
-    search.go_on(0);
-    search.best.unwrap_or_else(|| ((0..calls.len()).collect(), 0))
+    // What contradicts early is put right before anything is changed behind it.
+    for limit in [0, UNEXPLAINED, 2 * UNEXPLAINED, IMPOSSIBLE, 2 * IMPOSSIBLE].into_iter().filter(|limit| *limit < cost)
+    {
+        let (done, order) = (vec![false; calls.len()], Vec::new());
+        let mut search = Search { calls, others_ns, trial: trial(), done, order, limit, left: TRIALS };
+        if let Some(found) = search.go_on(0) {
+            return (search.order, found);
+        }
+    }
+    (given(), cost)
 }
 
+/// An order that costs no more than a limit.
 struct Search<'a> {
     calls: &'a [Candidate],
+    others_ns: u64,
     trial: Trial<'a>,
     done: Vec<bool>,
     order: Vec<usize>,
-    best: Option<(Vec<usize>, u32)>,
+    limit: u32,
     left: u32,
 }
 
 impl Search<'_> {
-    fn go_on(&mut self, cost: u32) {
-        let limit = self.best.as_ref().map_or(u32::MAX, |(_, cost)| *cost);
-        if cost >= limit {
-            return;
+    /// Completes the order, if it can; what it costs.
+    fn go_on(&mut self, cost: u32) -> Option<u32> {
+        if cost > self.limit {
+            return None;
         }
         if self.order.len() == self.calls.len() {
-            let cost = cost + UNEXPLAINED * self.trial.sights.len() as u32;
-            if cost < limit {
-                self.best = Some((self.order.clone(), cost));
-            }
-            return;
+            let cost = cost + UNEXPLAINED * self.trial.unexplained(self.others_ns).count() as u32;
+            return (cost <= self.limit).then_some(cost);
         }
         for next in self.possible() {
-            if self.left == 0 && self.best.is_some() || self.best.as_ref().is_some_and(|(_, cost)| *cost == 0) {
-                return;
-            }
-            self.left = self.left.saturating_sub(1);
+            self.left = self.left.checked_sub(1)?;
             let (changes, sights) = (self.trial.changed.len(), self.trial.sights.clone());
             let more = self.trial.perform(&self.calls[next]);
             self.done[next] = true;
             self.order.push(next);
-            self.go_on(cost + more);
+            if let Some(cost) = self.go_on(cost + more) {
+                return Some(cost);
+            }
             self.order.pop();
             self.done[next] = false;
             self.trial.changed.truncate(changes);
             self.trial.sights = sights;
         }
+        None
     }
 
     /// The calls that can come next: each the first of its thread, begun before any other was over.

@@ -24,6 +24,13 @@ pub enum Found {
     NoneOf(u64),
     /// One of these bits at least.
     SomeOf(u64),
+    /// Of these bits those and no other.
+    Bits {
+        /// These.
+        of: u64,
+        /// Those.
+        are: u64,
+    },
 }
 
 /// A name under which nothing stands, a number that is not open.
@@ -49,6 +56,7 @@ impl Found {
             Found::AtLeast(value) => is >= value,
             Found::NoneOf(bits) => is & bits == 0,
             Found::SomeOf(bits) => is & bits != 0,
+            Found::Bits { of, are } => is & of == are,
         }
     }
 }

@@ -148,11 +148,12 @@ impl<T> Window<T> {
             places.push(at);
             calls.push(call);
         }
-        let (mut order, mut cost) = best(&self.states, &calls);
+        let (mut order, mut cost) = best(&self.states, &calls, self.unseen_ns(&places));
         if cost > 0 {
             places = self.wide(&places);
             self.ask(&places, &mut calls, told);
-            (order, cost) = best(&self.states, &calls);
+            (places, calls) = sorted(places, calls);
+            (order, cost) = best(&self.states, &calls, self.unseen_ns(&places));
         }
         let certain = match cost {
             0 if !late.is_unsure => self.certain(&order, &calls, &looked_at),
@@ -165,9 +166,14 @@ impl<T> Window<T> {
 
     /// How many of an order nothing that was not looked at can go before: they were over when that began.
     fn certain(&self, order: &[usize], calls: &[Candidate], looked_at: &[Place]) -> usize {
-        let unseen = self.items.iter().take(NEAR + WIDE).filter(|(at, _)| !looked_at.contains(at));
-        let begin = unseen.map(|(_, item)| item.begin_ns).min().unwrap_or(u64::MAX);
+        let begin = self.unseen_ns(looked_at);
         order.iter().take_while(|i| calls[**i].end_ns <= begin).count()
+    }
+
+    /// When what was not looked at begins at the earliest.
+    fn unseen_ns(&self, looked_at: &[Place]) -> u64 {
+        let unseen = self.items.iter().take(NEAR + WIDE).filter(|(at, _)| !looked_at.contains(at));
+        unseen.map(|(_, item)| item.begin_ns).min().unwrap_or(u64::MAX)
     }
 
     /// Those that overlap the next few and come late by their keys, since they lasted long.
@@ -299,6 +305,13 @@ impl<T> Window<T> {
             of_thing.into_iter().any(|o| o.change.of(Some(was), o.found).is_some_and(|to| between(was, to)))
         })
     }
+}
+
+/// By their keys.
+fn sorted(places: Vec<Place>, calls: Vec<Candidate>) -> (Vec<Place>, Vec<Candidate>) {
+    let mut pairs: Vec<(Place, Candidate)> = places.into_iter().zip(calls).collect();
+    pairs.sort_by_key(|(place, _)| *place);
+    pairs.into_iter().unzip()
 }
 
 fn candidate<T>(item: &Item<T>, told: Told) -> Candidate {

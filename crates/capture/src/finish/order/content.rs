@@ -33,25 +33,35 @@ impl Teller {
         if !by_path && let Some(object) = pending.objects.iter().find(|o| o.inode == inode && o.device != device) {
             self.devices.insert(device, object.device);
         }
-        let device = self.devices.get(&device).copied().unwrap_or(device);
-        out.push(Condition::new(thing(Thing::Size, device, inode), Found::Exactly(size), Change::Nothing));
+        let file = thing(Thing::Size, self.device(device), inode);
+        out.push(Condition::new(file, Found::Exactly(size), Change::Nothing));
     }
 
     /// `truncate`.
     fn cut(&self, world: &mut World, seat: Seat, pending: &mut Pending, out: &mut Vec<Condition>) {
-        let (call, result, size) = (pending.call, pending.action.result, pending.action.args[1]);
-        let decoded = pending.decoded();
-        let (steps, is_last) = world.passes(&Seen { seat, call, decoded: &decoded, result }, 0);
-        pending.put_back(decoded);
-        let known = steps.last().filter(|_| is_last).and_then(|step| step.identity);
-        if let Some((device, inode)) = known {
-            let device = self.devices.get(&device).copied().unwrap_or(device);
+        if let Some((device, inode)) = self.named(world, seat, pending) {
+            let size = pending.action.args[1];
             out.push(Condition::new(thing(Thing::Size, device, inode), Found::Anything, Change::To(size)));
         }
     }
+
+    /// The file that a path led to, as an open file has it.
+    pub(super) fn named(&self, world: &mut World, seat: Seat, pending: &mut Pending) -> Option<(u64, u64)> {
+        let (call, result) = (pending.call, pending.action.result);
+        let decoded = pending.decoded();
+        let (steps, is_last) = world.passes(&Seen { seat, call, decoded: &decoded, result }, 0);
+        pending.put_back(decoded);
+        let (device, inode) = steps.last().filter(|_| is_last).and_then(|step| step.identity)?;
+        Some((self.device(device), inode))
+    }
+
+    /// The device of a file system, of the one that `stat` tells.
+    pub(super) fn device(&self, told: u64) -> u64 {
+        self.devices.get(&told).copied().unwrap_or(told)
+    }
 }
 
-fn is_regular(object: &Object) -> bool {
+pub(super) fn is_regular(object: &Object) -> bool {
     object.mode & libc::S_IFMT == libc::S_IFREG
 }
 
