@@ -132,13 +132,13 @@ fn locks(c: &mut Context) -> i64 {
     }
     // struct flock: type, whence, start, length, process.
     let kind = c.rng.pick(&[F_RDLCK, F_WRLCK, F_UNLCK]) as u64;
-    let mut lock = [kind, c.rng.below(4) * 10, c.rng.pick(&[0, 5, 10]), 0];
+    let mut lock = [kind, 10 + c.rng.below(4) * 10, c.rng.pick(&[0, 5, 10]), 0];
     let at = &raw mut lock as u64;
     if c.rng.chance(15) {
-        // Far away from the others, and given back before anything else can wait: by a number that nobody else closes.
+        // Before the others, some of which reach to the end, and given back before anything else can wait: by a number that nobody else closes.
         let fd = c.call(SYS_fcntl, &[fd, F_DUPFD as u64, 100]) as u64;
-        let (far, free) = ([F_WRLCK as u64, 1 << 30, 1, 0], [F_UNLCK as u64, 1 << 30, 1, 0]);
-        let taken = c.call(SYS_fcntl, &[fd, F_SETLKW as u64, far.as_ptr() as u64]);
+        let (first, free) = ([F_WRLCK as u64, 0, 1, 0], [F_UNLCK as u64, 0, 1, 0]);
+        let taken = c.call(SYS_fcntl, &[fd, F_SETLKW as u64, first.as_ptr() as u64]);
         c.call(SYS_fcntl, &[fd, F_SETLK as u64, free.as_ptr() as u64]);
         c.call(SYS_close, &[fd]);
         return taken;
