@@ -302,6 +302,19 @@ pub enum Check {
     Off,
 }
 
+/// How a replay issues calls.
+#[derive(Debug, Clone, Copy, ValueEnum, PartialEq, Eq)]
+pub enum Io {
+    /// Each by a system call of its own
+    Sync,
+    /// Reads of a thread that follow each other go together, through io_uring; their times are those of all of them
+    Uring,
+    /// The same, but each read begins when the one before it is completed
+    Linked,
+    /// Reads are left out: only what a replay leaves behind is of interest
+    SkipReads,
+}
+
 /// What stands for content that the trace lacks.
 #[derive(Debug, Clone, Copy, ValueEnum, PartialEq, Eq)]
 pub enum Fill {
@@ -350,6 +363,9 @@ pub struct Replay {
     /// likewise.
     #[arg(long, default_value = "afap", value_name = "PACE")]
     pub pace: reprise_replay::run::Pace,
+    /// How calls are issued
+    #[arg(long, value_enum, default_value = "sync")]
+    pub io: Io,
     /// What stands for content that the trace lacks (a plan has that already)
     #[arg(long, value_enum, default_value = "hole")]
     pub fill: Fill,

@@ -1,11 +1,15 @@
 //! One compiled action, and its encoding as 64-bit words.
 //!
 //! Goals: everything the engine needs to issue and judge one action without knowing rules, paths or the trace.
-//! A reader of an encoded stream must survive any words: [`Command::decode`] checks every length and tag; offsets
-//! into the plan's bytes and buffers are checked by the accessors of [`crate::Plan`].
+//! Goals of the encoding (`encoding`, `transfer`): a reader survives any words. [`Command::decode`] checks every length and
+//! tag; offsets into the plan's bytes and buffers are checked by the engine, at use.
+
+mod encoding;
+mod transfer;
 
 use crate::order::Rule;
 use crate::timing::Timing;
+pub use transfer::{Transfer, Way};
 
 /// How the engine performs a command. Closed: the engine matches exhaustively.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -307,148 +311,6 @@ pub struct Command {
     pub waits: Vec<Wait>,
     /// When it was issued in the trace.
     pub timing: Timing,
-}
-
-impl Arg {
-    fn encode(self, words: &mut Vec<u64>) -> u8 {
-        let (tag, first, second) = match self {
-            Arg::Value(v) => (0, v, None),
-            Arg::Fd(slot) => (1, slot.into(), None),
-            Arg::Bytes(o, l) => (2, o, Some(l)),
-            Arg::Content(o, l) => (3, o, Some(l)),
-            Arg::Out(l) => (4, l, None),
-            Arg::InOut(o, l) => (5, o, Some(l)),
-            Arg::ContentVector(o, d) => (6, o, Some(d)),
-            Arg::OutVector(o) => (7, o, None),
-            Arg::Mapped(slot, delta) => (8, slot.into(), Some(delta)),
-        };
-        words.push(first);
-        words.extend(second);
-        tag
-    }
-
-    fn decode(tag: u8, words: &mut std::slice::Iter<'_, u64>) -> Option<Arg> {
-        let mut next = || words.next().copied();
-        let slot = |word: u64| u32::try_from(word).ok();
-        Some(match tag {
-            0 => Arg::Value(next()?),
-            1 => Arg::Fd(slot(next()?)?),
-            2 => Arg::Bytes(next()?, next()?),
-            3 => Arg::Content(next()?, next()?),
-            4 => Arg::Out(next()?),
-            5 => Arg::InOut(next()?, next()?),
-            6 => Arg::ContentVector(next()?, next()?),
-            7 => Arg::OutVector(next()?),
-            8 => Arg::Mapped(slot(next()?)?, next()?),
-            _ => return None,
-        })
-    }
-}
-
-impl Expect {
-    fn parts(self) -> (u8, u64, u64) {
-        match self {
-            Expect::Nothing => (0, 0, 0),
-            Expect::Outcome => (1, 0, 0),
-            Expect::Value => (2, 0, 0),
-            Expect::Content(a, b) => (3, a, b),
-            Expect::Digest(a, b) => (4, a, b),
-            Expect::Metadata(a, b) => (5, a, b),
-            Expect::Listing(a, b) => (6, a, b),
-            Expect::Names(a, b) => (7, a, b),
-            Expect::Flock(a) => (8, a, 0),
-        }
-    }
-
-    fn from_parts(tag: u8, a: u64, b: u64) -> Option<Expect> {
-        Some(match tag {
-            0 => Expect::Nothing,
-            1 => Expect::Outcome,
-            2 => Expect::Value,
-            3 => Expect::Content(a, b),
-            4 => Expect::Digest(a, b),
-            5 => Expect::Metadata(a, b),
-            6 => Expect::Listing(a, b),
-            7 => Expect::Names(a, b),
-            8 => Expect::Flock(a),
-            _ => return None,
-        })
-    }
-}
-
-impl Command {
-    /// Appends the command to a stream of words. Layout: see `docs/FORMAT.md`, "Plan".
-    pub fn encode(&self, stream: &mut Vec<u64>) {
-        let start = stream.len();
-        let (expect, a, b) = self.expect.parts();
-        stream.extend([0, self.origin, self.result as u64, 0, a, b]);
-        stream.push(u64::from(self.produces[0]) | u64::from(self.produces[1]) << 32);
-        let timing = self.timing.encode(stream);
-        let mut tags = [0u8; 8];
-        for (tag, arg) in tags.iter_mut().zip(&self.args) {
-            *tag = arg.encode(stream);
-        }
-        tags[6] = expect;
-        tags[7] = self.args.len() as u8;
-        stream.push((self.list.len() as u64) << 32 | self.waits.len() as u64);
-        stream.extend(self.list.iter().map(|s| u64::from(*s)));
-        stream.extend(self.waits.iter().map(|w| w.to_word()));
-        stream[start + 3] = u64::from_le_bytes(tags);
-        let head = [self.op as u8, self.stand_in as u8, self.tolerance as u8, timing];
-        let length = (stream.len() - start) as u64;
-        stream[start] = u64::from(u32::from_le_bytes(head)) | (u64::from(self.number) & 0xffff) << 32 | length << 48;
-        // A command of 65,535 words or more names thousands of slots or threads; its length is then in the list word's stead.
-        if length >= 0xffff {
-            stream[start] |= 0xffff << 48;
-        }
-    }
-
-    /// Decodes the command at the begin of `words`; also returns its length in words. `None` if it is malformed.
-    pub fn decode(words: &[u64]) -> Option<(Command, usize)> {
-        let mut command = Command::default();
-        let used = command.decode_from(words)?;
-        Some((command, used))
-    }
-
-    /// As [`Command::decode`], into a command whose memory is used again. If `None` is returned its content is of no use.
-    pub fn decode_from(&mut self, words: &[u64]) -> Option<usize> {
-        let mut at = words.iter();
-        let mut next = || at.next().copied();
-        let (head, origin, result, tags) = (next()?, next()?, next()?, next()?);
-        let (a, b, produces) = (next()?, next()?, next()?);
-        let bytes = (head as u32).to_le_bytes();
-        self.timing = Timing::decode(bytes[3], &mut at)?;
-        let tags = tags.to_le_bytes();
-        let argc = usize::from(tags[7]);
-        if argc > 6 {
-            return None;
-        }
-        self.args.clear();
-        for tag in &tags[..argc] {
-            self.args.push(Arg::decode(*tag, &mut at)?);
-        }
-        let lengths = at.next().copied()?;
-        let (lists, waits) = ((lengths >> 32) as usize, (lengths & 0xffff_ffff) as usize);
-        let rest = at.as_slice();
-        self.list.clear();
-        for word in rest.get(..lists)? {
-            self.list.push(u32::try_from(*word).ok()?);
-        }
-        self.waits.clear();
-        let words_of_waits = rest[lists..].get(..waits)?;
-        self.waits.extend(words_of_waits.iter().map(|w| Wait::from_word(*w)));
-        let used = words.len() - rest.len() + lists + waits;
-        self.origin = origin;
-        self.number = (head >> 32) as u32 & 0xffff;
-        self.op = Op::from_word(bytes[0])?;
-        self.stand_in = StandIn::from_word(bytes[1])?;
-        self.tolerance = Tolerance::from_word(bytes[2])?;
-        self.result = result as i64;
-        self.produces = [produces as u32, (produces >> 32) as u32];
-        self.expect = Expect::from_parts(tags[6], a, b)?;
-        let length = (head >> 48) as usize;
-        (length == used || length == 0xffff).then_some(used)
-    }
 }
 
 impl Default for Command {

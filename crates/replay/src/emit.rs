@@ -91,6 +91,7 @@ pub fn emit(result: &ReplayResult, original: &TraceReader, out: &Path, around: &
     let own = [
         ("order", result.order.clone()),
         ("pace", result.pace.to_string()),
+        ("io", result.executor.to_string()),
         ("target", result.target.display().to_string()),
         ("filesystem", result.file_system.clone()),
         ("confinement", result.confinement.clone()),

@@ -6,6 +6,7 @@
 pub mod confine;
 pub mod emit;
 mod engine;
+mod executor;
 pub mod log;
 mod pace;
 pub mod run;

@@ -22,6 +22,7 @@ use std::time::Duration;
 use reprise_plan::Plan;
 
 pub use crate::engine::{Failure, Schedule, Verify};
+pub use crate::executor::Executor;
 pub use crate::pace::{By, Pace};
 pub use error::ReplayError;
 pub use extract::extract;
@@ -47,6 +48,8 @@ pub struct Options {
     pub interrupt: Option<&'static AtomicU32>,
     /// How fast it goes.
     pub pace: Pace,
+    /// How calls are issued.
+    pub executor: Executor,
     /// Longest time without any progress before the replay is given up.
     pub patience: Duration,
     /// Longest wait for a lock that the traced program obtained.
@@ -67,6 +70,7 @@ impl Default for Options {
             log_directory: std::env::temp_dir(),
             interrupt: None,
             pace: Pace::Afap,
+            executor: Executor::Sync,
             patience: Duration::from_secs(120),
             lock_patience: Duration::from_secs(5),
             schedule: None,

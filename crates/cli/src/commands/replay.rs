@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 
 use reprise_measure::ReplayTimes;
 use reprise_plan::{CompileReport, Fill, Plan};
-use reprise_replay::run::{self, End, Failure as EngineFailure, Options, Phase, ReplayError, ReplayResult, Verify};
+use reprise_replay::run::{
+    self, End, Executor, Failure as EngineFailure, Options, Phase, ReplayError, ReplayResult, Verify,
+};
 use reprise_replay::{emit, times};
 use reprise_report::Detail;
 use reprise_trace::{DataPolicy, Loss, ReadError, TraceReader};
@@ -16,7 +18,7 @@ use tempfile::TempDir;
 
 use super::samples::Samples;
 use super::{Outcome, end_if_interrupted, print, print_json, style};
-use crate::args::{Check, Replay};
+use crate::args::{Check, Io, Replay};
 use crate::exit::{Exit, Failure};
 use crate::progress::Progress;
 
@@ -117,6 +119,12 @@ pub(super) fn options(args: &Replay, log_directory: &Path, interrupt: &'static A
             Check::Off => Verify::Off,
         },
         pace: args.pace,
+        executor: match args.io {
+            Io::Sync => Executor::Sync,
+            Io::Uring => Executor::Uring,
+            Io::Linked => Executor::Linked,
+            Io::SkipReads => Executor::SkipReads,
+        },
         log_directory: log_directory.to_owned(),
         interrupt: Some(interrupt),
         schedule: args.schedule.clone(),
@@ -263,6 +271,7 @@ fn report(args: &Replay, run: &Run) -> Outcome {
             ("result", json!(args.output)),
             ("file_system", json!(result.file_system)),
             ("pace", json!(result.pace.to_string())),
+            ("io", json!(result.executor.to_string())),
             ("compile_ns", json!(run.compiled.as_ref().map(|(_, took)| took.as_nanos() as u64))),
             ("waits", json!(run.compiled.as_ref().map(|(report, _)| report.waits))),
             ("surprises", json!(run.compiled.as_ref().map(|(report, _)| report.surprises.clone()))),

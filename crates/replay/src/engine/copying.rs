@@ -31,7 +31,7 @@ impl Worker {
                 break moved;
             }
             let at = offset.map(|o| o.wrapping_add(moved as u64));
-            match issue::read(from, &mut self.scratch, length, at) {
+            match issue::read(from, self.scratch.bytes_mut(0, length), at) {
                 0 => break moved,
                 n if n < 0 => break if moved > 0 { moved } else { n },
                 n => moved += n,

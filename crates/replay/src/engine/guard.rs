@@ -6,6 +6,8 @@
 use reprise_calls::{Call, Effect, IoctlEffect, Replay, ioctl_effect};
 use reprise_plan::command::{Arg, Command, Op};
 
+use crate::executor::Executor;
+
 const SET_LOCK: u64 = libc::F_SETLK as u64;
 const SET_LOCK_WAIT: u64 = libc::F_SETLKW as u64;
 const OFD_SET_LOCK: u64 = libc::F_OFD_SETLK as u64;
@@ -65,7 +67,7 @@ pub(super) fn soften(words: &mut [u64; 6], command: &Command, call: &Call) {
 }
 
 /// Numbers of all calls that the worker may issue: those of traces, and those the engine and its threads need.
-pub(crate) fn allowed_calls() -> Vec<u32> {
+pub(crate) fn allowed_calls(executor: Executor) -> Vec<u32> {
     use libc::*;
     // What the engine does in its own way.
     let engine = [
@@ -126,5 +128,6 @@ pub(crate) fn allowed_calls() -> Vec<u32> {
         SYS_prlimit64,
     ];
     let traced = reprise_calls::all().filter(|c| c.replay == Replay::Issue).map(|c| c.number);
-    traced.chain(engine.into_iter().chain(own).map(|n| n as u32)).collect()
+    let rings: &[_] = if executor.has_rings() { &[SYS_io_uring_setup, SYS_io_uring_enter] } else { &[] };
+    traced.chain(engine.into_iter().chain(own).chain(rings.iter().copied()).map(|n| n as u32)).collect()
 }

@@ -65,6 +65,8 @@ plain! {
     dup3 SYS_dup3(from: i32 => fd(from), to: i32 => fd(to), flags: u64 => flags);
     /// `lseek` from the begin.
     seek SYS_lseek(number: i32 => fd(number), offset: u64 => offset);
+    /// `lseek` from where it is.
+    seek_by SYS_lseek(number: i32 => fd(number), distance: u64 => distance, whence: i32 => whence as u64);
     /// `unshare`.
     unshare SYS_unshare(flags: i32 => flags as u64);
     /// `umask`.
@@ -195,13 +197,21 @@ pub(super) fn write(number: i32, bytes: &[u8], offset: Option<u64>) -> i64 {
     unsafe { raw(call, args) }
 }
 
-/// `read`, or `pread64` at `offset`, of at most `length` bytes to the begin of the scratch memory.
-pub(super) fn read(number: i32, into: &mut Scratch, length: usize, offset: Option<u64>) -> i64 {
+/// `read`, or `pread64` at `offset`.
+pub(super) fn read(number: i32, into: &mut [u8], offset: Option<u64>) -> i64 {
     let call = if offset.is_some() { libc::SYS_pread64 } else { libc::SYS_read };
-    let length = length.min(into.capacity());
-    let args = [fd(number), into.address(0), length as u64, offset.unwrap_or(0), 0, 0];
-    // SAFETY: the scratch memory has at least `length` bytes and is borrowed for the call.
+    let args = [fd(number), into.as_mut_ptr() as u64, into.len() as u64, offset.unwrap_or(0), 0, 0];
+    // SAFETY: the slice is borrowed for the call, and the kernel writes within its length.
     unsafe { raw(call, args) }
+}
+
+/// Whether the file system cannot try to read without waiting (`RWF_NOWAIT`): io_uring hands such reads to workers.
+pub(super) fn cannot_try(number: i32) -> bool {
+    let mut byte = 0u8;
+    let vector = [&raw mut byte as u64, 1];
+    let args = [fd(number), vector.as_ptr() as u64, 1, 0, 0, libc::RWF_NOWAIT as u64];
+    // SAFETY: one piece of memory of one byte; both outlive the call.
+    unsafe { raw(libc::SYS_preadv2, args) == -i64::from(libc::EOPNOTSUPP) }
 }
 
 /// `getdents64` or `getdents`, as `call` says, to the begin of the scratch memory.

@@ -5,9 +5,10 @@
 //! sharing them where traced processes did); a plan is never believed: slots, ranges, pointers and numbers are checked
 //! at use. Non-goals: how ordering came to be; confinement (`confine`); what becomes of the log (`emit`).
 //!
-//! `unsafe` is in [`issue`] and [`memory`] only.
+//! `unsafe` is in [`issue`], [`memory`] and [`ring`] only.
 
 mod arguments;
+mod batch;
 mod clocks;
 mod copying;
 mod counters;
@@ -26,12 +27,14 @@ pub(crate) mod memory;
 mod pacing;
 mod perform;
 mod post;
+mod ring;
 mod schedule;
 mod spawn;
 mod start;
 mod supervise;
 mod sync;
 mod thread;
+mod transfer;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
@@ -135,6 +138,7 @@ pub(crate) struct Settings {
     /// The time-stamp counter is the kernel's clock.
     pub tsc: bool,
     pub pace: crate::pace::Pace,
+    pub executor: crate::executor::Executor,
     /// Longest time without any progress.
     pub patience: std::time::Duration,
     /// Longest wait for a lock.

@@ -1,13 +1,14 @@
 //! What each kind of command does.
 
-use reprise_calls::{Call, Replay};
-use reprise_plan::command::{Command, Op};
+use reprise_calls::{Call, Effect, Replay};
+use reprise_plan::command::{Arg, Command, Op};
 
 use super::arguments::{Prepared, Range, prepare};
 use super::failure::Stop;
 use super::judge::judge;
 use super::thread::{Done, Worker};
 use super::{Verify, guard, issue};
+use crate::executor::Executor;
 use crate::log::{Code, Difference, Handling};
 
 impl Worker {
@@ -82,7 +83,24 @@ impl Worker {
         Done::not_issued(Handling::Skipped, command, Difference::left_out(Code::Refused))
     }
 
+    /// Whether a read is left out; its offset moves as it would.
+    fn is_left_out(&self, command: &Command) -> Result<bool, Stop> {
+        let call = Self::call(command)?;
+        if self.engine.settings.executor != Executor::SkipReads || call.effect != Effect::Read || command.result < 0 {
+            return Ok(false);
+        }
+        let given = call.offset_arg().and_then(|i| command.args.get(i));
+        if given.is_some_and(|offset| *offset != Arg::Value(u64::MAX)) {
+            return Ok(true);
+        }
+        // Where there is no offset something is taken away (a pipe): that is done.
+        Ok(issue::seek_by(self.descriptor(command, 0)?, command.result as u64, libc::SEEK_CUR) >= 0)
+    }
+
     fn issue(&mut self, command: &Command) -> Result<Done, Stop> {
+        if self.is_left_out(command)? {
+            return Ok(Done::not_issued(Handling::Skipped, command, Difference::NONE));
+        }
         let Some(prepared) = self.prepared(command)? else {
             return Ok(Self::refused(command));
         };

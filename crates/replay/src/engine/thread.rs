@@ -3,14 +3,17 @@
 use std::sync::atomic::Ordering;
 
 use reprise_plan::Rule;
-use reprise_plan::command::{Command, Expect, Op};
+use reprise_plan::command::{Command, Expect, Op, Transfer, Wait};
 
 use super::arguments::Range;
+use super::batch::Gathering;
 use super::counters::Counter;
 use super::failure::{Failure, Stop, error_name};
 use super::memory::Scratch;
 use super::{Ended, Engine, Verify};
 use crate::log::{Blocked, Class, Difference, Handling, Times, Writer};
+
+const UNREADABLE: Stop = Stop::Damaged("it cannot be decoded");
 
 /// What one command did.
 #[derive(Debug)]
@@ -43,7 +46,8 @@ pub(super) struct Worker {
     pub listed: Vec<u8>,
     /// When the latest of what the next command depends on was completed, in ticks.
     pub ready: u64,
-    log: Writer,
+    pub(super) log: Writer,
+    pub(super) gathering: Gathering,
 }
 
 impl Worker {
@@ -53,7 +57,9 @@ impl Worker {
         let process = engine.threads.get(me as usize)?.process;
         let log = Writer::new(engine.reserved.log, me);
         let (scratch, listed) = (Scratch::default(), Vec::new());
-        Some(Worker { engine, me, process, counter, scratch, listed, ready: 0, log })
+        let settings = &engine.settings;
+        let gathering = Gathering::of(settings.executor, settings.pace, engine.turns.is_some());
+        Some(Worker { engine, me, process, counter, scratch, listed, ready: 0, log, gathering })
     }
 
     /// Performs all commands, and says why if they end early.
@@ -78,7 +84,7 @@ impl Worker {
         }
     }
 
-    fn flush(&mut self) {
+    pub(super) fn flush(&mut self) {
         if let Err(result) = self.log.flush() {
             self.engine.stop(Ended::Failed(Failure::Log { error: error_name(result) }));
         }
@@ -89,34 +95,42 @@ impl Worker {
         let words = engine.sections.commands.words();
         let plan = &engine.threads[self.me as usize];
         self.ready = if plan.spawned { engine.ticks() } else { engine.pacer.started() };
-        let mut command = Command::default();
+        let (mut command, mut spare) = (Command::default(), Command::default());
         let (mut count, mut lanes) = (0, 0);
         for chunk in &plan.chunks {
             let end = chunk.first.saturating_add(chunk.words);
             let range = usize::try_from(chunk.first).unwrap_or(usize::MAX)..usize::try_from(end).unwrap_or(usize::MAX);
             let mut rest = words.get(range).ok_or(Stop::Damaged("its commands lie outside their section"))?;
             while !rest.is_empty() {
-                let used = command.decode_from(rest).filter(|used| *used > 0);
-                let used = used.ok_or(Stop::Damaged("it cannot be decoded"))?;
-                rest = &rest[used..];
                 count += 1;
                 self.start_lanes(&mut lanes, count)?;
+                let transfer = Transfer::decode(rest).filter(|_| engine.turns.is_none());
+                if let Some(found) = transfer {
+                    let (transfer, waits, used) = found.ok_or(UNREADABLE)?;
+                    rest = &rest[used..];
+                    self.gather_or_transfer(&transfer, waits, count, &mut spare)?;
+                    continue;
+                }
+                let used = command.decode_from(rest).filter(|used| *used > 0).ok_or(UNREADABLE)?;
+                rest = &rest[used..];
+                self.perform_batch(&mut spare)?;
                 if self.one(&command, count)? {
                     return Ok(());
                 }
             }
         }
+        self.perform_batch(&mut spare)?;
         // A part of a trace may have requests of a thread without the calls after them.
         self.start_lanes(&mut lanes, count + 1)
     }
 
     /// Performs one command; true if it was the last.
-    fn one(&mut self, command: &Command, count: u64) -> Result<bool, Stop> {
+    pub(super) fn one(&mut self, command: &Command, count: u64) -> Result<bool, Stop> {
         let engine = self.engine;
         if let Some(turns) = &engine.turns {
             turns.await_turn(engine, self.me, command)?;
         }
-        let blocked = self.dependencies(command)?;
+        let blocked = self.dependencies(command.waits.iter().copied())?;
         let paced = self.pace(command.timing)?;
         if engine.counters.stopping() {
             return Err(Stop::Told);
@@ -144,14 +158,14 @@ impl Worker {
     }
 
     /// Waits until all that must come before is completed: whether that took any time, and for what.
-    fn dependencies(&mut self, command: &Command) -> Result<Option<Blocked>, Stop> {
+    pub(super) fn dependencies(&mut self, waits: impl Iterator<Item = Wait>) -> Result<Option<Blocked>, Stop> {
         let counters = &self.engine.counters;
         let (mut total_ns, mut longest_ns, mut rule) = (0u64, 0, Rule::Thread);
-        for wait in &command.waits {
+        for wait in waits {
             let Some(awaited) = counters.get(wait.thread) else {
                 return Err(Stop::Damaged("it waits for a thread that does not exist"));
             };
-            let blocked_ns = counters.wait(self.counter, awaited, *wait).ok_or(Stop::Told)?;
+            let blocked_ns = counters.wait(self.counter, awaited, wait).ok_or(Stop::Told)?;
             self.ready = self.ready.max(awaited.ended(wait.count));
             total_ns = total_ns.saturating_add(blocked_ns);
             if blocked_ns > longest_ns {
@@ -161,7 +175,7 @@ impl Worker {
         Ok((total_ns > 0).then_some(Blocked { ns: total_ns, rule }))
     }
 
-    fn record(&mut self, command: &Command, done: &Done, times: Times) -> Result<(), Stop> {
+    pub(super) fn record(&mut self, command: &Command, done: &Done, times: Times) -> Result<(), Stop> {
         let differs = done.difference.class != Class::Same;
         let compared = self.engine.settings.verify != Verify::Off
             && match command.expect {

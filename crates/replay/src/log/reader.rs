@@ -9,7 +9,7 @@ use super::difference::{Difference, Handling};
 use super::merge::Merged;
 use super::times::{self, Blocked, Pacing};
 use super::writer::HEAD_BYTES;
-use super::{KEPT_OUTPUT, MAGIC, RECORD_BYTES};
+use super::{KEPT_OUTPUT, MAGIC, RECORD_BYTES, SHORT, SHORT_BYTES, SHORT_NUMBER, SHORT_ORIGIN};
 
 /// What one command did.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,6 +30,8 @@ pub struct Record {
     pub handling: Handling,
     /// Whether what the call returned in memory was compared with the trace.
     pub compared: bool,
+    /// Whether it was issued together with others: its times are those of all of them.
+    pub together: bool,
     /// How it went differently.
     pub difference: Difference,
     /// How long it was blocked for its dependencies, if it was.
@@ -127,34 +129,63 @@ impl ReplayLog {
         let mut bytes = vec![0; batch.length as usize];
         self.file.read_exact_at(&mut bytes, batch.offset)?;
         let mut rest = &bytes[..];
-        let mut out = Vec::with_capacity(bytes.len() / RECORD_BYTES);
-        while let Some((head, tail)) = rest.split_first_chunk::<RECORD_BYTES>() {
-            let damaged = || io::Error::new(io::ErrorKind::InvalidData, "the replay's log is damaged");
-            let mut tail = tail;
-            let (begin, flags) = (word(head, 8), head[51]);
-            let (blocked, pacing) = times::load(flags, begin, &self.clock, &mut tail).ok_or_else(damaged)?;
-            let length = (word(head, 56) >> 32) as usize;
-            let output = tail.get(..length).filter(|o| o.len() <= KEPT_OUTPUT).ok_or_else(damaged)?;
-            rest = tail.get(length.next_multiple_of(8)..).unwrap_or_default();
-            let handling = Handling::from_byte(head[50]).ok_or_else(damaged)?;
-            let difference = Difference::from_bytes([head[52], head[53], head[54], head[55]]).ok_or_else(damaged)?;
-            let unavoidable = word(head, 56) as u32;
-            out.push(Record {
-                origin: word(head, 0),
-                thread: batch.thread,
-                number: u32::from(u16::from_le_bytes([head[48], head[49]])),
-                begin_ns: self.clock.since_begin(begin),
-                end_ns: self.clock.since_begin(word(head, 16)),
-                result: word(head, 24) as i64,
-                handling,
-                compared: flags & times::COMPARED != 0,
-                blocked,
-                pacing,
-                difference: Difference { unavoidable, found: word(head, 32), traced: word(head, 40), ..difference },
-                output: output.to_vec(),
-            });
+        let mut out = Vec::with_capacity(bytes.len() / SHORT_BYTES);
+        while rest.len() >= SHORT_BYTES {
+            let is_short = word(rest, 0) & SHORT != 0;
+            let record =
+                if is_short { self.short(batch.thread, &mut rest) } else { self.whole(batch.thread, &mut rest) };
+            out.push(record.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "the replay's log is damaged"))?);
         }
         Ok(out)
+    }
+
+    /// The record at the begin of `rest`, which moves on.
+    fn whole(&self, thread: u32, rest: &mut &[u8]) -> Option<Record> {
+        let (head, mut tail) = rest.split_first_chunk::<RECORD_BYTES>()?;
+        let (begin, flags) = (word(head, 8), head[51]);
+        let (blocked, pacing) = times::load(flags, begin, &self.clock, &mut tail)?;
+        let length = (word(head, 56) >> 32) as usize;
+        let output = tail.get(..length).filter(|o| o.len() <= KEPT_OUTPUT)?;
+        *rest = tail.get(length.next_multiple_of(8)..).unwrap_or_default();
+        let difference = Difference::from_bytes([head[52], head[53], head[54], head[55]])?;
+        let unavoidable = word(head, 56) as u32;
+        Some(Record {
+            origin: word(head, 0),
+            thread,
+            number: u32::from(u16::from_le_bytes([head[48], head[49]])),
+            begin_ns: self.clock.since_begin(begin),
+            end_ns: self.clock.since_begin(word(head, 16)),
+            result: word(head, 24) as i64,
+            handling: Handling::from_byte(head[50])?,
+            compared: flags & times::COMPARED != 0,
+            together: false,
+            blocked,
+            pacing,
+            difference: Difference { unavoidable, found: word(head, 32), traced: word(head, 40), ..difference },
+            output: output.to_vec(),
+        })
+    }
+
+    /// The same of a short one.
+    fn short(&self, thread: u32, rest: &mut &[u8]) -> Option<Record> {
+        let (record, tail) = rest.split_first_chunk::<SHORT_BYTES>()?;
+        *rest = tail;
+        let (head, begin, last) = (word(record, 0), word(record, 8), word(record, 16));
+        Some(Record {
+            origin: head & SHORT_ORIGIN,
+            thread,
+            number: (head >> 48) as u32 & SHORT_NUMBER,
+            begin_ns: self.clock.since_begin(begin),
+            end_ns: self.clock.since_begin(begin.saturating_add(last & 0xffff_ffff)),
+            result: (last >> 32) as i64,
+            handling: Handling::Issued,
+            compared: head >> 62 & 1 != 0,
+            together: head >> 61 & 1 != 0,
+            blocked: None,
+            pacing: None,
+            difference: Difference::NONE,
+            output: Vec::new(),
+        })
     }
 
     pub(super) fn key(&self, batch: &Batch) -> u64 {

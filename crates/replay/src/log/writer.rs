@@ -2,13 +2,13 @@
 
 use super::difference::{Difference, Handling};
 use super::times::{COMPARED, Times};
-use super::{KEPT_OUTPUT, MAGIC, RECORD_BYTES};
+use super::{KEPT_OUTPUT, MAGIC, RECORD_BYTES, SHORT, SHORT_BYTES, SHORT_NUMBER, SHORT_ORIGIN};
 use crate::engine;
 
 /// A batch's head: magic, thread, length of the records in bytes (u64), first end (ticks), number of records.
 pub(crate) const HEAD_BYTES: usize = 32;
 /// A batch is written when it is as long.
-const FULL: usize = 32 << 10;
+const FULL: usize = 64 << 10;
 
 /// What a record says; see [`super::Record`].
 pub(crate) struct Entry<'a> {
@@ -20,6 +20,20 @@ pub(crate) struct Entry<'a> {
     pub difference: Difference,
     pub compared: bool,
     pub output: &'a [u8],
+}
+
+/// A transfer that went as traced and waited for nothing; see [`Writer::add_transfer`].
+pub(crate) struct Plain {
+    pub origin: u64,
+    pub number: u32,
+    /// Bytes transferred.
+    pub result: u64,
+    /// In ticks.
+    pub begin: u64,
+    pub end: u64,
+    pub compared: bool,
+    /// It was issued together with others, and so are its times those of all.
+    pub together: bool,
 }
 
 /// One thread's records.
@@ -35,7 +49,7 @@ pub(crate) struct Writer {
 impl Writer {
     /// For a thread, to the descriptor of the log.
     pub(crate) fn new(fd: i32, thread: u32) -> Writer {
-        let mut buffer = Vec::with_capacity(FULL / 8);
+        let mut buffer = Vec::with_capacity(FULL / 16);
         buffer.resize(HEAD_BYTES, 0);
         Writer { fd, thread, first_end: 0, count: 0, buffer }
     }
@@ -69,6 +83,28 @@ impl Writer {
             self.buffer.resize(self.buffer.len().next_multiple_of(8), 0);
         }
         self.buffer.len() >= FULL
+    }
+
+    /// Adds a transfer in 24 bytes; `None` if it does not fit, else whether the batch should be written.
+    #[inline]
+    pub(crate) fn add_transfer(&mut self, plain: &Plain) -> Option<bool> {
+        let taken = u32::try_from(plain.end.wrapping_sub(plain.begin)).ok()?;
+        let result = u32::try_from(plain.result).ok()?;
+        if plain.origin > SHORT_ORIGIN || plain.number > SHORT_NUMBER {
+            return None;
+        }
+        if self.count == 0 {
+            self.first_end = plain.end;
+        }
+        self.count += 1;
+        let flags = SHORT | u64::from(plain.compared) << 62 | u64::from(plain.together) << 61;
+        let mut record = [0; SHORT_BYTES];
+        record[..8].copy_from_slice(&(flags | u64::from(plain.number) << 48 | plain.origin).to_le_bytes());
+        record[8..16].copy_from_slice(&plain.begin.to_le_bytes());
+        record[16..20].copy_from_slice(&taken.to_le_bytes());
+        record[20..].copy_from_slice(&result.to_le_bytes());
+        self.buffer.extend_from_slice(&record);
+        Some(self.buffer.len() >= FULL)
     }
 
     /// Writes what was gathered; an error as a negative number.

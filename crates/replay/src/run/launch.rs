@@ -146,6 +146,7 @@ impl Launched<'_> {
             trace: self.plan.contents.trace.clone(),
             order: self.plan.contents.order.clone(),
             pace: options.pace,
+            executor: options.executor,
             target: self.dir.to_owned(),
             file_system,
             started_ns: self.started_ns,

@@ -5,6 +5,7 @@ use std::io;
 use std::path::PathBuf;
 
 use super::ReplayError;
+use crate::executor::Executor;
 use crate::log::{Class, Handling, Record, ReplayLog};
 use crate::pace::Pace;
 use crate::target::{BuildReport, RestoreReport};
@@ -76,6 +77,8 @@ pub struct ReplayResult {
     pub order: String,
     /// The pace.
     pub pace: Pace,
+    /// How calls were issued.
+    pub executor: Executor,
     /// The target.
     pub target: PathBuf,
     /// Its file system.

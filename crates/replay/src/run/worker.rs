@@ -119,7 +119,7 @@ fn run(work: &Work<'_>) -> Result<Message, Message> {
     let reserved =
         reserve(limit, log.as_raw_fd(), null(&confinement).map_err(system("stand in for /dev/null"))?.into_raw_fd())
             .map_err(system("keep descriptors"))?;
-    confinement.restrict_calls(&allowed_calls()).map_err(refused)?;
+    confinement.restrict_calls(&allowed_calls(options.executor)).map_err(refused)?;
     say(to.as_raw_fd(), &Message::Confined(confinement.to_string()));
 
     let has = |confinement: &Confinement, capability: u64| confinement.capabilities & (1 << capability) != 0;
@@ -129,6 +129,7 @@ fn run(work: &Work<'_>) -> Result<Message, Message> {
         identities: !confinement.user_namespace && has(&confinement, 6) && has(&confinement, 7),
         tsc,
         pace: options.pace,
+        executor: options.executor,
         patience: options.patience,
         lock_patience: options.lock_patience,
     };

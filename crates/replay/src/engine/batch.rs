@@ -1,0 +1,214 @@
+//! Reads of a thread that are issued together (`--io uring`).
+//!
+//! A read may go together with those before it if all that it waits for is completed and nothing but reads at given offsets
+//! lies between: such reads do not depend on each other. With `linked` each still begins when the one before it is completed, and
+//! reads that go on where the last one ended can be among them.
+//!
+//! Goals: an order that the plan permits, always; a thread never waits while reads of its own are not issued. Non-goals:
+//! writes, opens and other calls: where the kernel hands them to workers of its own they are slower than a system call.
+
+use std::sync::atomic::Ordering;
+
+use reprise_plan::command::{Command, Expect, Transfer, Wait, Way};
+
+use super::failure::{Failure, Stop};
+use super::ring::{DEPTH, Read, Ring};
+use super::thread::Worker;
+use super::{Verify, issue};
+use crate::executor::Executor;
+use crate::log::{Plain, Times};
+use crate::pace::Pace;
+
+/// Bytes that are read together at most, and by one read.
+const MOST_BYTES: usize = 1 << 20;
+const LONGEST: u32 = 256 << 10;
+
+/// Reads that wait to be issued.
+#[derive(Debug)]
+pub(super) struct Batch {
+    ring: Ring,
+    linked: bool,
+    reads: Vec<Read>,
+    transfers: Vec<Transfer>,
+    results: Vec<i64>,
+    /// Bytes of scratch memory that they need.
+    room: usize,
+    /// The number of the last of them among the thread's commands.
+    last: u64,
+}
+
+/// What a thread has of a batch.
+#[derive(Debug)]
+pub(super) enum Gathering {
+    /// Nothing: every call is issued by itself.
+    Off,
+    /// A ring will be made for the first read.
+    Wanted { linked: bool },
+    /// There is one.
+    On(Box<Batch>),
+}
+
+impl Gathering {
+    /// As the replay is to issue calls; a pace and an explored order need each by itself.
+    pub(super) fn of(executor: Executor, pace: Pace, explored: bool) -> Gathering {
+        let linked = executor == Executor::Linked;
+        match executor.has_rings() && pace == Pace::Afap && !explored {
+            true => Gathering::Wanted { linked },
+            false => Gathering::Off,
+        }
+    }
+}
+
+impl Batch {
+    fn takes(&self, transfer: &Transfer) -> bool {
+        let fits = transfer.length <= LONGEST && self.reads.len() < DEPTH;
+        let ways = transfer.way == Way::ReadAt || self.linked && transfer.way == Way::Read;
+        // One that comes short breaks a chain.
+        let ends_chain = self.linked && self.transfers.last().is_some_and(|t| t.result != u64::from(t.length));
+        fits && ways && !ends_chain && self.room + (transfer.length as usize) <= MOST_BYTES
+    }
+}
+
+impl Worker {
+    /// Takes a transfer into the batch; one that cannot be is performed after those before it.
+    #[inline]
+    pub(super) fn gather_or_transfer(
+        &mut self,
+        transfer: &Transfer,
+        waits: &[u64],
+        count: u64,
+        spare: &mut Command,
+    ) -> Result<(), Stop> {
+        if self.gather(transfer, waits, count)? {
+            return Ok(());
+        }
+        self.perform_batch(spare)?;
+        // What did not fit fits now.
+        match self.gather(transfer, waits, count)? {
+            true => Ok(()),
+            false => self.transfer(transfer, waits, count, spare),
+        }
+    }
+
+    /// Takes a transfer into the batch, if it can be: else the batch is to be performed first.
+    #[inline]
+    fn gather(&mut self, transfer: &Transfer, waits: &[u64], count: u64) -> Result<bool, Stop> {
+        if matches!(self.gathering, Gathering::Off) || !transfer.way.reads() {
+            return Ok(false);
+        }
+        if let Gathering::Wanted { linked } = self.gathering {
+            self.gathering = self.begin_gathering(transfer, linked)?;
+        }
+        let Gathering::On(batch) = &mut self.gathering else { return Ok(false) };
+        let counters = &self.engine.counters;
+        let is_met = |wait: Wait| counters.get(wait.thread).is_some_and(|awaited| awaited.completed() >= wait.count);
+        if !batch.takes(transfer) || !waits.iter().all(|word| is_met(Wait::from_word(*word))) {
+            return Ok(false);
+        }
+        // What is not compared may be overwritten by the next.
+        let compares = self.engine.settings.verify != Verify::Off
+            && matches!(transfer.expect, Expect::Content(..) | Expect::Digest(..));
+        let at = if compares { batch.room } else { 0 };
+        let length = transfer.length as usize;
+        batch.room = if compares { batch.room + length.next_multiple_of(64) } else { batch.room.max(length) };
+        let fd = self.engine.slots.get(transfer.slot)?;
+        let offset = transfer.way.is_at().then_some(transfer.offset);
+        batch.reads.push(Read { fd, length: transfer.length, offset, at });
+        batch.transfers.push(*transfer);
+        batch.last = count;
+        Ok(true)
+    }
+
+    /// A ring, where it helps.
+    fn begin_gathering(&self, transfer: &Transfer, linked: bool) -> Result<Gathering, Stop> {
+        let fd = self.engine.slots.get(transfer.slot)?;
+        if issue::cannot_try(fd) {
+            self.engine.note("io_uring would hand every read to a worker on this file system: system calls instead");
+            return Ok(Gathering::Off);
+        }
+        match Ring::new() {
+            Ok(ring) => {
+                let (reads, transfers, results) = (Vec::with_capacity(DEPTH), Vec::with_capacity(DEPTH), Vec::new());
+                Ok(Gathering::On(Box::new(Batch { ring, linked, reads, transfers, results, room: 0, last: 0 })))
+            }
+            Err(error) => {
+                self.engine.note(format!("there is no io_uring here ({error}): system calls instead"));
+                Ok(Gathering::Off)
+            }
+        }
+    }
+
+    /// Issues what was gathered, and judges it.
+    #[inline]
+    pub(super) fn perform_batch(&mut self, spare: &mut Command) -> Result<(), Stop> {
+        match &self.gathering {
+            Gathering::On(batch) if !batch.reads.is_empty() => self.perform_gathered(spare),
+            _ => Ok(()),
+        }
+    }
+
+    fn perform_gathered(&mut self, spare: &mut Command) -> Result<(), Stop> {
+        let engine = self.engine;
+        if engine.counters.stopping() {
+            return Err(Stop::Told);
+        }
+        let Gathering::On(mut batch) = std::mem::replace(&mut self.gathering, Gathering::Off) else { return Ok(()) };
+        self.counter.call.store(Way::ReadAt.number(), Ordering::Relaxed);
+        if !self.scratch.reserve(batch.room) {
+            return Err(Stop::Failed(Failure::system("get memory to read into", -i64::from(libc::ENOMEM))));
+        }
+        let begin = engine.ticks();
+        let Batch { ring, linked, reads, results, .. } = &mut *batch;
+        let read = ring.read(reads, *linked, &mut self.scratch, results);
+        let end = engine.ticks();
+        if let Err(error) = read {
+            let number = error.raw_os_error().unwrap_or(libc::EIO);
+            return Err(Stop::Failed(Failure::system("read by io_uring", -i64::from(number))));
+        }
+        self.ready = end;
+        self.again(&mut batch)?;
+        self.counter.complete(batch.last, end);
+        let times = Times { begin, end, blocked: None, paced: None };
+        self.judge_batch(&batch, times, spare)?;
+        batch.reads.clear();
+        batch.transfers.clear();
+        batch.room = 0;
+        self.gathering = Gathering::On(batch);
+        Ok(())
+    }
+
+    /// What came short without having to, or was cancelled after such a read, is read by a call of its own.
+    fn again(&mut self, batch: &mut Batch) -> Result<(), Stop> {
+        for i in 0..batch.reads.len() {
+            let (read, traced) = (batch.reads[i], batch.transfers[i].result as i64);
+            if batch.results[i] == traced || read.offset.is_none() && batch.results[i] >= 0 {
+                continue;
+            }
+            let room = self.scratch.bytes_mut(read.at, read.length as usize);
+            batch.results[i] = issue::read(read.fd, room, read.offset);
+            if self.engine.counters.stopping() {
+                return Err(Stop::Told);
+            }
+        }
+        Ok(())
+    }
+
+    fn judge_batch(&mut self, batch: &Batch, times: Times, spare: &mut Command) -> Result<(), Stop> {
+        let together = batch.reads.len() > 1;
+        let verifies = self.engine.settings.verify != Verify::Off;
+        for ((transfer, read), result) in batch.transfers.iter().zip(&batch.reads).zip(&batch.results) {
+            let plain = Plain {
+                origin: transfer.origin,
+                number: transfer.way.number(),
+                result: transfer.result,
+                begin: times.begin,
+                end: times.end,
+                compared: verifies && matches!(transfer.expect, Expect::Content(..)),
+                together,
+            };
+            let is_plain = self.went_as_traced(transfer, *result, read.at);
+            self.conclude(is_plain.then_some(&plain), transfer, (*result, read.at), times, spare)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,92 @@
+//! Reads through an io_uring of a thread's own.
+//!
+//! Goals: many reads for one entry into the kernel; memory that the kernel fills is this thread's scratch memory, borrowed
+//! until the last of them is completed. Non-goals: which reads may go together (`batch`), what they came to.
+#![allow(unsafe_code)]
+
+use std::io;
+
+use io_uring::{IoUring, opcode, squeue, types};
+
+use super::memory::Scratch;
+
+/// So many go together at most.
+pub(super) const DEPTH: usize = 128;
+/// Offset of a read that goes on where the last one ended.
+const CURRENT: u64 = u64::MAX;
+
+/// One read.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Read {
+    pub fd: i32,
+    /// Bytes asked for.
+    pub length: u32,
+    /// Offset in the file, if it is given.
+    pub offset: Option<u64>,
+    /// Where it goes in scratch memory.
+    pub at: usize,
+}
+
+/// A ring.
+pub(super) struct Ring {
+    ring: IoUring,
+}
+
+impl std::fmt::Debug for Ring {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Ring")
+    }
+}
+
+impl Ring {
+    /// A ring for the calling thread alone; completions are dealt with when it asks for them (Linux 6.1), else at once.
+    pub(super) fn new() -> io::Result<Ring> {
+        let entries = DEPTH as u32;
+        let lean = IoUring::builder().setup_single_issuer().setup_defer_taskrun().build(entries);
+        let ring = lean.or_else(|_| IoUring::new(entries))?;
+        Ok(Ring { ring })
+    }
+
+    /// Performs all of these, at most [`DEPTH`]; `results` are as the calls would return them. `linked`: each begins when the one
+    /// before it is completed, and after one that came short the rest is cancelled.
+    ///
+    /// # Errors
+    /// When the ring does not work; reads may be on their way then, and scratch memory is not to be used again.
+    pub(super) fn read(
+        &mut self,
+        reads: &[Read],
+        linked: bool,
+        scratch: &mut Scratch,
+        results: &mut Vec<i64>,
+    ) -> io::Result<()> {
+        results.clear();
+        results.resize(reads.len(), -i64::from(libc::ECANCELED));
+        for (number, read) in reads.iter().enumerate() {
+            let room = scratch.bytes_mut(read.at, read.length as usize);
+            if room.len() != read.length as usize {
+                return Err(io::ErrorKind::InvalidInput.into());
+            }
+            let entry = opcode::Read::new(types::Fd(read.fd), room.as_mut_ptr(), read.length);
+            let entry = entry.offset(read.offset.unwrap_or(CURRENT)).build().user_data(number as u64);
+            let is_last = number + 1 == reads.len();
+            let entry = if linked && !is_last { entry.flags(squeue::Flags::IO_LINK) } else { entry };
+            // SAFETY: scratch memory stays borrowed until all are completed, or the caller is told not to use it again.
+            unsafe { self.ring.submission().push(&entry) }.map_err(|_| io::ErrorKind::QuotaExceeded)?;
+        }
+        let mut left = reads.len();
+        while left > 0 {
+            match self.ring.submit_and_wait(left) {
+                Ok(_) => {}
+                Err(e) if matches!(e.raw_os_error(), Some(libc::EINTR | libc::EAGAIN | libc::EBUSY)) => {}
+                Err(e) => return Err(e),
+            }
+            for completion in self.ring.completion() {
+                if let Some(result) = results.get_mut(completion.user_data() as usize) {
+                    *result = completion.result().into();
+                }
+                left -= 1;
+            }
+        }
+        Ok(())
+    }
+}
