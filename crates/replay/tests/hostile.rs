@@ -10,7 +10,7 @@ use reprise_calls::{ArgKind, Call, Effect, Replay, Returns, Struct};
 use reprise_plan::Plan;
 use reprise_plan::command::{Arg, Command, Expect, Op, StandIn, Tolerance, Wait};
 use reprise_plan::tree::NodeKind;
-use reprise_replay::run::{End, Options, ReplayError};
+use reprise_replay::run::{End, Executor, Options, ReplayError};
 
 mod scratch;
 mod script;
@@ -221,6 +221,31 @@ fn fitting_command() -> impl Strategy<Value = Command> {
     })
 }
 
+/// Reads and writes in the short form of the plan, whose numbers are absurd.
+fn transfer() -> impl Strategy<Value = Command> {
+    let whole = (command(), any::<bool>(), 0u32..10, number(), number());
+    whole.prop_map(|(base, reads, slot, length, offset)| {
+        let length = length & 0xffff_ffff;
+        let at = base.origin.wrapping_add(offset);
+        let memory = if reads { Arg::Out(length) } else { Arg::Content(at, length) };
+        let mut args = vec![Arg::Fd(slot), memory, Arg::Value(length)];
+        let given = base.number % 2 == 0;
+        args.extend(given.then_some(Arg::Value(offset)));
+        let number = if given { 17 } else { 0 } + u32::from(!reads);
+        let waits = base.waits.into_iter().filter(|w| w.count < 2).collect();
+        let expect = match base.expect {
+            Expect::Content(at, _) => Expect::Content(at, base.result.unsigned_abs()),
+            _ => Expect::Value,
+        };
+        let produces = [u32::MAX; 2];
+        Command { number, op: Op::Issue, stand_in: StandIn::Null, args, produces, list: vec![], waits, expect, ..base }
+    })
+}
+
+fn executor() -> impl Strategy<Value = Executor> {
+    proptest::sample::select(vec![Executor::Sync, Executor::Uring, Executor::Linked, Executor::SkipReads])
+}
+
 fn script(dir: &Path) -> Script {
     let mut s = Script::new(dir);
     s.contents.tree = vec![
@@ -251,10 +276,10 @@ fn script(dir: &Path) -> Script {
     s
 }
 
-fn survives(plan: &Plan, target: &Path) -> Result<(), TestCaseError> {
+fn survives(plan: &Plan, target: &Path, executor: Executor) -> Result<(), TestCaseError> {
     let begin = Instant::now();
-    let limits =
-        Options { patience: Duration::from_millis(700), lock_patience: Duration::from_millis(30), ..options() };
+    let (patience, lock_patience) = (Duration::from_millis(700), Duration::from_millis(30));
+    let limits = Options { patience, lock_patience, executor, ..options() };
     // The small target may be full from the case before, and a hostile plan may have made its root what it likes.
     let outcome = run(plan, target, &limits);
     if std::env::var_os("HOSTILE_SHOW").is_some() {
@@ -292,14 +317,14 @@ fn any_commands() {
     let Some(small) = Small::new(&scratch) else {
         return eprintln!("skipped: this user cannot mount a small file system");
     };
-    let one = prop_oneof![60 => fitting_command().boxed(), 1 => command().boxed()];
+    let one = prop_oneof![40 => fitting_command().boxed(), 20 => transfer().boxed(), 1 => command().boxed()];
     let commands = proptest::collection::vec((0u32..3, one), 1..80);
-    let outcome = runner().run(&commands, |commands| {
+    let outcome = runner().run(&(commands, executor()), |(commands, executor)| {
         let mut s = script(scratch.path());
         for (thread, command) in commands {
             s.add(thread, command);
         }
-        survives(&s.finish(), &small.0)
+        survives(&s.finish(), &small.0, executor)
     });
     outcome.unwrap();
 }
@@ -311,8 +336,9 @@ fn any_words() {
         return eprintln!("skipped: this user cannot mount a small file system");
     };
     let changes = proptest::collection::vec((0u32..3, any::<prop::sample::Index>(), number()), 1..8);
-    let commands = proptest::collection::vec((0u32..3, fitting_command()), 1..40);
-    let outcome = runner().run(&(commands, changes), |(commands, changes)| {
+    let one = prop_oneof![2 => fitting_command().boxed(), 1 => transfer().boxed()];
+    let commands = proptest::collection::vec((0u32..3, one), 1..40);
+    let outcome = runner().run(&(commands, changes, executor()), |(commands, changes, executor)| {
         let mut s = script(scratch.path());
         for (thread, command) in commands {
             s.add(thread, command);
@@ -324,7 +350,7 @@ fn any_words() {
                 words[at] = word;
             }
         }
-        survives(&s.finish(), &small.0)
+        survives(&s.finish(), &small.0, executor)
     });
     outcome.unwrap();
 }

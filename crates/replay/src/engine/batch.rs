@@ -22,6 +22,8 @@ use crate::pace::Pace;
 /// Bytes that are read together at most, and by one read.
 const MOST_BYTES: usize = 1 << 20;
 const LONGEST: u32 = 256 << 10;
+/// Place of a read that is not compared, until it is known.
+const SPARE: usize = usize::MAX;
 
 /// Reads that wait to be issued.
 #[derive(Debug)]
@@ -31,8 +33,9 @@ pub(super) struct Batch {
     reads: Vec<Read>,
     transfers: Vec<Transfer>,
     results: Vec<i64>,
-    /// Bytes of scratch memory that they need.
+    /// Bytes of scratch memory for those that are compared; behind them is room for the others, the same for all.
     room: usize,
+    spare_room: usize,
     /// The number of the last of them among the thread's commands.
     last: u64,
 }
@@ -105,12 +108,14 @@ impl Worker {
         if !batch.takes(transfer) || !waits.iter().all(|word| is_met(Wait::from_word(*word))) {
             return Ok(false);
         }
-        // What is not compared may be overwritten by the next.
         let compares = self.engine.settings.verify != Verify::Off
             && matches!(transfer.expect, Expect::Content(..) | Expect::Digest(..));
-        let at = if compares { batch.room } else { 0 };
         let length = transfer.length as usize;
-        batch.room = if compares { batch.room + length.next_multiple_of(64) } else { batch.room.max(length) };
+        let at = if compares { batch.room } else { SPARE };
+        match compares {
+            true => batch.room += length.next_multiple_of(64),
+            false => batch.spare_room = batch.spare_room.max(length),
+        }
         let fd = self.engine.slots.get(transfer.slot)?;
         let offset = transfer.way.is_at().then_some(transfer.offset);
         batch.reads.push(Read { fd, length: transfer.length, offset, at });
@@ -129,7 +134,16 @@ impl Worker {
         match Ring::new() {
             Ok(ring) => {
                 let (reads, transfers, results) = (Vec::with_capacity(DEPTH), Vec::with_capacity(DEPTH), Vec::new());
-                Ok(Gathering::On(Box::new(Batch { ring, linked, reads, transfers, results, room: 0, last: 0 })))
+                Ok(Gathering::On(Box::new(Batch {
+                    ring,
+                    linked,
+                    reads,
+                    transfers,
+                    results,
+                    room: 0,
+                    spare_room: 0,
+                    last: 0,
+                })))
             }
             Err(error) => {
                 self.engine.note(format!("there is no io_uring here ({error}): system calls instead"));
@@ -154,7 +168,8 @@ impl Worker {
         }
         let Gathering::On(mut batch) = std::mem::replace(&mut self.gathering, Gathering::Off) else { return Ok(()) };
         self.counter.call.store(Way::ReadAt.number(), Ordering::Relaxed);
-        if !self.scratch.reserve(batch.room) {
+        batch.reads.iter_mut().filter(|read| read.at == SPARE).for_each(|read| read.at = batch.room);
+        if !self.scratch.reserve(batch.room + batch.spare_room) {
             return Err(Stop::Failed(Failure::system("get memory to read into", -i64::from(libc::ENOMEM))));
         }
         let begin = engine.ticks();
@@ -172,7 +187,7 @@ impl Worker {
         self.judge_batch(&batch, times, spare)?;
         batch.reads.clear();
         batch.transfers.clear();
-        batch.room = 0;
+        (batch.room, batch.spare_room) = (0, 0);
         self.gathering = Gathering::On(batch);
         Ok(())
     }

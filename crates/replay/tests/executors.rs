@@ -1,0 +1,167 @@
+//! The ways to issue calls: each replays the same, and says what it left out.
+
+use std::fs;
+
+use reprise_plan::command::{Arg, Command, Expect, Op};
+use reprise_plan::tree::NodeKind;
+use reprise_replay::log::{Class, Handling, Record};
+use reprise_replay::run::{Executor, Options, ReplayResult};
+
+mod scratch;
+mod script;
+use scratch::Scratch;
+use script::{NONE, Script, issue, node, op, options, run};
+
+const ALL: [Executor; 4] = [Executor::Sync, Executor::Uring, Executor::Linked, Executor::SkipReads];
+const RW: i32 = libc::O_RDWR | libc::O_CREAT;
+
+fn by(executor: Executor) -> Options {
+    Options { executor, ..options() }
+}
+
+fn records(result: &ReplayResult) -> Vec<Record> {
+    let mut all: Vec<Record> = result.log.merged().map(Result::unwrap).collect();
+    all.sort_by_key(|record| record.origin);
+    all
+}
+
+fn pread(s: &mut Script, slot: u32, asked: u64, offset: u64, expected: &[u8]) -> Command {
+    let (at, length) = s.content(expected);
+    let args = [Arg::Fd(slot), Arg::Out(asked), Arg::Value(asked), Arg::Value(offset)];
+    Command { expect: Expect::Content(at, length), ..issue("pread64", &args, length as i64) }
+}
+
+/// A file of 1,000 bytes under slot 0 of a thread of its own.
+fn begin(scratch: &Scratch) -> (Script, u32, Vec<u8>) {
+    let mut s = Script::new(scratch.path());
+    s.contents.tree = vec![node("/", NodeKind::Directory, 0o755)];
+    let p = s.process(vec![]);
+    let t = s.thread(p, false);
+    let bytes: Vec<u8> = (0..1000u32).map(|i| (i * 7 >> 2) as u8).collect();
+    s.open(t, "/f", RW, 0);
+    s.write(t, 0, &bytes);
+    (s, t, bytes)
+}
+
+#[test]
+fn reads_see_what_was_written_before_them_whatever_issues_them() {
+    let scratch = Scratch::new("executors-same");
+    for executor in ALL {
+        let (mut s, t, bytes) = begin(&scratch);
+        // More than go together at once; some come short at the end, some find nothing.
+        for i in 0..300u64 {
+            let (from, to) = (i * 4, (i * 4 + 16).min(1000));
+            let expected = bytes.get(from as usize..to as usize).unwrap_or_default();
+            let read = pread(&mut s, 0, 16, from, expected);
+            s.add(t, read);
+        }
+        // Between a write and another one.
+        let (at, length) = s.content(b"changed");
+        let args = [Arg::Fd(0), Arg::Content(at, length), Arg::Value(length), Arg::Value(100)];
+        s.add(t, issue("pwrite64", &args, 7));
+        let read = pread(&mut s, 0, 7, 100, b"changed");
+        s.add(t, read);
+        // At the file's own offset, twice.
+        s.add(t, issue("lseek", &[Arg::Fd(0), Arg::Value(10), Arg::Value(0)], 10));
+        s.read(t, 0, &bytes[10..30]);
+        s.read(t, 0, &bytes[30..50]);
+        s.add(t, issue("lseek", &[Arg::Fd(0), Arg::Value(0), Arg::Value(1)], 50));
+        s.exit(t);
+        let plan = s.finish();
+        let result = run(&plan, &scratch.dir("target"), &by(executor)).unwrap();
+        assert_eq!(
+            (result.counts.diverged, result.counts.actions),
+            (0, result.planned),
+            "{executor}: {:?}",
+            result.divergences
+        );
+        assert_eq!(fs::read(scratch.dir("target").join("f")).unwrap()[100..107], *b"changed");
+        let records = records(&result);
+        let count = |handling| records.iter().filter(|r| r.handling == handling).count();
+        let skipped = if executor == Executor::SkipReads { 303 } else { 0 };
+        assert_eq!(count(Handling::Skipped), skipped, "{executor}");
+        let together = records.iter().filter(|r| r.together).count();
+        match executor {
+            Executor::Uring | Executor::Linked if result.notes.is_empty() => assert!(together > 200, "{together}"),
+            _ => assert_eq!(together, 0),
+        }
+    }
+}
+
+#[test]
+fn what_differs_is_found_among_many() {
+    let scratch = Scratch::new("executors-differ");
+    for executor in [Executor::Sync, Executor::Uring, Executor::Linked] {
+        let (mut s, t, bytes) = begin(&scratch);
+        for i in 0..50u64 {
+            let from = i as usize * 8;
+            let mut expected = bytes[from..from + 8].to_vec();
+            let asked = if i == 20 { 16 } else { 8 };
+            expected[3] ^= u8::from(i == 10);
+            let mut read = pread(&mut s, 0, asked, from as u64, &expected);
+            // Eight of sixteen were read in the trace; here there are sixteen.
+            if i == 30 {
+                read.result = 7;
+                read.expect = Expect::Value;
+            }
+            s.add(t, read);
+        }
+        s.exit(t);
+        let result = run(&s.finish(), &scratch.dir("target"), &by(executor)).unwrap();
+        let diverged: Vec<u64> =
+            records(&result).iter().filter(|r| r.difference.class == Class::Diverged).map(|r| r.origin - 2).collect();
+        assert_eq!(diverged, [10, 20, 30], "{executor}");
+    }
+}
+
+#[test]
+fn other_threads_find_reads_done_and_wait_for_them() {
+    let scratch = Scratch::new("executors-threads");
+    for executor in ALL {
+        let (mut s, t, bytes) = begin(&scratch);
+        let other = s.thread(0, false);
+        // Each thread reads, and truncates what the other has read: whoever went too early would find nothing.
+        for round in 0..40u64 {
+            let before = 2 + round * 4;
+            for i in 0..4 {
+                let read = pread(&mut s, 0, 8, i * 8, &bytes[i as usize * 8..i as usize * 8 + 8]);
+                let waits: &[(u32, u64)] = if i == 0 && round > 0 { &[(other, round * 3)] } else { &[] };
+                s.add_after(t, waits, read);
+            }
+            s.add_after(other, &[(t, before + 4)], issue("ftruncate", &[Arg::Fd(0), Arg::Value(0)], 0));
+            let nothing = pread(&mut s, 0, 8, 0, b"");
+            s.add(other, nothing);
+            let (at, length) = s.content(&bytes[..64]);
+            let args = [Arg::Fd(0), Arg::Content(at, length), Arg::Value(length), Arg::Value(0)];
+            s.add(other, issue("pwrite64", &args, 64));
+        }
+        s.add_after(t, &[(other, 120)], op("exit_group", Op::Exit, &[Arg::Value(0)], 0, [1, NONE]));
+        s.add(other, op("exit", Op::Exit, &[Arg::Value(0)], 0, [NONE, NONE]));
+        let result = run(&s.finish(), &scratch.dir("target"), &by(executor)).unwrap();
+        assert_eq!(
+            (result.counts.diverged, result.counts.actions),
+            (0, result.planned),
+            "{executor}: {:?}",
+            result.divergences
+        );
+    }
+}
+
+#[test]
+fn what_is_taken_out_of_a_pipe_is_taken_whatever_is_left_out() {
+    let scratch = Scratch::new("executors-pipe");
+    for executor in ALL {
+        let (mut s, t, _) = begin(&scratch);
+        s.add(
+            t,
+            Command { expect: Expect::Outcome, ..op("pipe2", Op::IssuePair, &[Arg::Out(8), Arg::Value(0)], 0, [1, 2]) },
+        );
+        for round in 0..20u8 {
+            s.write(t, 2, &[round; 4096]);
+            s.read(t, 1, &[round; 4096]);
+        }
+        s.exit(t);
+        let result = run(&s.finish(), &scratch.dir("target"), &by(executor)).unwrap();
+        assert_eq!((result.counts.diverged, result.counts.skipped), (0, 0), "{executor}: {:?}", result.divergences);
+    }
+}
