@@ -18,14 +18,20 @@ const DEFAULT: std::ops::Range<u64> = 1..26;
 const KERNEL: [&str; 2] = ["--backend", "ebpf"];
 const ALONE: &[&str] = &["--threads", "1", "--processes", "1"];
 
-/// Differences of replays in `root`, and if wanted in a single thread.
-fn differences(case: &Case, single: bool) -> Vec<String> {
-    let orders = ["root"].into_iter().chain(single.then_some("single"));
-    let of_order = |order: &'static str| match case.replay(order) {
-        Ok(differences) => differences.into_iter().map(|d| format!("{order}: {d}")).collect(),
-        Err(e) => vec![format!("{order}: {e}")],
+/// Differences of replays in `root`, and if wanted of some programs in another way.
+fn differences(case: &Case, others: bool) -> Vec<String> {
+    let other = match case.seed % 5 {
+        0 => Some(("single", "sync")),
+        1 | 2 => Some(("root", "uring")),
+        3 => Some(("root", "linked")),
+        _ => Some(("root", "skip-reads")),
     };
-    orders.flat_map(of_order).collect()
+    let ways = [("root", "sync")].into_iter().chain(other.filter(|_| others));
+    let of_way = |(order, io): (&'static str, &'static str)| match case.replay_with(order, io) {
+        Ok(differences) => differences.into_iter().map(|d| format!("{order}, {io}: {d}")).collect(),
+        Err(e) => vec![format!("{order}, {io}: {e}")],
+    };
+    ways.flat_map(of_way).collect()
 }
 
 /// Every seed in `root`, some in other orders; failures are gathered. Each recording of a program of several threads is another
@@ -44,7 +50,7 @@ fn try_seeds(seeds: &[u64], below: Option<&Path>, options: &[&'static str], othe
                     break;
                 }
             };
-            bad = differences(&case, others && seed % 5 == 0);
+            bad = differences(&case, others);
             if others {
                 disorder += case.replay("none").map_or(1, |d| d.iter().filter(|d| !d.starts_with("verify")).count());
             }

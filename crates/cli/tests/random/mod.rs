@@ -156,8 +156,17 @@ impl Case {
         Ok((document, divergences))
     }
 
+    /// The same, with calls issued in this way (`--io`).
+    pub fn replay_with(&self, order: &str, io: &str) -> Outcome {
+        self.replay_and_look(order, None, &[OsStr::new("--io"), OsStr::new(io)]).map(|r| r.differences)
+    }
+
     /// Replays in this order, of all that it permits the one that the schedule chooses.
     pub fn replay_by(&self, order: &str, schedule: Option<&str>) -> Result<Replayed, String> {
+        self.replay_and_look(order, schedule, &[])
+    }
+
+    fn replay_and_look(&self, order: &str, schedule: Option<&str>, also: &[&OsStr]) -> Result<Replayed, String> {
         let (target, result) = (self.target()?, self.scratch.path().join("result.reprise"));
         removed(&result)?;
         let schedule = schedule.map(|schedule| format!("--schedule={schedule}"));
@@ -165,7 +174,7 @@ impl Case {
             Some(schedule) => vec![OsStr::new(schedule)],
             None => vec![OsStr::new("-o"), result.as_os_str()],
         };
-        let (document, mut out) = self.perform(&target, order, &more)?;
+        let (document, mut out) = self.perform(&target, order, &[&more, also].concat())?;
         let same = out.is_empty();
         let there = target.join(self.work().strip_prefix("/").expect("an absolute path"));
         let expected = tree::walk(&self.work());
