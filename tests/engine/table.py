@@ -1,0 +1,32 @@
+"""The figures of `bench-replay` as a table."""
+
+import statistics
+
+BEGIN, END = "<!-- bench-replay begin -->", "<!-- bench-replay end -->"
+
+
+def spread(values):
+    return f"{statistics.median(values):.2f} [{min(values):.2f}–{max(values):.2f}]"
+
+
+def verdict(way, ratio):
+    if way.bar is None:
+        return ""
+    return f" {'met' if ratio >= way.bar else 'missed'} (≥ {way.bar:g})"
+
+
+def table(lines):
+    out = ["| original | file system | seconds | replay | rate, original = 1 |", "|---|---|---|---|---|"]
+    for file_system, line in lines:
+        for way in line.ways:
+            ratios = line.ratios(way)
+            ratio = f"{spread(ratios)}{verdict(way, statistics.median(ratios))}"
+            out.append(f"| {line.name} | {file_system} | {spread(line.original)} | {way.name} | {ratio} |")
+    notes = sorted({f"- {line.name}, {file_system}: {note}" for file_system, line in lines for note in line.notes})
+    return "\n".join(out + ([""] + notes if notes else []))
+
+
+def place(path, text):
+    """Between the marks of a document."""
+    before, rest = path.read_text().split(BEGIN, 1)
+    path.write_text(f"{before}{BEGIN}\n{text}\n{END}{rest.split(END, 1)[1]}")

@@ -1,0 +1,155 @@
+"""What is replayed against the original program: each recorded once, then original and replays run in turn.
+
+Goals: ratios from one run, original and replay a second apart; the same state before each. Non-goals: how recording costs
+(`bench-capture`), how ordering predicts (`bench-ordering`).
+"""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "capture"))
+
+import workloads as working  # noqa: E402
+from machine import Unable  # noqa: E402
+
+ORDER = "root:file=range"
+
+
+@dataclass(frozen=True)
+class Way:
+    """A replay: its name, and what it is called with."""
+
+    name: str
+    options: tuple
+    #: How many times the rate of the original it has at least.
+    bar: float | None = None
+
+
+@dataclass
+class Line:
+    """One original and its replays: seconds of each run."""
+
+    name: str
+    about: str
+    ways: tuple
+    original: list = field(default_factory=list)
+    replays: dict = field(default_factory=dict)
+    notes: set = field(default_factory=set)
+
+    def ratios(self, way):
+        return [a / b for a, b in zip(self.original, self.replays.get(way.name, []))]
+
+
+def reprise(binary, *words):
+    done = subprocess.run([str(binary), *map(str, words)], capture_output=True, text=True, check=False)
+    if done.returncode not in (0, 1):
+        raise Unable(f"reprise {words[0]} ended with {done.returncode}: {done.stderr[-500:]}")
+    return done
+
+
+def replay(line, way, binary, plan, target):
+    """Replays once; its seconds, from the first issue to the last completion."""
+    shutil.rmtree(target, ignore_errors=True)
+    target.mkdir()
+    said = json.loads(reprise(binary, "replay", "-q", "--json", *way.options, plan, "--target", target).stdout)
+    if said["end"] != "complete":
+        raise Unable(f"{line.name}, {way.name}: {said['end']}")
+    if said["diverged"]:
+        line.notes.add(f"{way.name}: {said['diverged']} of {said['actions']} actions diverged")
+    line.notes.update(f"{way.name}: {text}" for text in said["notes"])
+    return said["replay_ns"] / 1e9
+
+
+class Pread:
+    """Replayfs's Pread: two threads, 1 KiB at random offsets of 100 MB that are cached."""
+
+    name, about = "pread", "two threads, 1 KiB at random of 100 MB in the page cache; lengths recorded, every result checked"
+    ways = (
+        Way("sync", (), 0.97),
+        Way("uring", ("--io", "uring"), 2.2),
+        Way("linked", ("--io", "linked"), 1.9),
+    )
+
+    def __init__(self, binaries, scale):
+        self.program, self.reads = binaries / "pread-load", max(10_000, int(1_000_000 * scale))
+
+    def prepare(self, directory, pristine):
+        (directory / "file").write_bytes(os.urandom(100 << 20))
+
+    def recorded(self, binary, directory, trace):
+        reprise(binary, "record", "-q", "--data", "none", "-o", trace, "--", self.program, directory / "file", "2", self.reads)
+
+    def original(self, directory):
+        said = subprocess.run([self.program, directory / "file", "2", str(self.reads)], capture_output=True, text=True, check=True)
+        return json.loads(said.stdout)["elapsed_ns"] / 1e9
+
+
+class Program:
+    """A workload of `bench-capture`, one of its phases; the replay must not be slower than the program."""
+
+    ways = (Way("sync", (), 1.0), Way("uring", ("--io", "uring")))
+
+    def __init__(self, workload, phase, scale):
+        self.workload, self.phase, self.scale = workload, phase, scale
+        self.name, self.about = f"{workload.name}, {phase}", workload.about
+
+    def prepare(self, directory, pristine):
+        self.workload.prepare(directory, pristine, self.scale)
+        for phase in self.workload.phases(directory, self.scale):
+            if phase.name == self.phase:
+                self.command = phase.command
+                return
+            subprocess.run(phase.command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def recorded(self, binary, directory, trace):
+        reprise(binary, "record", "-q", "-o", trace, "--", *self.command)
+
+    def original(self, directory):
+        begin = time.monotonic()
+        subprocess.run(self.command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        return time.monotonic() - begin
+
+
+def programs(scale):
+    """Those of which this machine has the programs."""
+    all_of = working.workloads()
+    found = []
+    for name, phases in (("sqlite", ("rollback", "wal")), ("tar", ("extract", "remove")), ("git", ("checkout", "switch"))):
+        workload = next((w for known, w in all_of.items() if known.startswith(name)), None)
+        if workload is not None and not workload.lack():
+            found += [Program(workload, phase, scale) for phase in phases]
+    return found
+
+
+def measured(case, binary, place, repeat, tell):
+    """Records a case once, then runs it and its replays `repeat` times in turn."""
+    line = Line(case.name, case.about, case.ways)
+    pristine, directory, target = place / "pristine", place / "work", place / "target"
+    trace, plan = place / "trace.reprise", place / "plan"
+
+    def fresh():
+        shutil.rmtree(directory, ignore_errors=True)
+        directory.mkdir()
+        case.prepare(directory, pristine)
+
+    pristine.mkdir(exist_ok=True)
+    shutil.rmtree(trace, ignore_errors=True)
+    fresh()
+    case.recorded(binary, directory, trace)
+    reprise(binary, "compile", "--order", ORDER, trace, "-o", plan)
+    for number in range(repeat):
+        tell(f"{case.name}: {number + 1} of {repeat}")
+        fresh()
+        os.sync()
+        line.original.append(case.original(directory))
+        for way in case.ways:
+            os.sync()
+            line.replays.setdefault(way.name, []).append(replay(line, way, binary, plan, target))
+    plan.unlink()
+    return line
