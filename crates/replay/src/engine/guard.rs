@@ -124,6 +124,7 @@ pub(crate) fn allowed_calls() -> Vec<u32> {
         SYS_getresgid,
         SYS_restart_syscall,
         SYS_prlimit64,
+        SYS_getrusage,
     ];
     let traced = reprise_calls::all().filter(|c| c.replay == Replay::Issue).map(|c| c.number);
     traced.chain(engine.into_iter().chain(own).map(|n| n as u32)).collect()
