@@ -48,7 +48,7 @@ pub enum EmitError {
 /// What was around the replay.
 #[derive(Debug, Clone, Default)]
 pub struct Around {
-    /// Added to the manifest's own facts (`order`, `pace`, `target`, `filesystem`, `confinement`, `end`).
+    /// Added to the manifest's own facts (`order`, `pace`, `target`, `filesystem`, `confinement`, `end`, `cache`, `memory_limit`).
     pub facts: BTreeMap<String, String>,
     /// Mounts at the start.
     pub mounts: Vec<Mount>,
@@ -97,6 +97,8 @@ pub fn emit(result: &ReplayResult, original: &TraceReader, out: &Path, around: &
         ("end", end),
     ];
     manifest.facts.extend(own.map(|(name, value)| (name.to_owned(), value)));
+    manifest.facts.insert("cache".into(), result.cache.start.words().into());
+    manifest.facts.extend(result.cache.limit_bytes.map(|bytes| ("memory_limit".to_owned(), bytes.to_string())));
     manifest.facts.extend(around.facts.clone());
     let mut writer = TraceWriter::create(out, manifest, WriterOptions::default())?;
     for process in original.processes()? {

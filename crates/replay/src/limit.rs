@@ -45,6 +45,14 @@ impl MemoryGroup {
         Err(refused.unwrap_or(LimitError::NoController))
     }
 
+    /// Whether [`MemoryGroup::make`] would succeed now; nothing is left of the attempt.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn probe(limit_bytes: u64) -> Result<(), LimitError> {
+        MemoryGroup::make(limit_bytes).map(drop)
+    }
+
     fn make_in(place: &Place, limit_bytes: u64) -> Result<MemoryGroup, LimitError> {
         if let Some(allowed) = place.allows_bytes().filter(|allowed| *allowed < limit_bytes) {
             return Err(LimitError::TooMuch { limit_bytes, allowed, place: place.dir.clone() });

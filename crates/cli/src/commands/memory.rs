@@ -5,9 +5,12 @@
 //! and what the program itself held (`resident_bytes`).
 
 use reprise_replay::cache::{CacheReport, Start};
+use reprise_replay::limit::MemoryGroup;
+use reprise_replay::run::ReplayError;
 use reprise_trace::{Environment, ReadError, TraceReader};
 use serde_json::{Value, json};
 
+use super::replay;
 use crate::amounts::Memory;
 use crate::args::Replay;
 use crate::exit::{Exit, Failure};
@@ -21,15 +24,17 @@ pub(super) fn start(args: &Replay) -> Start {
     }
 }
 
-/// The limit that the arguments ask for.
+/// The limit that the arguments ask for, which can be had: said before a long trace is compiled and a tree is built.
 pub(super) fn limit_bytes(args: &Replay, traces: &[Option<&TraceReader>]) -> Result<Option<u64>, Failure> {
-    match (args.memory, traces) {
-        (None, _) => Ok(None),
-        (Some(Memory::Bytes(bytes)), _) => Ok(Some(bytes)),
-        (Some(Memory::Recorded), [Some(trace)]) => recorded_bytes(trace).map(Some),
-        (Some(Memory::Recorded), [None]) => Err(unknown("a plan does not know it; replay the trace itself,")),
-        (Some(Memory::Recorded), _) => Err(unknown("each of several traces had its own;")),
-    }
+    let bytes = match (args.memory, traces) {
+        (None, _) => return Ok(None),
+        (Some(Memory::Bytes(bytes)), _) => bytes,
+        (Some(Memory::Recorded), [Some(trace)]) => recorded_bytes(trace)?,
+        (Some(Memory::Recorded), [None]) => return Err(unknown("a plan does not know it; replay the trace itself,")),
+        (Some(Memory::Recorded), _) => return Err(unknown("each of several traces had its own;")),
+    };
+    MemoryGroup::probe(bytes).map_err(|error| replay::failure(ReplayError::Limit(error)))?;
+    Ok(Some(bytes))
 }
 
 fn unknown(why: &str) -> Failure {

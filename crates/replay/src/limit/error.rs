@@ -29,8 +29,8 @@ pub enum LimitError {
     },
     /// A group above, or the machine, has less.
     #[error(
-        "{limit_bytes} bytes of memory are more than {} permits ({allowed} bytes): that would limit nothing; give less, \
-         or replay without --memory",
+        "a memory of {limit_bytes} bytes is more than there is here ({allowed} bytes for {}, by the machine or a control \
+         group): that would limit nothing; give less, or replay without --memory",
         place.display()
     )]
     TooMuch {
