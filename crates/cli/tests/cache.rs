@@ -281,3 +281,18 @@ fn a_group_is_gone_after_a_replay_that_was_interrupted() {
     let fails = [&slow[..], &["--before-start", "exit 3"]].concat();
     run_cleanly(dir, &fails).fails(2, &["exit status: 3"]);
 }
+
+#[test]
+fn a_worker_that_is_killed_for_want_of_memory_is_said() {
+    let test = "a_worker_that_is_killed_for_want_of_memory_is_said";
+    if group(test).is_none() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let dir = scratch.path();
+    let program = ["dd", "if=/dev/zero", "of=f", "bs=64M", "count=1", "status=none"];
+    run(dir, &[&["record", "-q", "--data", "none", "-o", "t.reprise", "--"][..], &program].concat()).ends(0);
+    let target = mkdir(dir, "t");
+    let small = ["replay", "t.reprise", "-t", &target, "--fill", "random", "--memory", "8M"];
+    run_cleanly(dir, &small).fails(8, &["want of memory", "8388608 bytes", "give more with --memory"]);
+}
