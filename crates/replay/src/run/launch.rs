@@ -117,10 +117,8 @@ impl Launched<'_> {
                 Message::Confined(report) => confinement = Some(report),
                 Message::Refused(text) => return Err(ReplayError::Confine { text }),
                 Message::Failed(failure) => return Err(ReplayError::Engine(failure)),
-                Message::Ended { outcome, device_bytes } => {
-                    ended = Some(outcome);
-                    cache.device_bytes = Some(device_bytes);
-                }
+                Message::FromDevices(bytes) => cache.device_bytes = Some(bytes),
+                Message::Ended(outcome) => ended = Some(outcome),
             }
         }
         let (end, notes, degrees) = match ended {

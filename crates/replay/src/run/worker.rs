@@ -33,12 +33,10 @@ pub(super) enum Message {
     Refused(String),
     /// The engine could not begin.
     Failed(Failure),
+    /// Bytes that it had read from devices during the replay.
+    FromDevices(u64),
     /// The replay ended.
-    Ended {
-        outcome: Outcome,
-        /// Bytes that were read from devices meanwhile.
-        device_bytes: u64,
-    },
+    Ended(Outcome),
 }
 
 /// What a worker works on.
@@ -148,7 +146,8 @@ fn run(work: &Work<'_>) -> Result<Message, Message> {
     let said = std::cell::Cell::new(false);
     let before = sys::device_bytes_read();
     let outcome = engine.run(&|| others_are_waited_for(*meeting, &said));
-    Ok(Message::Ended { outcome, device_bytes: sys::device_bytes_read().saturating_sub(before) })
+    say(to.as_raw_fd(), &Message::FromDevices(sys::device_bytes_read().saturating_sub(before)));
+    Ok(Message::Ended(outcome))
 }
 
 fn not_joined(group: &MemoryGroup, cause: &std::io::Error) -> String {
