@@ -392,8 +392,8 @@ fn manifest(options: &Options) -> Result<Manifest, CaptureError> {
 
 /// Notes the memory limit of the program, which is that of this process if it has been started by it.
 pub(crate) fn note_memory_limit(process: &str, manifest: &mut Manifest) {
-    let limit = memory_limit_bytes(process);
-    manifest.facts.extend(limit.map(|bytes| ("memory_limit".to_owned(), bytes.to_string())));
+    let limit = memory_limit_bytes(process).map(|bytes| format!("{} kB", bytes / 1024));
+    manifest.facts.extend(limit.map(|text| ("memory_limit".to_owned(), text)));
 }
 
 /// The manifest of a recording of a command that begins now.

@@ -42,17 +42,20 @@ pub enum Memory {
     Bytes(u64),
 }
 
+impl Memory {
+    /// Less is not enough for the engine.
+    pub const LEAST_BYTES: u64 = 4 << 20;
+}
+
 impl FromStr for Memory {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Memory, String> {
-        /// Less is not enough for the engine.
-        const LEAST: u64 = 4 << 20;
         if text == "recorded" {
             return Ok(Memory::Recorded);
         }
         match bytes(text).map_err(|wrong| format!("{wrong}; or recorded"))? {
-            n if n < LEAST => Err(format!("'{text}' is too little for a replay; give at least 4M")),
+            n if n < Memory::LEAST_BYTES => Err(format!("'{text}' is too little for a replay; give at least 4M")),
             n => Ok(Memory::Bytes(n)),
         }
     }

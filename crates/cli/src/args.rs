@@ -363,7 +363,7 @@ pub struct Replay {
     ///
     /// The tree's contents then start uncached, with --warm cached as far as they fit. Needs control groups with a memory
     /// controller and the right to make one. recorded is the memory limit of the recorded program's control group; if it
-    /// had none, the median of what the machine could give it (see docs/ENGINE.md). docs/ENGINE.md says what counts.
+    /// had none, the median of what the machine could give it. docs/ENGINE.md says what counts.
     #[arg(long, value_name = "SIZE|recorded")]
     pub memory: Option<Memory>,
     /// Run this by the shell when the initial tree is there and before the replay starts; nothing of the target is open

@@ -98,7 +98,8 @@ pub fn emit(result: &ReplayResult, original: &TraceReader, out: &Path, around: &
     ];
     manifest.facts.extend(own.map(|(name, value)| (name.to_owned(), value)));
     manifest.facts.insert("cache".into(), result.cache.start.words().into());
-    manifest.facts.extend(result.cache.limit_bytes.map(|bytes| ("memory_limit".to_owned(), bytes.to_string())));
+    let limit = result.cache.limit_bytes.map(|bytes| format!("{} kB", bytes / 1024));
+    manifest.facts.extend(limit.map(|text| ("memory_limit".to_owned(), text)));
     manifest.facts.extend(around.facts.clone());
     let mut writer = TraceWriter::create(out, manifest, WriterOptions::default())?;
     for process in original.processes()? {

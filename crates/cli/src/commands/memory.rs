@@ -30,7 +30,9 @@ pub(super) fn limit_bytes(args: &Replay, traces: &[Option<&TraceReader>]) -> Res
         (None, _) => return Ok(None),
         (Some(Memory::Bytes(bytes)), _) => bytes,
         (Some(Memory::Recorded), [Some(trace)]) => recorded_bytes(trace)?,
-        (Some(Memory::Recorded), [None]) => return Err(unknown("a plan does not know it; replay the trace itself,")),
+        (Some(Memory::Recorded), [None]) => {
+            return Err(unknown("a plan does not know it; replay the trace itself, or"));
+        }
         (Some(Memory::Recorded), _) => return Err(unknown("each of several traces had its own;")),
     };
     MemoryGroup::probe(bytes).map_err(|error| replay::failure(ReplayError::Limit(error)))?;
@@ -38,16 +40,22 @@ pub(super) fn limit_bytes(args: &Replay, traces: &[Option<&TraceReader>]) -> Res
 }
 
 fn unknown(why: &str) -> Failure {
-    Failure::new(Exit::Usage, format!("--memory recorded: {why} or give a size: --memory 64M"))
+    Failure::new(Exit::Usage, format!("--memory recorded: {why} give a size: --memory 64M"))
 }
 
 fn recorded_bytes(trace: &TraceReader) -> Result<u64, Failure> {
-    let limit = trace.manifest().facts.get("memory_limit").and_then(|text| text.parse().ok());
-    match limit {
-        Some(bytes) => Ok(bytes),
-        None => sampled_bytes(trace)?
-            .ok_or_else(|| unknown("the trace has no samples of memory; record again with --sample-every 100,")),
+    let limit = trace.manifest().facts.get("memory_limit").and_then(|text| kib(text));
+    let found = if limit.is_some() { limit } else { sampled_bytes(trace)? };
+    match found {
+        Some(bytes) if bytes >= Memory::LEAST_BYTES => Ok(bytes),
+        Some(bytes) => Err(unknown(&format!("{bytes} bytes, as the trace says, are too little for a replay;"))),
+        None => Err(unknown("the trace has no samples of memory; record again with --sample-every 100, or")),
     }
+}
+
+/// As `/proc/meminfo` writes it: `65536 kB`.
+fn kib(text: &str) -> Option<u64> {
+    text.strip_suffix(" kB")?.parse::<u64>().ok()?.checked_mul(1024)
 }
 
 /// The median of the samples; a sample in which nothing is known of the machine's memory says nothing.
