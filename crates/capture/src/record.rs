@@ -17,7 +17,7 @@ use reprise_trace::{
 };
 
 use crate::ebpf::{OnFull, Sink, Summary};
-use crate::environment::{Observer, Processes, Sampler, Surroundings};
+use crate::environment::{Observer, Processes, Sampler, Surroundings, memory_limit_bytes};
 use crate::error::CaptureError;
 use crate::filter;
 use crate::kernel_side::{self, Failure};
@@ -386,7 +386,14 @@ fn manifest(options: &Options) -> Result<Manifest, CaptureError> {
     if options.mapped {
         manifest.facts.insert(MAPPED_STORES.into(), "recorded".into());
     }
+    note_memory_limit("self", &mut manifest);
     Ok(manifest)
+}
+
+/// Notes the memory limit of the program, which is that of this process if it has been started by it.
+pub(crate) fn note_memory_limit(process: &str, manifest: &mut Manifest) {
+    let limit = memory_limit_bytes(process).map(|bytes| format!("{} kB", bytes / 1024));
+    manifest.facts.extend(limit.map(|text| ("memory_limit".to_owned(), text)));
 }
 
 /// The manifest of a recording of a command that begins now.

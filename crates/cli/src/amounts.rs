@@ -11,23 +11,52 @@ impl FromStr for Size {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Size, String> {
-        let wrong = || format!("'{text}' is no size; write bytes, or a number with K, M, G or T: 512M, 1.5G");
-        let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-        let shift = match text[digits.len()..].to_ascii_lowercase().trim_end_matches('b').trim_end_matches('i') {
-            "" => 0,
-            "k" => 10,
-            "m" => 20,
-            "g" => 30,
-            "t" => 40,
-            _ => return Err(wrong()),
-        };
-        let number: f64 = digits.parse().map_err(|_| wrong())?;
-        let bytes = number * (1u64 << shift) as f64;
-        const LEAST: f64 = (1u64 << 20) as f64;
-        match bytes {
-            b if !(b.is_finite() && b >= 0.0) => Err(wrong()),
-            b if b < LEAST => Err(format!("'{text}' is too little for a trace; give at least 1M")),
-            b => Ok(Size(b as u64)),
+        const LEAST: u64 = 1 << 20;
+        match bytes(text)? {
+            n if n < LEAST => Err(format!("'{text}' is too little for a trace; give at least 1M")),
+            n => Ok(Size(n)),
+        }
+    }
+}
+
+fn bytes(text: &str) -> Result<u64, String> {
+    let wrong = || format!("'{text}' is no size; write bytes, or a number with K, M, G or T: 512M, 1.5G");
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let shift = match text[digits.len()..].to_ascii_lowercase().trim_end_matches('b').trim_end_matches('i') {
+        "" => 0,
+        "k" => 10,
+        "m" => 20,
+        "g" => 30,
+        "t" => 40,
+        _ => return Err(wrong()),
+    };
+    let number: f64 = digits.parse().map_err(|_| wrong())?;
+    let bytes = number * (1u64 << shift) as f64;
+    if bytes.is_finite() && bytes >= 0.0 { Ok(bytes as u64) } else { Err(wrong()) }
+}
+
+/// Memory of a replay: a size, or `recorded` for what the program had.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Memory {
+    Recorded,
+    Bytes(u64),
+}
+
+impl Memory {
+    /// Less is not enough for the engine.
+    pub const LEAST_BYTES: u64 = 4 << 20;
+}
+
+impl FromStr for Memory {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Memory, String> {
+        if text == "recorded" {
+            return Ok(Memory::Recorded);
+        }
+        match bytes(text).map_err(|wrong| format!("{wrong}; or recorded"))? {
+            n if n < Memory::LEAST_BYTES => Err(format!("'{text}' is too little for a replay; give at least 4M")),
+            n => Ok(Memory::Bytes(n)),
         }
     }
 }
@@ -88,6 +117,15 @@ mod tests {
         }
         for text in ["", "M", "1X", "-1M", "nan", "infG", "1e400", "4096", "1M2"] {
             assert!(text.parse::<Size>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn memory() {
+        assert_eq!("recorded".parse(), Ok(Memory::Recorded));
+        assert_eq!("64M".parse(), Ok(Memory::Bytes(64 << 20)));
+        for text in ["", "0", "1M", "4095K", "-64M", "nan", "Recorded", "1e400"] {
+            assert!(text.parse::<Memory>().is_err(), "{text}");
         }
     }
 

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::amounts::{Interval, Period, Size};
+use crate::amounts::{Interval, Memory, Period, Size};
 use crate::span::{Span, TimeSpan};
 
 const STYLES: Styles = Styles::styled()
@@ -370,8 +370,18 @@ pub struct Replay {
     #[arg(long, value_enum, default_value = "hole")]
     pub fill: Fill,
     /// Empty the caches when the initial tree is there: the whole machine's as root, else those of the tree's contents
-    #[arg(long)]
+    #[arg(long, conflicts_with = "warm")]
     pub cold: bool,
+    /// Read all files of the initial tree before the start, so that they are cached
+    #[arg(long)]
+    pub warm: bool,
+    /// Limit the memory of the replay, its page cache included: 64M, 2G, or recorded for what the program had
+    ///
+    /// The tree's contents then start uncached, with --warm cached as far as they fit. Needs control groups with a memory
+    /// controller and the right to make one. recorded is the memory limit of the recorded program's control group; if it
+    /// had none, the median of what the machine could give it. docs/ENGINE.md says what counts.
+    #[arg(long, value_name = "SIZE|recorded")]
+    pub memory: Option<Memory>,
     /// Run this by the shell when the initial tree is there and before the replay starts; nothing of the target is open
     #[arg(long, value_name = "COMMAND")]
     pub before_start: Option<OsString>,
@@ -595,6 +605,8 @@ Examples:
   reprise replay app.reprise --target t --verify abort       stop at the first difference
   reprise replay app.reprise --target t --pace natural       think as long as the program did; x2: twice as long
   reprise replay app.reprise --target t --fill zero --cold   files of full size, nothing of them cached: for timing
+  reprise replay app.reprise --target t --fill zero --memory 64M    with 64 MiB of memory, page cache included
+  reprise replay app.reprise --target t --warm               all files cached before the start
 
   reprise replay db.reprise backup.reprise --target t        both at once, in one tree
   reprise replay a.reprise b.reprise --target t --side-by-side

@@ -48,7 +48,7 @@ pub enum EmitError {
 /// What was around the replay.
 #[derive(Debug, Clone, Default)]
 pub struct Around {
-    /// Added to the manifest's own facts (`order`, `pace`, `target`, `filesystem`, `confinement`, `end`).
+    /// Added to the manifest's own facts (`order`, `pace`, `target`, `filesystem`, `confinement`, `end`, `cache`, `memory_limit`).
     pub facts: BTreeMap<String, String>,
     /// Mounts at the start.
     pub mounts: Vec<Mount>,
@@ -98,6 +98,9 @@ pub fn emit(result: &ReplayResult, original: &TraceReader, out: &Path, around: &
         ("end", end),
     ];
     manifest.facts.extend(own.map(|(name, value)| (name.to_owned(), value)));
+    manifest.facts.insert("cache".into(), result.cache.start.words().into());
+    let limit = result.cache.limit_bytes.map(|bytes| format!("{} kB", bytes / 1024));
+    manifest.facts.extend(limit.map(|text| ("memory_limit".to_owned(), text)));
     manifest.facts.extend(around.facts.clone());
     let mut writer = TraceWriter::create(out, manifest, WriterOptions::default())?;
     for process in original.processes()? {

@@ -3,10 +3,12 @@
 //! Goals: nothing outside the target directory is ever touched, whatever a trace says; the target can be brought back to
 //! its initial state quickly and exactly. Non-goals: how ordering came to be (`plan`), statistics (`measure`).
 
+pub mod cache;
 pub mod confine;
 pub mod emit;
 mod engine;
 mod executor;
+pub mod limit;
 pub mod log;
 mod pace;
 pub mod run;

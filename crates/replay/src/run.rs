@@ -29,6 +29,7 @@ pub use extract::extract;
 pub use result::{Counts, Divergence, End, MOST_DIVERGENCES, Preparation, ReplayResult};
 pub use several::{Job, replay_all};
 
+use crate::cache;
 use crate::confine;
 use crate::engine::issue;
 
@@ -56,8 +57,11 @@ pub struct Options {
     pub lock_patience: Duration,
     /// One action at a time, in an order that is chosen: for tests.
     pub schedule: Option<Schedule>,
-    /// Whether caches are emptied before the start.
-    pub cold: bool,
+    /// How the contents of the initial tree are cached at the start.
+    pub cache: cache::Start,
+    /// Limit of the memory of all workers together, their page cache included. The tree's contents then start uncached,
+    /// or in the workers' own memory: what others have cached would cost them nothing.
+    pub memory_bytes: Option<u64>,
     /// Run by the shell before the start.
     pub before_start: Option<OsString>,
 }
@@ -74,7 +78,8 @@ impl Default for Options {
             patience: Duration::from_secs(120),
             lock_patience: Duration::from_secs(5),
             schedule: None,
-            cold: false,
+            cache: cache::Start::AsItWas,
+            memory_bytes: None,
             before_start: None,
         }
     }

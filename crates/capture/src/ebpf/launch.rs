@@ -100,6 +100,13 @@ pub fn manifest(options: &SpoolOptions, can: Capabilities) -> Result<Manifest, C
     if can.loads {
         manifest.facts.insert("mapped_loads".into(), "first touches".into());
     }
+    match &options.scope {
+        Scope::Command => record::note_memory_limit("self", &mut manifest),
+        Scope::Processes { pids, .. } => {
+            pids.iter().take(1).for_each(|pid| record::note_memory_limit(&pid.to_string(), &mut manifest));
+        }
+        Scope::Group(_) | Scope::System => {}
+    }
     manifest.facts.insert("samples".into(), record::sampled(options.sample_every));
     Ok(manifest)
 }

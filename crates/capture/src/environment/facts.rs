@@ -36,6 +36,11 @@ fn facts() -> BTreeMap<String, String> {
     known.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
 }
 
+/// All memory of the machine.
+pub(super) fn machine_bytes() -> Option<u64> {
+    field("/proc/meminfo", "MemTotal")?.trim_end_matches(" kB").parse::<u64>().ok()?.checked_mul(1024)
+}
+
 fn line(path: &str) -> Option<String> {
     let text = fs::read_to_string(path).ok()?;
     Some(text.trim().to_owned()).filter(|text| !text.is_empty())

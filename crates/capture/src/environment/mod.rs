@@ -9,6 +9,7 @@
 mod devices;
 mod facts;
 mod kept;
+mod limit;
 mod mounts;
 mod observer;
 mod processes;
@@ -16,6 +17,7 @@ mod sampler;
 
 pub use facts::Surroundings;
 pub use kept::{Keeper, kept};
+pub(crate) use limit::memory_limit_bytes;
 pub use observer::{Observation, Observer};
 pub use processes::{Children, Processes, Traced};
 pub use sampler::Sampler;

@@ -3,6 +3,7 @@
 mod compile;
 mod graph;
 mod import;
+mod memory;
 mod overlay;
 mod read;
 mod record;

@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 
 use reprise_plan::{Fill, Plan};
 use reprise_replay::emit;
-use reprise_replay::run::{self, Job, ReplayResult};
+use reprise_replay::run::{self, Job, Options, ReplayResult};
 use reprise_trace::{TraceReader, WriteError};
 use serde_json::{Value, json};
 
 use super::replay::{self, compile, lacks, open};
-use super::{Outcome, print, print_json};
+use super::{Outcome, memory, print, print_json};
 use crate::args::Replay;
 use crate::exit::{Exit, Failure};
 
@@ -38,7 +38,9 @@ pub fn run(args: Replay) -> Outcome {
     for (number, name) in (1..).zip(&args.traces) {
         parts.push(part(&args, number, name, directory.path())?);
     }
-    let options = replay::options(&args, directory.path(), interrupt);
+    let traces: Vec<_> = parts.iter().map(|part| part.trace.as_ref()).collect();
+    let memory_bytes = memory::limit_bytes(&args, &traces)?;
+    let options = Options { memory_bytes, ..replay::options(&args, directory.path(), interrupt) };
     let jobs: Vec<Job<'_>> = parts.iter().map(|part| Job { plan: &part.plan, dir: &part.dir }).collect();
     let results =
         replay::watched(&args, directory.path(), interrupt, |progress| run::replay_all(&jobs, &options, progress))?;
@@ -120,7 +122,7 @@ fn text(args: &Replay, parts: &[Part], results: &[ReplayResult]) -> String {
     let how = if args.side_by_side { "side by side" } else { "in one tree" };
     let mut out = format!("replayed {} traces at once, {how}\n", parts.len());
     for (part, result) in parts.iter().zip(results) {
-        out += &format!("{}: {}", part.name.display(), replay::head_text(result));
+        out += &format!("{}: {}{}", part.name.display(), replay::head_text(result), memory::text(&result.cache));
         out += &replay::divergences_text(result);
         for lack in part.lacks(args.fill.into()) {
             out += &format!("  the trace: {lack}\n");

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use reprise_measure::ReplayTimes;
 use reprise_plan::{CompileReport, Fill, Plan};
+use reprise_replay::limit::LimitError;
 use reprise_replay::run::{
     self, End, Executor, Failure as EngineFailure, Options, Phase, ReplayError, ReplayResult, Verify,
 };
@@ -17,7 +18,7 @@ use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 
 use super::samples::Samples;
-use super::{Outcome, end_if_interrupted, print, print_json, style};
+use super::{Outcome, end_if_interrupted, memory, print, print_json, style};
 use crate::args::{Check, Io, Replay};
 use crate::exit::{Exit, Failure};
 use crate::progress::Progress;
@@ -49,6 +50,7 @@ pub fn run(args: Replay) -> Outcome {
     {
         return Err(reprise_trace::WriteError::Exists { path: output.clone() }.into());
     }
+    let memory_bytes = memory::limit_bytes(&args, &[trace.as_ref()])?;
     // Before anything is made: what is made is removed again.
     let interrupt = run::catch_signals();
     let directory = scratch(args.output.as_deref(), "the plan")?;
@@ -60,7 +62,7 @@ pub fn run(args: Replay) -> Outcome {
         }
         (None, None) => return Err(Failure::new(Exit::Usage, "nothing to replay")),
     };
-    let options = options(&args, directory.path(), interrupt);
+    let options = Options { memory_bytes, ..options(&args, directory.path(), interrupt) };
     let begin = Instant::now();
     let (result, samples) =
         watched(&args, directory.path(), interrupt, |progress| run::replay(&plan, &args.target, &options, progress))?;
@@ -128,7 +130,7 @@ pub(super) fn options(args: &Replay, log_directory: &Path, interrupt: &'static A
         log_directory: log_directory.to_owned(),
         interrupt: Some(interrupt),
         schedule: args.schedule.clone(),
-        cold: args.cold,
+        cache: memory::start(args),
         before_start: args.before_start.clone(),
         ..Options::default()
     }
@@ -221,6 +223,7 @@ pub(super) fn document(result: &ReplayResult) -> Map<String, Value> {
         ("unavoidable", json!(counts.unavoidable)),
         ("divergences", divergences.collect()),
         ("replay_ns", json!(result.elapsed_ns)),
+        ("cache", memory::document(&result.cache)),
         ("notes", json!(result.notes)),
     ];
     facts.map(|(key, value)| (key.to_owned(), value)).into_iter().collect()
@@ -284,7 +287,7 @@ fn report(args: &Replay, run: &Run) -> Outcome {
         document.extend(own.map(|(key, value)| (key.to_owned(), value)));
         return print_json(&document);
     }
-    let mut text = format!("replayed {}", head_text(result));
+    let mut text = format!("replayed {}{}", head_text(result), memory::text(&result.cache));
     text += &reprise_report::replay_times_text(&run.times, Detail::Short, style());
     text += &divergences_text(result);
     for lack in &run.lacks {
@@ -342,8 +345,18 @@ pub fn failure(error: ReplayError) -> Failure {
             EngineFailure::Damaged { .. } | EngineFailure::Absurd { .. } | EngineFailure::Stuck { .. } => Exit::Trace,
             EngineFailure::Stalled { .. } | EngineFailure::Log { .. } | EngineFailure::System { .. } => Exit::System,
         },
+        ReplayError::Limit(error) => match error {
+            LimitError::NoController | LimitError::NotPermitted { .. } => Exit::Machine,
+            LimitError::TooMuch { .. } => Exit::Usage,
+            LimitError::System { .. } => Exit::System,
+        },
         ReplayError::BeforeStart { .. } => Exit::Usage,
-        ReplayError::System { .. } | ReplayError::Log { .. } | ReplayError::Worker { .. } => Exit::System,
+        ReplayError::Interrupted => Exit::Interrupted,
+        ReplayError::System { .. }
+        | ReplayError::Log { .. }
+        | ReplayError::Memory { .. }
+        | ReplayError::Warm { .. }
+        | ReplayError::Worker { .. } => Exit::System,
     };
     Failure::new(exit, error)
 }

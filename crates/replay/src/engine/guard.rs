@@ -126,6 +126,7 @@ pub(crate) fn allowed_calls(executor: Executor) -> Vec<u32> {
         SYS_getresgid,
         SYS_restart_syscall,
         SYS_prlimit64,
+        SYS_getrusage,
     ];
     let traced = reprise_calls::all().filter(|c| c.replay == Replay::Issue).map(|c| c.number);
     let rings: &[_] = if executor.has_rings() { &[SYS_io_uring_setup, SYS_io_uring_enter] } else { &[] };

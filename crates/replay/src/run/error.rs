@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use reprise_plan::tree::NodeKind;
 
 use crate::engine::Failure;
+use crate::limit::LimitError;
 use crate::target::TargetError;
 
 /// Why a replay could not begin, or ended early.
@@ -40,6 +41,27 @@ pub enum ReplayError {
         /// How it ended.
         status: std::process::ExitStatus,
     },
+    /// The memory cannot be limited.
+    #[error(transparent)]
+    Limit(#[from] LimitError),
+    /// The memory that was given is too little for the worker itself.
+    #[error(
+        "the worker was killed for want of memory: the limit of {limit_bytes} bytes is for the engine, too (1 MiB and more, \
+         buffers as large as the program's); give more with --memory"
+    )]
+    Memory {
+        /// The limit.
+        limit_bytes: u64,
+    },
+    /// The cache could not be filled.
+    #[error("cannot read the initial tree into the cache: {how}; check the target's device, or replay without --warm")]
+    Warm {
+        /// What happened.
+        how: String,
+    },
+    /// It was told to end before the first action.
+    #[error("interrupted before the first action; the initial tree is there")]
+    Interrupted,
     /// The worker could not be confined, so nothing was replayed.
     #[error("{text}")]
     Confine {

@@ -11,6 +11,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use reprise_plan::Plan;
 
 use super::meeting::Meeting;
+use super::ready::Ready;
 use super::result::{Counts, End, Preparation, ReplayResult};
 use super::worker::{self, Message};
 use super::{Options, ReplayError, TICK_MS};
@@ -40,6 +41,7 @@ pub(super) fn launch<'a>(
     dir: &'a Path,
     sections: &Arc<Sections>,
     options: &Options,
+    ready: &Ready,
     meeting: Option<&Meeting>,
 ) -> Result<Launched<'a>, ReplayError> {
     let log = tempfile::Builder::new().append(true).tempfile_in(&options.log_directory);
@@ -59,6 +61,7 @@ pub(super) fn launch<'a>(
             options,
             log: &log,
             to,
+            memory: ready.memory.as_ref(),
             meeting,
         })
     };
@@ -104,14 +107,17 @@ impl Launched<'_> {
         killed: bool,
         (file_system, preparation): (String, Preparation),
         options: &Options,
+        ready: &Ready,
     ) -> Result<ReplayResult, ReplayError> {
         let status = sys::wait(self.child).map_err(|e| ReplayError::system("wait for the worker", e))?;
         let (mut confinement, mut ended) = (None, None);
+        let mut cache = ready.cache;
         for message in text.split(|b| *b == b'\n').filter_map(|line| serde_json::from_slice(line).ok()) {
             match message {
                 Message::Confined(report) => confinement = Some(report),
                 Message::Refused(text) => return Err(ReplayError::Confine { text }),
                 Message::Failed(failure) => return Err(ReplayError::Engine(failure)),
+                Message::FromDevices(bytes) => cache.device_bytes = Some(bytes),
                 Message::Ended(outcome) => ended = Some(outcome),
             }
         }
@@ -126,12 +132,12 @@ impl Launched<'_> {
                 (end, notes, degrees)
             }
             None if killed => (End::Interrupted, Vec::new(), Vec::new()),
-            None => (End::Failed(ReplayError::worker(status)), Vec::new(), Vec::new()),
+            None => (End::Failed(ready.died(status)), Vec::new(), Vec::new()),
         };
         let Some(confinement) = confinement else {
             return Err(match end {
                 End::Failed(error) => error,
-                _ => ReplayError::worker(status),
+                _ => ready.died(status),
             });
         };
         let number = |n: &std::sync::atomic::AtomicU64| n.load(Ordering::Relaxed);
@@ -158,6 +164,7 @@ impl Launched<'_> {
             threads: 0,
             confinement,
             preparation,
+            cache,
             notes,
             degrees,
             log,

@@ -1,56 +1,152 @@
-//! What is done when the initial tree is there and before the replay starts: caches are emptied, the user's command is run.
+//! What is done when the initial tree is there and before the replay starts: caches are emptied or filled, memory is
+//! limited, the user's command is run.
 //!
 //! Goals: what was prepared is on the device, and then forgotten by the kernel; who may not say so to the kernel gets
-//! what can be had, and a word. Non-goals: caches of the device itself or of a server.
+//! what can be had, and a word. What the workers have cached is charged to them: neither what building the tree left
+//! behind nor the plan that the engine reads. Non-goals: caches of the device itself or of a server.
 
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::io::{self, Seek};
+use std::os::fd::AsFd;
 use std::process::Command;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
-use reprise_plan::tree::{Node, NodeKind};
-
-use super::{Job, ReplayError};
+use super::{Job, Options, ReplayError};
+use crate::cache::{CacheReport, Start, contents};
+use crate::engine::issue;
+use crate::limit::MemoryGroup;
 use crate::sys;
 
 const CONTENTS_ONLY: &str =
     "--cold: without root only cached contents of the initial tree were dropped, not names and attributes";
 
-/// Empties the caches; returns a note if only in part.
-pub(super) fn empty_caches(jobs: &[Job<'_>]) -> Result<Option<&'static str>, ReplayError> {
-    let failed = |e| ReplayError::system("write the initial tree out", e);
-    for job in jobs {
-        File::open(job.dir).and_then(|dir| sys::synchronize(dir.as_fd())).map_err(failed)?;
-    }
-    if std::fs::write("/proc/sys/vm/drop_caches", "3").is_ok() {
-        return Ok(None);
-    }
-    for job in jobs {
-        forget_tree(job).map_err(|e| ReplayError::system("empty the caches", e))?;
-    }
-    Ok(Some(CONTENTS_ONLY))
+/// How often the process that fills the cache is looked at.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// What the workers start with.
+#[derive(Debug)]
+pub(super) struct Ready {
+    /// What limits their memory; it is removed with this.
+    pub memory: Option<MemoryGroup>,
+    /// What is known of the cache now.
+    pub cache: CacheReport,
+    /// What was not to be had.
+    pub note: Option<&'static str>,
 }
 
-fn forget_tree(job: &Job<'_>) -> io::Result<()> {
-    let dir = File::open(job.dir)?;
-    let is_file = |node: &&Node| node.kind == NodeKind::File && node.link_of.is_none();
-    job.plan.contents.tree.iter().filter(is_file).try_for_each(|node| forget(dir.as_fd(), &node.path))
+impl Ready {
+    /// Why a worker ended without a word.
+    pub fn died(&self, status: i32) -> ReplayError {
+        match &self.memory {
+            Some(group) if group.has_killed() => ReplayError::Memory { limit_bytes: group.limit_bytes() },
+            _ => ReplayError::worker(status),
+        }
+    }
 }
 
-/// Drops what is cached of a file's contents; one that may not be opened is left as it is.
-fn forget(dir: BorrowedFd<'_>, path: &[u8]) -> io::Result<()> {
-    let relative = path.strip_prefix(b"/").unwrap_or(path);
-    let flags = libc::O_RDONLY | libc::O_NOFOLLOW | libc::O_NONBLOCK;
-    match sys::openat2(dir, relative, flags, 0, libc::RESOLVE_BENEATH | libc::RESOLVE_NO_SYMLINKS) {
-        Ok(file) => sys::forget_contents(file.as_fd()),
-        Err(e) if matches!(e.raw_os_error(), Some(libc::EACCES | libc::EPERM | libc::ENOENT)) => Ok(()),
-        Err(e) => Err(e),
+/// Does it all.
+pub(super) fn make(jobs: &[Job<'_>], options: &Options) -> Result<Ready, ReplayError> {
+    // Before caches are emptied for nothing.
+    let memory = options.memory_bytes.map(MemoryGroup::make).transpose()?;
+    let start = match (options.cache, &memory) {
+        (Start::AsItWas, Some(_)) => Start::ContentsCold,
+        (wanted, _) => wanted,
+    };
+    let mut ready = Ready { memory, cache: CacheReport { start, ..CacheReport::default() }, note: None };
+    ready.cache.limit_bytes = ready.memory.as_ref().map(MemoryGroup::limit_bytes);
+    if start == Start::Cold && !empty_machine(jobs)? {
+        ready.cache.start = Start::ContentsCold;
+        ready.note = Some(CONTENTS_ONLY);
     }
+    if ready.cache.start == Start::ContentsCold || ready.memory.is_some() {
+        empty_contents(jobs)?;
+    }
+    if start == Start::Warm {
+        warm(jobs, ready.memory.as_ref(), options)?;
+    }
+    if let Some(command) = &options.before_start {
+        before_start(command)?;
+    }
+    if start != Start::AsItWas {
+        load_plans(jobs).map_err(|e| ReplayError::system("read the plan", e))?;
+        ready.cache.cached_bytes = cached_bytes(jobs);
+    }
+    Ok(ready)
+}
+
+/// What is cached of the trees; several plans in one tree name the same files, and are not counted.
+fn cached_bytes(jobs: &[Job<'_>]) -> Option<u64> {
+    let apart = jobs.iter().enumerate().all(|(i, job)| jobs[..i].iter().all(|other| other.dir != job.dir));
+    let each = || jobs.iter().map(|job| contents::cached_bytes(&job.plan.contents.tree, job.dir)).sum();
+    if apart { each() } else { None }
+}
+
+fn write_out(jobs: &[Job<'_>]) -> Result<(), ReplayError> {
+    let written = jobs.iter().try_for_each(|job| sys::synchronize(File::open(job.dir)?.as_fd()));
+    written.map_err(|e| ReplayError::system("write the initial tree out", e))
+}
+
+/// Empties all caches of the machine, if this user may.
+fn empty_machine(jobs: &[Job<'_>]) -> Result<bool, ReplayError> {
+    write_out(jobs)?;
+    Ok(std::fs::write("/proc/sys/vm/drop_caches", "3").is_ok())
+}
+
+/// Drops the trees' contents.
+fn empty_contents(jobs: &[Job<'_>]) -> Result<(), ReplayError> {
+    write_out(jobs)?;
+    let done = jobs.iter().try_for_each(|job| contents::forget(&job.plan.contents.tree, job.dir));
+    done.map_err(|e| ReplayError::system("empty the caches", e))
+}
+
+/// Reads the trees' contents in a process of its own, which is in the workers' group: what it has read counts as theirs.
+fn warm(jobs: &[Job<'_>], memory: Option<&MemoryGroup>, options: &Options) -> Result<(), ReplayError> {
+    let child = sys::fork().map_err(|e| ReplayError::system("fork a process that fills the cache", e))?;
+    let Some(child) = child else {
+        let _ = sys::die_with_parent();
+        let joined = memory.map_or(Ok(()), MemoryGroup::join);
+        let read = || jobs.iter().try_for_each(|job| contents::preload(&job.plan.contents.tree, job.dir));
+        sys::exit(joined.and_then(|()| read()).map_or_else(|e| e.raw_os_error().unwrap_or(libc::EIO), |()| 0))
+    };
+    let waiting = |e| ReplayError::system("wait for the process that fills the cache", e);
+    let status = loop {
+        if let Some(status) = sys::has_ended(child).map_err(waiting)? {
+            break status;
+        }
+        if options.interrupt.is_some_and(|asked| asked.load(Ordering::SeqCst) > 0) {
+            issue::kill(child);
+            sys::wait(child).map_err(waiting)?;
+            return Err(ReplayError::Interrupted);
+        }
+        std::thread::sleep(PAUSE);
+    };
+    if libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0 {
+        return Ok(());
+    }
+    Err(ReplayError::Warm { how: how_it_ended(status) })
+}
+
+fn how_it_ended(status: i32) -> String {
+    match libc::WIFEXITED(status) {
+        true => io::Error::from_raw_os_error(libc::WEXITSTATUS(status)).to_string(),
+        false => format!("ended by signal {}", libc::WTERMSIG(status)),
+    }
+}
+
+/// Lets this process read the plans, which is no part of the replay's memory and reading.
+fn load_plans(jobs: &[Job<'_>]) -> io::Result<()> {
+    for job in jobs {
+        let mut file = job.plan.file.try_clone()?;
+        file.rewind()?;
+        io::copy(&mut file, &mut io::sink())?;
+    }
+    Ok(())
 }
 
 /// Runs the user's command; the replay starts only after its success.
-pub(super) fn before_start(command: &OsStr) -> Result<(), ReplayError> {
+fn before_start(command: &OsStr) -> Result<(), ReplayError> {
     let status = Command::new("sh").arg("-c").arg(command).status();
     let status = status.map_err(|e| ReplayError::system("run a shell", e))?;
     if status.success() {

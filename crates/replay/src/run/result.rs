@@ -4,7 +4,10 @@ use std::collections::BinaryHeap;
 use std::io;
 use std::path::PathBuf;
 
+use reprise_calls::{Call, Effect};
+
 use super::ReplayError;
+use crate::cache::CacheReport;
 use crate::executor::Executor;
 use crate::log::{Class, Handling, Record, ReplayLog};
 use crate::pace::Pace;
@@ -101,6 +104,8 @@ pub struct ReplayResult {
     pub confinement: String,
     /// How the target was prepared.
     pub preparation: Preparation,
+    /// With what cache and memory it ran.
+    pub cache: CacheReport,
     /// Facts that concern no single action, with how often they were met.
     pub notes: Vec<(String, u64)>,
     /// With [`super::Schedule`]: for each step that left a choice, the number of threads that could go on.
@@ -114,6 +119,7 @@ impl ReplayResult {
     pub(super) fn count(&mut self) -> io::Result<()> {
         let mut counts = Counts::default();
         let (mut first, mut last) = (u64::MAX, 0);
+        let mut read_bytes = 0u64;
         let mut threads = std::collections::HashSet::new();
         // The earliest by completion: the heap's greatest is the one to go.
         let mut earliest: BinaryHeap<Earliest> = BinaryHeap::new();
@@ -128,6 +134,7 @@ impl ReplayResult {
             first = first.min(record.begin_ns);
             last = last.max(record.end_ns);
             threads.insert(record.thread);
+            read_bytes = read_bytes.saturating_add(bytes_read(&record));
             match record.difference.class {
                 Class::Same => {}
                 Class::Unavoidable => counts.unavoidable += 1,
@@ -141,6 +148,7 @@ impl ReplayResult {
             }
         })?;
         self.counts = counts;
+        self.cache.read_bytes = read_bytes;
         self.elapsed_ns = last.saturating_sub(first);
         self.threads = threads.len() as u64;
         let describe = |Earliest(record): Earliest| Divergence {
@@ -152,6 +160,13 @@ impl ReplayResult {
         self.divergences = earliest.into_sorted_vec().into_iter().map(describe).collect();
         Ok(())
     }
+}
+
+/// What a call has read, or taken through the page cache to write it elsewhere.
+fn bytes_read(record: &Record) -> u64 {
+    let reads = |call: &Call| matches!(call.effect, Effect::Read | Effect::Copy | Effect::MappedRead);
+    let read = record.handling == Handling::Issued && reprise_calls::by_number(record.number).is_some_and(reads);
+    if read { u64::try_from(record.result).unwrap_or(0) } else { 0 }
 }
 
 #[derive(PartialEq, Eq)]

@@ -14,6 +14,7 @@ use super::meeting::Meeting;
 use super::ready;
 use super::{Options, Phase, Preparation, Progress, ReplayError, ReplayResult, TICK_MS, file_system};
 use crate::engine::Sections;
+use crate::limit::MemoryGroup;
 use crate::target::{self, Buffers, State};
 
 /// A plan and where it is replayed; plans with the same directory share one tree.
@@ -38,14 +39,11 @@ pub fn replay_all(
     let sections: std::io::Result<Vec<_>> = jobs.iter().map(map).collect();
     let sections = sections.map_err(|source| ReplayError::system("map the plan", source))?;
     let prepared = prepare(jobs, &sections, progress)?;
-    let cold = if options.cold { ready::empty_caches(jobs)? } else { None };
-    if let Some(command) = &options.before_start {
-        ready::before_start(command)?;
-    }
+    let ready = ready::make(jobs, options)?;
     let meeting = if jobs.len() > 1 { Some(Meeting::new(jobs.len() as u32)?) } else { None };
     let mut workers: Vec<Launched<'_>> = Vec::with_capacity(jobs.len());
     for (job, sections) in jobs.iter().zip(&sections) {
-        match launch(job.plan, job.dir, sections, options, meeting.as_ref()) {
+        match launch(job.plan, job.dir, sections, options, &ready, meeting.as_ref()) {
             Ok(worker) => workers.push(worker),
             Err(error) => {
                 workers.iter().for_each(Launched::kill);
@@ -59,14 +57,15 @@ pub fn replay_all(
         progress(Progress { phase: Phase::Replaying, done: done.min(total), total });
     });
     let noted = |mut result: ReplayResult| {
-        result.notes.extend(cold.map(|note| (note.to_owned(), 1)));
+        result.cache.peak_bytes = ready.memory.as_ref().and_then(MemoryGroup::peak_bytes);
+        result.notes.extend(ready.note.map(|note| (note.to_owned(), 1)));
         result
     };
     let results: Vec<_> = workers
         .into_iter()
         .zip(texts)
         .zip(prepared)
-        .map(|((worker, text), prepared)| worker.finish(&text, killed, prepared, options).map(noted))
+        .map(|((worker, text), prepared)| worker.finish(&text, killed, prepared, options, &ready).map(noted))
         .collect();
     results.into_iter().collect()
 }

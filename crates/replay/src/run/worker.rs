@@ -15,6 +15,7 @@ use super::meeting::Meeting;
 use crate::confine::{self, Confinement};
 use crate::engine::memory::Shared;
 use crate::engine::{Board, Engine, Failure, Outcome, Reserved, Sections, Settings, allowed_calls, issue};
+use crate::limit::MemoryGroup;
 use crate::pace::Pace;
 use crate::sys;
 
@@ -28,10 +29,12 @@ const OWN_DESCRIPTORS: u64 = 8;
 pub(super) enum Message {
     /// It is confined: the report.
     Confined(String),
-    /// It could not be confined: why, and what to do.
+    /// It could not be confined, or limited: why, and what to do.
     Refused(String),
     /// The engine could not begin.
     Failed(Failure),
+    /// Bytes that it had read from devices during the replay.
+    FromDevices(u64),
     /// The replay ended.
     Ended(Outcome),
 }
@@ -45,6 +48,8 @@ pub(super) struct Work<'a> {
     pub options: &'a Options,
     pub log: &'a File,
     pub to: std::io::PipeWriter,
+    /// What limits its memory.
+    pub memory: Option<&'a MemoryGroup>,
     /// Where others are waited for before the first action.
     pub meeting: Option<&'a Meeting>,
 }
@@ -101,7 +106,7 @@ fn say(to: i32, message: &Message) {
 }
 
 fn run(work: &Work<'_>) -> Result<Message, Message> {
-    let Work { plan, sections, board, dir, options, log, to, meeting } = work;
+    let Work { plan, sections, board, dir, options, log, to, memory, meeting } = work;
     let refused = |e: confine::ConfineError| Message::Refused(e.to_string());
     let system = |doing: &'static str| {
         move |e: std::io::Error| {
@@ -110,6 +115,7 @@ fn run(work: &Work<'_>) -> Result<Message, Message> {
     };
     // What the confinement itself does must be over when this fails silently: the parent may be gone already.
     let _ = sys::die_with_parent();
+    memory.map_or(Ok(()), |group| group.join().map_err(|e| Message::Refused(not_joined(group, &e))))?;
     let tsc = std::fs::read_to_string("/sys/devices/system/clocksource/clocksource0/current_clocksource")
         .is_ok_and(|name| name.trim() == "tsc");
     let slots = u64::from(plan.slots).saturating_add(64).next_power_of_two().clamp(FEWEST_DESCRIPTORS, 1 << 20);
@@ -139,7 +145,14 @@ fn run(work: &Work<'_>) -> Result<Message, Message> {
     // Its threads are detached; it lives as long as this process, which ends here.
     let engine: &'static Engine = Box::leak(Box::new(engine));
     let said = std::cell::Cell::new(false);
-    Ok(Message::Ended(engine.run(&|| others_are_waited_for(*meeting, &said))))
+    let before = sys::device_bytes_read();
+    let outcome = engine.run(&|| others_are_waited_for(*meeting, &said));
+    say(to.as_raw_fd(), &Message::FromDevices(sys::device_bytes_read().saturating_sub(before)));
+    Ok(Message::Ended(outcome))
+}
+
+fn not_joined(group: &MemoryGroup, cause: &std::io::Error) -> String {
+    format!("{}: the worker cannot enter its control group: {cause}; replay again", group.dir().display())
 }
 
 /// Says, once, that this worker is ready; then whether another is not.

@@ -116,6 +116,30 @@ pub fn close_range(first: u32, last: u32) -> io::Result<()> {
     unsafe { call(libc::SYS_close_range, [first as usize, last as usize, 0, 0, 0, 0]).map(drop) }
 }
 
+/// Whether `child` has ended, and how: its raw wait status.
+pub fn has_ended(child: i32) -> io::Result<Option<i32>> {
+    let mut status = 0;
+    // SAFETY: `status` outlives the call.
+    match unsafe { libc::waitpid(child, &raw mut status, libc::WNOHANG) } {
+        0 => Ok(None),
+        found if found == child => Ok(Some(status)),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Bytes that all threads of this process, those that ended included, have had read from devices.
+pub fn device_bytes_read() -> u64 {
+    /// Unit of `ru_inblock`, whatever the device.
+    const BLOCK_BYTES: u64 = 512;
+    // SAFETY: `rusage` is plain data, which the kernel fills within its size.
+    let usage = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_SELF, &raw mut usage);
+        usage
+    };
+    u64::try_from(usage.ru_inblock).unwrap_or(0).saturating_mul(BLOCK_BYTES)
+}
+
 /// Effective user and group.
 pub fn user() -> (u32, u32) {
     // SAFETY: these calls cannot fail.
