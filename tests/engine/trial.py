@@ -18,7 +18,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "capture"))
 import workloads as working  # noqa: E402
 from machine import Unable  # noqa: E402
 
-ORDER = "root:file=range"
+ORDER = "root"
 
 
 @dataclass(frozen=True)
@@ -67,9 +67,9 @@ def replay(line, way, binary, plan, target):
 
 
 class Pread:
-    """Replayfs's Pread: two threads, 1 KiB at random offsets of 100 MB that are cached."""
+    """Replayfs's Pread: two threads, each 1 KiB at random offsets of 1 MiB that is cached."""
 
-    name, about = "pread", "two threads, 1 KiB at random of 100 MB in the page cache; lengths recorded, every result checked"
+    name, about = "pread", "two threads, each 1 KiB at random of 1 MiB in the page cache; lengths recorded, every result checked"
     ways = (
         Way("sync", (), 0.97),
         Way("uring", ("--io", "uring"), 2.2),
@@ -80,7 +80,8 @@ class Pread:
         self.program, self.reads = binaries / "pread-load", max(10_000, int(1_000_000 * scale))
 
     def prepare(self, directory, pristine):
-        (directory / "file").write_bytes(os.urandom(100 << 20))
+        for number in range(2):
+            (directory / f"file{number}").write_bytes(os.urandom(1 << 20))
 
     def recorded(self, binary, directory, trace):
         reprise(binary, "record", "-q", "--data", "none", "-o", trace, "--", self.program, directory / "file", "2", self.reads)

@@ -13,6 +13,8 @@ use super::sync::{self, AtomicU32, AtomicU64, Ordering, fence};
 const SPIN_NS: u64 = 20_000;
 /// Instants of completion that are remembered of each thread.
 pub(super) const REMEMBERED: u64 = 1024;
+/// `Counter::wanted` where nobody sleeps.
+const NOBODY: u64 = u64::MAX;
 /// `Counter::waiting` of a thread that does not.
 pub(super) const NOT_WAITING: u64 = u64::MAX;
 
@@ -23,7 +25,10 @@ pub(super) struct Counter {
     completed: AtomicU64,
     /// When its latest actions were completed, in ticks, at their number modulo [`REMEMBERED`]; if anybody asks.
     ends: Option<Box<[AtomicU64]>>,
-    sleepers: AtomicU32,
+    /// The least count that somebody sleeps for; [`NOBODY`] if nobody does.
+    wanted: AtomicU64,
+    /// How often sleepers were woken: a futex.
+    wakes: AtomicU64,
     /// The kernel's thread number while it lives, else 0.
     pub tid: AtomicU32,
     /// Whether it was ever started.
@@ -43,7 +48,8 @@ impl Counter {
         Counter {
             completed: AtomicU64::new(0),
             ends: remembers.then(|| (0..REMEMBERED).map(|_| AtomicU64::new(0)).collect()),
-            sleepers: AtomicU32::new(0),
+            wanted: AtomicU64::new(NOBODY),
+            wakes: AtomicU64::new(0),
             tid: AtomicU32::new(0),
             started: AtomicU32::new(0),
             waiting: AtomicU64::new(NOT_WAITING),
@@ -64,12 +70,21 @@ impl Counter {
             ends[(count % REMEMBERED) as usize].store(end, Ordering::Release);
         }
         self.completed.store(count, Ordering::Release);
-        // A fence on both sides, see `Counters::sleep`: either the sleeper sees the new count, or this thread sees the
-        // sleeper.
+        // A fence on both sides, see `Counters::sleep`: either the sleeper sees the new count, or this thread sees what it
+        // wants.
         fence(Ordering::SeqCst);
-        if self.sleepers.load(Ordering::Relaxed) > 0 {
-            sync::futex_wake(&self.completed);
+        if count >= self.wanted.load(Ordering::Relaxed) {
+            self.wake();
         }
+    }
+
+    /// Wakes all sleepers; those that want more say so again. Who says so before this thread forgets it has seen the old
+    /// number of wakes, and does not fall asleep.
+    #[cold]
+    fn wake(&self) {
+        self.wanted.swap(NOBODY, Ordering::AcqRel);
+        self.wakes.fetch_add(1, Ordering::Release);
+        sync::futex_wake(&self.wakes);
     }
 }
 
@@ -179,20 +194,19 @@ impl Counters {
     fn sleep(&self, me: &Counter, awaited: &Counter, wait: Wait) -> bool {
         me.waiting.store(wait.to_word(), Ordering::SeqCst);
         self.sleeping.fetch_add(1, Ordering::SeqCst);
-        awaited.sleepers.fetch_add(1, Ordering::Relaxed);
-        fence(Ordering::SeqCst);
         let met = loop {
-            let seen = awaited.completed();
-            if seen >= wait.count {
+            let seen = awaited.wakes.load(Ordering::Acquire);
+            awaited.wanted.fetch_min(wait.count, Ordering::AcqRel);
+            fence(Ordering::SeqCst);
+            if awaited.completed() >= wait.count {
                 break true;
             }
             if self.stopping() {
                 break false;
             }
             // Who ends the replay interrupts every thread again and again: no time limit is needed.
-            sync::futex_wait(&awaited.completed, seen, None);
+            sync::futex_wait(&awaited.wakes, seen, None);
         };
-        awaited.sleepers.fetch_sub(1, Ordering::Relaxed);
         self.sleeping.fetch_sub(1, Ordering::SeqCst);
         me.waiting.store(NOT_WAITING, Ordering::SeqCst);
         met
