@@ -6,6 +6,7 @@
 # make table-programs  measures docs/PROGRAMS.md anew: large programs in every order
 # make bench-ordering  how well replays predict the time on another storage system, by ordering (docs/RESULTS.md)
 # make bench-capture  what it costs a program to be traced, by strace, perf and Reprise (docs/RESULTS.md)
+# make bench-replay  how fast replays are beside the programs that they were recorded from
 # make test-capture  programs with io_uring, Linux AIO and mapped files, recorded and replayed
 # make bench       what recording, replaying and compiling cost, as tables
 
@@ -16,7 +17,7 @@ export CARGO PYTHON
 # rustup's place, for shells that have not read ~/.cargo/env
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
-.PHONY: build demo test lint docs-table table-programs bench bench-ordering bench-capture test-capture
+.PHONY: build demo test lint docs-table table-programs bench bench-ordering bench-capture bench-replay test-capture
 .DEFAULT_GOAL := build
 
 build:
@@ -63,6 +64,12 @@ bench-capture:
 	@scripts/install-deps capture
 	$(CARGO) build --release
 	@scripts/bench-capture $(CAPTURE)
+
+# Options by REPLAY='--quick --only pread …'.
+bench-replay:
+	@scripts/install-deps capture
+	$(CARGO) build --release --workspace --bins
+	@scripts/bench-replay $(REPLAY)
 
 test-capture:
 	@scripts/install-deps capture test

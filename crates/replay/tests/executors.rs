@@ -37,7 +37,7 @@ fn begin(scratch: &Scratch) -> (Script, u32, Vec<u8>) {
     s.contents.tree = vec![node("/", NodeKind::Directory, 0o755)];
     let p = s.process(vec![]);
     let t = s.thread(p, false);
-    let bytes: Vec<u8> = (0..1000u32).map(|i| (i * 7 >> 2) as u8).collect();
+    let bytes: Vec<u8> = (0..1000u32).map(|i| ((i * 7) >> 2) as u8).collect();
     s.open(t, "/f", RW, 0);
     s.write(t, 0, &bytes);
     (s, t, bytes)
