@@ -14,9 +14,10 @@ use reprise_plan::command::{Command, Expect, Transfer, Wait, Way};
 use super::failure::{Failure, Stop};
 use super::ring::{DEPTH, Read, Ring};
 use super::thread::Worker;
+use super::transfer::Came;
 use super::{Verify, issue};
 use crate::executor::Executor;
-use crate::log::{Plain, Times};
+use crate::log::Times;
 use crate::pace::Pace;
 
 /// Bytes that are read together at most, and by one read.
@@ -169,9 +170,7 @@ impl Worker {
         let Gathering::On(mut batch) = std::mem::replace(&mut self.gathering, Gathering::Off) else { return Ok(()) };
         self.counter.call.store(Way::ReadAt.number(), Ordering::Relaxed);
         batch.reads.iter_mut().filter(|read| read.at == SPARE).for_each(|read| read.at = batch.room);
-        if !self.scratch.reserve(batch.room + batch.spare_room) {
-            return Err(Stop::Failed(Failure::system("get memory to read into", -i64::from(libc::ENOMEM))));
-        }
+        self.reserve(batch.room + batch.spare_room)?;
         let begin = engine.ticks();
         let Batch { ring, linked, reads, results, .. } = &mut *batch;
         let read = ring.read(reads, *linked, &mut self.scratch, results);
@@ -210,19 +209,9 @@ impl Worker {
 
     fn judge_batch(&mut self, batch: &Batch, times: Times, spare: &mut Command) -> Result<(), Stop> {
         let together = batch.reads.len() > 1;
-        let verifies = self.engine.settings.verify != Verify::Off;
         for ((transfer, read), result) in batch.transfers.iter().zip(&batch.reads).zip(&batch.results) {
-            let plain = Plain {
-                origin: transfer.origin,
-                number: transfer.way.number(),
-                result: transfer.result,
-                begin: times.begin,
-                end: times.end,
-                compared: verifies && matches!(transfer.expect, Expect::Content(..)),
-                together,
-            };
-            let is_plain = self.went_as_traced(transfer, *result, read.at);
-            self.conclude(is_plain.then_some(&plain), transfer, (*result, read.at), times, spare)?;
+            let came = Came { result: *result, at: read.at, times, together };
+            self.conclude(transfer, &came, spare)?;
         }
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use reprise_plan::command::{Arg, Command};
 
-use super::failure::{Failure, Stop};
+use super::failure::Stop;
 use super::issue;
 use super::thread::{Done, Worker};
 
@@ -21,9 +21,7 @@ impl Worker {
     pub(super) fn read_away(&mut self, command: &Command) -> Result<Done, Stop> {
         let from = self.descriptor(command, 0)?;
         let wanted = command.result.max(0);
-        if !self.scratch.reserve(PIECE) {
-            return Err(Stop::Failed(Failure::system("get memory to read into", -i64::from(libc::ENOMEM))));
-        }
+        self.reserve(PIECE)?;
         let (mut moved, offset) = (0, offset(command));
         let result = loop {
             let length = (wanted - moved).min(PIECE as i64) as usize;

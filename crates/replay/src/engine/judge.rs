@@ -4,8 +4,8 @@
 
 use reprise_plan::command::{Command, Expect, Tolerance};
 
-use super::Sections;
 use super::failure::Stop;
+use super::{Sections, memory};
 use crate::log::{Class, Code, Difference, Field};
 
 /// Length of the pieces that are hashed one by one.
@@ -66,9 +66,7 @@ pub(super) fn judge(
 }
 
 fn part(section: &[u8], offset: u64, length: u64) -> Result<&[u8], Stop> {
-    let end = offset.checked_add(length).filter(|end| *end <= section.len() as u64);
-    let end = end.ok_or(Stop::Damaged("what is expected lies outside its section"))?;
-    Ok(&section[offset as usize..end as usize])
+    memory::part(section, offset, length).ok_or(Stop::Damaged("what is expected lies outside its section"))
 }
 
 fn value(result: i64, traced: i64) -> Difference {

@@ -15,6 +15,8 @@ pub(super) use region::Region;
 
 /// Page size of x86-64.
 pub(super) const PAGE: usize = 4096;
+/// Scratch memory beyond this is not kept.
+const LARGE: usize = 1 << 20;
 /// Longest transfer of one call in Linux.
 pub(super) const LONGEST: usize = 0x7fff_f000;
 
@@ -63,6 +65,12 @@ impl Drop for Section {
     }
 }
 
+/// A part of a section; nothing if it lies outside.
+pub(super) fn part(section: &[u8], offset: u64, length: u64) -> Option<&[u8]> {
+    let end = offset.checked_add(length).filter(|end| *end <= section.len() as u64)?;
+    Some(&section[offset as usize..end as usize])
+}
+
 fn unmap(address: usize, length: usize) {
     if length > 0 {
         // SAFETY: only called by owners of the whole range.
@@ -92,9 +100,9 @@ impl Scratch {
         true
     }
 
-    /// Gives memory back that a large transfer has used.
-    pub(super) fn trim(&mut self) {
-        if self.length > 1 << 20 {
+    /// Gives memory back that a large transfer, of so many bytes, has used.
+    pub(super) fn trim(&mut self, used: usize) {
+        if used > LARGE && self.length > LARGE {
             *self = Scratch::default();
         }
     }

@@ -79,8 +79,7 @@ impl Sections {
         let Some(Arg::Content(begin, length)) = arg else {
             return Err(Stop::Damaged("an argument is not of the kind that its call takes"));
         };
-        let range = usize::try_from(*begin).ok().zip(usize::try_from(*length).ok());
-        let found = range.and_then(|(begin, length)| self.buffers.get(begin..begin.checked_add(length)?));
+        let found = memory::part(&self.buffers, *begin, *length);
         found.ok_or(Stop::Damaged("an argument lies outside its section"))
     }
 

@@ -84,9 +84,21 @@ impl Worker {
         }
     }
 
-    pub(super) fn flush(&mut self) {
-        if let Err(result) = self.log.flush() {
-            self.engine.stop(Ended::Failed(Failure::Log { error: error_name(result) }));
+    fn flush(&mut self) {
+        if let Err(stop) = self.write_log() {
+            self.report(stop);
+        }
+    }
+
+    pub(super) fn write_log(&mut self) -> Result<(), Stop> {
+        self.log.flush().map_err(|result| Stop::Failed(Failure::Log { error: error_name(result) }))
+    }
+
+    /// Room for so many bytes to be read into.
+    pub(super) fn reserve(&mut self, bytes: usize) -> Result<(), Stop> {
+        match self.scratch.reserve(bytes) {
+            true => Ok(()),
+            false => Err(Stop::Failed(Failure::system("get memory to read into", -i64::from(libc::ENOMEM)))),
         }
     }
 
@@ -95,7 +107,7 @@ impl Worker {
         let words = engine.sections.commands.words();
         let plan = &engine.threads[self.me as usize];
         self.ready = if plan.spawned { engine.ticks() } else { engine.pacer.started() };
-        let (mut command, mut spare) = (Command::default(), Command::default());
+        let mut command = Command::default();
         let (mut count, mut lanes) = (0, 0);
         for chunk in &plan.chunks {
             let end = chunk.first.saturating_add(chunk.words);
@@ -108,18 +120,18 @@ impl Worker {
                 if let Some(found) = transfer {
                     let (transfer, waits, used) = found.ok_or(UNREADABLE)?;
                     rest = &rest[used..];
-                    self.gather_or_transfer(&transfer, waits, count, &mut spare)?;
+                    self.gather_or_transfer(&transfer, waits, count, &mut command)?;
                     continue;
                 }
+                self.perform_batch(&mut command)?;
                 let used = command.decode_from(rest).filter(|used| *used > 0).ok_or(UNREADABLE)?;
                 rest = &rest[used..];
-                self.perform_batch(&mut spare)?;
                 if self.one(&command, count)? {
                     return Ok(());
                 }
             }
         }
-        self.perform_batch(&mut spare)?;
+        self.perform_batch(&mut command)?;
         // A part of a trace may have requests of a thread without the calls after them.
         self.start_lanes(&mut lanes, count + 1)
     }
@@ -206,11 +218,9 @@ impl Worker {
         };
         let full = self.log.add(&entry);
         self.listed.clear();
-        if done.filled.length > 1 << 20 {
-            self.scratch.trim();
-        }
-        if full && let Err(result) = self.log.flush() {
-            return Err(Stop::Failed(Failure::Log { error: error_name(result) }));
+        self.scratch.trim(done.filled.length);
+        if full {
+            self.write_log()?;
         }
         self.environment(command, done)?;
         if done.difference.class == Class::Diverged && self.engine.settings.verify == Verify::Abort {

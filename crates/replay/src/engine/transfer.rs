@@ -9,14 +9,22 @@ use std::sync::atomic::Ordering;
 use reprise_plan::command::{Command, Expect, Transfer, Wait, Way};
 
 use super::arguments::Range;
-use super::failure::{Failure, Stop, error_name};
+use super::failure::Stop;
+use super::memory::part;
 use super::thread::Worker;
 use super::{Sections, Verify, issue};
 use crate::executor::Executor;
 use crate::log::{Plain, Times};
 
-/// Memory for longer transfers is given back.
-const LONG: u32 = 1 << 20;
+/// What a transfer came to.
+pub(super) struct Came {
+    pub result: i64,
+    /// Where in scratch memory what was read begins.
+    pub at: usize,
+    pub times: Times,
+    /// It was issued together with others.
+    pub together: bool,
+}
 
 impl Worker {
     /// Performs one transfer, the thread's `count`-th command. `spare` is for the way of all commands.
@@ -27,28 +35,30 @@ impl Worker {
         count: u64,
         spare: &mut Command,
     ) -> Result<(), Stop> {
-        if transfer.way.reads() && self.engine.settings.executor == Executor::SkipReads {
+        let engine = self.engine;
+        let waits = waits.iter().map(|word| Wait::from_word(*word));
+        let content = content(&engine.sections, transfer);
+        let is_left_out = transfer.way.reads() && engine.settings.executor == Executor::SkipReads;
+        if is_left_out || !transfer.way.reads() && content.is_none() {
             transfer.expand(spare);
-            spare.waits.extend(waits.iter().map(|word| Wait::from_word(*word)));
+            spare.waits.extend(waits);
             return self.one(spare, count).map(drop);
         }
-        let blocked = self.dependencies(waits.iter().map(|word| Wait::from_word(*word)))?;
+        let blocked = self.dependencies(waits)?;
         let paced = self.pace(transfer.timing)?;
-        let engine = self.engine;
         if engine.counters.stopping() {
             return Err(Stop::Told);
         }
         self.counter.call.store(transfer.way.number(), Ordering::Relaxed);
         let fd = engine.slots.get(transfer.slot)?;
-        let content = content(&engine.sections, transfer);
+        let length = transfer.length as usize;
+        if content.is_none() {
+            self.reserve(length)?;
+        }
         let begin = engine.ticks();
-        let result = match (transfer.way.reads(), content) {
-            (true, _) => self.read(fd, transfer)?,
-            (false, Some(content)) => issue::write(fd, content, offset(transfer)),
-            (false, None) => {
-                transfer.expand(spare);
-                return self.one(spare, count).map(drop);
-            }
+        let result = match content {
+            Some(content) => issue::write(fd, content, offset(transfer)),
+            None => issue::read(fd, self.scratch.bytes_mut(0, length), offset(transfer)),
         };
         let end = engine.ticks();
         self.ready = end;
@@ -56,33 +66,32 @@ impl Worker {
             return Err(Stop::Told);
         }
         self.counter.complete(count, end);
-        let (origin, number) = (transfer.origin, transfer.way.number());
-        let is_plain = blocked.is_none() && paced.is_none() && self.went_as_traced(transfer, result, 0);
-        let compared = matches!(transfer.expect, Expect::Content(..)) && engine.settings.verify != Verify::Off;
-        let plain = Plain { origin, number, result: transfer.result, begin, end, compared, together: false };
         let times = Times { begin, end, blocked, paced };
-        let outcome = self.conclude(is_plain.then_some(&plain), transfer, (result, 0), times, spare);
-        if transfer.length > LONG {
-            self.scratch.trim();
-        }
+        let outcome = self.conclude(transfer, &Came { result, at: 0, times, together: false }, spare);
+        self.scratch.trim(length);
         outcome
     }
 
-    /// Records it, if nothing is unusual in short, else judged and recorded as all commands are. What was read begins at
-    /// `at` in scratch memory.
+    /// Records it: in short if nothing about it is unusual, else judged and recorded as all commands are.
     #[inline]
-    pub(super) fn conclude(
-        &mut self,
-        plain: Option<&Plain>,
-        transfer: &Transfer,
-        (result, at): (i64, usize),
-        times: Times,
-        spare: &mut Command,
-    ) -> Result<(), Stop> {
-        match plain.and_then(|plain| self.log.add_transfer(plain)) {
-            Some(false) => return Ok(()),
-            Some(true) => return self.write_log(),
-            None => {}
+    pub(super) fn conclude(&mut self, transfer: &Transfer, came: &Came, spare: &mut Command) -> Result<(), Stop> {
+        let Came { result, at, times, together } = *came;
+        if times.blocked.is_none() && times.paced.is_none() && self.went_as_traced(transfer, result, at) {
+            let verifies = self.engine.settings.verify != Verify::Off;
+            let plain = Plain {
+                origin: transfer.origin,
+                number: transfer.way.number(),
+                result: transfer.result,
+                begin: times.begin,
+                end: times.end,
+                compared: verifies && matches!(transfer.expect, Expect::Content(..)),
+                together,
+            };
+            match self.log.add_transfer(&plain) {
+                Some(false) => return Ok(()),
+                Some(true) => return self.write_log(),
+                None => {}
+            }
         }
         transfer.expand(spare);
         let length = if transfer.way.reads() { usize::try_from(result).unwrap_or(0) } else { 0 };
@@ -90,16 +99,8 @@ impl Worker {
         self.record(spare, &done, times)
     }
 
-    fn read(&mut self, fd: i32, transfer: &Transfer) -> Result<i64, Stop> {
-        let length = transfer.length as usize;
-        if !self.scratch.reserve(length) {
-            return Err(Stop::Failed(Failure::system("get memory to read into", -i64::from(libc::ENOMEM))));
-        }
-        Ok(issue::read(fd, self.scratch.bytes_mut(0, length), offset(transfer)))
-    }
-
     /// Whether all that is judged is equal, as far as that is told at once; what was read begins at `at` in scratch memory.
-    pub(super) fn went_as_traced(&self, transfer: &Transfer, result: i64, at: usize) -> bool {
+    fn went_as_traced(&self, transfer: &Transfer, result: i64, at: usize) -> bool {
         if result != transfer.result as i64 {
             return false;
         }
@@ -112,10 +113,6 @@ impl Worker {
             Expect::Nothing | Expect::Outcome | Expect::Value => true,
             _ => false,
         }
-    }
-
-    fn write_log(&mut self) -> Result<(), Stop> {
-        self.log.flush().map_err(|result| Stop::Failed(Failure::Log { error: error_name(result) }))
     }
 }
 
@@ -130,9 +127,4 @@ fn content<'a>(sections: &'a Sections, transfer: &Transfer) -> Option<&'a [u8]> 
         Way::Write | Way::WriteAt => part(&sections.buffers, transfer.content, transfer.length.into()),
         Way::Read | Way::ReadAt => None,
     }
-}
-
-fn part(section: &[u8], offset: u64, length: u64) -> Option<&[u8]> {
-    let begin = usize::try_from(offset).ok()?;
-    section.get(begin..begin.checked_add(usize::try_from(length).ok()?)?)
 }

@@ -2,7 +2,7 @@
 
 use super::super::Sections;
 use super::super::failure::{Failure, Stop};
-use super::super::memory::{LONGEST, Scratch};
+use super::super::memory::{self, LONGEST, Scratch};
 use super::{BAD_POINTER, Range};
 
 /// Longest array of `iovec`.
@@ -40,9 +40,7 @@ impl<'a> Layout<'a> {
     }
 
     pub(super) fn slice(section: &'a [u8], offset: u64, length: u64) -> Result<&'a [u8], Stop> {
-        let end = offset.checked_add(length).filter(|end| *end <= section.len() as u64);
-        let end = end.ok_or(Stop::Damaged("an argument lies outside its section"))?;
-        Ok(&section[offset as usize..end as usize])
+        memory::part(section, offset, length).ok_or(Stop::Damaged("an argument lies outside its section"))
     }
 
     /// Memory of at least `need` bytes that begins with `source`: the section itself if it is long enough.
