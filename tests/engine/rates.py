@@ -1,12 +1,14 @@
 """The figures of `bench-replay` as a table."""
 
+import pathlib
 import statistics
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "capture"))
+
+from table import spread  # noqa: E402
 
 BEGIN, END = "<!-- bench-replay begin -->", "<!-- bench-replay end -->"
-
-
-def spread(values):
-    return f"{statistics.median(values):.2f} [{min(values):.2f}–{max(values):.2f}]"
 
 
 def verdict(way, ratio):
