@@ -7,7 +7,9 @@
 # make bench-ordering  how well replays predict the time on another storage system, by ordering (docs/RESULTS.md)
 # make bench-capture  what it costs a program to be traced, by strace, perf and Reprise (docs/RESULTS.md)
 # make bench-replay  how fast replays are beside the programs that they were recorded from
+# make bench-validate  how far response times of replays can be trusted, beside published figures (docs/METROLOGY.md)
 # make test-capture  programs with io_uring, Linux AIO and mapped files, recorded and replayed
+# make dist        a static tarball and a Debian package, in dist/
 # make bench       what recording, replaying and compiling cost, as tables
 
 SHELL := /bin/bash
@@ -17,7 +19,7 @@ export CARGO PYTHON
 # rustup's place, for shells that have not read ~/.cargo/env
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
-.PHONY: build demo test lint docs-table table-programs bench bench-ordering bench-capture bench-replay test-capture
+.PHONY: build demo dist test lint docs-table table-programs bench bench-ordering bench-capture bench-replay bench-validate test-capture
 .DEFAULT_GOAL := build
 
 build:
@@ -28,6 +30,10 @@ demo:
 	@scripts/install-deps demo
 	$(CARGO) build --release
 	@scripts/demo
+
+dist:
+	@scripts/install-deps build
+	@scripts/dist
 
 test:
 	@scripts/install-deps test
@@ -70,6 +76,12 @@ bench-replay:
 	@scripts/install-deps capture
 	$(CARGO) build --release --workspace --bins
 	@scripts/bench-replay $(REPLAY)
+
+# Options by VALIDATE='--quick --only random-read …'.
+bench-validate:
+	@scripts/install-deps validate
+	$(CARGO) build --release
+	@scripts/bench-validate $(VALIDATE)
 
 test-capture:
 	@scripts/install-deps capture test

@@ -84,25 +84,27 @@ class Memory:
 
     def _watch(self):
         while not self.over.is_set():
-            self.peak_bytes = max(self.peak_bytes, sum(map(peak_of, self._processes())))
+            self.peak_bytes = max(self.peak_bytes, sum(map(peak_of, processes_of(self.pid, self.program))))
             self.over.wait(0.05)
-
-    def _processes(self):
-        todo, found = [self.pid], []
-        while todo:
-            pid = todo.pop()
-            with contextlib.suppress(OSError):
-                if os.readlink(f"/proc/{pid}/exe") != self.program:
-                    continue
-                found.append(pid)
-                for task in os.listdir(f"/proc/{pid}/task"):
-                    todo += map(int, pathlib.Path(f"/proc/{pid}/task/{task}/children").read_text().split())
-        return found
 
     def end(self):
         self.over.set()
         self.thread.join()
         return self.peak_bytes
+
+
+def processes_of(pid, program):
+    """A process and those below it, as far as their executable is this program's."""
+    todo, found = [pid], []
+    while todo:
+        pid = todo.pop()
+        with contextlib.suppress(OSError):
+            if os.readlink(f"/proc/{pid}/exe") != program:
+                continue
+            found.append(pid)
+            for task in os.listdir(f"/proc/{pid}/task"):
+                todo += map(int, pathlib.Path(f"/proc/{pid}/task/{task}/children").read_text().split())
+    return found
 
 
 def peak_of(pid):

@@ -28,6 +28,12 @@ def table(lines):
     return "\n".join(out + ([""] + notes if notes else []))
 
 
+def of_figures(figures):
+    out = ["| figure | median [least–most] | bar |", "|---|---|---|"]
+    out += [f"| {figure.name}, {figure.unit} | {spread(figure.values)} | {figure.verdict()} |" for figure in figures]
+    return "\n".join(out)
+
+
 def place(path, text):
     """Between the marks of a document."""
     before, rest = path.read_text().split(BEGIN, 1)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "capture"))
 
 import workloads as working  # noqa: E402
-from machine import Unable  # noqa: E402
+from machine import MIB, Unable  # noqa: E402
 
 ORDER = "root"
 
@@ -66,6 +66,17 @@ def replay(line, way, binary, plan, target):
     return said["replay_ns"] / 1e9
 
 
+def pread_files(directory):
+    """What the two threads of `pread-load` read."""
+    for number in range(2):
+        (directory / f"file{number}").write_bytes(os.urandom(MIB))
+
+
+def record_pread(binary, program, directory, trace, reads):
+    """Records `pread-load` with two threads; lengths only."""
+    reprise(binary, "record", "-q", "--data", "none", "-o", trace, "--", program, directory / "file", "2", reads)
+
+
 class Pread:
     """Replayfs's Pread: two threads, each 1 KiB at random offsets of 1 MiB that is cached."""
 
@@ -74,17 +85,18 @@ class Pread:
         Way("sync", (), 0.97),
         Way("uring", ("--io", "uring"), 2.2),
         Way("linked", ("--io", "linked"), 1.9),
+        Way("uring, O_NOATIME", ("--io", "uring", "--noatime"), 2.4),
+        Way("touch", ("--io", "touch"), 20),
     )
 
     def __init__(self, binaries, scale):
         self.program, self.reads = binaries / "pread-load", max(10_000, int(1_000_000 * scale))
 
     def prepare(self, directory, pristine):
-        for number in range(2):
-            (directory / f"file{number}").write_bytes(os.urandom(1 << 20))
+        pread_files(directory)
 
     def recorded(self, binary, directory, trace):
-        reprise(binary, "record", "-q", "--data", "none", "-o", trace, "--", self.program, directory / "file", "2", self.reads)
+        record_pread(binary, self.program, directory, trace, self.reads)
 
     def original(self, directory):
         said = subprocess.run([self.program, directory / "file", "2", str(self.reads)], capture_output=True, text=True, check=True)

@@ -1,8 +1,6 @@
 //! A recording from its options to its outcome.
 
 use std::ffi::{CString, OsStr, OsString};
-use std::fs;
-use std::io::{self, Read};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -398,27 +396,18 @@ pub(crate) fn note_memory_limit(process: &str, manifest: &mut Manifest) {
 
 /// The manifest of a recording of a command that begins now.
 pub(crate) fn new_manifest(data: DataPolicy, command: &[OsString]) -> Result<Manifest, CaptureError> {
-    let mut id = [0u8; 16];
-    fs::File::open("/dev/urandom")
-        .and_then(|mut f| f.read_exact(&mut id))
-        .map_err(|source: io::Error| CaptureError::Start { step: "read /dev/urandom", source, advice: "mount /dev" })?;
-    let fact = |name| {
-        let text = fs::read_to_string(format!("/proc/sys/kernel/{name}"));
-        text.map(|t| t.trim().to_owned()).unwrap_or_default()
-    };
-    let host = Host {
-        kernel: fact("osrelease"),
-        name: fact("hostname"),
-        machine: std::env::consts::ARCH.to_owned(),
-        processors: std::thread::available_parallelism().map_or(1, |n| n.get() as u32),
-    };
+    let id = reprise_trace::random_identity().map_err(|source| CaptureError::Start {
+        step: "read /dev/urandom",
+        source,
+        advice: "mount /dev",
+    })?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     Ok(Manifest::new(
         Kind::Record,
         data,
         command.iter().map(|a| a.to_string_lossy().into_owned()).collect(),
-        id.iter().map(|b| format!("{b:02x}")).collect(),
+        id,
         now.map_or(0, |t| t.as_nanos() as u64),
-        host,
+        Host::this(),
     ))
 }

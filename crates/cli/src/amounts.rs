@@ -19,6 +19,18 @@ impl FromStr for Size {
     }
 }
 
+/// A number of bytes, written as a [`Size`] is; any.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bytes(pub u64);
+
+impl FromStr for Bytes {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Bytes, String> {
+        bytes(text).map(Bytes)
+    }
+}
+
 fn bytes(text: &str) -> Result<u64, String> {
     let wrong = || format!("'{text}' is no size; write bytes, or a number with K, M, G or T: 512M, 1.5G");
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
@@ -105,6 +117,33 @@ impl FromStr for Period {
     }
 }
 
+/// A short time, or none: `0`, `10us`, `50us`, `1ms`, `2s`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pause(pub Duration);
+
+impl FromStr for Pause {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Pause, String> {
+        let wrong = || format!("'{text}' is no pause; write a number with us, ms or s: 10us, 1ms");
+        let digits = text.trim_end_matches(|c: char| c.is_alphabetic());
+        let ns = match &text[digits.len()..] {
+            "us" | "µs" => 1e3,
+            "ms" => 1e6,
+            "s" => 1e9,
+            "" if digits == "0" => 1.0,
+            _ => return Err(wrong()),
+        };
+        let number: f64 = digits.parse().map_err(|_| wrong())?;
+        // A minute is for ever between two calls.
+        const MOST_NS: f64 = 60e9;
+        match number * ns {
+            length if (0.0..=MOST_NS).contains(&length) => Ok(Pause(Duration::from_nanos(length as u64))),
+            _ => Err(wrong()),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -136,6 +175,16 @@ mod tests {
         }
         for text in ["", "s", "0", "-1s", "10d", "nan", "infs", "1e9h", "5 s"] {
             assert!(text.parse::<Period>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn pauses() {
+        for (text, ns) in [("0", 0), ("0us", 0), ("10us", 10_000), ("50µs", 50_000), ("1.5ms", 1_500_000)] {
+            assert_eq!(text.parse(), Ok(Pause(Duration::from_nanos(ns))), "{text}");
+        }
+        for text in ["", "10", "us", "-1us", "nanus", "1e9s", "1h"] {
+            assert!(text.parse::<Pause>().is_err(), "{text}");
         }
     }
 

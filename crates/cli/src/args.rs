@@ -1,6 +1,12 @@
 //! The arguments, and the help that documents them.
 
+pub mod doctor;
+pub mod export;
+pub mod report;
 pub mod slices;
+pub mod sql;
+pub mod validate;
+pub mod workload;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -8,7 +14,7 @@ use std::path::PathBuf;
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::amounts::{Interval, Memory, Period, Size};
+use crate::amounts::{Bytes, Interval, Memory, Period, Size};
 use crate::span::{Span, TimeSpan};
 
 const STYLES: Styles = Styles::styled()
@@ -67,6 +73,15 @@ pub enum Command {
     /// Count calls, bytes, errors and response times
     #[command(after_help = examples::STAT)]
     Stat(Stat),
+    /// Write a trace in a form that other tools read: Perfetto, CSV, JSON lines, strace, flame graphs
+    #[command(after_help = export::EXPORT_EXAMPLES)]
+    Export(export::Export),
+    /// Write a report for browsers: a recording, and replays beside it
+    #[command(after_help = report::REPORT_EXAMPLES)]
+    Report(report::Report),
+    /// Ask a trace in SQL
+    #[command(after_help = sql::SQL_EXAMPLES)]
+    Sql(sql::Sql),
     /// Show memory, processors, pressure and devices over the time of a trace
     #[command(after_help = examples::ENVIRONMENT)]
     Environment(Environment),
@@ -82,6 +97,17 @@ pub enum Command {
     /// Cut a part out of a trace, as a trace that replays by itself
     #[command(after_help = slices::SLICE_EXAMPLES)]
     Slice(slices::Slice),
+    /// Perform a reference program that times its own calls, and writes them as a trace
+    Workload(workload::Workload),
+    /// Say how far the response times of replays can be trusted: the validation protocol of metrology
+    #[command(after_help = validate::EXAMPLES)]
+    Validate(validate::Validate),
+    /// Compare several results: which differences are real, by how much, and which cannot be told
+    #[command(after_help = validate::COMPARE_EXAMPLES)]
+    Compare(validate::Compare),
+    /// Say what this machine permits, and what disturbs measurements on it
+    #[command(after_help = doctor::DOCTOR_EXAMPLES)]
+    Doctor(doctor::Doctor),
     /// List the calls that Reprise knows
     #[command(after_help = examples::CALLS)]
     Calls(Calls),
@@ -298,6 +324,8 @@ pub enum Check {
     Warn,
     /// Stop at the first
     Abort,
+    /// Note it and go on; compare all results, but only of one action in 16 what it returned in memory
+    Sampled,
     /// Compare nothing
     Off,
 }
@@ -311,32 +339,19 @@ pub enum Io {
     Uring,
     /// The same, but each read begins when the one before it is completed
     Linked,
+    /// Reads of cached files copy nothing: of each page one byte is loaded, and no content is compared
+    Touch,
     /// Reads are left out: only what a replay leaves behind is of interest
     SkipReads,
 }
 
-/// What stands for content that the trace lacks.
+/// What reads find in memory.
 #[derive(Debug, Clone, Copy, ValueEnum, PartialEq, Eq)]
-pub enum Fill {
-    /// In files holes: they take the space of what is known of them; in writes zeros
-    Hole,
-    /// Zeros that are written: files take the space they had
-    Zero,
-    /// Bytes that do not compress
-    Random,
-    /// A line of text again and again
-    Pattern,
-}
-
-impl From<Fill> for reprise_plan::Fill {
-    fn from(fill: Fill) -> reprise_plan::Fill {
-        match fill {
-            Fill::Hole => reprise_plan::Fill::Hole,
-            Fill::Zero => reprise_plan::Fill::Zero,
-            Fill::Random => reprise_plan::Fill::Random,
-            Fill::Pattern => reprise_plan::Fill::Pattern,
-        }
-    }
+pub enum Cache {
+    /// What is there
+    Present,
+    /// What they found in the trace
+    Traced,
 }
 
 /// Arguments of `replay`.
@@ -367,14 +382,35 @@ pub struct Replay {
     #[arg(long, value_enum, default_value = "sync")]
     pub io: Io,
     /// What stands for content that the trace lacks (a plan has that already)
-    #[arg(long, value_enum, default_value = "hole")]
-    pub fill: Fill,
+    ///
+    /// hole: in files holes, which take the space of what is known of them, and in writes zeros. zero: zeros that are written.
+    /// random: bytes that neither compress nor repeat. pattern: a line of text again and again. mixed:compress=C,dedup=D: C per
+    /// cent of each block compress away, D per cent of the writes (of files: of their megabytes) repeat one another.
+    #[arg(long, default_value = "hole", value_name = "FILL")]
+    pub fill: reprise_plan::Fill,
     /// Empty the caches when the initial tree is there: the whole machine's as root, else those of the tree's contents
     #[arg(long, conflicts_with = "warm")]
     pub cold: bool,
     /// Read all files of the initial tree before the start, so that they are cached
     #[arg(long)]
     pub warm: bool,
+    /// What reads are to find in memory
+    ///
+    /// present: what is there. traced: what the program's reads found: pages of a read that missed are dropped before it, those
+    /// of one that hit are loaded before it. A traced read counts as a miss if it took longer than 25 us and 250 ns for each KiB;
+    /// only recordings by --backend ebpf have times that tell. Reads by io_uring are then issued one by one.
+    #[arg(long, value_enum, default_value = "present", value_name = "CACHE")]
+    pub cache: Cache,
+    /// Keep each replay thread on one processor, in turn
+    #[arg(long)]
+    pub pin: bool,
+    /// Change no access times by reading, where this user owns the files or is root; `fcntl` then tells of one flag more
+    #[arg(long)]
+    pub noatime: bool,
+    /// Keep the commands of the plan in memory if they take no more than that; those of longer plans are read from the
+    /// file while the replay runs, past the page cache
+    #[arg(long, value_name = "SIZE", default_value = "4M")]
+    pub plan_memory: Bytes,
     /// Limit the memory of the replay, its page cache included: 64M, 2G, or recorded for what the program had
     ///
     /// The tree's contents then start uncached, with --warm cached as far as they fit. Needs control groups with a memory
@@ -501,8 +537,12 @@ pub struct Compile {
     #[arg(long, default_value = "root")]
     pub order: reprise_plan::Order,
     /// What stands for content that the trace lacks
-    #[arg(long, value_enum, default_value = "hole")]
-    pub fill: Fill,
+    ///
+    /// hole: in files holes, which take the space of what is known of them, and in writes zeros. zero: zeros that are written.
+    /// random: bytes that neither compress nor repeat. pattern: a line of text again and again. mixed:compress=C,dedup=D: C per
+    /// cent of each block compress away, D per cent of the writes (of files: of their megabytes) repeat one another.
+    #[arg(long, default_value = "hole", value_name = "FILL")]
+    pub fill: reprise_plan::Fill,
     /// Print a summary as JSON
     #[arg(long)]
     pub json: bool,

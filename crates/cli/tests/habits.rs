@@ -14,8 +14,23 @@ use reprise_testkit::scratch::{Scratch, is_root};
 use reprise_testkit::{program, skip};
 use serde_json::Value;
 
-const SUBCOMMANDS: [&str; 11] =
-    ["record", "recover", "replay", "verify", "info", "cat", "stat", "compile", "calls", "completions", "man"];
+const SUBCOMMANDS: [&str; 15] = [
+    "record",
+    "recover",
+    "replay",
+    "verify",
+    "info",
+    "cat",
+    "stat",
+    "export",
+    "sql",
+    "report",
+    "doctor",
+    "compile",
+    "calls",
+    "completions",
+    "man",
+];
 
 const SOME: &str = "mkdir d; echo one > d/a; mv d/a d/b; cat d/b missing 2> /dev/null; ls d > /dev/null; true";
 

@@ -2,13 +2,14 @@
 
 mod means;
 
+use std::collections::HashSet;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use means::run;
-use reprise_testkit::skip;
+use reprise_testkit::{program, skip};
 
 const SIZE: u64 = 8 << 20;
 const SEEN: std::ops::Range<usize> = 409_600..413_696;
@@ -51,6 +52,32 @@ fn unknown_content_is_a_hole_or_filled() {
         assert_eq!(zero > 0, zeros, "{fill}");
         // Deduplicating or compressing file systems may hold less; this is about the common ones.
         assert_eq!(holds(&file) >= SIZE, fill != "hole", "{fill}: {}", holds(&file));
+    }
+}
+
+#[test]
+fn filled_content_compresses_and_repeats_as_asked() {
+    const MIB: usize = 1 << 20;
+    let dir = tempfile::tempdir().unwrap();
+    let file = recorded(dir.path());
+    for (fill, compressed, distinct) in [
+        ("mixed:compress=75,dedup=0", 0.2..0.35, 8),
+        ("mixed:compress=0,dedup=50", 0.9..1.1, 5),
+        ("random", 0.9..1.1, 8),
+    ] {
+        replay(dir.path(), &["--fill", fill]);
+        let content = fs::read(&file).unwrap();
+        // The oracle is gzip, over what it can see at once.
+        let zipped = program::succeed(Command::new("gzip").arg("-c").arg(&file)).stdout.len() as f64;
+        assert!(compressed.contains(&(zipped / content.len() as f64)), "{fill}: {zipped}");
+        // What is known breaks the first piece, which counts as one of its own.
+        let pieces: HashSet<&[u8]> = content.chunks(MIB).map(|piece| &piece[MIB / 2..]).collect();
+        assert_eq!(pieces.len(), distinct, "{fill}");
+    }
+    for wrong in ["mixed:compress=200", "noise"] {
+        let all = ["replay", "t.reprise", "--target", "target", "--fill", wrong];
+        let said = run(dir.path(), &all);
+        assert!(said.ends(2).err.contains("mixed:compress=50,dedup=30"), "{said:?}");
     }
 }
 

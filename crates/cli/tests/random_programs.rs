@@ -20,10 +20,11 @@ const ALONE: &[&str] = &["--threads", "1", "--processes", "1"];
 
 /// Differences of replays in `root`, and if wanted of some programs in another way.
 fn differences(case: &Case, others: bool) -> Vec<String> {
-    let other = match case.seed % 5 {
+    let other = match case.seed % 6 {
         0 => Some(("single", "sync")),
         1 | 2 => Some(("root", "uring")),
         3 => Some(("root", "linked")),
+        4 => Some(("root", "touch")),
         _ => Some(("root", "skip-reads")),
     };
     let ways = [("root", "sync")].into_iter().chain(other.filter(|_| others));

@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::{Concurrency, Distribution, Overlap, Samples, SignedDistribution, SignedSamples};
+use crate::punctuality::IssueErrors;
+use crate::{Concurrency, Distribution, IssueErrorBy, Overlap, Punctuality, Samples, SignedDistribution};
 
 /// One action of a replay.
 #[derive(Debug, Clone, Copy)]
@@ -33,8 +34,8 @@ pub struct ReplaySample<'a> {
     pub waited: Option<(&'a str, u64)>,
     /// How long it waited for the pace.
     pub paced_ns: u64,
-    /// Instant of issue minus the instant it was due, if the replay has a pace.
-    pub issue_error_ns: Option<i64>,
+    /// Instant of issue minus the instant it was due, and why it may be late, if the replay has a pace.
+    pub issue_error: Option<(i64, Punctuality)>,
     /// Issue and completion in the original, if known.
     pub original: Option<(u64, u64)>,
 }
@@ -46,7 +47,7 @@ pub struct ReplayAccount {
     categories: BTreeMap<&'static str, Sides>,
     calls: BTreeMap<String, Sides>,
     waits: BTreeMap<String, Samples>,
-    issue_error: SignedSamples,
+    issue_error: IssueErrors,
     replay: Side,
     original: Side,
     issued: u64,
@@ -94,6 +95,8 @@ pub struct ReplayTimes {
     pub waits: Vec<RuleTimes>,
     /// Instants of issue minus instants when due, if the replay has a pace.
     pub issue_error: Option<SignedDistribution>,
+    /// The same by what made them so.
+    pub issue_error_by: Option<IssueErrorBy>,
 }
 
 /// Where the time of one thread went: `wall_ns` is the sum of the four others.
@@ -217,8 +220,8 @@ impl ReplayAccount {
                 None => self.waits.entry(rule.to_owned()).or_default().add(ns),
             }
         }
-        if let Some(ns) = sample.issue_error_ns {
-            self.issue_error.add(ns);
+        if let Some((ns, punctuality)) = sample.issue_error {
+            self.issue_error.add(ns, punctuality);
         }
         let in_flight = sample.issued && sample.storage;
         self.replay.add(sample.begin_ns, sample.end_ns, in_flight);
@@ -251,7 +254,8 @@ impl ReplayAccount {
             in_flight,
             original_in_flight,
             waits: self.waits(),
-            issue_error: (self.issue_error.count() > 0).then(|| self.issue_error.distribution()),
+            issue_error: self.issue_error.all(),
+            issue_error_by: self.issue_error.by(),
         }
     }
 
@@ -319,7 +323,7 @@ mod tests {
             end_ns,
             waited: None,
             paced_ns: 0,
-            issue_error_ns: None,
+            issue_error: None,
             original: Some((begin_ns * 2, end_ns * 2)),
         }
     }
@@ -327,7 +331,11 @@ mod tests {
     #[test]
     fn every_nanosecond_counts_once() {
         let mut account = ReplayAccount::default();
-        account.add(&ReplaySample { paced_ns: 40, issue_error_ns: Some(-1), ..sample(0, "read", 100, 150) });
+        account.add(&ReplaySample {
+            paced_ns: 40,
+            issue_error: Some((-1, Punctuality::OnTime)),
+            ..sample(0, "read", 100, 150)
+        });
         account.add(&sample(1, "write", 120, 180));
         account.add(&ReplaySample { waited: Some(("fd_seq", 20)), paced_ns: 5, ..sample(0, "write", 180, 200) });
         account.add(&ReplaySample { waited: Some(("fd_seq", 300)), ..sample(1, "read", 480, 500) });

@@ -6,6 +6,7 @@
 //! Non-goals: clocks, real I/O, ordering rules.
 
 mod absent;
+mod amount;
 mod content;
 mod descriptors;
 mod follow;
@@ -30,6 +31,7 @@ mod touch;
 mod wording;
 mod world;
 
+pub use amount::{asked_bytes, moved_bytes};
 pub use content::{Piece, Source};
 pub use descriptors::{Binding, Description, Generation, StreamKind};
 pub use interpretation::{Interpretation, Left, Listing, MappedRange, NewDescriptor, Passed, Received, Taken};

@@ -3,7 +3,7 @@
 //! Goals: one name for one file in reports, whatever working directory or descriptor it was reached through.
 //! Non-goals: resolving symbolic links; a path is shown as the program meant it.
 
-use reprise_calls::Call;
+use reprise_calls::{Access, ArgKind, Call};
 use reprise_trace::{Action, Name};
 
 use crate::descriptors::StreamKind;
@@ -31,6 +31,15 @@ impl World {
             None => b"[nameless file]",
         };
         Some(directory.or_else(named).unwrap_or_else(|| word.to_vec()))
+    }
+
+    /// The file that an action concerns, before the action: its first path argument, or else the path of its first descriptor.
+    /// `None` if it concerns none.
+    pub fn concerned_path(&self, call: &Call, action: &Action) -> Option<Vec<u8>> {
+        self.argument_path(call, action, 0).or_else(|| {
+            let fd = call.position(|k| matches!(k, ArgKind::Fd(Access::Use | Access::Destroy)))?;
+            self.descriptor_path(action.thread, action.args[fd])
+        })
     }
 
     /// The absolute path that a path argument of an action names, before the action: joined with the directory that it is

@@ -12,7 +12,7 @@ mod order;
 mod timing;
 pub mod tree;
 
-pub use compile::{CompileError, CompileReport, Fill, compile, compile_filled};
+pub use compile::{CompileError, CompileReport, Fill, Mix, compile, compile_filled};
 pub use file::{
     Chunk, Contents, FdSource, InitialFd, KinStart, Lane, PLAN_VERSION, Plan, PlanError, PlanWriter, ProcessPlan,
     ProcessStart, Section, ThreadPlan,

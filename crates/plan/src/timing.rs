@@ -8,6 +8,9 @@
 
 /// Flag of [`Timing::encode`]: a word of processor time follows.
 const CPU: u8 = 1;
+/// Flags: a read that found its pages in memory, and one that did not.
+const HIT: u8 = 2;
+const MISS: u8 = 4;
 
 /// The traced timing of one action. All zero for an action without any.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -18,6 +21,8 @@ pub struct Timing {
     pub predelay_ns: u64,
     /// Processor time that the thread used since its previous action, if recorded.
     pub cpu_ns: Option<u64>,
+    /// Of a read: whether it found its pages in memory, if that is known.
+    pub cached: Option<bool>,
 }
 
 impl Timing {
@@ -28,6 +33,7 @@ impl Timing {
             at_ns: at_ns.saturating_sub(origin_ns),
             predelay_ns: at_ns.saturating_sub(ready_ns.unwrap_or(origin_ns)),
             cpu_ns,
+            cached: None,
         }
     }
 
@@ -41,19 +47,26 @@ impl Timing {
     pub(crate) fn encode(&self, words: &mut Vec<u64>) -> u8 {
         words.extend([self.at_ns, self.predelay_ns]);
         words.extend(self.cpu_ns);
-        if self.cpu_ns.is_some() { CPU } else { 0 }
+        let cached = match self.cached {
+            None => 0,
+            Some(true) => HIT,
+            Some(false) => MISS,
+        };
+        cached | if self.cpu_ns.is_some() { CPU } else { 0 }
     }
 
     /// Reads what [`Timing::encode`] wrote.
     pub(crate) fn decode(flags: u8, words: &mut std::slice::Iter<'_, u64>) -> Option<Timing> {
         let mut next = || words.next().copied();
         let (at_ns, predelay_ns) = (next()?, next()?);
-        let cpu_ns = match flags {
+        let cpu_ns = if flags & CPU != 0 { Some(next()?) } else { None };
+        let cached = match flags & !CPU {
             0 => None,
-            CPU => Some(next()?),
+            HIT => Some(true),
+            MISS => Some(false),
             _ => return None,
         };
-        Some(Timing { at_ns, predelay_ns, cpu_ns })
+        Some(Timing { at_ns, predelay_ns, cpu_ns, cached })
     }
 }
 
@@ -75,14 +88,17 @@ mod tests {
 
     #[test]
     fn words_come_back() {
-        for cpu_ns in [None, Some(0), Some(u64::MAX)] {
-            let timing = Timing { at_ns: 3, predelay_ns: 4, cpu_ns };
+        for (cpu_ns, cached) in
+            [(None, None), (Some(0), Some(true)), (Some(u64::MAX), Some(false)), (None, Some(false))]
+        {
+            let timing = Timing { at_ns: 3, predelay_ns: 4, cpu_ns, cached };
             let mut words = Vec::new();
             let flags = timing.encode(&mut words);
             let mut at = words.iter();
             assert_eq!(Timing::decode(flags, &mut at), Some(timing));
             assert_eq!(at.len(), 0);
-            assert_eq!(Timing::decode(flags | 4, &mut words.iter()), None);
+            assert_eq!(Timing::decode(flags | 8, &mut words.iter()), None);
+            assert_eq!(Timing::decode(flags | HIT | MISS, &mut words.iter()), None);
             assert_eq!(Timing::decode(flags, &mut words[..words.len() - 1].iter()), None);
         }
     }

@@ -7,7 +7,6 @@
 //! use to anybody.
 
 mod contents;
-mod host;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -15,8 +14,8 @@ use std::path::Path;
 
 use reprise_calls::{Effect, Replay};
 use reprise_trace::{
-    Action, DeviceSample, Environment, Kind, Lookup, Loss, Manifest, Mount, QueueSetting, ReadError, TraceReader,
-    TraceWriter, WriteError, WriterOptions,
+    Action, DeviceSample, Environment, Host, Kind, Lookup, Loss, Manifest, Mount, QueueSetting, ReadError, TraceReader,
+    TraceWriter, WriteError, WriterOptions, random_identity,
 };
 
 use crate::log::{Class, Code, Handling, Record};
@@ -78,9 +77,9 @@ pub fn emit(result: &ReplayResult, original: &TraceReader, out: &Path, around: &
     if about.id != result.trace {
         return Err(EmitError::OtherTrace { replayed: result.trace.clone(), given: about.id.clone() });
     }
-    let id = host::random_identity()?;
+    let id = random_identity()?;
     let mut manifest =
-        Manifest::new(Kind::Replay, about.data, about.command.clone(), id, result.started_ns, host::host());
+        Manifest::new(Kind::Replay, about.data, about.command.clone(), id, result.started_ns, Host::this());
     manifest.origin = Some(about.id.clone());
     let end = match &result.end {
         End::Complete => "complete".to_owned(),

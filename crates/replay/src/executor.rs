@@ -14,6 +14,8 @@ pub enum Executor {
     Uring,
     /// The same, but each begins when the one before it is completed.
     Linked,
+    /// Reads of files copy nothing: of each page one byte of a mapping is loaded.
+    Touch,
     /// Reads are left out: what a replay leaves behind is the same.
     SkipReads,
 }
@@ -25,6 +27,7 @@ impl Executor {
             Executor::Sync => "sync",
             Executor::Uring => "uring",
             Executor::Linked => "linked",
+            Executor::Touch => "touch",
             Executor::SkipReads => "skip-reads",
         }
     }

@@ -13,8 +13,8 @@ mod writer;
 pub use difference::{Class, Code, Difference, Field, Handling};
 pub use merge::Merged;
 pub use reader::{Clock, Record, ReplayLog};
-pub use times::{Blocked, Pacing};
-pub(crate) use times::{Paced, Times};
+pub use times::{Blocked, Pacing, Punctuality};
+pub(crate) use times::{Paced, Times, Waiting};
 pub(crate) use writer::{Entry, Plain, Writer};
 
 /// Most bytes of a call's actual output that are kept.

@@ -20,6 +20,7 @@ use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
 use reprise_plan::Plan;
+use reprise_trace::file_system_name;
 
 pub use crate::engine::{Failure, Schedule, Verify};
 pub use crate::executor::Executor;
@@ -51,6 +52,12 @@ pub struct Options {
     pub pace: Pace,
     /// How calls are issued.
     pub executor: Executor,
+    /// Reads find their pages in memory, or not, as they did in the trace, as far as that is known.
+    pub traced_cache: bool,
+    /// Each replay thread stays on one processor, in turn.
+    pub pin: bool,
+    /// What is opened is read without changing access times (`O_NOATIME`), where the user may ask for that.
+    pub no_access_times: bool,
     /// Longest time without any progress before the replay is given up.
     pub patience: Duration,
     /// Longest wait for a lock that the traced program obtained.
@@ -59,6 +66,9 @@ pub struct Options {
     pub schedule: Option<Schedule>,
     /// How the contents of the initial tree are cached at the start.
     pub cache: cache::Start,
+    /// Commands of a plan that are as long in all are mapped; of longer ones each thread has three chunks in memory, and the page cache
+    /// none.
+    pub mapped_bytes: u64,
     /// Limit of the memory of all workers together, their page cache included. The tree's contents then start uncached,
     /// or in the workers' own memory: what others have cached would cost them nothing.
     pub memory_bytes: Option<u64>,
@@ -75,10 +85,14 @@ impl Default for Options {
             interrupt: None,
             pace: Pace::Afap,
             executor: Executor::Sync,
+            traced_cache: false,
+            pin: false,
+            no_access_times: false,
             patience: Duration::from_secs(120),
             lock_patience: Duration::from_secs(5),
             schedule: None,
             cache: cache::Start::AsItWas,
+            mapped_bytes: 4 << 20,
             memory_bytes: None,
             before_start: None,
         }
@@ -130,17 +144,5 @@ pub fn replay(
 /// The name of the target's file system.
 fn file_system(dir: &Path) -> String {
     let kind = File::open(dir).ok().and_then(|d| issue::file_system(d.as_raw_fd())).map(|(kind, _)| kind);
-    match kind {
-        Some(0xef53) => "ext4".into(),
-        Some(0x5846_5342) => "xfs".into(),
-        Some(0x9123_683e) => "btrfs".into(),
-        Some(0x0102_1994) => "tmpfs".into(),
-        Some(0x794c_7630) => "overlay".into(),
-        Some(0x2fc1_2fc1) => "zfs".into(),
-        Some(0xf2f5_2010) => "f2fs".into(),
-        Some(0xca45_1a4e) => "bcachefs".into(),
-        Some(0x6969) => "nfs".into(),
-        Some(kind) => format!("type {kind:#x}"),
-        None => "unknown".into(),
-    }
+    kind.map_or_else(|| "unknown".into(), file_system_name)
 }

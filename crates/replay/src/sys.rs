@@ -217,8 +217,9 @@ macro_rules! by_number {
 by_number! {
     /// `syncfs`: writes out the file system of `fd`.
     synchronize, SYS_syncfs, (fd: BorrowedFd<'_>) => [raw(fd)];
-    /// `fadvise64(POSIX_FADV_DONTNEED)`: drops what is cached of a file's contents and need not be written first.
-    forget_contents, SYS_fadvise64, (fd: BorrowedFd<'_>) => [raw(fd), 0, 0, libc::POSIX_FADV_DONTNEED];
+    /// `fadvise64(POSIX_FADV_DONTNEED)`: drops what is cached of a part of a file and need not be written first; a length of 0
+    /// means all the rest.
+    forget, SYS_fadvise64, (fd: BorrowedFd<'_>, from: u64, length: u64) => [raw(fd), from, length, libc::POSIX_FADV_DONTNEED];
     /// `unshare`: `CLONE_NEW*` bits.
     unshare, SYS_unshare, (flags: c_int) => [flags];
     /// `fchdir`.

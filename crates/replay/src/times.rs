@@ -44,7 +44,7 @@ fn sample(record: &Record, original: Option<(u64, u64)>) -> ReplaySample<'_> {
         end_ns: record.end_ns,
         waited: record.blocked.map(|b| (b.rule.name(), b.ns)),
         paced_ns: record.pacing.map_or(0, |p| p.waited_ns),
-        issue_error_ns: record.pacing.map(|p| p.error_ns),
+        issue_error: record.pacing.map(|p| (p.error_ns, p.punctuality)),
         original,
     }
 }

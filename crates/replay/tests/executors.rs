@@ -5,14 +5,14 @@ use std::fs;
 use reprise_plan::command::{Arg, Command, Expect, Op};
 use reprise_plan::tree::NodeKind;
 use reprise_replay::log::{Class, Handling, Record};
-use reprise_replay::run::{Executor, Options, ReplayResult};
+use reprise_replay::run::{End, Executor, Options, ReplayResult, Verify};
 
 mod scratch;
 mod script;
 use scratch::Scratch;
 use script::{NONE, Script, issue, node, op, options, run};
 
-const ALL: [Executor; 4] = [Executor::Sync, Executor::Uring, Executor::Linked, Executor::SkipReads];
+const ALL: [Executor; 5] = [Executor::Sync, Executor::Uring, Executor::Linked, Executor::Touch, Executor::SkipReads];
 const RW: i32 = libc::O_RDWR | libc::O_CREAT;
 
 fn by(executor: Executor) -> Options {
@@ -163,5 +163,134 @@ fn what_is_taken_out_of_a_pipe_is_taken_whatever_is_left_out() {
         s.exit(t);
         let result = run(&s.finish(), &scratch.dir("target"), &by(executor)).unwrap();
         assert_eq!((result.counts.diverged, result.counts.skipped), (0, 0), "{executor}: {:?}", result.divergences);
+    }
+}
+
+#[test]
+fn a_file_that_became_shorter_is_read_and_not_touched() {
+    let scratch = Scratch::new("executors-touch");
+    let (mut s, t, _) = begin(&scratch);
+    let block = [7u8; 10_000];
+    s.open(t, "/long", RW, 1);
+    s.write(t, 1, &block);
+    let whole = pread(&mut s, 1, 4096, 4096, &block[..4096]);
+    s.add(t, whole.clone());
+    // The mapping goes on; the file does not.
+    s.add(t, issue("ftruncate", &[Arg::Fd(1), Arg::Value(100)], 0));
+    s.add(t, whole);
+    let rest = pread(&mut s, 1, 4096, 50, &block[..50]);
+    s.add(t, rest.clone());
+    // It grows again, beyond what was mapped.
+    s.add(t, issue("ftruncate", &[Arg::Fd(1), Arg::Value(100_000)], 0));
+    let hole = pread(&mut s, 1, 4096, 90_000, &[0; 4096]);
+    s.add(t, hole);
+    // Content is not compared, its length is.
+    let other = Command { expect: Expect::Content(0, 4096), ..pread(&mut s, 1, 4096, 8192, &[0; 4096]) };
+    s.add(t, other);
+    s.exit(t);
+    let plan = s.finish();
+    let result = run(&plan, &scratch.dir("target"), &by(Executor::Touch)).unwrap();
+    assert!(matches!(result.end, End::Complete), "{:?}", result.end);
+    let diverged: Vec<u64> = result.divergences.iter().map(|d| d.origin).collect();
+    assert_eq!(diverged, [6], "{:?}", result.divergences);
+    let compared = records(&result).iter().filter(|r| r.compared && r.number == 17).count();
+    assert_eq!(compared, 1, "what was touched is not said to be compared");
+}
+
+#[test]
+fn of_samples_alone_content_is_compared() {
+    let scratch = Scratch::new("executors-sampled");
+    for executor in [Executor::Sync, Executor::Uring] {
+        let (mut s, t, bytes) = begin(&scratch);
+        for i in 0..640u64 {
+            // Content that is not there, and every hundredth time a length that is not.
+            let length = if i % 100 == 50 { 9 } else { 8 };
+            let mut expected = bytes[..length].to_vec();
+            expected[0] ^= 1;
+            let read = pread(&mut s, 0, 8, 0, &expected);
+            s.add(t, read);
+        }
+        s.exit(t);
+        let plan = s.finish();
+        let options = Options { verify: Verify::Sampled, ..by(executor) };
+        let result = run(&plan, &scratch.dir("target"), &options).unwrap();
+        let records = records(&result);
+        let read = |r: &&Record| r.number == 17;
+        let lengths = records.iter().filter(read).filter(|r| r.difference.text().contains("traced 9")).count();
+        assert_eq!(lengths, 6, "{executor}: results are always compared");
+        let contents = records.iter().filter(read).filter(|r| r.difference.text().contains("content")).count();
+        assert!((20..=80).contains(&contents), "{executor}: {contents} of 640, one in 16 is asked for");
+        assert!(records.iter().filter(read).all(|r| r.compared || !r.difference.text().contains("content")));
+    }
+}
+
+#[test]
+fn access_times_stay_if_asked() {
+    use std::os::unix::fs::MetadataExt;
+    let scratch = Scratch::new("executors-atime");
+    let after = |no_access_times: bool| {
+        let mut s = Script::new(scratch.path());
+        let (content, length) = s.content(b"some content");
+        let extents = vec![reprise_plan::tree::Extent { offset: 0, length, buffer: content }];
+        let file = reprise_plan::tree::Node { size: length, extents, ..node("/f", NodeKind::File, 0o644) };
+        s.contents.tree = vec![node("/", NodeKind::Directory, 0o755), file];
+        let p = s.process(vec![]);
+        let t = s.thread(p, false);
+        s.open(t, "/f", libc::O_RDONLY, 0);
+        s.read(t, 0, b"some content");
+        s.exit(t);
+        let plan = s.finish();
+        let dir = scratch.dir(if no_access_times { "kept" } else { "changed" });
+        let result = run(&plan, &dir, &Options { no_access_times, ..options() }).unwrap();
+        assert_eq!((result.counts.diverged, result.notes), (0, vec![]));
+        fs::metadata(dir.join("f")).unwrap().atime()
+    };
+    assert_eq!(after(true), 0);
+    if after(false) == 0 {
+        println!("skipped in part: this file system never changes access times");
+    }
+}
+
+/// The oracle is the kernel's account of what came from devices.
+#[test]
+fn pages_are_there_or_not_as_in_the_trace() {
+    const PAGES: u64 = 64;
+    let scratch = Scratch::new("executors-pages");
+    let bytes: Vec<u8> = (0..PAGES * 4096).map(|i| (i / 7) as u8).collect();
+    for cached in [Some(true), Some(false), None] {
+        let (mut s, t, _) = begin(&scratch);
+        s.open(t, "/pages", RW, 1);
+        s.write(t, 1, &bytes);
+        s.add(t, issue("fsync", &[Arg::Fd(1)], 0));
+        s.add(t, issue("fadvise64", &[Arg::Fd(1), Arg::Value(0), Arg::Value(0), Arg::Value(1)], 0));
+        for page in (0..PAGES).rev() {
+            let at = page as usize * 4096;
+            let read = pread(&mut s, 1, 4096, page * 4096, &bytes[at..at + 4096]);
+            let timing = reprise_plan::Timing { cached, ..read.timing };
+            s.add(t, Command { timing, ..read });
+        }
+        s.exit(t);
+        let plan = s.finish();
+        let dir = scratch.dir("target");
+        let result = run(&plan, &dir, &Options { traced_cache: true, ..options() }).unwrap();
+        assert_eq!(result.counts.diverged, 0, "{:?}", result.divergences);
+        let noted =
+            |text: &str| result.notes.iter().find(|(note, _)| note.contains(text)).map_or(0, |(_, count)| *count);
+        let (dropped, there) = (noted("were dropped"), noted("were in memory") + noted("were not in memory"));
+        assert_eq!(noted("does not tell"), if cached.is_none() { PAGES } else { 0 });
+        assert_eq!(
+            (dropped, there),
+            match cached {
+                Some(true) => (0, PAGES),
+                Some(false) => (PAGES, 0),
+                None => (0, 0),
+            }
+        );
+        let device = result.cache.device_bytes.unwrap_or(0);
+        if cached == Some(false) && device == 0 {
+            println!("skipped in part: this file system reads from no block device");
+        } else {
+            assert_eq!(device >= PAGES * 4096, cached == Some(false), "{cached:?}: {device}");
+        }
     }
 }

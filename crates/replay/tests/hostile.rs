@@ -243,7 +243,13 @@ fn transfer() -> impl Strategy<Value = Command> {
 }
 
 fn executor() -> impl Strategy<Value = Executor> {
-    proptest::sample::select(vec![Executor::Sync, Executor::Uring, Executor::Linked, Executor::SkipReads])
+    proptest::sample::select(vec![
+        Executor::Sync,
+        Executor::Uring,
+        Executor::Linked,
+        Executor::Touch,
+        Executor::SkipReads,
+    ])
 }
 
 fn script(dir: &Path) -> Script {

@@ -27,7 +27,7 @@ fn look(timing: Timing) -> Command {
 }
 
 fn think(predelay_ns: u64) -> Timing {
-    Timing { at_ns: 0, predelay_ns, cpu_ns: None }
+    Timing { at_ns: 0, predelay_ns, cpu_ns: None, cached: None }
 }
 
 fn records(result: &ReplayResult) -> HashMap<u64, Record> {
@@ -112,8 +112,8 @@ fn computing_alone_is_thinking_where_it_is_known() {
     let p = s.process(vec![]);
     let t = s.thread(p, false);
     let hour = 3_600_000 * MS;
-    s.add(t, look(Timing { at_ns: hour, predelay_ns: hour, cpu_ns: Some(2 * MS) }));
-    s.add(t, look(Timing { at_ns: hour, predelay_ns: 2 * MS, cpu_ns: Some(hour) }));
+    s.add(t, look(Timing { at_ns: hour, predelay_ns: hour, cpu_ns: Some(2 * MS), cached: None }));
+    s.add(t, look(Timing { at_ns: hour, predelay_ns: 2 * MS, cpu_ns: Some(hour), cached: None }));
     s.exit(t);
     let plan = s.finish();
     let result = run(&plan, &scratch.dir("target"), &paced("cpu:x2")).unwrap();
@@ -171,5 +171,50 @@ fn a_long_wait_is_neither_stuck_nor_deaf() {
             asked.store(u32::from(reports > 3), Ordering::SeqCst);
         });
         assert!(matches!(result.unwrap().end, End::Interrupted));
+    }
+}
+
+/// Which processors the threads of the processes below one may use, as the kernel tells it.
+fn allowed_below(process: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for task in std::fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten() {
+        let children = std::fs::read_to_string(task.path().join("children")).unwrap_or_default();
+        children.split_whitespace().for_each(|child| found.extend(allowed_below(child)));
+        let status = std::fs::read_to_string(task.path().join("status")).unwrap_or_default();
+        let allowed = status.lines().find_map(|l| l.strip_prefix("Cpus_allowed_list:"));
+        found.extend(allowed.map(|text| text.trim().to_owned()));
+    }
+    found
+}
+
+#[test]
+fn threads_stay_on_processors_if_asked() {
+    let processors = std::thread::available_parallelism().map_or(1, |n| n.get());
+    if processors < 2 {
+        println!("skipped: there is one processor only");
+        return;
+    }
+    for pin in [true, false] {
+        let scratch = Scratch::new("pacing-pin");
+        let mut s = Script::new(scratch.path());
+        let p = s.process(vec![]);
+        let (a, b) = (s.thread(p, false), s.thread(p, false));
+        for t in [a, b] {
+            s.add(t, look(think(300 * MS)));
+            s.exit(t);
+        }
+        let plan = s.finish();
+        let seen = std::thread::spawn(|| {
+            let mut alone = std::collections::BTreeSet::new();
+            for _ in 0..50 {
+                alone.extend(allowed_below("self").into_iter().filter(|list| list.parse::<u32>().is_ok()));
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            alone
+        });
+        let result = run(&plan, &scratch.dir("target"), &Options { pin, ..paced("natural") }).unwrap();
+        assert!(matches!(result.end, End::Complete), "{:?}", result.end);
+        let alone = seen.join().unwrap();
+        assert!(if pin { alone.len() >= 2 } else { alone.is_empty() }, "{pin}: {alone:?} {:?}", result.notes);
     }
 }

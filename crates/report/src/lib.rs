@@ -4,9 +4,12 @@
 //! (every result is `serde::Serialize`); streamed where it is long. Non-goals: judging, deciding where output goes.
 
 mod cat;
+mod compared;
 mod comparison;
 mod environment;
+pub mod export;
 mod graph;
+mod html;
 mod info;
 mod info_text;
 mod replay_times;
@@ -15,11 +18,14 @@ mod style;
 mod table;
 mod tree;
 mod units;
+mod validation;
 
 pub use cat::{Cat, CatOptions, cat};
+pub use compared::compared_text;
 pub use comparison::{comparison_text, tree_text};
 pub use environment::{environment_lines, environment_table};
 pub use graph::{critical_text, dot, svg, tally_text, why_text};
+pub use html::{Report, report};
 pub use info::{CallCount, Info, info};
 pub use replay_times::{Detail, replay_times, replay_times_text};
 pub use stat::{By, Stat, StatRow, stat};
@@ -27,3 +33,4 @@ pub use style::Style;
 pub use table::{Align, Table};
 pub use tree::{TreeOptions, tree_lines};
 pub use units::{bytes, count, date, duration};
+pub use validation::{drifts_text, validation_text};

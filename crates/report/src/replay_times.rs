@@ -3,7 +3,10 @@
 //! Goals: about ten lines by default, all on demand. Non-goals: the arithmetic (that is `measure`'s).
 
 use reprise_calls::Category;
-use reprise_measure::{Distribution, Overlap, ReplayAccount, ReplaySample, ReplayTimes, ThreadTimes};
+use reprise_measure::{
+    Distribution, IssueErrorBy, Overlap, Punctuality, ReplayAccount, ReplaySample, ReplayTimes, SignedDistribution,
+    ThreadTimes,
+};
 use reprise_trace::{Action, Lookup, ReadError, TraceReader};
 
 use crate::style::Style;
@@ -44,7 +47,7 @@ fn span(action: &Action) -> (u64, u64) {
     (action.begin_ns, action.end_ns())
 }
 
-fn sample(action: &Action, original: Option<(u64, u64)>) -> ReplaySample<'_> {
+pub(crate) fn sample(action: &Action, original: Option<(u64, u64)>) -> ReplaySample<'_> {
     let category = reprise_calls::by_name(&action.call).map_or(Category::Other, |c| c.category());
     let (begin_ns, end_ns) = span(action);
     ReplaySample {
@@ -58,7 +61,7 @@ fn sample(action: &Action, original: Option<(u64, u64)>) -> ReplaySample<'_> {
         end_ns,
         waited: action.waited_ns.map(|ns| (action.waited_for.as_deref().unwrap_or("unknown"), ns)),
         paced_ns: action.paced_ns.unwrap_or(0),
-        issue_error_ns: action.issue_error_ns,
+        issue_error: action.issue_error_ns.map(|ns| (ns, Punctuality::of(action.punctuality.as_deref()))),
         original,
     }
 }
@@ -72,8 +75,10 @@ pub fn replay_times_text(times: &ReplayTimes, detail: Detail, style: Style) -> S
     line("in flight", in_flight(times));
     line("matched", format!("{:.2} % of what was issued", times.match_rate * 100.0));
     if let Some(e) = &times.issue_error {
-        let of = [("p50", e.p50_ns), ("p90", e.p90_ns), ("p99", e.p99_ns), ("max", e.max_ns)];
-        line("issue error", of.map(|(name, ns)| format!("{name} {}", signed(ns))).join(", "));
+        line("issue error", quantiles(e));
+    }
+    for (title, e) in times.issue_error_by.iter().flat_map(by_punctuality).filter(|(_, e)| e.count > 0) {
+        line(title, format!("{} of {} actions", quantiles(&e), count(e.count)));
     }
     if !times.waits.is_empty() {
         let rule = |w: &reprise_measure::RuleTimes| format!("{} {}", w.rule, duration(w.blocked.total_ns));
@@ -123,6 +128,15 @@ fn in_flight(times: &ReplayTimes) -> String {
         (Some(original), Some(ratio)) => format!("{own}, traced {:.2} (ratio {ratio:.3})", original.mean),
         _ => own,
     }
+}
+
+fn by_punctuality(by: &IssueErrorBy) -> [(&'static str, SignedDistribution); 3] {
+    [("  on time", by.on_time), ("  behind", by.behind), ("  disturbed", by.disturbed)]
+}
+
+fn quantiles(e: &SignedDistribution) -> String {
+    let of = [("p50", e.p50_ns), ("p90", e.p90_ns), ("p99", e.p99_ns), ("max", e.max_ns)];
+    of.map(|(name, ns)| format!("{name} {}", signed(ns))).join(", ")
 }
 
 fn signed(ns: i64) -> String {

@@ -12,6 +12,7 @@ mod ledger;
 mod lookup;
 mod manifest;
 mod name;
+mod origin;
 mod part;
 pub mod payload;
 mod place;
@@ -27,8 +28,12 @@ pub use environment::{DeviceSample, Environment, Mount, QueueSetting};
 pub use error::{ReadError, WriteError};
 pub use ledger::{Entry, Ledger, Loss};
 pub use lookup::Lookup;
-pub use manifest::{DataPolicy, End, FORMAT_MAJOR, FORMAT_MINOR, Host, Kind, MAPPED_STORES, Manifest, SPOOL};
+pub use manifest::{
+    DataPolicy, End, FORMAT_MAJOR, FORMAT_MINOR, Host, IN_THE_KERNEL, Kind, MAPPED_STORES, Manifest, RESPONSE_TIME,
+    SPOOL,
+};
 pub use name::Name;
+pub use origin::{file_system_name, random_identity};
 pub use place::{contents_elsewhere, discard};
 pub use reader::{Rows, TraceReader};
 pub use rows::{

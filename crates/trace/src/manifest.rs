@@ -10,11 +10,16 @@ use crate::error::{ReadError, WriteError};
 /// Major version of the format: readers refuse any other.
 pub const FORMAT_MAJOR: u32 = 1;
 /// Minor version: a newer one only adds what older readers may ignore.
-pub const FORMAT_MINOR: u32 = 3;
-pub(crate) const VERSION_TEXT: &str = "1.2";
+pub const FORMAT_MINOR: u32 = 4;
+pub(crate) const VERSION_TEXT: &str = "1.4";
 
 /// The fact that is `recorded` where stores to mappings of files stand in the trace as `mmap_pwrite`.
 pub const MAPPED_STORES: &str = "mapped_stores";
+
+/// The fact that says what the times of calls include, and its value where that is nothing but the calls.
+pub const RESPONSE_TIME: &str = "response_time";
+/// See [`RESPONSE_TIME`].
+pub const IN_THE_KERNEL: &str = "measured in the kernel";
 
 /// In the directory of a trace: what was recorded and is not a trace yet.
 pub const SPOOL: &str = "spool";

@@ -53,6 +53,8 @@ table! {
         paced_ns: Option<u64>,
         /// In a replay's trace: instant of issue minus the instant that the pace asked for, in nanoseconds.
         issue_error_ns: Option<i64>,
+        /// In a replay's trace: why it may be late (`behind`, `disturbed`); absent if it waited for that instant undisturbed, or has no pace.
+        punctuality: Option<String>,
         /// Of an asynchronous request: its number in this trace, ascending in the order of submission.
         request: Option<u64>,
     }
@@ -73,8 +75,17 @@ impl Action {
     }
 
     /// Columns that say nothing of what the program did: the error's name, and what only a replay's trace has.
-    pub const BESIDE_THE_CALL: &[&str] =
-        &["errno", "origin", "handling", "difference", "waited_ns", "waited_for", "paced_ns", "issue_error_ns"];
+    pub const BESIDE_THE_CALL: &[&str] = &[
+        "errno",
+        "origin",
+        "handling",
+        "difference",
+        "waited_ns",
+        "waited_for",
+        "paced_ns",
+        "issue_error_ns",
+        "punctuality",
+    ];
 }
 
 table! {

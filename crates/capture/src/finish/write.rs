@@ -4,7 +4,7 @@ use std::path::Path;
 
 use reprise_calls::{Effect, Replay, by_number};
 use reprise_initial::{Seeds, Seen, World};
-use reprise_trace::{AMID, Action, End, Loss, Name, Process};
+use reprise_trace::{AMID, Action, End, IN_THE_KERNEL, Loss, Name, Process, RESPONSE_TIME};
 
 use super::content::{self, Wanted};
 use super::decode::Pending;
@@ -422,11 +422,9 @@ impl Writing {
         }
         let end = end.or(self.end).unwrap_or(End { code: None, signal: None });
         let facts = &mut self.log.manifest_mut().facts;
-        for (key, value) in [
-            ("backend", "ebpf"),
-            ("begin", "when the call entered the kernel"),
-            ("response_time", "measured in the kernel"),
-        ] {
+        for (key, value) in
+            [("backend", "ebpf"), ("begin", "when the call entered the kernel"), (RESPONSE_TIME, IN_THE_KERNEL)]
+        {
             facts.insert(key.into(), value.into());
         }
         let (actions, bytes, ledger) = (self.log.finish(), self.log.bytes(), self.log.ledger().clone());

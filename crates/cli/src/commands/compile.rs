@@ -27,7 +27,7 @@ pub fn run(args: Compile) -> Outcome {
     let place = args.output.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let scratch = tempfile::Builder::new().prefix(".reprise-").tempdir_in(place).map_err(cannot)?;
     let part = scratch.path().join("plan");
-    let report = reprise_plan::compile_filled(&trace, &part, args.order, args.fill.into(), &mut |done, total| {
+    let report = reprise_plan::compile_filled(&trace, &part, args.order, args.fill, &mut |done, total| {
         end_if_interrupted(interrupt, scratch.path(), "no plan was written");
         progress.at(done, total);
     })?;

@@ -42,7 +42,8 @@ pub fn run(args: Import) -> Outcome {
 }
 
 fn write(args: &Import, scanned: Scanned, progress: &mut dyn FnMut(u64)) -> Result<Report, Failure> {
-    let manifest = Manifest::new(Kind::Record, DataPolicy::Full, Vec::new(), id()?, 0, host());
+    let manifest =
+        Manifest::new(Kind::Record, DataPolicy::Full, Vec::new(), reprise_trace::random_identity()?, 0, host());
     let options = WriterOptions { contents: args.blobs.clone(), ..WriterOptions::default() };
     let writer = TraceWriter::create(&args.output, manifest, options)?;
     let (writer, seeds) = snapshot(writer, &args.tree)?;
@@ -71,14 +72,6 @@ fn log(path: &Path, spool: Option<&tempfile::NamedTempFile>) -> Log {
         Some(spool) => Log { path: spool.path().to_owned(), tid: None },
         None => Log::new(path),
     }
-}
-
-/// A random identity.
-fn id() -> io::Result<String> {
-    use std::io::Read;
-    let mut bytes = [0; 16];
-    fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
-    Ok(bytes.iter().map(|b| format!("{b:02x}")).collect())
 }
 
 /// The log does not say where it was made.

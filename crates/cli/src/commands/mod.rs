@@ -1,6 +1,9 @@
 //! One module a subcommand.
 
+mod compare;
 mod compile;
+mod doctor;
+mod export;
 mod graph;
 mod import;
 mod memory;
@@ -8,10 +11,15 @@ mod overlay;
 mod read;
 mod record;
 mod replay;
+mod report;
 mod rotate;
 mod samples;
 mod slice;
+mod sql;
 mod tree;
+mod trust;
+mod validate;
+mod workload;
 
 use std::io::{IsTerminal, Write};
 use std::path::Path;
@@ -59,9 +67,16 @@ pub fn run(cli: Cli) -> Outcome {
         Command::Info(args) => read::info(args),
         Command::Cat(args) => read::cat(args),
         Command::Stat(args) => read::stat(args),
+        Command::Export(args) => export::run(args),
+        Command::Doctor(args) => doctor::run(args),
+        Command::Report(args) => report::run(args),
+        Command::Sql(args) => sql::run(args),
         Command::Environment(args) => read::environment(args),
         Command::Tree(args) => tree::run(args),
         Command::Slice(args) => slice::run(args),
+        Command::Workload(args) => workload::run(args),
+        Command::Validate(args) => validate::run(args),
+        Command::Compare(args) => compare::run(args),
     }
 }
 

@@ -109,7 +109,7 @@ fn document(args: &Replay, parts: &[Part], results: &[ReplayResult]) -> Value {
             ("target", json!(part.dir)),
             ("result", json!(args.output.as_ref().map(|output| output.join(format!("{number}.reprise"))))),
             ("started_ns", json!(result.started_ns)),
-            ("lacks", json!(part.lacks(args.fill.into()))),
+            ("lacks", json!(part.lacks(args.fill))),
         ];
         document.extend(own.map(|(key, value)| (key.to_owned(), value)));
         Value::Object(document)
@@ -124,7 +124,7 @@ fn text(args: &Replay, parts: &[Part], results: &[ReplayResult]) -> String {
     for (part, result) in parts.iter().zip(results) {
         out += &format!("{}: {}{}", part.name.display(), replay::head_text(result), memory::text(&result.cache));
         out += &replay::divergences_text(result);
-        for lack in part.lacks(args.fill.into()) {
+        for lack in part.lacks(args.fill) {
             out += &format!("  the trace: {lack}\n");
         }
         for (note, count) in &result.notes {

@@ -75,19 +75,31 @@ pub fn stat(args: Stat) -> Outcome {
     if args.json { print_json(&stat) } else { print(&stat.text(MOST_ROWS, style())) }
 }
 
-fn replay_times(result: &TraceReader, original: &Path, json: bool) -> Outcome {
+/// The trace that a replay's trace is the replay of.
+pub(super) fn original_of(result: &TraceReader, original: &Path) -> Result<TraceReader, Failure> {
     let original = TraceReader::open(original)?;
+    is_replay_of(result, &original)?;
+    Ok(original)
+}
+
+/// Refuses the trace of a replay of another trace.
+pub(super) fn is_replay_of(result: &TraceReader, original: &TraceReader) -> Result<(), Failure> {
     let (of, id) = (result.manifest().origin.as_deref(), original.manifest().id.as_str());
-    if of != Some(id) {
-        let result = result.path().display();
-        let cause = match of {
-            Some(of) => {
-                format!("{result} is a replay of the trace {of}, not of {id}; give the trace that was replayed")
-            }
-            None => format!("{result} is not a replay's trace; `reprise replay -o` writes one"),
-        };
-        return Err(Failure::new(Exit::Usage, cause));
+    if of == Some(id) {
+        return Ok(());
     }
+    let result = result.path().display();
+    let cause = match of {
+        Some(of) => {
+            format!("{result} is a replay of the trace {of}, not of {id}; give the trace that was replayed")
+        }
+        None => format!("{result} is not a replay's trace; `reprise replay -o` writes one"),
+    };
+    Err(Failure::new(Exit::Usage, cause))
+}
+
+fn replay_times(result: &TraceReader, original: &Path, json: bool) -> Outcome {
+    let original = original_of(result, original)?;
     let times = reprise_report::replay_times(result, Some(&original))?;
     if json { print_json(&times) } else { print(&reprise_report::replay_times_text(&times, Detail::Full, style())) }
 }

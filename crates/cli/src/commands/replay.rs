@@ -18,8 +18,9 @@ use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 
 use super::samples::Samples;
+use super::trust::Trust;
 use super::{Outcome, end_if_interrupted, memory, print, print_json, style};
-use crate::args::{Check, Io, Replay};
+use crate::args::{Cache, Check, Io, Replay};
 use crate::exit::{Exit, Failure};
 use crate::progress::Progress;
 
@@ -67,7 +68,7 @@ pub fn run(args: Replay) -> Outcome {
     let (result, samples) =
         watched(&args, directory.path(), interrupt, |progress| run::replay(&plan, &args.target, &options, progress))?;
     let wall = begin.elapsed();
-    let lacks = trace.as_ref().map(|trace| lacks(trace, args.fill.into())).unwrap_or_default();
+    let lacks = trace.as_ref().map(|trace| lacks(trace, args.fill)).unwrap_or_default();
     let times = times::times(&result, trace.as_ref()).map_err(emit_failure)?;
     let run = Run { result, compiled, wall, lacks, times };
     if let (Some(trace), Some(output)) = (&trace, &args.output) {
@@ -118,6 +119,7 @@ pub(super) fn options(args: &Replay, log_directory: &Path, interrupt: &'static A
         verify: match args.verify {
             Check::Warn => Verify::Warn,
             Check::Abort => Verify::Abort,
+            Check::Sampled => Verify::Sampled,
             Check::Off => Verify::Off,
         },
         pace: args.pace,
@@ -125,11 +127,16 @@ pub(super) fn options(args: &Replay, log_directory: &Path, interrupt: &'static A
             Io::Sync => Executor::Sync,
             Io::Uring => Executor::Uring,
             Io::Linked => Executor::Linked,
+            Io::Touch => Executor::Touch,
             Io::SkipReads => Executor::SkipReads,
         },
         log_directory: log_directory.to_owned(),
         interrupt: Some(interrupt),
         schedule: args.schedule.clone(),
+        traced_cache: args.cache == Cache::Traced,
+        pin: args.pin,
+        no_access_times: args.noatime,
+        mapped_bytes: args.plan_memory.0,
         cache: memory::start(args),
         before_start: args.before_start.clone(),
         ..Options::default()
@@ -195,7 +202,7 @@ pub(super) fn compile(
     let path = directory.join("plan");
     let mut progress = Progress::new("compiling", "actions", args.quiet);
     let interrupt = run::catch_signals();
-    let report = reprise_plan::compile_filled(trace, &path, args.order, args.fill.into(), &mut |done, total| {
+    let report = reprise_plan::compile_filled(trace, &path, args.order, args.fill, &mut |done, total| {
         end_if_interrupted(interrupt, directory, "the target is untouched");
         progress.at(done, total);
     })?;
@@ -280,6 +287,7 @@ fn report(args: &Replay, run: &Run) -> Outcome {
             ("surprises", json!(run.compiled.as_ref().map(|(report, _)| report.surprises.clone()))),
             ("wall_ns", json!(run.wall.as_nanos() as u64)),
             ("times", json!(run.times)),
+            ("uncertainty", Trust::of(result, &run.times).document()),
             ("confinement", json!(result.confinement)),
             ("lacks", json!(run.lacks)),
             ("degrees", json!(result.degrees)),
@@ -289,6 +297,7 @@ fn report(args: &Replay, run: &Run) -> Outcome {
     }
     let mut text = format!("replayed {}{}", head_text(result), memory::text(&result.cache));
     text += &reprise_report::replay_times_text(&run.times, Detail::Short, style());
+    text += &Trust::of(result, &run.times).text();
     text += &divergences_text(result);
     for lack in &run.lacks {
         text += &format!("  the trace: {lack}\n");

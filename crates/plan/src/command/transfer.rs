@@ -224,7 +224,7 @@ mod tests {
 
     fn commands() -> Vec<Command> {
         let waits = vec![Wait { thread: 3, count: 77, rule: crate::Rule::Single }];
-        let timing = Timing { at_ns: 5, predelay_ns: 6, cpu_ns: Some(7) };
+        let timing = Timing { at_ns: 5, predelay_ns: 6, cpu_ns: Some(7), cached: Some(false) };
         let base = Command { op: Op::Issue, origin: 9, result: 100, ..Command::default() };
         let of = |number, args: &[Arg], expect| Command { number, args: args.to_vec(), expect, ..base.clone() };
         let (fd, asked) = (Arg::Fd(4), Arg::Value(128));

@@ -7,6 +7,7 @@ mod lower;
 mod offsets;
 mod passing;
 mod recent;
+mod residency;
 mod slots;
 mod store;
 mod tree;
@@ -25,18 +26,22 @@ use crate::file::{
 use crate::order::{Order, Ordering, Waits};
 use crate::timing::Timing;
 use fill::Filler;
+use residency::Residency;
 use slots::Slots;
 use store::Store;
 
 /// Columns that a plan does not depend on.
-const UNREAD: &[&str] = &["errno", "origin", "handling", "waited_ns", "waited_for", "paced_ns", "issue_error_ns"];
+const UNREAD: &[&str] =
+    &["errno", "origin", "handling", "waited_ns", "waited_for", "paced_ns", "issue_error_ns", "punctuality"];
 
 /// Number of a call that has none here.
 const UNKNOWN_CALL: u32 = 0xffff;
-/// Words of a thread that are gathered before they are written.
+/// Words of a thread that are gathered before they are written: of its first chunks, and of those after them.
 const CHUNK_WORDS: usize = 4096;
+const LONG_CHUNK_WORDS: usize = 24 << 10;
+const FEW_CHUNKS: usize = 4;
 
-pub use fill::Fill;
+pub use fill::{Fill, Mix};
 
 /// Compiling failed.
 #[derive(Debug, thiserror::Error)]
@@ -127,6 +132,7 @@ struct Compiler {
     mappings: u32,
     /// Memory for the arguments of the next command.
     spare: Vec<Arg>,
+    residency: Residency,
     /// When the first action was issued.
     origin_ns: Option<u64>,
     report: CompileReport,
@@ -162,6 +168,7 @@ impl Compiler {
             streams: vec![Vec::new(); count],
             mappings: 0,
             spare: Vec::new(),
+            residency: Residency::of(trace.manifest()),
             origin_ns: None,
             report: CompileReport::default(),
         };
@@ -239,7 +246,7 @@ impl Compiler {
         if command.op == Op::Exit {
             self.flush(thread)?;
             self.streams[thread] = Vec::new();
-        } else if self.streams[thread].len() >= CHUNK_WORDS {
+        } else if self.streams[thread].len() >= chunk_words(self.threads[thread].chunks.len()) {
             self.flush(thread)?;
         }
         Ok(())
@@ -279,7 +286,8 @@ impl Compiler {
         let waits = self.wait(action, found);
         let lowering = Lowering { call, action, found };
         let command = self.lower(&lowering)?;
-        let command = self.ordered(action, command, waits, lowering.found);
+        let mut command = self.ordered(action, command, waits, lowering.found);
+        command.timing.cached = self.residency.cached(call, action);
         for &binding in &lowering.found.released {
             self.slots.release(action.thread, binding);
         }
@@ -317,6 +325,11 @@ impl Compiler {
         self.store.writer.finish(contents)?;
         Ok(self.report)
     }
+}
+
+/// How long a thread's next chunk is to be: a long thread's are worth a read of the device each.
+fn chunk_words(chunks: usize) -> usize {
+    if chunks < FEW_CHUNKS { CHUNK_WORDS } else { LONG_CHUNK_WORDS }
 }
 
 fn waits_of(waits: &Waits) -> Vec<Wait> {

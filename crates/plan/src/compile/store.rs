@@ -16,8 +16,6 @@ const JOINED_BYTES: usize = 1 << 20;
 /// Made content: at first so much, and for a single write no more than so much; what is longer is zeros.
 const LEAST_MADE: u64 = 4 << 20;
 const MOST_MADE: u64 = 64 << 20;
-/// Distance between the parts that two writes get; odd, so that the parts go on differing.
-const STEP: u64 = 69_621 * 16 + 16;
 
 /// Places strings, structures and contents.
 pub(super) struct Store {
@@ -105,7 +103,7 @@ impl Store {
         }
         let (at, whole, taken) = self.made;
         self.made.2 += 1;
-        Ok(at + taken.wrapping_mul(STEP) % (whole - length + 1) / 16 * 16)
+        Ok(at + self.fill.place(taken, whole, length))
     }
 
     /// So many zeros: content that was not kept.

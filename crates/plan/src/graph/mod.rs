@@ -4,12 +4,14 @@
 //! and text (those are the report's).
 
 mod critical;
+mod edges;
 mod pass;
 mod tally;
 mod why;
 mod window;
 
 pub use critical::{CriticalPath, Link, critical_path};
+pub use edges::{Arc, edges};
 pub use tally::{RuleTally, Tally, tally};
 pub use why::{Reason, Why, why};
 pub use window::{Arrow, Span, Window, window};

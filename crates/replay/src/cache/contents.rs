@@ -16,7 +16,7 @@ const PIECE_BYTES: usize = 1 << 20;
 
 /// Drops what is cached of the tree's contents and need not be written first.
 pub(crate) fn forget(tree: &[Node], dir: &Path) -> io::Result<()> {
-    each(tree, dir, |file| sys::forget_contents(file.as_fd()))
+    each(tree, dir, |file| sys::forget(file.as_fd(), 0, 0))
 }
 
 /// Reads the tree's contents, so that they are cached.

@@ -93,6 +93,7 @@ impl Contents {
             waited_for: record.blocked.map(|b| b.rule.name().to_owned()),
             paced_ns: record.pacing.map(|p| p.waited_ns),
             issue_error_ns: record.pacing.map(|p| p.error_ns),
+            punctuality: record.pacing.and_then(|p| p.punctuality.word()).map(str::to_owned),
             request: row.request,
         })
     }

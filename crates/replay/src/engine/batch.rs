@@ -14,8 +14,8 @@ use reprise_plan::command::{Command, Expect, Transfer, Wait, Way};
 use super::failure::{Failure, Stop};
 use super::ring::{DEPTH, Read, Ring};
 use super::thread::Worker;
-use super::transfer::Came;
-use super::{Verify, issue};
+use super::transfer::{Came, offset};
+use super::{Compared, Settings, issue};
 use crate::executor::Executor;
 use crate::log::Times;
 use crate::pace::Pace;
@@ -53,10 +53,10 @@ pub(super) enum Gathering {
 }
 
 impl Gathering {
-    /// As the replay is to issue calls; a pace and an explored order need each by itself.
-    pub(super) fn of(executor: Executor, pace: Pace, explored: bool) -> Gathering {
-        let linked = executor == Executor::Linked;
-        match executor.has_rings() && pace == Pace::Afap && !explored {
+    /// As the replay is to issue calls; a pace, an explored order and pages as they were need each by itself.
+    pub(super) fn of(settings: &Settings, explored: bool) -> Gathering {
+        let linked = settings.executor == Executor::Linked;
+        match settings.executor.has_rings() && settings.pace == Pace::Afap && !settings.traced_cache && !explored {
             true => Gathering::Wanted { linked },
             false => Gathering::Off,
         }
@@ -83,6 +83,9 @@ impl Worker {
         count: u64,
         spare: &mut Command,
     ) -> Result<(), Stop> {
+        if matches!(self.gathering, Gathering::Off) {
+            return self.transfer(transfer, waits, count, spare);
+        }
         if self.gather(transfer, waits, count)? {
             return Ok(());
         }
@@ -109,7 +112,7 @@ impl Worker {
         if !batch.takes(transfer) || !waits.iter().all(|word| is_met(Wait::from_word(*word))) {
             return Ok(false);
         }
-        let compares = self.engine.settings.verify != Verify::Off
+        let compares = self.engine.settings.verify.of(transfer.origin) == Compared::All
             && matches!(transfer.expect, Expect::Content(..) | Expect::Digest(..));
         let length = transfer.length as usize;
         let at = if compares { batch.room } else { SPARE };
@@ -118,8 +121,7 @@ impl Worker {
             false => batch.spare_room = batch.spare_room.max(length),
         }
         let fd = self.engine.slots.get(transfer.slot)?;
-        let offset = transfer.way.is_at().then_some(transfer.offset);
-        batch.reads.push(Read { fd, length: transfer.length, offset, at });
+        batch.reads.push(Read { fd, length: transfer.length, offset: offset(transfer), at });
         batch.transfers.push(*transfer);
         batch.last = count;
         Ok(true)
@@ -168,7 +170,7 @@ impl Worker {
             return Err(Stop::Told);
         }
         let Gathering::On(mut batch) = std::mem::replace(&mut self.gathering, Gathering::Off) else { return Ok(()) };
-        self.counter.call.store(Way::ReadAt.number(), Ordering::Relaxed);
+        self.counter.call.0.store(Way::ReadAt.number(), Ordering::Relaxed);
         batch.reads.iter_mut().filter(|read| read.at == SPARE).for_each(|read| read.at = batch.room);
         self.reserve(batch.room + batch.spare_room)?;
         let begin = engine.ticks();
@@ -210,7 +212,7 @@ impl Worker {
     fn judge_batch(&mut self, batch: &Batch, times: Times, spare: &mut Command) -> Result<(), Stop> {
         let together = batch.reads.len() > 1;
         for ((transfer, read), result) in batch.transfers.iter().zip(&batch.reads).zip(&batch.results) {
-            let came = Came { result: *result, at: read.at, times, together };
+            let came = Came { result: *result, at: read.at, times, together, touched: false };
             self.conclude(transfer, &came, spare)?;
         }
         Ok(())

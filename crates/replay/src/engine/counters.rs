@@ -38,10 +38,15 @@ pub(super) struct Counter {
     /// 1 while it waits for nothing but its pace.
     pub pacing: AtomicU32,
     /// The call it is in.
-    pub call: AtomicU32,
+    pub call: Apart,
     /// 0, then 1 when its start is done: a futex.
     pub ready: AtomicU64,
 }
+
+/// Written at every action: not where others look for what is completed.
+#[derive(Debug)]
+#[repr(align(128))]
+pub(super) struct Apart(pub AtomicU32);
 
 impl Counter {
     fn new(remembers: bool) -> Counter {
@@ -54,7 +59,7 @@ impl Counter {
             started: AtomicU32::new(0),
             waiting: AtomicU64::new(NOT_WAITING),
             pacing: AtomicU32::new(0),
-            call: AtomicU32::new(0),
+            call: Apart(AtomicU32::new(0)),
             ready: AtomicU64::new(0),
         }
     }
@@ -151,15 +156,9 @@ impl Counters {
         self.stop.load(Ordering::Relaxed) != 0
     }
 
-    /// Waits until a dependency on `awaited` is met: how long that took, in nanoseconds, 0 if it was met before.
-    /// `None` when all must end.
-    pub(super) fn wait(&self, me: &Counter, awaited: &Counter, wait: Wait) -> Option<u64> {
-        if awaited.completed() >= wait.count {
-            return Some(0);
-        }
-        let begin = sync::nanoseconds();
-        let met = self.spin(awaited, wait.count, begin) || self.sleep(me, awaited, wait);
-        met.then(|| sync::nanoseconds().saturating_sub(begin).max(1))
+    /// Waits until a dependency on `awaited` is met, which it was not when last looked at. False when all must end.
+    pub(super) fn wait(&self, me: &Counter, awaited: &Counter, wait: Wait) -> bool {
+        self.spin(awaited, wait.count) || self.sleep(me, awaited, wait)
     }
 
     /// Whether every thread that does not sleep can have a processor of its own.
@@ -173,19 +172,22 @@ impl Counters {
         self.all.iter().any(|c| c.pacing.load(Ordering::SeqCst) != 0)
     }
 
-    fn spin(&self, awaited: &Counter, count: u64, begin: u64) -> bool {
+    fn spin(&self, awaited: &Counter, count: u64) -> bool {
         // Spinning helps only if the thread awaited can run meanwhile.
         if !self.processors_idle() {
             return false;
         }
+        let mut begin = None;
         loop {
+            // A pause takes longer than many looks, and one after the other hypervisors take for a lock that is held elsewhere.
             for _ in 0..sync::LOOKS {
                 if awaited.completed() >= count {
                     return true;
                 }
-                sync::spin_loop();
             }
-            if sync::nanoseconds() - begin > SPIN_NS {
+            sync::spin_loop();
+            let now = sync::nanoseconds();
+            if now - *begin.get_or_insert(now) > SPIN_NS {
                 return false;
             }
         }

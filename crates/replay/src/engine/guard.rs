@@ -122,6 +122,7 @@ pub(crate) fn allowed_calls(executor: Executor) -> Vec<u32> {
         SYS_brk,
         SYS_getrandom,
         SYS_sched_getaffinity,
+        SYS_sched_setaffinity,
         SYS_getresuid,
         SYS_getresgid,
         SYS_restart_syscall,

@@ -14,10 +14,11 @@ use std::sync::atomic::AtomicU64;
 
 use super::arguments::Checked;
 use super::memory::Scratch;
-pub(super) use process::interrupt;
 pub(crate) use process::{
-    catch_signals, exact_sleeps, kill, nanoseconds, readable, sleep_until, ticks, worker_limits, worker_signals,
+    catch_signals, exact_sleeps, kill, nanoseconds, readable, sleep_until, ticks, ticks_after_loads, worker_limits,
+    worker_signals,
 };
+pub(super) use process::{interrupt, stay_on_processor, usable_processors};
 
 /// # Safety
 /// The arguments must be what the call expects: pointers valid for what the kernel reads and writes through them.
@@ -95,6 +96,10 @@ plain! {
     socket SYS_socket(domain: i32 => domain as u64, kind: i32 => kind as u64, protocol: i32 => protocol as u64);
     /// `gettid`.
     thread_id SYS_gettid();
+    /// `fadvise64`.
+    advise SYS_fadvise64(number: i32 => fd(number), from: u64 => from, length: u64 => length, advice: i32 => advice as u64);
+    /// `sync_file_range`.
+    sync_range SYS_sync_file_range(number: i32 => fd(number), from: u64 => from, length: u64 => length, how: u32 => how.into());
 }
 
 fn pair(number: i64, before: [u64; 3], flags: Option<i32>) -> Result<[i32; 2], i64> {
@@ -205,13 +210,39 @@ pub(super) fn read(number: i32, into: &mut [u8], offset: Option<u64>) -> i64 {
     unsafe { raw(call, args) }
 }
 
+/// Reads at an offset what is in memory: fewer bytes, or an error, where something is not.
+pub(super) fn read_cached(number: i32, into: &mut [u8], offset: u64) -> i64 {
+    let vector = [into.as_mut_ptr() as u64, into.len() as u64];
+    let args = [fd(number), vector.as_ptr() as u64, 1, offset, 0, libc::RWF_NOWAIT as u64];
+    // SAFETY: one piece of memory, borrowed for the call; both outlive it.
+    unsafe { raw(libc::SYS_preadv2, args) }
+}
+
+/// Drops clean pages of a range from the page cache.
+pub(super) fn forget(number: i32, from: u64, length: u64) {
+    advise(number, from, length, libc::POSIX_FADV_DONTNEED);
+}
+
+/// From now on reads of this descriptor go through the page cache (no `O_DIRECT`); false if they did before.
+pub(super) fn read_through_cache(number: i32) -> bool {
+    let flags = fcntl_number(number, libc::F_GETFL, 0);
+    let direct = libc::O_DIRECT as u64;
+    flags >= 0 && flags as u64 & direct != 0 && fcntl_number(number, libc::F_SETFL, flags as u64 & !direct) == 0
+}
+
+/// Starts to write out what follows a range of a file, and drops that range from the page cache, which was started the last time.
+pub(super) fn write_out_and_forget(number: i32, from: u64, length: u64) {
+    let start = libc::SYNC_FILE_RANGE_WRITE;
+    let done = libc::SYNC_FILE_RANGE_WAIT_BEFORE | start | libc::SYNC_FILE_RANGE_WAIT_AFTER;
+    // None of this is needed for what is written to be right: errors do not matter.
+    sync_range(number, from + length, length, start);
+    sync_range(number, from, length, done);
+    forget(number, 0, from + length);
+}
+
 /// Whether the file system cannot try to read without waiting (`RWF_NOWAIT`): io_uring hands such reads to workers.
 pub(super) fn cannot_try(number: i32) -> bool {
-    let mut byte = 0u8;
-    let vector = [&raw mut byte as u64, 1];
-    let args = [fd(number), vector.as_ptr() as u64, 1, 0, 0, libc::RWF_NOWAIT as u64];
-    // SAFETY: one piece of memory of one byte; both outlive the call.
-    unsafe { raw(libc::SYS_preadv2, args) == -i64::from(libc::EOPNOTSUPP) }
+    read_cached(number, &mut [0], 0) == -i64::from(libc::EOPNOTSUPP)
 }
 
 /// `getdents64` or `getdents`, as `call` says, to the begin of the scratch memory.

@@ -51,7 +51,7 @@ impl Worker {
         if expected.is_some_and(|(_, wanted)| wanted.begins == 1) {
             issue::rewind(from);
         }
-        let result = issue::call(command.number, &prepared.checked);
+        let result = self.call_kernel(command.number, &prepared.checked);
         let mut done = self.judged(command, result, Default::default())?;
         let (Some((number, wanted)), true) = (expected, result >= 0) else {
             return Ok(done);

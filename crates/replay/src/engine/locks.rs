@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 use reprise_plan::command::Command;
 
 use super::failure::Stop;
-use super::issue;
 use super::thread::{Done, Worker};
 use crate::log::{Class, Code, Difference};
 
@@ -27,7 +26,7 @@ impl Worker {
         let begin = Instant::now();
         let mut pause = FIRST_PAUSE;
         let result = loop {
-            let result = issue::call(command.number, &prepared.checked);
+            let result = self.call_kernel(command.number, &prepared.checked);
             let again = taken(result) && command.result >= 0 && begin.elapsed() < self.engine.settings.lock_patience;
             if !again {
                 break result;

@@ -5,6 +5,7 @@
 #![allow(unsafe_code)]
 
 mod region;
+mod window;
 
 use std::fs::File;
 use std::io;
@@ -12,6 +13,7 @@ use std::ops::Deref;
 use std::os::fd::AsRawFd;
 
 pub(super) use region::Region;
+pub(super) use window::{Window, replace_missing_page};
 
 /// Page size of x86-64.
 pub(super) const PAGE: usize = 4096;
@@ -120,6 +122,14 @@ impl Scratch {
     /// What is in it; a range outside is empty.
     pub(super) fn bytes(&self, at: usize, length: usize) -> &[u8] {
         self.all().get(at..at.saturating_add(length)).unwrap_or_default()
+    }
+
+    /// So many words from a place on that is a multiple of their size.
+    pub(super) fn words(&self, at: usize, count: usize) -> Option<&[u64]> {
+        let bytes = self.all().get(at..)?.get(..count.checked_mul(8)?)?;
+        // SAFETY: any bytes make words, within the same borrow; alignment is looked at.
+        let (before, words, after) = unsafe { bytes.align_to::<u64>() };
+        (before.is_empty() && after.is_empty()).then_some(words)
     }
 
     fn all(&self) -> &[u8] {

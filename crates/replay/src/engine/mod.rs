@@ -25,19 +25,23 @@ mod locks;
 mod mappings;
 pub(crate) mod memory;
 mod pacing;
+mod pages;
 mod perform;
+mod porters;
 mod post;
 mod ring;
 mod schedule;
 mod spawn;
 mod start;
+mod stream;
 mod supervise;
 mod sync;
 mod thread;
+mod touch;
 mod transfer;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use reprise_plan::command::Arg;
@@ -52,6 +56,7 @@ pub(crate) use issue::catch_signals;
 use judge::Circumstances;
 use memory::{Section, Shared};
 pub use schedule::Schedule;
+pub(crate) use stream::Commands;
 
 /// What happens at a difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -61,8 +66,37 @@ pub enum Verify {
     Warn,
     /// The replay ends at the first that counts.
     Abort,
+    /// As [`Verify::Warn`], but of what calls return in memory only one in [`SAMPLED`] is compared.
+    Sampled,
     /// Nothing is compared.
     Off,
+}
+
+/// One action in so many has what it returned in memory compared, with [`Verify::Sampled`].
+pub const SAMPLED: u64 = 16;
+
+/// What of an action is compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Compared {
+    Nothing,
+    /// Whether it succeeded, and what it returned.
+    Result,
+    /// That, and what it returned in memory.
+    All,
+}
+
+impl Verify {
+    fn of(self, origin: u64) -> Compared {
+        match self {
+            Verify::Warn | Verify::Abort => Compared::All,
+            // A product spreads actions that come at regular distances; the same are compared in every replay.
+            Verify::Sampled if (origin.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32).is_multiple_of(SAMPLED) => {
+                Compared::All
+            }
+            Verify::Sampled => Compared::Result,
+            Verify::Off => Compared::Nothing,
+        }
+    }
 }
 
 /// The plan's sections in memory.
@@ -94,19 +128,32 @@ impl Sections {
     }
 }
 
-/// Real descriptor numbers by slot; -1 where none is known.
+/// Real descriptor numbers by slot, -1 where none is known; above each how often the slot was filled.
 #[derive(Debug)]
-pub(crate) struct Slots(Vec<AtomicI32>);
+pub(crate) struct Slots(Vec<AtomicU64>);
 
 impl Slots {
+    fn new(count: u32) -> Slots {
+        Slots((0..count).map(|_| AtomicU64::new(u64::from(u32::MAX))).collect())
+    }
+
     fn get(&self, slot: u32) -> Result<i32, Stop> {
-        let number = self.0.get(slot as usize).map(|n| n.load(Ordering::Acquire));
-        number.ok_or(Stop::Damaged("there is no such descriptor slot"))
+        self.word(slot).map(Slots::number).ok_or(Stop::Damaged("there is no such descriptor slot"))
+    }
+
+    /// The number and which filling of the slot it is: another word means another descriptor.
+    fn word(&self, slot: u32) -> Option<u64> {
+        self.0.get(slot as usize).map(|word| word.load(Ordering::Acquire))
+    }
+
+    fn number(word: u64) -> i32 {
+        word as u32 as i32
     }
 
     fn set(&self, slot: u32, number: i32) -> Result<(), Stop> {
         let place = self.0.get(slot as usize).ok_or(Stop::Damaged("there is no such descriptor slot"))?;
-        place.store(number, Ordering::Release);
+        let fillings = (place.load(Ordering::Acquire) >> 32).wrapping_add(1);
+        place.store(fillings << 32 | u64::from(number as u32), Ordering::Release);
         Ok(())
     }
 }
@@ -118,6 +165,8 @@ pub(crate) struct Reserved {
     pub first: i32,
     /// The log.
     pub log: i32,
+    /// The plan's file.
+    pub plan: i32,
     /// `/dev/null`, or what stands in for it.
     pub null: i32,
     /// The target's root directory.
@@ -138,6 +187,13 @@ pub(crate) struct Settings {
     pub tsc: bool,
     pub pace: crate::pace::Pace,
     pub executor: crate::executor::Executor,
+    pub commands: Commands,
+    /// Reads hit and miss as in the trace.
+    pub traced_cache: bool,
+    /// Replay threads stay each on one processor.
+    pub pin: bool,
+    /// `O_NOATIME` for what is opened.
+    pub no_access_times: bool,
     /// Longest time without any progress.
     pub patience: std::time::Duration,
     /// Longest wait for a lock.
@@ -208,9 +264,12 @@ pub(crate) struct Engine {
     /// Processes that share a descriptor table with another one.
     joined: Mutex<HashSet<u32>>,
     listings: Mutex<HashMap<u64, listing::Sum>>,
+    porters: porters::Porters,
     keeper: post::Keeper,
     /// One asks the keeper at a time.
     post_turn: Mutex<()>,
+    /// Processors that replay threads are kept on in turn, if they are.
+    processors: Vec<usize>,
     /// 1 when the root threads may begin: a futex.
     gate: AtomicU64,
     ended: Mutex<Option<Ended>>,
@@ -250,7 +309,7 @@ impl Engine {
             reserved,
             settings,
             circumstances: Circumstances { owners: settings.owners },
-            slots: Slots((0..plan.slots).map(|_| AtomicI32::new(-1)).collect()),
+            slots: Slots::new(plan.slots),
             counters: Counters::new(plan.threads.len(), settings.pace.follows_dependencies()),
             pacer: pacing::Pacer::calibrate(settings.pace, settings.tsc),
             turns: schedule.map(|s| schedule::Turns::new(s, plan.commands)),
@@ -258,8 +317,10 @@ impl Engine {
             mapped: Mutex::default(),
             joined: Mutex::default(),
             listings: Mutex::default(),
+            porters: porters::Porters::new(),
             keeper: post::Keeper::new(),
             post_turn: Mutex::default(),
+            processors: if settings.pin { issue::usable_processors() } else { Vec::new() },
             gate: AtomicU64::new(0),
             ended: Mutex::new(None),
             notes: Mutex::default(),
@@ -274,12 +335,29 @@ impl Engine {
 
     /// Notes a fact.
     fn note(&self, text: impl Into<String>) {
-        *lock(&self.notes).entry(text.into()).or_default() += 1;
+        self.note_many(text, 1);
+    }
+
+    /// Notes a fact that was met so often.
+    fn note_many(&self, text: impl Into<String>, count: u64) {
+        if count > 0 {
+            *lock(&self.notes).entry(text.into()).or_default() += count;
+        }
+    }
+
+    /// Bytes of the plan that were read during the replay.
+    pub(crate) fn plan_bytes_read(&self) -> u64 {
+        self.porters.brought_bytes()
     }
 
     /// The present instant, in the units of the log.
     fn ticks(&self) -> u64 {
         if self.settings.tsc { issue::ticks() } else { issue::nanoseconds() }
+    }
+
+    /// The present instant, after what was loaded from memory until now.
+    fn ticks_after_loads(&self) -> u64 {
+        if self.settings.tsc { issue::ticks_after_loads() } else { issue::nanoseconds() }
     }
 }
 

@@ -22,17 +22,22 @@ use crate::log::Paced;
 use crate::pace::{By, Pace};
 
 /// Bounds of how long before it is due a thread wakes up, and then spins.
-const EARLY_NS: std::ops::RangeInclusive<u64> = 20_000..=200_000;
+const EARLY_NS: std::ops::RangeInclusive<u64> = 20_000..=400_000;
 /// Sleeps that the calibration takes, and their length.
 const TRIALS: usize = 25;
 const TRIAL_NS: u64 = 200_000;
+/// A thread that does not get to read the clock for longer was interrupted.
+const GAP_NS: u64 = 10_000;
 
 /// What is known of the clocks.
 #[derive(Debug)]
 pub(super) struct Pacer {
     ticks_per_ns: f64,
-    /// How long before it is due a sleeping thread should be woken.
-    early_ns: u64,
+    /// How long before it is due a sleeping thread should be woken, at least and at present.
+    least_early_ns: u64,
+    early_ns: AtomicU64,
+    /// [`GAP_NS`] in ticks.
+    gap_ticks: u64,
     /// The begin of the replay, on both clocks.
     start_ticks: AtomicU64,
     start_ns: AtomicU64,
@@ -50,7 +55,32 @@ impl Pacer {
             ticks_per_ns = (end.ticks - begin.ticks) as f64 / (end.ns - begin.ns).max(1) as f64;
             early_ns = (2 * late[TRIALS * 9 / 10]).clamp(*EARLY_NS.start(), *EARLY_NS.end());
         }
-        Pacer { ticks_per_ns, early_ns, start_ticks: AtomicU64::new(0), start_ns: AtomicU64::new(0) }
+        let ticks = |ns: u64| (ns as f64 * ticks_per_ns) as u64;
+        Pacer {
+            ticks_per_ns,
+            least_early_ns: early_ns,
+            early_ns: AtomicU64::new(early_ns),
+            gap_ticks: ticks(GAP_NS),
+            start_ticks: AtomicU64::new(0),
+            start_ns: AtomicU64::new(0),
+        }
+    }
+
+    fn early_ns(&self) -> u64 {
+        self.early_ns.load(Ordering::Relaxed)
+    }
+
+    /// A sleep that was to end `early_ns` before the instant ended so late: threads are woken earlier from now on if that was
+    /// most of it, and a little later if not.
+    fn learn(&self, late_ns: u64, early_ns: u64) {
+        if early_ns == 0 {
+            return;
+        }
+        let wanted = match late_ns > early_ns / 2 {
+            true => (early_ns * 2).min(*EARLY_NS.end()),
+            false => (early_ns - early_ns / 64).max(self.least_early_ns),
+        };
+        self.early_ns.store(wanted, Ordering::Relaxed);
     }
 
     /// The replay begins now.
@@ -105,18 +135,21 @@ impl Engine {
             By::Cpu => pacer.ns_at(from, worker.ready).saturating_add(times(timing.computing_ns(), factor)),
             By::Timestamp => pacer.start_ns.load(Ordering::SeqCst).saturating_add(times(timing.at_ns, factor)),
         };
-        let mut instant = from;
+        let (mut instant, mut overslept) = (from, false);
         loop {
-            let early_ns = if self.counters.processors_idle() { pacer.early_ns } else { 0 };
+            let early_ns = if self.counters.processors_idle() { pacer.early_ns() } else { 0 };
             if due_ns <= instant.ns.saturating_add(early_ns) {
                 break;
             }
             self.sleep_for_pace(worker, due_ns - early_ns)?;
             instant = now(self.settings.tsc);
+            overslept = instant.ns >= due_ns;
+            pacer.learn(instant.ns.saturating_sub(due_ns - early_ns), early_ns);
         }
         let due = pacer.ticks_at(instant, due_ns);
-        self.spin_until(due)?;
-        Ok(Paced { from: from.ticks, due })
+        let Spun { at, widest } = self.spin_until(due)?;
+        let disturbed = overslept || widest > pacer.gap_ticks;
+        Ok(Paced { from: from.ticks, due, at, disturbed })
     }
 
     fn sleep_for_pace(&self, worker: &Worker, until_ns: u64) -> Result<(), Stop> {
@@ -131,15 +164,28 @@ impl Engine {
         if self.counters.stopping() { Err(Stop::Told) } else { Ok(()) }
     }
 
-    fn spin_until(&self, due: u64) -> Result<(), Stop> {
-        while self.ticks() < due {
+    /// Reads the clock until that instant. The last reading is the instant of issue. No pauses: one takes as long as two readings, and
+    /// many in a row hypervisors take for a lock that is held elsewhere.
+    fn spin_until(&self, due: u64) -> Result<Spun, Stop> {
+        let (mut at, mut widest) = (self.ticks(), 0);
+        while at < due {
             if self.counters.stopping() {
                 return Err(Stop::Told);
             }
-            std::hint::spin_loop();
+            let next = self.ticks();
+            widest = widest.max(next.saturating_sub(at));
+            at = next;
         }
-        Ok(())
+        Ok(Spun { at, widest })
     }
+}
+
+/// How a spin went, in ticks.
+struct Spun {
+    /// When it ended.
+    at: u64,
+    /// Longest time between two readings.
+    widest: u64,
 }
 
 impl Worker {

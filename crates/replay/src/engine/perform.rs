@@ -5,9 +5,9 @@ use reprise_plan::command::{Arg, Command, Op};
 
 use super::arguments::{Prepared, Range, prepare};
 use super::failure::Stop;
-use super::judge::judge;
+use super::judge::{judge, without_memory};
 use super::thread::{Done, Worker};
-use super::{Verify, guard, issue};
+use super::{Compared, guard, issue};
 use crate::executor::Executor;
 use crate::log::{Code, Difference, Handling};
 
@@ -104,7 +104,7 @@ impl Worker {
         let Some(prepared) = self.prepared(command)? else {
             return Ok(Self::refused(command));
         };
-        let result = issue::call(command.number, &prepared.checked);
+        let result = self.call_kernel(command.number, &prepared.checked);
         let filled = self.filled(command, &prepared, result);
         self.judged(command, result, filled)
     }
@@ -132,11 +132,13 @@ impl Worker {
     }
 
     fn compare(&self, command: &Command, result: i64, filled: Range) -> Result<Difference, Stop> {
-        if self.engine.settings.verify == Verify::Off {
-            return Ok(Difference::NONE);
-        }
+        let expect = match self.engine.settings.verify.of(command.origin) {
+            Compared::Nothing => return Ok(Difference::NONE),
+            Compared::Result => without_memory(command.expect),
+            Compared::All => command.expect,
+        };
         let memory = self.scratch.bytes(filled.at, filled.length);
-        judge(&self.engine.sections, self.engine.circumstances, command, result, memory)
+        judge(&self.engine.sections, self.engine.circumstances, command, expect, result, memory)
     }
 
     /// As [`Worker::judged`], for a call whose success gives a number of this replay's own (a descriptor, an address):
@@ -154,9 +156,22 @@ impl Worker {
         if !Self::makes_descriptor(command)? {
             return Err(Stop::Damaged("its call makes no descriptor"));
         }
-        let result = issue::call(command.number, &prepared.checked);
+        let result = self.call_kernel(command.number, &prepared.checked);
         self.keep(command.produces[0], result)?;
+        if let (true, Ok(number @ 0..)) = (self.engine.settings.no_access_times, i32::try_from(result)) {
+            self.keep_access_times(number);
+        }
         self.judged_number(command, result)
+    }
+
+    /// From now on reads of this descriptor change no access time.
+    fn keep_access_times(&self, number: i32) {
+        let flags = issue::fcntl_number(number, libc::F_GETFL, 0);
+        let wanted = flags as u64 | libc::O_NOATIME as u64;
+        let is_place = flags >= 0 && flags as u64 & libc::O_PATH as u64 != 0;
+        if flags >= 0 && !is_place && issue::fcntl_number(number, libc::F_SETFL, wanted) < 0 {
+            self.engine.note("access times change with reads: only the owner of a file may ask for less");
+        }
     }
 
     fn makes_descriptor(command: &Command) -> Result<bool, Stop> {
@@ -178,7 +193,7 @@ impl Worker {
         let Some(prepared) = self.prepared(command)? else {
             return Ok(Self::refused(command));
         };
-        let result = issue::call(command.number, &prepared.checked);
+        let result = self.call_kernel(command.number, &prepared.checked);
         let range = prepared.filled.unwrap_or_default();
         let bytes = self.scratch.bytes(range.at, range.length);
         let number = |at: usize| bytes.get(at..at + 4).and_then(|b| b.try_into().ok()).map_or(-1, i32::from_le_bytes);

@@ -30,6 +30,10 @@ pub(super) fn start(engine: &'static Engine, thread: u32, beginning: Beginning) 
     }
     let body = move || {
         counter.tid.store(issue::thread_id() as u32, Ordering::SeqCst);
+        let processor = engine.processors.get(thread as usize % engine.processors.len().max(1));
+        if processor.is_some_and(|number| !issue::stay_on_processor(*number)) {
+            engine.note("a thread could not be kept on one processor");
+        }
         if let Some(mut worker) = Worker::new(engine, thread) {
             let begun = beginning(&mut worker);
             counter.ready.store(1, Ordering::SeqCst);
@@ -71,17 +75,22 @@ impl Lanes {
         Lanes(lanes)
     }
 
-    fn of_thread(&self, thread: u32) -> &[(u64, u32)] {
+    /// Those that a thread starts, in the order of their beginnings.
+    pub(super) fn of_thread(&self, thread: u32) -> &[(u64, u32)] {
         self.0.get(&thread).map_or(&[], Vec::as_slice)
     }
 }
 
 impl Worker {
-    /// Starts the lanes that begin before the command with this number; `started` counts those begun so far. They share
+    /// Starts those of the `lanes` that are left which begin before the command with this number, and takes them off. They share
     /// all with this thread, as the kernel performs a request with what its submitter has.
-    pub(super) fn start_lanes(&self, started: &mut usize, count: u64) -> Result<(), Stop> {
-        while let Some(&(_, lane)) = self.engine.lanes.of_thread(self.me).get(*started).filter(|lane| lane.0 < count) {
-            *started += 1;
+    #[inline]
+    pub(super) fn start_lanes(&self, lanes: &mut &[(u64, u32)], count: u64) -> Result<(), Stop> {
+        while let Some((&(after, lane), rest)) = lanes.split_first() {
+            if after >= count {
+                break;
+            }
+            *lanes = rest;
             start(self.engine, lane, Box::new(|_| Ok(())))?;
         }
         Ok(())

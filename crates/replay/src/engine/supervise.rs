@@ -17,7 +17,8 @@ impl Engine {
     /// Runs to the end. Before the first action, others are waited for as long as `awaited` says.
     pub(crate) fn run(&'static self, awaited: &dyn Fn() -> bool) -> Outcome {
         self.first_instant();
-        if let Err(failure) = start::all(self) {
+        if let Err(failure) = self.porters.start(self.reserved, self.settings.commands).and_then(|()| start::all(self))
+        {
             self.stop(Ended::Failed(failure));
         }
         self.await_others(awaited);
@@ -109,7 +110,7 @@ impl Engine {
             c.tid.load(Ordering::SeqCst) != 0 && c.waiting.load(Ordering::SeqCst) == super::counters::NOT_WAITING
         };
         let found = self.counters.iter().find(|(_, counter)| in_call(counter));
-        let (thread, number) = found.map_or((0, u32::MAX), |(thread, c)| (thread, c.call.load(Ordering::Relaxed)));
+        let (thread, number) = found.map_or((0, u32::MAX), |(thread, c)| (thread, c.call.0.load(Ordering::Relaxed)));
         let call = reprise_calls::by_number(number).map_or("a call", |c| c.name).to_owned();
         Failure::Stalled { thread, call, seconds: passed.as_secs() }
     }

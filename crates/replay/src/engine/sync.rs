@@ -9,7 +9,7 @@ pub(super) use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 pub(super) use super::issue::{futex_wait, futex_wake, nanoseconds};
 
 /// Looks at a number between two looks at the clock.
-pub(super) const LOOKS: u32 = 32;
+pub(super) const LOOKS: u32 = 256;
 
 /// Processors that this process may use.
 pub(super) fn processors() -> u64 {

@@ -2,16 +2,20 @@
 
 use std::sync::atomic::Ordering;
 
-use reprise_plan::Rule;
 use reprise_plan::command::{Command, Expect, Op, Transfer, Wait};
 
-use super::arguments::Range;
+use super::arguments::{Checked, Range};
 use super::batch::Gathering;
 use super::counters::Counter;
 use super::failure::{Failure, Stop, error_name};
 use super::memory::Scratch;
-use super::{Ended, Engine, Verify};
-use crate::log::{Blocked, Class, Difference, Handling, Times, Writer};
+use super::pages::Pages;
+use super::porters::Outbox;
+use super::stream::Stream;
+use super::touch::Windows;
+use super::{Compared, Ended, Engine, Verify, issue};
+use crate::executor::Executor;
+use crate::log::{Class, Difference, Handling, Times, Waiting, Writer};
 
 const UNREADABLE: Stop = Stop::Damaged("it cannot be decoded");
 
@@ -46,7 +50,13 @@ pub(super) struct Worker {
     pub listed: Vec<u8>,
     /// When the latest of what the next command depends on was completed, in ticks.
     pub ready: u64,
+    /// Issue of the present command's first call and completion of its last, in ticks, once there were any.
+    span: Option<(u64, u64)>,
     pub(super) log: Writer,
+    outbox: Outbox,
+    /// Set where reads are to touch only.
+    pub(super) windows: Option<Box<Windows>>,
+    pub(super) pages: Pages,
     pub(super) gathering: Gathering,
 }
 
@@ -55,19 +65,34 @@ impl Worker {
     pub(super) fn new(engine: &'static Engine, me: u32) -> Option<Worker> {
         let counter = engine.counters.get(me)?;
         let process = engine.threads.get(me as usize)?.process;
-        let log = Writer::new(engine.reserved.log, me);
+        let (log, outbox) = (Writer::new(me), Outbox::new(&engine.porters, engine.reserved.log));
         let (scratch, listed) = (Scratch::default(), Vec::new());
         let settings = &engine.settings;
-        let gathering = Gathering::of(settings.executor, settings.pace, engine.turns.is_some());
-        Some(Worker { engine, me, process, counter, scratch, listed, ready: 0, log, gathering })
+        let windows = (settings.executor == Executor::Touch).then(Box::default);
+        let gathering = Gathering::of(settings, engine.turns.is_some());
+        Some(Worker {
+            engine,
+            me,
+            process,
+            counter,
+            scratch,
+            listed,
+            ready: 0,
+            span: None,
+            log,
+            outbox,
+            windows,
+            pages: Pages::default(),
+            gathering,
+        })
     }
 
     /// Performs all commands, and says why if they end early.
     pub(super) fn run(mut self) {
-        let outcome = super::start::wait_at_gate(self.engine).and_then(|()| self.commands());
-        if let Err(stop) = outcome {
+        if let Err(stop) = self.commands() {
             self.report(stop);
         }
+        self.pages.note(self.engine);
         self.flush();
     }
 
@@ -84,14 +109,21 @@ impl Worker {
         }
     }
 
+    /// All that was recorded is in the log then.
     fn flush(&mut self) {
-        if let Err(stop) = self.write_log() {
+        let finished = self.log.finished().map_or(Ok(()), |batch| self.outbox.finish(batch));
+        self.log.clear();
+        if let Err(stop) = finished {
             self.report(stop);
         }
     }
 
+    /// Lets a porter take what was recorded so far.
     pub(super) fn write_log(&mut self) -> Result<(), Stop> {
-        self.log.flush().map_err(|result| Stop::Failed(Failure::Log { error: error_name(result) }))
+        let Some(_) = self.log.finished() else { return Ok(()) };
+        let spare = self.outbox.send(self.log.take())?;
+        self.log.give(spare);
+        Ok(())
     }
 
     /// Room for so many bytes to be read into.
@@ -104,15 +136,13 @@ impl Worker {
 
     fn commands(&mut self) -> Result<(), Stop> {
         let engine = self.engine;
-        let words = engine.sections.commands.words();
         let plan = &engine.threads[self.me as usize];
+        let mut stream = Stream::of(engine, self.me)?;
+        super::start::wait_at_gate(engine)?;
         self.ready = if plan.spawned { engine.ticks() } else { engine.pacer.started() };
         let mut command = Command::default();
-        let (mut count, mut lanes) = (0, 0);
-        for chunk in &plan.chunks {
-            let end = chunk.first.saturating_add(chunk.words);
-            let range = usize::try_from(chunk.first).unwrap_or(usize::MAX)..usize::try_from(end).unwrap_or(usize::MAX);
-            let mut rest = words.get(range).ok_or(Stop::Damaged("its commands lie outside their section"))?;
+        let (mut count, mut lanes) = (0, engine.lanes.of_thread(self.me));
+        while let Some(mut rest) = stream.next()? {
             while !rest.is_empty() {
                 count += 1;
                 self.start_lanes(&mut lanes, count)?;
@@ -147,12 +177,14 @@ impl Worker {
         if engine.counters.stopping() {
             return Err(Stop::Told);
         }
-        self.counter.call.store(command.number, Ordering::Relaxed);
-        let begin = engine.ticks();
+        self.counter.call.0.store(command.number, Ordering::Relaxed);
+        let arrived = paced.map_or_else(|| engine.ticks(), |paced| paced.at);
+        self.span = None;
         let done = self.perform(command)?;
-        let end = engine.ticks();
+        // What the engine does itself takes from here on until now; a call as long as the kernel took.
+        let (begin, end) = self.span.unwrap_or_else(|| (arrived, engine.ticks()));
         self.ready = end;
-        let times = Times { begin, end, blocked, paced };
+        let times = Times::of(begin, end, blocked, paced);
         // A call that was interrupted because all must end says nothing about the target.
         if done.result == -i64::from(libc::EINTR) && command.result != done.result && engine.counters.stopping() {
             return Err(Stop::Told);
@@ -169,27 +201,37 @@ impl Worker {
         Ok(done.last)
     }
 
+    /// Issues a traced call, and notes when.
+    pub(super) fn call_kernel(&mut self, number: u32, checked: &Checked) -> i64 {
+        let begin = self.engine.ticks();
+        let result = issue::call(number, checked);
+        let end = self.engine.ticks();
+        self.span = Some((self.span.map_or(begin, |(first, _)| first), end));
+        result
+    }
+
     /// Waits until all that must come before is completed: whether that took any time, and for what.
-    pub(super) fn dependencies(&mut self, waits: impl Iterator<Item = Wait>) -> Result<Option<Blocked>, Stop> {
-        let counters = &self.engine.counters;
-        let (mut total_ns, mut longest_ns, mut rule) = (0u64, 0, Rule::Thread);
+    pub(super) fn dependencies(&mut self, waits: impl Iterator<Item = Wait>) -> Result<Option<Waiting>, Stop> {
+        let (engine, counters) = (self.engine, &self.engine.counters);
+        let mut waiting: Option<Waiting> = None;
         for wait in waits {
             let Some(awaited) = counters.get(wait.thread) else {
                 return Err(Stop::Damaged("it waits for a thread that does not exist"));
             };
-            let blocked_ns = counters.wait(self.counter, awaited, wait).ok_or(Stop::Told)?;
-            self.ready = self.ready.max(awaited.ended(wait.count));
-            total_ns = total_ns.saturating_add(blocked_ns);
-            if blocked_ns > longest_ns {
-                (longest_ns, rule) = (blocked_ns, wait.rule);
+            if awaited.completed() < wait.count {
+                waiting = Some(Waiting::go_on(waiting, engine.ticks(), wait.rule));
+                if !counters.wait(self.counter, awaited, wait) {
+                    return Err(Stop::Told);
+                }
             }
+            self.ready = self.ready.max(awaited.ended(wait.count));
         }
-        Ok((total_ns > 0).then_some(Blocked { ns: total_ns, rule }))
+        Ok(waiting)
     }
 
     pub(super) fn record(&mut self, command: &Command, done: &Done, times: Times) -> Result<(), Stop> {
         let differs = done.difference.class != Class::Same;
-        let compared = self.engine.settings.verify != Verify::Off
+        let compared = self.engine.settings.verify.of(command.origin) == Compared::All
             && match command.expect {
                 Expect::Content(..)
                 | Expect::Digest(..)

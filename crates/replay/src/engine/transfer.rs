@@ -12,7 +12,7 @@ use super::arguments::Range;
 use super::failure::Stop;
 use super::memory::part;
 use super::thread::Worker;
-use super::{Sections, Verify, issue};
+use super::{Compared, Sections, issue};
 use crate::executor::Executor;
 use crate::log::{Plain, Times};
 
@@ -24,6 +24,8 @@ pub(super) struct Came {
     pub times: Times,
     /// It was issued together with others.
     pub together: bool,
+    /// Its pages were touched, and nothing was read.
+    pub touched: bool,
 }
 
 impl Worker {
@@ -45,39 +47,52 @@ impl Worker {
             return self.one(spare, count).map(drop);
         }
         let blocked = self.dependencies(waits)?;
-        let paced = self.pace(transfer.timing)?;
         if engine.counters.stopping() {
             return Err(Stop::Told);
         }
-        self.counter.call.store(transfer.way.number(), Ordering::Relaxed);
+        self.counter.call.0.store(transfer.way.number(), Ordering::Relaxed);
         let fd = engine.slots.get(transfer.slot)?;
         let length = transfer.length as usize;
         if content.is_none() {
             self.reserve(length)?;
         }
-        let begin = engine.ticks();
-        let result = match content {
-            Some(content) => issue::write(fd, content, offset(transfer)),
-            None => issue::read(fd, self.scratch.bytes_mut(0, length), offset(transfer)),
+        if engine.settings.traced_cache && transfer.way.reads() {
+            self.prepare_pages(transfer, fd);
+        }
+        // All is ready: between the instant that it is due and the call there is nothing left to do.
+        let paced = self.pace(transfer.timing)?;
+        let begin = paced.map_or_else(|| engine.ticks(), |paced| paced.at);
+        let touched = if content.is_none() { self.touch(transfer) } else { None };
+        let result = match (touched, content) {
+            (Some(result), _) => result,
+            (None, Some(content)) => issue::write(fd, content, offset(transfer)),
+            (None, None) => issue::read(fd, self.scratch.bytes_mut(0, length), offset(transfer)),
         };
-        let end = engine.ticks();
+        let end = if touched.is_some() { engine.ticks_after_loads() } else { engine.ticks() };
         self.ready = end;
         if result == -i64::from(libc::EINTR) && engine.counters.stopping() {
             return Err(Stop::Told);
         }
         self.counter.complete(count, end);
-        let times = Times { begin, end, blocked, paced };
-        let outcome = self.conclude(transfer, &Came { result, at: 0, times, together: false }, spare);
+        let times = Times::of(begin, end, blocked, paced);
+        let came = Came { result, at: 0, times, together: false, touched: touched.is_some() };
+        let outcome = self.conclude(transfer, &came, spare);
         self.scratch.trim(length);
         outcome
+    }
+
+    /// Touches instead of reading, where that is asked for and possible.
+    #[inline]
+    fn touch(&mut self, transfer: &Transfer) -> Option<i64> {
+        self.windows.as_mut()?.touch(&self.engine.slots, transfer)
     }
 
     /// Records it: in short if nothing about it is unusual, else judged and recorded as all commands are.
     #[inline]
     pub(super) fn conclude(&mut self, transfer: &Transfer, came: &Came, spare: &mut Command) -> Result<(), Stop> {
-        let Came { result, at, times, together } = *came;
-        if times.blocked.is_none() && times.paced.is_none() && self.went_as_traced(transfer, result, at) {
-            let verifies = self.engine.settings.verify != Verify::Off;
+        let Came { result, at, times, together, touched } = *came;
+        if times.blocked.is_none() && times.paced.is_none() && (touched || self.went_as_traced(transfer, result, at)) {
+            let verifies = self.engine.settings.verify.of(transfer.origin) == Compared::All && !touched;
             let plain = Plain {
                 origin: transfer.origin,
                 number: transfer.way.number(),
@@ -94,7 +109,10 @@ impl Worker {
             }
         }
         transfer.expand(spare);
-        let length = if transfer.way.reads() { usize::try_from(result).unwrap_or(0) } else { 0 };
+        if touched {
+            spare.expect = Expect::Value;
+        }
+        let length = if transfer.way.reads() && !touched { usize::try_from(result).unwrap_or(0) } else { 0 };
         let done = self.judged(spare, result, Range { at, length })?;
         self.record(spare, &done, times)
     }
@@ -105,7 +123,7 @@ impl Worker {
             return false;
         }
         match transfer.expect {
-            _ if self.engine.settings.verify == Verify::Off => true,
+            _ if self.engine.settings.verify.of(transfer.origin) != Compared::All => true,
             Expect::Content(offset, length) => {
                 let expected = part(&self.engine.sections.buffers, offset, length);
                 expected.is_some_and(|expected| expected == self.scratch.bytes(at, length as usize))
@@ -117,8 +135,13 @@ impl Worker {
 }
 
 /// The offset that a call is given.
-fn offset(transfer: &Transfer) -> Option<u64> {
+pub(super) fn offset(transfer: &Transfer) -> Option<u64> {
     transfer.way.is_at().then_some(transfer.offset)
+}
+
+/// Where a transfer begins in the file of its descriptor; `None` if there is no such place (a pipe).
+pub(super) fn position(transfer: &Transfer, number: i32) -> Option<u64> {
+    offset(transfer).or_else(|| u64::try_from(issue::seek_by(number, 0, libc::SEEK_CUR)).ok())
 }
 
 /// The content of a write, if the plan has all of it.

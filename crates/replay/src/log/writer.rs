@@ -1,9 +1,10 @@
-//! Writing: each thread gathers records and writes them in batches, each with one call at the end of the file.
+//! Writing: each thread gathers records in batches, each of which is written with one call at the end of the file.
+//!
+//! Non-goals: writing them (the engine does).
 
 use super::difference::{Difference, Handling};
 use super::times::{COMPARED, Times};
 use super::{KEPT_OUTPUT, MAGIC, RECORD_BYTES, SHORT, SHORT_BYTES, SHORT_NUMBER, SHORT_ORIGIN};
-use crate::engine;
 
 /// A batch's head: magic, thread, length of the records in bytes (u64), first end (ticks), number of records.
 pub(crate) const HEAD_BYTES: usize = 32;
@@ -39,7 +40,6 @@ pub(crate) struct Plain {
 /// One thread's records.
 #[derive(Debug)]
 pub(crate) struct Writer {
-    fd: i32,
     thread: u32,
     first_end: u64,
     count: u64,
@@ -47,11 +47,11 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    /// For a thread, to the descriptor of the log.
-    pub(crate) fn new(fd: i32, thread: u32) -> Writer {
+    /// For a thread.
+    pub(crate) fn new(thread: u32) -> Writer {
         let mut buffer = Vec::with_capacity(FULL / 16);
         buffer.resize(HEAD_BYTES, 0);
-        Writer { fd, thread, first_end: 0, count: 0, buffer }
+        Writer { thread, first_end: 0, count: 0, buffer }
     }
 
     /// Adds a record; true if the batch should be written.
@@ -107,10 +107,10 @@ impl Writer {
         Some(self.buffer.len() >= FULL)
     }
 
-    /// Writes what was gathered; an error as a negative number.
-    pub(crate) fn flush(&mut self) -> Result<(), i64> {
+    /// The batch of what was gathered, with its head; none if there is nothing.
+    pub(crate) fn finished(&mut self) -> Option<&[u8]> {
         if self.count == 0 {
-            return Ok(());
+            return None;
         }
         let length = (self.buffer.len() - HEAD_BYTES) as u64;
         self.buffer[..4].copy_from_slice(&MAGIC.to_le_bytes());
@@ -118,15 +118,24 @@ impl Writer {
         self.buffer[8..16].copy_from_slice(&length.to_le_bytes());
         self.buffer[16..24].copy_from_slice(&self.first_end.to_le_bytes());
         self.buffer[24..32].copy_from_slice(&self.count.to_le_bytes());
-        let written = engine::append(self.fd, &self.buffer);
-        let whole = self.buffer.len() as i64;
+        Some(&self.buffer)
+    }
+
+    /// Begins another batch in the same memory.
+    pub(crate) fn clear(&mut self) {
         self.buffer.truncate(HEAD_BYTES);
         self.count = 0;
-        match written {
-            n if n == whole => Ok(()),
-            n if n < 0 => Err(n),
-            // Only a full disk (or a limit) cuts a write to a file off.
-            _ => Err(-i64::from(libc::ENOSPC)),
-        }
+    }
+
+    /// Takes the batch away, with its memory.
+    pub(crate) fn take(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.buffer)
+    }
+
+    /// Begins another batch in this memory.
+    pub(crate) fn give(&mut self, memory: Vec<u8>) {
+        self.buffer = memory;
+        self.buffer.resize(HEAD_BYTES, 0);
+        self.clear();
     }
 }

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{PipeReader, Read};
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -35,6 +36,13 @@ fn log_error(options: &Options) -> impl Fn(std::io::Error) -> ReplayError {
     |source| ReplayError::Log { directory: options.log_directory.clone(), source }
 }
 
+/// The same file once more, to be read past the page cache where its file system can do that.
+fn reopened(file: &File) -> std::io::Result<File> {
+    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+    let direct = File::options().read(true).custom_flags(libc::O_DIRECT).open(&path);
+    direct.or_else(|_| File::open(&path))
+}
+
 /// Forks a worker for a plan in a directory that was prepared.
 pub(super) fn launch<'a>(
     plan: &'a Plan,
@@ -46,6 +54,7 @@ pub(super) fn launch<'a>(
 ) -> Result<Launched<'a>, ReplayError> {
     let log = tempfile::Builder::new().append(true).tempfile_in(&options.log_directory);
     let log = log.map_err(log_error(options))?.into_file();
+    let plan_file = reopened(&plan.file).map_err(|e| ReplayError::system("open the plan", e))?;
     let board = Arc::new(Shared::<Board>::new().map_err(|e| ReplayError::system("share memory", e))?);
     let (from, to) = std::io::pipe().map_err(|e| ReplayError::system("make a pipe", e))?;
     let started_ns = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos() as u64);
@@ -60,6 +69,7 @@ pub(super) fn launch<'a>(
             dir,
             options,
             log: &log,
+            plan_file: &plan_file,
             to,
             memory: ready.memory.as_ref(),
             meeting,

@@ -7,7 +7,7 @@
 
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{self, Seek};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::os::fd::AsFd;
 use std::process::Command;
 use std::sync::atomic::Ordering;
@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use super::{Job, Options, ReplayError};
 use crate::cache::{CacheReport, Start, contents};
-use crate::engine::issue;
+use crate::engine::{Commands, issue};
 use crate::limit::MemoryGroup;
 use crate::sys;
 
@@ -56,7 +56,11 @@ pub(super) fn make(jobs: &[Job<'_>], options: &Options) -> Result<Ready, ReplayE
     };
     let mut ready = Ready { memory, cache: CacheReport { start, ..CacheReport::default() }, note: None };
     ready.cache.limit_bytes = ready.memory.as_ref().map(MemoryGroup::limit_bytes);
-    if start == Start::Cold && !empty_machine(jobs)? {
+    if start != Start::AsItWas {
+        // What is dirty stays in the caches, and would be written beside the replay's first calls.
+        write_out(jobs)?;
+    }
+    if start == Start::Cold && !empty_machine() {
         ready.cache.start = Start::ContentsCold;
         ready.note = Some(CONTENTS_ONLY);
     }
@@ -69,8 +73,9 @@ pub(super) fn make(jobs: &[Job<'_>], options: &Options) -> Result<Ready, ReplayE
     if let Some(command) = &options.before_start {
         before_start(command)?;
     }
+    forget_commands(jobs, options);
     if start != Start::AsItWas {
-        load_plans(jobs).map_err(|e| ReplayError::system("read the plan", e))?;
+        load_plans(jobs, options).map_err(|e| ReplayError::system("read the plan", e))?;
         ready.cache.cached_bytes = cached_bytes(jobs);
     }
     Ok(ready)
@@ -89,14 +94,12 @@ fn write_out(jobs: &[Job<'_>]) -> Result<(), ReplayError> {
 }
 
 /// Empties all caches of the machine, if this user may.
-fn empty_machine(jobs: &[Job<'_>]) -> Result<bool, ReplayError> {
-    write_out(jobs)?;
-    Ok(std::fs::write("/proc/sys/vm/drop_caches", "3").is_ok())
+fn empty_machine() -> bool {
+    std::fs::write("/proc/sys/vm/drop_caches", "3").is_ok()
 }
 
 /// Drops the trees' contents.
 fn empty_contents(jobs: &[Job<'_>]) -> Result<(), ReplayError> {
-    write_out(jobs)?;
     let done = jobs.iter().try_for_each(|job| contents::forget(&job.plan.contents.tree, job.dir));
     done.map_err(|e| ReplayError::system("empty the caches", e))
 }
@@ -136,13 +139,32 @@ fn how_it_ended(status: i32) -> String {
 }
 
 /// Lets this process read the plans, which is no part of the replay's memory and reading.
-fn load_plans(jobs: &[Job<'_>]) -> io::Result<()> {
+fn load_plans(jobs: &[Job<'_>], options: &Options) -> io::Result<()> {
     for job in jobs {
         let mut file = job.plan.file.try_clone()?;
-        file.rewind()?;
-        io::copy(&mut file, &mut io::sink())?;
+        let mut load = |from: u64, length: u64| {
+            file.seek(SeekFrom::Start(from))?;
+            io::copy(&mut (&mut file).take(length), &mut io::sink()).map(drop)
+        };
+        let commands = job.plan.contents.command_section;
+        match Commands::of(&job.plan.contents, options.mapped_bytes) {
+            Commands::Mapped => load(0, u64::MAX)?,
+            Commands::Brought(begin) => {
+                load(0, begin)?;
+                load(begin.saturating_add(commands.length), u64::MAX)?;
+            }
+        }
     }
     Ok(())
+}
+
+/// Commands that are brought by direct reads were cached when the plan was checked; what is not cached needs no forgetting.
+fn forget_commands(jobs: &[Job<'_>], options: &Options) {
+    for job in jobs {
+        if let Commands::Brought(begin) = Commands::of(&job.plan.contents, options.mapped_bytes) {
+            let _ = sys::forget(job.plan.file.as_fd(), begin, job.plan.contents.command_section.length);
+        }
+    }
 }
 
 /// Runs the user's command; the replay starts only after its success.

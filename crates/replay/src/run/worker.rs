@@ -14,7 +14,7 @@ use super::Options;
 use super::meeting::Meeting;
 use crate::confine::{self, Confinement};
 use crate::engine::memory::Shared;
-use crate::engine::{Board, Engine, Failure, Outcome, Reserved, Sections, Settings, allowed_calls, issue};
+use crate::engine::{Board, Commands, Engine, Failure, Outcome, Reserved, Sections, Settings, allowed_calls, issue};
 use crate::limit::MemoryGroup;
 use crate::pace::Pace;
 use crate::sys;
@@ -47,6 +47,8 @@ pub(super) struct Work<'a> {
     pub dir: &'a Path,
     pub options: &'a Options,
     pub log: &'a File,
+    /// The plan's file, to be read directly where that is possible.
+    pub plan_file: &'a File,
     pub to: std::io::PipeWriter,
     /// What limits its memory.
     pub memory: Option<&'a MemoryGroup>,
@@ -106,7 +108,7 @@ fn say(to: i32, message: &Message) {
 }
 
 fn run(work: &Work<'_>) -> Result<Message, Message> {
-    let Work { plan, sections, board, dir, options, log, to, memory, meeting } = work;
+    let Work { plan, sections, board, dir, options, log, plan_file, to, memory, meeting } = work;
     let refused = |e: confine::ConfineError| Message::Refused(e.to_string());
     let system = |doing: &'static str| {
         move |e: std::io::Error| {
@@ -120,11 +122,11 @@ fn run(work: &Work<'_>) -> Result<Message, Message> {
         .is_ok_and(|name| name.trim() == "tsc");
     let slots = u64::from(plan.slots).saturating_add(64).next_power_of_two().clamp(FEWEST_DESCRIPTORS, 1 << 20);
     let limit = issue::worker_limits(slots + OWN_DESCRIPTORS);
-    confine::close_descriptors_except(&[log.as_raw_fd(), to.as_raw_fd()]).map_err(refused)?;
+    confine::close_descriptors_except(&[log.as_raw_fd(), plan_file.as_raw_fd(), to.as_raw_fd()]).map_err(refused)?;
     let mut confinement = confine::enter(dir, options.confinement).map_err(refused)?;
+    let null = null(&confinement).map_err(system("stand in for /dev/null"))?.into_raw_fd();
     let reserved =
-        reserve(limit, log.as_raw_fd(), null(&confinement).map_err(system("stand in for /dev/null"))?.into_raw_fd())
-            .map_err(system("keep descriptors"))?;
+        reserve(limit, [log.as_raw_fd(), plan_file.as_raw_fd(), null]).map_err(system("keep descriptors"))?;
     confinement.restrict_calls(&allowed_calls(options.executor)).map_err(refused)?;
     say(to.as_raw_fd(), &Message::Confined(confinement.to_string()));
 
@@ -136,6 +138,10 @@ fn run(work: &Work<'_>) -> Result<Message, Message> {
         tsc,
         pace: options.pace,
         executor: options.executor,
+        commands: Commands::of(plan, options.mapped_bytes),
+        traced_cache: options.traced_cache,
+        pin: options.pin,
+        no_access_times: options.no_access_times,
         patience: options.patience,
         lock_patience: options.lock_patience,
     };
@@ -147,7 +153,8 @@ fn run(work: &Work<'_>) -> Result<Message, Message> {
     let said = std::cell::Cell::new(false);
     let before = sys::device_bytes_read();
     let outcome = engine.run(&|| others_are_waited_for(*meeting, &said));
-    say(to.as_raw_fd(), &Message::FromDevices(sys::device_bytes_read().saturating_sub(before)));
+    let read = sys::device_bytes_read().saturating_sub(before).saturating_sub(engine.plan_bytes_read());
+    say(to.as_raw_fd(), &Message::FromDevices(read));
     Ok(Message::Ended(outcome))
 }
 
@@ -178,7 +185,7 @@ fn null(confinement: &Confinement) -> std::io::Result<OwnedFd> {
 }
 
 /// Puts the engine's descriptors at the end of the table.
-fn reserve(limit: u64, log: i32, null: i32) -> std::io::Result<Reserved> {
+fn reserve(limit: u64, [log, plan, null]: [i32; 3]) -> std::io::Result<Reserved> {
     let first = i32::try_from(limit.saturating_sub(OWN_DESCRIPTORS)).unwrap_or(i32::MAX);
     let move_up = |fd: i32| -> std::io::Result<i32> {
         let moved = issue::fcntl_number(fd, libc::F_DUPFD_CLOEXEC, first as u64);
@@ -192,5 +199,6 @@ fn reserve(limit: u64, log: i32, null: i32) -> std::io::Result<Reserved> {
     let [here, there] =
         issue::message_pair().map_err(|e| std::io::Error::from_raw_os_error(e.unsigned_abs() as i32))?;
     let post = [move_up(here)?, move_up(there)?];
-    Ok(Reserved { first, log: move_up(log)?, null: move_up(null)?, root: move_up(root)?, post })
+    let (log, plan) = (move_up(log)?, move_up(plan)?);
+    Ok(Reserved { first, log, plan, null: move_up(null)?, root: move_up(root)?, post })
 }

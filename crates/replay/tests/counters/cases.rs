@@ -23,7 +23,10 @@ fn own(counters: &Counters, me: u32) -> &Counter {
 /// A thread waits for another, then completes an action of its own.
 fn wait_for(counters: &Counters, me: u32, thread: u32, count: u64) -> bool {
     let wait = Wait { thread, count, rule: reprise_plan::Rule::Single };
-    counters.wait(own(counters, me), own(counters, thread), wait).is_some()
+    {
+        let awaited = own(counters, thread);
+        awaited.completed() >= count || counters.wait(own(counters, me), awaited, wait)
+    }
 }
 
 /// As the engine does it when a thread ends.

@@ -16,6 +16,8 @@ pub struct Script {
     writer: PlanWriter,
     pub contents: Contents,
     words: Vec<Vec<u64>>,
+    /// Commands of a thread are put into the file when there are so many words.
+    pub chunk_words: usize,
     origin: u64,
 }
 
@@ -43,7 +45,14 @@ impl Script {
         let path = dir.join("test.plan");
         let contents =
             Contents { trace: "0123".into(), order: "test".into(), slots: 64, mappings: 16, ..Contents::default() };
-        Script { writer: PlanWriter::create(&path).unwrap(), path, contents, words: Vec::new(), origin: 0 }
+        Script {
+            writer: PlanWriter::create(&path).unwrap(),
+            path,
+            contents,
+            words: Vec::new(),
+            chunk_words: usize::MAX,
+            origin: 0,
+        }
     }
 
     pub fn process(&mut self, descriptors: Vec<InitialFd>) -> u32 {
@@ -87,6 +96,15 @@ impl Script {
         self.contents.threads[thread as usize].commands += 1;
         self.contents.commands += 1;
         command.encode(&mut self.words[thread as usize]);
+        if self.words[thread as usize].len() >= self.chunk_words {
+            self.flush(thread as usize);
+        }
+    }
+
+    fn flush(&mut self, thread: usize) {
+        let chunk = self.writer.commands(&self.words[thread]).unwrap();
+        self.contents.threads[thread].chunks.push(chunk);
+        self.words[thread].clear();
     }
 
     pub fn add_after(&mut self, thread: u32, waits: &[(u32, u64)], command: Command) {
@@ -127,10 +145,7 @@ impl Script {
     }
 
     pub fn finish(mut self) -> Plan {
-        for (thread, words) in self.words.iter().enumerate() {
-            let chunk = self.writer.commands(words).unwrap();
-            self.contents.threads[thread].chunks.push(chunk);
-        }
+        (0..self.words.len()).for_each(|thread| self.flush(thread));
         self.writer.finish(self.contents).unwrap();
         Plan::open(&self.path).unwrap()
     }

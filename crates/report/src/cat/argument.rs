@@ -8,7 +8,7 @@ use reprise_trace::{Action, BlobReader, Name, ReadError};
 use super::quote::{excerpt, hex, quote, strings};
 use super::structure::{device, is_plain, structure};
 
-const AT_FDCWD: i32 = -100;
+pub(crate) const AT_FDCWD: i32 = -100;
 /// Names of a listing that are shown.
 const NAMES: usize = 8;
 
@@ -66,10 +66,7 @@ pub(super) fn arguments(call: &Call, action: &Action, blobs: &mut BlobReader) ->
             ArgKind::Mode => format!("{:04o}", value & 0o177777),
             ArgKind::Offset => (value as i64).to_string(),
             ArgKind::Length => value.to_string(),
-            ArgKind::Integer | ArgKind::Submits | ArgKind::Reaps => match u32::try_from(value) {
-                Ok(small) => (small as i32).to_string(),
-                Err(_) => (value as i64).to_string(),
-            },
+            ArgKind::Integer | ArgKind::Submits | ArgKind::Reaps => integer(value),
             ArgKind::Number => format!("{value:#x}"),
             ArgKind::Device => device(value),
             ArgKind::Owner => (value as u32 as i32).to_string(),
@@ -79,14 +76,23 @@ pub(super) fn arguments(call: &Call, action: &Action, blobs: &mut BlobReader) ->
     Ok(out.join(", "))
 }
 
-fn creates(call: &Call, action: &Action) -> bool {
+/// A number whose size the row does not tell: of 32 bits if it fits.
+pub(crate) fn integer(value: u64) -> String {
+    match u32::try_from(value) {
+        Ok(small) => (small as i32).to_string(),
+        Err(_) => (value as i64).to_string(),
+    }
+}
+
+/// Whether a call that opens may make a file: only then its mode means anything.
+pub(crate) fn creates(call: &Call, action: &Action) -> bool {
     const CREAT: u64 = 0o100;
     const TMPFILE: u64 = 0o20000000;
     call.open_flags(&action.args, &[]) & (CREAT | TMPFILE) != 0
 }
 
 /// An address.
-pub(super) fn address(value: u64) -> String {
+pub(crate) fn address(value: u64) -> String {
     if value == 0 { "NULL".to_owned() } else { format!("{value:#x}") }
 }
 

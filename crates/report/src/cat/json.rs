@@ -38,10 +38,16 @@ struct Object<'a> {
     paced_ns: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     issue_error_ns: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    punctuality: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    request: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<String>,
 }
 
-/// The object, on one line. Names stand as in the trace's columns, structures in hexadecimal, content as numbers of blobs.
-pub(super) fn object(action: &Action) -> String {
+/// The object, on one line, with the file that the action concerns where that is known. Names stand as in the trace's columns, structures in hexadecimal, content as numbers of blobs.
+pub(crate) fn object(action: &Action, file: Option<String>) -> String {
     let object = Object {
         seq: action.seq,
         thread: action.thread,
@@ -66,6 +72,9 @@ pub(super) fn object(action: &Action) -> String {
         waited_for: action.waited_for.as_deref(),
         paced_ns: action.paced_ns,
         issue_error_ns: action.issue_error_ns,
+        punctuality: action.punctuality.as_deref(),
+        request: action.request,
+        file,
     };
     // Numbers and strings alone: nothing in it can fail to serialize.
     serde_json::to_string(&object).unwrap_or_default()

@@ -2,11 +2,11 @@
 //!
 //! Goals: every argument in words, one action a line, streamed. Non-goals: exactness to the byte of strace's layout.
 
-mod argument;
-mod json;
+pub(crate) mod argument;
+pub(crate) mod json;
 mod line;
-mod quote;
-mod structure;
+pub(crate) mod quote;
+pub(crate) mod structure;
 
 use reprise_calls::ArgKind;
 use reprise_model::World;
@@ -84,7 +84,7 @@ impl Iterator for Cat {
             };
             match self.wanted(&action) {
                 Ok(false) => {}
-                Ok(true) if self.options.json => return Some(Ok(json::object(&action))),
+                Ok(true) if self.options.json => return Some(Ok(json::object(&action, None))),
                 Ok(true) => return Some(line::line(&action, &mut self.blobs)),
                 Err(e) => return Some(Err(e)),
             }

@@ -5,7 +5,7 @@ pub(super) const SHOWN: usize = 32;
 const _: () = assert!(SHOWN <= reprise_trace::HEAD_BYTES);
 
 /// All bytes in quotes; what is not printable is escaped as in C.
-pub(super) fn quote(bytes: &[u8]) -> String {
+pub(crate) fn quote(bytes: &[u8]) -> String {
     let mut out = String::with_capacity(bytes.len() + 2);
     out.push('"');
     for chunk in bytes.utf8_chunks() {
@@ -43,7 +43,7 @@ pub(super) fn excerpt(first: &[u8], length: u64) -> String {
 }
 
 /// Strings that each end with NUL.
-pub(super) fn strings(bytes: &[u8]) -> String {
+pub(crate) fn strings(bytes: &[u8]) -> String {
     let texts = bytes.split_inclusive(|b| *b == 0).map(|s| quote(s.strip_suffix(b"\0").unwrap_or(s)));
     format!("[{}]", texts.collect::<Vec<_>>().join(", "))
 }

@@ -130,7 +130,7 @@ fn flock(b: &[u8]) -> String {
 }
 
 /// Whether the third argument of a `fcntl` or `ioctl` is a plain number.
-pub(super) fn is_plain(call: &Call, args: &[u64; 6]) -> bool {
+pub(crate) fn is_plain(call: &Call, args: &[u64; 6]) -> bool {
     let arg = match call.effect {
         Effect::Control => fcntl_arg(args[1]),
         _ => ioctl_arg(args[1]),

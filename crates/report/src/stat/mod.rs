@@ -7,9 +7,9 @@ mod text;
 
 use std::collections::HashMap;
 
-use reprise_calls::{Access, ArgKind, Call, Effect};
+use reprise_calls::{Call, Effect};
 use reprise_measure::{Distribution, Samples, SizeClass, Sizes};
-use reprise_model::World;
+use reprise_model::{World, asked_bytes, moved_bytes};
 use reprise_trace::{Action, Name, ReadError, ThreadRow, TraceReader};
 use serde::Serialize;
 
@@ -93,15 +93,10 @@ pub fn stat(trace: &TraceReader, by: By) -> Result<Stat, ReadError> {
     for action in trace.actions() {
         let action = action?;
         let call = reprise_calls::by_name(&action.call);
-        let moved = match call.map(|c| c.effect) {
-            Some(
-                Effect::Read | Effect::Write | Effect::MappedRead | Effect::MappedWrite | Effect::Copy | Effect::Splice,
-            ) => u64::try_from(action.result).unwrap_or(0),
-            _ => 0,
-        };
+        let moved = call.and_then(|call| moved_bytes(call, &action)).unwrap_or(0);
         match call.map(|c| (c, c.effect)) {
-            Some((call, Effect::Read)) => reads.add(asked(call, &action)),
-            Some((call, Effect::Write)) => writes.add(asked(call, &action)),
+            Some((call, Effect::Read)) => reads.add(asked_bytes(call, &action).unwrap_or(0)),
+            Some((call, Effect::Write)) => writes.add(asked_bytes(call, &action).unwrap_or(0)),
             _ => {}
         }
         let key = match (&mut world, by) {
@@ -123,31 +118,10 @@ pub fn stat(trace: &TraceReader, by: By) -> Result<Stat, ReadError> {
     })
 }
 
-/// Bytes that a read or write asks for.
-fn asked(call: &Call, action: &Action) -> u64 {
-    let input = reprise_trace::payload::split(call, reprise_trace::payload::Side::Input, &action.input);
-    call.args
-        .iter()
-        .enumerate()
-        .find_map(|(i, arg)| match arg.kind {
-            ArgKind::InData(length) | ArgKind::OutData(length) => action.args.get(usize::from(length)).copied(),
-            ArgKind::InVector(_) | ArgKind::OutVector(_) => {
-                let lengths = reprise_trace::payload::vector_lengths(input[i]?);
-                Some(lengths.into_iter().fold(0, u64::saturating_add))
-            }
-            _ => None,
-        })
-        .unwrap_or(0)
-}
-
 /// The path an action concerns. Follows the action.
 fn path(world: &mut World, call: Option<&'static Call>, action: &Action) -> Result<String, ReadError> {
     let Some(call) = call else { return Ok("[unknown call]".to_owned()) };
-    let named = world.argument_path(call, action, 0);
-    let found = named.or_else(|| {
-        let fd = call.position(|k| matches!(k, ArgKind::Fd(Access::Use | Access::Destroy)))?;
-        world.descriptor_path(action.thread, action.args[fd])
-    });
+    let found = world.concerned_path(call, action);
     world.step(call, action)?;
     Ok(found.map_or_else(|| "[no file]".to_owned(), |p| Name(p).to_text()))
 }

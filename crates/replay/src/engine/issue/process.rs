@@ -2,7 +2,30 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use super::super::memory::replace_missing_page;
 use super::raw;
+
+/// Processors that this process may use.
+pub(in crate::engine) fn usable_processors() -> Vec<usize> {
+    // SAFETY: plain data that the kernel fills within its size.
+    let all = unsafe {
+        let mut all: libc::cpu_set_t = std::mem::zeroed();
+        libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &raw mut all);
+        all
+    };
+    // SAFETY: numbers below the size of the set.
+    (0..libc::CPU_SETSIZE as usize).filter(|i| unsafe { libc::CPU_ISSET(*i, &all) }).collect()
+}
+
+/// Keeps the calling thread on one processor; false if that is refused.
+pub(in crate::engine) fn stay_on_processor(number: usize) -> bool {
+    // SAFETY: plain data that the kernel reads within its size; a number out of range panics in `CPU_SET`, and none is.
+    unsafe {
+        let mut one: libc::cpu_set_t = std::mem::zeroed();
+        libc::CPU_SET(number, &mut one);
+        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const one) == 0
+    }
+}
 
 /// The signal that interrupts a thread blocked in a call.
 const INTERRUPT: i32 = libc::SIGUSR1;
@@ -12,6 +35,20 @@ const INTERRUPT: i32 = libc::SIGUSR1;
 pub(crate) fn ticks() -> u64 {
     // SAFETY: reads a counter that every x86-64 processor has.
     unsafe { core::arch::x86_64::_rdtsc() }
+}
+
+/// The same counter, read when all loads before it are done: [`ticks`] may overtake them, where no call of the kernel lies between.
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn ticks_after_loads() -> u64 {
+    let mut processor = 0;
+    // SAFETY: as in `ticks`.
+    unsafe { core::arch::x86_64::__rdtscp(&raw mut processor) }
+}
+
+/// No such counter is used on this machine.
+#[cfg(not(target_arch = "x86_64"))]
+pub(crate) fn ticks_after_loads() -> u64 {
+    nanoseconds()
 }
 
 /// No such counter is used on this machine.
@@ -52,9 +89,15 @@ extern "C" fn count(_: i32) {
 }
 
 fn handle(signal: i32, handler: usize) {
-    // SAFETY: the handlers only touch an atomic; `sigaction` is plain data. No SA_RESTART: calls are to be interrupted.
+    handle_with(signal, handler, 0);
+}
+
+fn handle_with(signal: i32, handler: usize, flags: i32) {
+    // SAFETY: the handlers only touch atomics and call the kernel; `sigaction` is plain data. No SA_RESTART: calls are to be
+    // interrupted.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_flags = flags;
         action.sa_sigaction = handler;
         libc::sigemptyset(&raw mut action.sa_mask);
         libc::sigaction(signal, &raw const action, std::ptr::null_mut());
@@ -69,6 +112,18 @@ pub(crate) fn worker_signals() {
         handle(signal, libc::SIG_IGN);
     }
     handle(INTERRUPT, nothing as extern "C" fn(i32) as usize);
+    let action = on_bus_error as extern "C" fn(i32, *const libc::siginfo_t, *const libc::c_void);
+    handle_with(libc::SIGBUS, action as usize, libc::SA_SIGINFO);
+}
+
+/// A file that is touched has become shorter: see [`super::super::memory::replace_missing_page`]. Anything else ends the worker, as it
+/// would without a handler: the instruction is repeated.
+extern "C" fn on_bus_error(signal: i32, about: *const libc::siginfo_t, _: *const libc::c_void) {
+    // SAFETY: the kernel passes what SA_SIGINFO promises.
+    let address = unsafe { (*about).si_addr() } as usize;
+    if !replace_missing_page(address) {
+        handle(signal, libc::SIG_DFL);
+    }
 }
 
 /// From now on SIGINT and SIGTERM only count in what is returned.

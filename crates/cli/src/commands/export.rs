@@ -1,0 +1,104 @@
+//! `reprise export`.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+
+use reprise_report::export::{self, ExportError, Exported, Format, Request};
+use reprise_trace::TraceReader;
+
+use super::Outcome;
+use crate::args::export::{Export, To, Weight};
+use crate::exit::{Exit, Failure};
+use crate::progress::Progress;
+
+/// Bytes gathered before they are written.
+const BUFFER_BYTES: usize = 1 << 16;
+
+/// Writes a trace in another form.
+pub fn run(args: Export) -> Outcome {
+    let beside = |what| Failure::new(Exit::Usage, format!("{what} is for `--to perfetto` only; leave it out"));
+    if args.to != To::Perfetto && args.replay_of.is_some() {
+        return Err(beside("--replay-of"));
+    }
+    if args.to != To::Perfetto && args.arrows.is_some() {
+        return Err(beside("--arrows"));
+    }
+    let trace = TraceReader::open(&args.trace)?;
+    let original = args.replay_of.as_deref().map(|path| super::read::original_of(&trace, path)).transpose()?;
+    let request = Request {
+        trace: &trace,
+        original: original.as_ref(),
+        format: format(args.to),
+        weight: weight(args.weight),
+        arrows: args.arrows,
+    };
+    let quiet = args.quiet || args.output.is_none();
+    let mut progress = Progress::new("exporting", "actions", quiet);
+    let mut tell = |done, total| progress.at(done, total);
+    let written = match &args.output {
+        Some(path) => {
+            let file = File::create(path).map_err(|e| unwritable(path, &e))?;
+            let mut out = BufWriter::with_capacity(BUFFER_BYTES, file);
+            export::export(&request, &mut out, &mut tell).map_err(|e| failure(e, path))
+        }
+        None => {
+            let mut out = BufWriter::with_capacity(BUFFER_BYTES, std::io::stdout().lock());
+            export::export(&request, &mut out, &mut tell).map_err(|e| failure(e, Path::new("-")))
+        }
+    };
+    drop(progress);
+    let written = written?;
+    if !args.quiet {
+        say(&args, written);
+    }
+    Ok(Exit::Done.into())
+}
+
+/// What was written where, and what could not be; on standard error, since the output may be the standard one.
+fn say(args: &Export, written: Exported) {
+    let mut text = String::new();
+    if let Some(path) = &args.output {
+        text += &format!("{}: {} actions\n", path.display(), written.actions);
+    }
+    if written.left_out > 0 {
+        text += &format!("  {} actions left out: they are no system calls, and stand in remarks\n", written.left_out);
+    }
+    if written.shortened > 0 {
+        text += &format!("  {} actions with content that is not in the trace, or cut short\n", written.shortened);
+    }
+    let _ = std::io::stderr().write_all(text.as_bytes());
+}
+
+fn format(to: To) -> Format {
+    match to {
+        To::Perfetto => Format::Perfetto,
+        To::Csv => Format::Csv,
+        To::Jsonl => Format::Jsonl,
+        To::Strace => Format::Strace,
+        To::Folded => Format::Folded,
+    }
+}
+
+fn weight(weight: Weight) -> export::Weight {
+    match weight {
+        Weight::Bytes => export::Weight::Bytes,
+        Weight::Time => export::Weight::Time,
+        Weight::Calls => export::Weight::Calls,
+    }
+}
+
+fn failure(error: ExportError, path: &Path) -> Failure {
+    match error {
+        ExportError::Read(error) => error.into(),
+        ExportError::Order(error) => error.into(),
+        ExportError::Write(error) if path == Path::new("-") => error.into(),
+        ExportError::Write(error) => unwritable(path, &error),
+    }
+}
+
+fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
+    let text =
+        format!("{}: cannot be written: {error}; make room there, or choose another place with -o", path.display());
+    Failure::new(Exit::System, text)
+}

@@ -1,0 +1,79 @@
+//! How far the response times of a replay can be trusted: by the stored validation of this machine.
+
+use reprise_measure::{CallTimes, ReplayTimes};
+use reprise_replay::run::ReplayResult;
+use reprise_validate::{Known, Replayed, nearest, state_directory, stored};
+use serde_json::{Value, json};
+
+/// Calls that are told: those with most time.
+const FEW_CALLS: usize = 4;
+
+/// What is known of a replay's calls.
+pub(super) struct Trust {
+    /// The call with its mean response time, and what is known.
+    calls: Vec<(String, f64, Option<Known>)>,
+    /// Why the store tells nothing, if it cannot be read.
+    trouble: Option<String>,
+}
+
+impl Trust {
+    /// Looks a replay up.
+    pub fn of(result: &ReplayResult, times: &ReplayTimes) -> Trust {
+        let (known, trouble) = match state_directory().map(|directory| stored(&directory)) {
+            None => (Vec::new(), None),
+            Some(Ok(known)) => (known, None),
+            Some(Err(error)) => (Vec::new(), Some(error.to_string())),
+        };
+        let instrument = format!("{} {} {}", result.order, result.pace, result.executor);
+        let caches = Some(result.cache.start.words()).filter(|words| ["cold", "warm"].contains(words));
+        let look = |of: &CallTimes| {
+            let mean_ns = of.replay.mean_ns;
+            let replayed = Replayed {
+                instrument: &instrument,
+                file_system: &result.file_system,
+                caches,
+                threads: u32::try_from(result.threads).unwrap_or(u32::MAX),
+                call: &of.call,
+                mean_ns,
+            };
+            (of.call.clone(), mean_ns, nearest(&known, &replayed).cloned())
+        };
+        Trust { calls: times.calls.iter().take(FEW_CALLS).map(look).collect(), trouble }
+    }
+
+    /// A line or a few.
+    pub fn text(&self) -> String {
+        if let Some(trouble) = &self.trouble {
+            return format!("  uncertainty of response times: not known: {trouble}\n");
+        }
+        let line = |(call, mean_ns, known): &(String, f64, Option<Known>)| {
+            let k = known.as_ref()?;
+            Some(format!(
+                "  {call}: mean {}, u_c {} ({:.1} %), as validated by {} of {} threads, caches {}, pause {} µs\n",
+                reprise_report::duration(*mean_ns as u64),
+                reprise_report::duration((mean_ns * k.u_c) as u64),
+                100.0 * k.u_c,
+                k.workload,
+                k.level,
+                k.caches,
+                k.pause_us
+            ))
+        };
+        let lines: Vec<String> = self.calls.iter().filter_map(line).collect();
+        match lines.is_empty() {
+            true => {
+                "  uncertainty of response times: not known here; `reprise validate` finds it for such replays\n".into()
+            }
+            false => lines.concat(),
+        }
+    }
+
+    /// The same for programs; `null` where nothing is known.
+    pub fn document(&self) -> Value {
+        let calls = self.calls.iter().map(|(call, mean_ns, known)| {
+            let u_c_ns = known.as_ref().map(|k| k.u_c * mean_ns);
+            json!({"call": call, "mean_ns": mean_ns, "u_c_ns": u_c_ns, "validated": known})
+        });
+        calls.collect()
+    }
+}

@@ -1,0 +1,83 @@
+//! `reprise workload`.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+
+use reprise_capture::environment::Surroundings;
+use reprise_replay::run::catch_signals;
+use reprise_trace::WriteError;
+use reprise_workload::{Prepared, Run, WorkloadError};
+use serde_json::json;
+
+use super::{Outcome, print, print_json};
+use crate::args::workload::{Common, Program, Workload};
+use crate::exit::{Exit, Failure};
+use crate::progress::Progress;
+
+/// Prepares or performs a reference program.
+pub fn run(args: Workload) -> Outcome {
+    match &args.program {
+        Program::Micro(micro) => one(&micro.settings(), &micro.common),
+        Program::Fileserver(server) => one(&server.settings(), &server.common),
+    }
+}
+
+fn one(workload: &dyn reprise_workload::Workload, common: &Common) -> Outcome {
+    match &common.output {
+        Some(output) => perform(workload, common, output),
+        None => prepare(workload, common),
+    }
+}
+
+fn prepare(workload: &dyn reprise_workload::Workload, common: &Common) -> Outcome {
+    let signal = catch_signals();
+    let mut bar = Progress::new("preparing", "bytes", common.quiet);
+    let prepared = reprise_workload::prepare(workload, &common.dir, &mut |done, total| {
+        bar.at(done, total);
+        signal.load(Ordering::Relaxed) == 0
+    });
+    drop(bar);
+    let Prepared { made, bytes, kept, removed } = prepared.map_err(failure)?;
+    if common.json {
+        return print_json(&json!({"made": made, "bytes": bytes, "kept": kept, "removed": removed}));
+    }
+    let size = reprise_report::bytes(bytes);
+    print(&format!("{}: made {made} files ({size}), kept {kept}, removed {removed}\n", common.dir.display()))
+}
+
+fn perform(workload: &dyn reprise_workload::Workload, common: &Common, output: &Path) -> Outcome {
+    if output.read_dir().is_ok_and(|mut entries| entries.next().is_some()) {
+        return Err(WriteError::Exists { path: output.to_owned() }.into());
+    }
+    let performed = reprise_workload::perform(workload, &Run { directory: &common.dir, stop: catch_signals() });
+    let performed = performed.map_err(failure)?;
+    let command = std::env::args().collect();
+    let facts: BTreeMap<String, String> = Surroundings::look().facts;
+    let written = reprise_workload::write(&performed, output, command, facts).map_err(failure)?;
+    let elapsed_ns = performed.elapsed_ns();
+    if common.json {
+        return print_json(&json!({
+            "trace": output,
+            "id": written.id,
+            "workload": workload.name(),
+            "threads": workload.threads(),
+            "actions": written.actions,
+            "elapsed_ns": elapsed_ns,
+        }));
+    }
+    let took = reprise_report::duration(elapsed_ns);
+    print(&format!("{}: {} calls in {took}\n", output.display(), written.actions))
+}
+
+/// What a workload failed with.
+pub fn failure(error: WorkloadError) -> Failure {
+    let exit = match error {
+        WorkloadError::Trace(error) => return error.into(),
+        WorkloadError::Settings(_) => Exit::Usage,
+        WorkloadError::Unprepared { .. } | WorkloadError::Files { .. } => Exit::Target,
+        WorkloadError::Call { .. } => Exit::System,
+        WorkloadError::Interrupted => Exit::Interrupted,
+    };
+    Failure::new(exit, error)
+}

@@ -1,0 +1,84 @@
+//! Results beside each other, and what a replay says of the trust in its response times.
+
+mod means;
+
+use std::path::Path;
+use std::process::Output;
+
+use means::{mkdir, reprise, run};
+use reprise_testkit::scratch::Scratch;
+use serde_json::Value;
+
+const MICRO: [&str; 9] =
+    ["workload", "micro", "random-read", "--dir", "files", "--file-size", "1M", "--requests", "80"];
+
+/// Reference traces with a pause between requests, so that elapsed times are known to differ.
+fn references(dir: &Path, name: &str, pause: &str, count: usize) -> String {
+    run(dir, &[&MICRO[..], &["--prepare"]].concat()).ends(0);
+    let one = |n: usize| {
+        let out = format!("{name}{n}.reprise");
+        run(dir, &[&MICRO[..], &["--pause", pause, "-o", &out]].concat()).ends(0);
+        out
+    };
+    format!("{name}={}", (0..count).map(one).collect::<Vec<_>>().join(","))
+}
+
+#[test]
+fn real_differences_are_told_and_others_are_not() {
+    let s = Scratch::new();
+    let (fast, slow) = (references(s.path(), "fast", "100us", 5), references(s.path(), "slow", "2ms", 5));
+    let said = run(s.path(), &["compare", "--json", &fast, &slow]);
+    let found = said.ends(1).json();
+    assert_eq!(found["groups"], serde_json::json!(["fast", "slow"]));
+    let elapsed = &found["quantities"][0];
+    assert_eq!((&elapsed["quantity"], &elapsed["differences"][0]["verdict"]), (&"elapsed".into(), &"greater".into()));
+    // Eighty requests, 79 pauses: at least 2 ms and 0.1 ms each.
+    let mean = |group: usize| elapsed["summaries"][group]["mean"].as_f64().unwrap();
+    assert!(mean(0) >= 79.0 * 100e3 * 0.99 && mean(1) >= 79.0 * 2e6 * 0.99, "{elapsed:#}");
+    let text = run(s.path(), &["compare", &fast, &slow]).ends(1).out.clone();
+    assert!(text.contains("slow takes longer") && !text.contains('±'), "{text}");
+    assert!(text.contains("is of another trace"), "{text}");
+}
+
+#[test]
+fn one_result_each_tells_nothing() {
+    let s = Scratch::new();
+    let (a, b) = (references(s.path(), "a", "0us", 1), references(s.path(), "b", "3ms", 1));
+    let said = run(s.path(), &["compare", &a, &b]);
+    assert!(said.ends(0).out.contains("No difference can be told"), "{said:?}");
+    assert_eq!(run(s.path(), &["compare", &a]).code, Some(2));
+    assert_eq!(run(s.path(), &["compare", &a, "absent.reprise"]).code, Some(3));
+}
+
+fn with_state(dir: &Path, args: &[&str]) -> Output {
+    reprise(dir, args).env("XDG_STATE_HOME", dir.join("state")).output().unwrap()
+}
+
+#[test]
+fn a_replay_says_how_far_its_times_can_be_trusted() {
+    let s = Scratch::new();
+    let dir = s.path();
+    references(dir, "t", "0us", 1);
+    mkdir(dir, "d");
+    let target = mkdir(dir, "target");
+    let replay = ["replay", "t0.reprise", "--target", &target, "--fill", "random", "--warm"];
+    let text = |output: &Output| String::from_utf8_lossy(&output.stdout).into_owned();
+    let before = text(&with_state(dir, &replay));
+    assert!(before.contains("not known here") && before.contains("reprise validate"), "{before}");
+    let validate =
+        ["validate", "--dir", "d", "--quick", "--workload", "random-read", "--requests", "60", "--file-size", "1M"];
+    assert!(with_state(dir, &validate).status.success());
+    let after = text(&with_state(dir, &replay));
+    assert!(after.contains("pread64: mean") && after.contains("u_c") && after.contains("random-read"), "{after}");
+    let document: Value =
+        serde_json::from_slice(&with_state(dir, &[&replay[..], &["--json"]].concat()).stdout).unwrap();
+    let calls = document["uncertainty"].as_array().unwrap();
+    let pread = calls.iter().find(|call| call["call"] == "pread64").unwrap();
+    let number = |value: &Value| value.as_f64().unwrap_or_else(|| panic!("{pread:#}"));
+    let expected = number(&pread["validated"]["u_c"]) * number(&pread["mean_ns"]);
+    assert!((number(&pread["u_c_ns"]) / expected - 1.0).abs() < 1e-9);
+    assert!(calls.iter().any(|call| call["call"] == "openat" && call["validated"].is_null()), "{calls:#?}");
+    // Another way to replay was not validated.
+    let other = text(&with_state(dir, &[&replay[..], &["--order", "temporal"]].concat()));
+    assert!(other.contains("not known here"), "{other}");
+}

@@ -1,0 +1,207 @@
+//! The validation protocol as a command: what runs, in which order, what is said of instruments whose error is known, and that
+//! nothing is left behind.
+
+mod means;
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use means::{mkdir, reprise, run};
+use reprise_testkit::scratch::Scratch;
+use reprise_testkit::skip;
+use serde_json::Value;
+
+const SMALL: &[&str] = &["validate", "--dir", "d", "--runs", "3", "--requests", "60", "--file-size", "1M", "--quiet"];
+
+fn validate(dir: &Path, more: &[&str]) -> Value {
+    mkdir(dir, "d");
+    let said = run(dir, &[SMALL, &["--no-store", "--json"], more].concat());
+    let value = said.ends(0).json();
+    assert_eq!(fs::read_dir(dir.join("d")).unwrap().count(), 0, "something was left behind");
+    value
+}
+
+fn list<'a>(value: &'a Value, name: &str) -> &'a Vec<Value> {
+    value[name].as_array().unwrap_or_else(|| panic!("no {name} in {value:#}"))
+}
+
+#[test]
+fn each_block_has_a_run_of_each_in_a_random_order() {
+    let s = Scratch::new();
+    let more = ["--workload", "random-read,sequential-write", "--level", "1,2,3", "--order", "root,temporal"];
+    let found = validate(s.path(), &more);
+    assert_eq!(found["is_complete"], true);
+    let settings = list(&found, "runs");
+    assert_eq!(settings.len(), 6);
+    let mut orders = Vec::new();
+    for setting in settings {
+        let runs = setting[1].as_array().unwrap();
+        assert_eq!(runs.len(), 9);
+        for (block, of_block) in runs.chunks(3).enumerate() {
+            let sources: Vec<String> = of_block.iter().map(|run| run["source"].to_string()).collect();
+            let mut sorted = sources.clone();
+            sorted.sort();
+            sorted.dedup();
+            assert_eq!(sorted.len(), 3, "{sources:?}");
+            assert!(of_block.iter().all(|run| run["block"] == block), "{of_block:?}");
+            orders.push(sources);
+        }
+    }
+    orders.sort();
+    orders.dedup();
+    assert!(orders.len() > 2, "the order is always the same: {orders:?}");
+    // Mean and median of each setting and instrument; over three levels there is a trend to be tested.
+    assert_eq!(list(&found, "findings").len(), 6 * 2 * 2);
+    assert_eq!(list(&found, "linearity").len(), 2 * 2 * 2);
+    for line in list(&found, "linearity") {
+        assert!(line["bias"]["p"].is_number() && line["levels"].as_array().unwrap().len() == 3, "{line:#}");
+    }
+    for finding in list(&found, "findings") {
+        assert!(finding["uncertainty"]["u_c"].as_f64().unwrap() > 0.0, "{finding:#}");
+        assert_eq!(finding["reordering"]["count"], finding["reference_reordering"]["count"]);
+        let one = &finding["setting"]["level"] == 1;
+        assert!(!one || finding["reordering"]["reordered"] == 0, "one thread has one order: {finding:#}");
+    }
+}
+
+/// An instrument that says the same whatever it replays: 60 requests of 123,456 ns.
+#[test]
+fn the_error_of_a_known_instrument_is_found() {
+    let s = Scratch::new();
+    let liar = "for i in $(seq 60); do echo \"0,pread64,${i}000000,$((i * 1000000 + 123456))\"; done > {log}";
+    let more = ["--workload", "random-read", "--level", "1", "--no-replay", "--instrument", liar, "--log", "csv"];
+    let found = validate(s.path(), &more);
+    for finding in list(&found, "findings") {
+        assert_eq!(finding["instrument"], "for");
+        let number = |path: &str| finding.pointer(path).and_then(Value::as_f64).unwrap_or_else(|| panic!("{path}"));
+        let reference = number("/uncertainty/reference");
+        assert!((number("/uncertainty/mean") - 123_456.0).abs() < 1e-6);
+        assert!((number("/bias/bias") - (123_456.0 - reference)).abs() < 1e-6);
+        assert_eq!(finding["precision"], Value::Null, "no F-test of a variance of 0");
+        // All of it is bias: the root of its mean square, by each block's own reference.
+        let which = if finding["statistic"] == "mean" { "mean_ns" } else { "median_ns" };
+        let runs = found["runs"][0][1].as_array().unwrap();
+        let references: Vec<f64> =
+            runs.iter().filter(|run| run["source"] == "reference").map(|run| run[which][0].as_f64().unwrap()).collect();
+        let square = references.iter().map(|r| ((123_456.0 - r) / r).powi(2)).sum::<f64>() / 3.0;
+        let budget = list(&finding["uncertainty"], "budget");
+        let bias = budget.iter().find(|part| part["component"] == "bias").unwrap()["u"].as_f64().unwrap();
+        assert!((bias / square.sqrt() - 1.0).abs() < 1e-9, "{bias} {square}");
+        assert_eq!(finding["distances"]["in_flight"]["kolmogorov_smirnov"], 0.0);
+    }
+}
+
+#[test]
+fn fio_is_an_instrument() {
+    let s = Scratch::new();
+    if !Command::new("fio").arg("--version").stdout(Stdio::null()).status().is_ok_and(|status| status.success()) {
+        return skip("fio_is_an_instrument", "fio is not installed");
+    }
+    let fio = "fio --name=r --ioengine=psync --invalidate=0 --thread --numjobs={threads} --read_iolog={iolog} --write_lat_log={log} --per_job_logs=1";
+    let more = ["--workload", "random-read,sequential-write", "--level", "1,2", "--instrument", fio];
+    let found = validate(s.path(), &more);
+    let of_fio: Vec<&Value> = list(&found, "findings").iter().filter(|f| f["instrument"] == "fio").collect();
+    assert_eq!(of_fio.len(), 8);
+    for finding in of_fio {
+        assert!(finding["uncertainty"]["mean"].as_f64().unwrap() > 0.0, "{finding:#}");
+    }
+}
+
+/// A recorder that stops the program at each call: both the program and the recorder see longer calls than without.
+#[test]
+fn recorders_are_instruments() {
+    let s = Scratch::new();
+    let more = ["--workload", "random-read", "--level", "2", "--no-replay", "--capture", "ptrace"];
+    let found = validate(s.path(), &more);
+    let names: Vec<&str> = list(&found, "findings").iter().map(|f| f["instrument"].as_str().unwrap()).collect();
+    assert_eq!(names, ["record ptrace", "record ptrace", "program under ptrace", "program under ptrace"]);
+    for finding in list(&found, "findings") {
+        // The bias is the correction to be taken away.
+        assert!(finding["bias"]["bias"].as_f64().unwrap() > 0.0, "{finding:#}");
+    }
+    let unknown = run(s.path(), &[SMALL, &["--capture", "strace", "--no-store"]].concat());
+    assert!(unknown.ends(2).err.contains("ptrace or ebpf"), "{unknown:?}");
+}
+
+#[test]
+fn what_was_found_is_kept_for_this_machine() {
+    let s = Scratch::new();
+    mkdir(s.path(), "d");
+    let state = s.path().join("state");
+    let known = || -> Value {
+        let text = fs::read_to_string(state.join("reprise/validation.json")).unwrap();
+        let machines: Value = serde_json::from_str(&text).unwrap();
+        machines["machines"].as_object().unwrap().values().next().unwrap().clone()
+    };
+    // The second follows what the first knew of the same.
+    for (level, count, before) in [("1", 1, 0), ("1,2", 2, 1)] {
+        let mut command = reprise(s.path(), &[SMALL, &["--workload", "random-read", "--level", level]].concat());
+        let output = command.env("XDG_STATE_HOME", &state).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(said.contains("U (k=2)") && said.contains("validation.json") && !said.contains('±'), "{said}");
+        assert_eq!(known().as_array().unwrap().len(), count);
+        let first = |known: &&Value| known["level"] == 1;
+        let known = known();
+        let history = known.as_array().unwrap().iter().find(first).unwrap()["history"].clone();
+        assert_eq!(history.as_array().unwrap().len(), before);
+    }
+}
+
+#[test]
+fn an_interruption_ends_it_in_order() {
+    let s = Scratch::new();
+    mkdir(s.path(), "d");
+    let more = ["--no-store", "--json", "--runs", "2000", "--level", "1", "--workload", "random-read"];
+    let mut command =
+        reprise(s.path(), &[&SMALL[..3], &["--requests", "60", "--file-size", "1M", "-q"], &more].concat());
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let begin = Instant::now();
+    // Until the first runs were made.
+    while fs::read_dir(s.path().join("d")).unwrap().count() == 0 && begin.elapsed() < Duration::from_secs(30) {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    std::thread::sleep(Duration::from_millis(300));
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    let status = child.wait().unwrap();
+    assert_eq!(status.code(), Some(7));
+    assert_eq!(fs::read_dir(s.path().join("d")).unwrap().count(), 0);
+}
+
+#[test]
+fn what_makes_no_sense_is_refused() {
+    let s = Scratch::new();
+    mkdir(s.path(), "d");
+    let cases: [(&[&str], i32, &str); 6] = [
+        (&["--runs", "2"], 2, "--runs"),
+        (&["--order", "sideways"], 2, "sideways"),
+        (&["--pace", "fast"], 2, "choose afap"),
+        (&["--workload", "random-read", "--level", "0"], 2, "threads"),
+        (&["--workload", "random-read", "--no-replay", "--instrument", "exit 3", "--level", "1"], 8, "exit 3"),
+        (
+            &[
+                "--workload",
+                "random-read",
+                "--no-replay",
+                "--instrument",
+                "echo x > {log}",
+                "--log",
+                "csv",
+                "--level",
+                "1",
+            ],
+            2,
+            "--log",
+        ),
+    ];
+    for (more, code, word) in cases {
+        let said = run(
+            s.path(),
+            &[&SMALL[..3], &["--requests", "60", "--file-size", "1M", "-q", "--no-store"], more].concat(),
+        );
+        assert!(said.ends(code).err.contains(word), "{more:?} {said:?}");
+    }
+    assert_eq!(run(s.path(), &["validate", "--dir", "absent"]).code, Some(5));
+}

@@ -1,0 +1,38 @@
+//! Mean and spread of replicated results.
+
+use serde::Serialize;
+
+/// Replicated results, summed up.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Summary {
+    /// Number of results.
+    pub count: usize,
+    /// Arithmetic mean.
+    pub mean: f64,
+    /// Standard deviation of the sample (divided by count − 1).
+    pub sd: f64,
+    /// Standard deviation by mean.
+    pub cv: f64,
+    /// Standard uncertainty of the mean: `sd` by the root of the number.
+    pub u_mean: f64,
+}
+
+impl Summary {
+    /// Of two results at least, all of them finite numbers.
+    pub fn of(values: &[f64]) -> Option<Summary> {
+        let count = values.len();
+        if count < 2 || !values.iter().all(|value| value.is_finite()) {
+            return None;
+        }
+        let mean = values.iter().sum::<f64>() / count as f64;
+        let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+        let sd = (squares / (count - 1) as f64).sqrt();
+        let cv = if mean == 0.0 { f64::NAN } else { sd / mean.abs() };
+        Some(Summary { count, mean, sd, cv, u_mean: sd / (count as f64).sqrt() })
+    }
+
+    /// Degrees of freedom of `sd`.
+    pub fn degrees(&self) -> f64 {
+        (self.count - 1) as f64
+    }
+}

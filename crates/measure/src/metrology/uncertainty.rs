@@ -1,0 +1,104 @@
+//! Uncertainty: precision and bias as one number, and what contributes to it.
+//!
+//! As the Nordtest handbook and Pereira et al. do: u_c² = u(Rw)² + RMS_bias² + u(Cref)², all of them relative, from n replicated
+//! results, each beside its reference.
+
+use serde::Serialize;
+
+use super::summary::Summary;
+
+/// What a standard uncertainty is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Component {
+    /// Scatter of the instrument's results: u(Rw).
+    Precision,
+    /// Systematic error: RMS_bias.
+    Bias,
+    /// What is not known of the reference: u(Cref).
+    Reference,
+}
+
+/// A component's share.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Contribution {
+    /// Which.
+    pub component: Component,
+    /// Its standard uncertainty, relative.
+    pub u: f64,
+    /// Its degrees of freedom; that of the bias and the reference are those of their replications.
+    pub degrees: f64,
+    /// Its part of u_c².
+    pub share: f64,
+}
+
+/// An expanded uncertainty: U = k · u_c.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Expanded {
+    /// Coverage factor.
+    pub k: f64,
+    /// By the mean of the results.
+    pub relative: f64,
+    /// In their unit.
+    pub absolute: f64,
+}
+
+/// Combined uncertainty.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Uncertainty {
+    /// Mean of the results.
+    pub mean: f64,
+    /// Mean of the references.
+    pub reference: f64,
+    /// u_c, relative.
+    pub u_c: f64,
+    /// In the unit of the results.
+    pub u_c_absolute: f64,
+    /// Effective degrees of freedom (Welch–Satterthwaite).
+    pub degrees: f64,
+    /// For k = 1, 2, 3.
+    pub expanded: [Expanded; 3],
+    /// The budget, the greatest first.
+    pub budget: Vec<Contribution>,
+}
+
+/// Combines standard uncertainties that do not depend on each other, given with their degrees of freedom: u_c, and its
+/// effective degrees of freedom.
+pub fn combine(parts: &[(f64, f64)]) -> (f64, f64) {
+    let u2: f64 = parts.iter().map(|(u, _)| u.powi(2)).sum();
+    let below: f64 = parts.iter().filter(|(u, _)| *u > 0.0).map(|(u, degrees)| u.powi(4) / degrees).sum();
+    (u2.sqrt(), if below > 0.0 { u2.powi(2) / below } else { f64::INFINITY })
+}
+
+/// The uncertainty of an instrument: `measured[i]` beside `reference[i]`, whose standard uncertainty is `u_reference[i]`.
+pub fn uncertainty(measured: &[f64], reference: &[f64], u_reference: &[f64]) -> Option<Uncertainty> {
+    let n = measured.len();
+    if reference.len() != n || u_reference.len() != n || reference.iter().any(|r| *r <= 0.0) {
+        return None;
+    }
+    let (m, r) = (Summary::of(measured)?, Summary::of(reference)?);
+    let mean_square = |values: &mut dyn Iterator<Item = f64>| values.map(|v| v.powi(2)).sum::<f64>() / n as f64;
+    let precision = m.cv;
+    let bias = mean_square(&mut measured.iter().zip(reference).map(|(x, r)| (x - r) / r)).sqrt();
+    let known = mean_square(&mut u_reference.iter().zip(reference).map(|(u, r)| u / r)).sqrt();
+    let parts = [
+        (Component::Precision, precision, m.degrees()),
+        (Component::Bias, bias, n as f64),
+        (Component::Reference, known, r.degrees()),
+    ];
+    let (u_c, degrees) = combine(&parts.map(|(_, u, degrees)| (u, degrees)));
+    let share = |u: f64| if u_c > 0.0 { (u / u_c).powi(2) } else { 0.0 };
+    let mut budget: Vec<Contribution> =
+        parts.map(|(component, u, degrees)| Contribution { component, u, degrees, share: share(u) }).into();
+    budget.sort_by(|a, b| b.u.total_cmp(&a.u));
+    let expand = |k: f64| Expanded { k, relative: k * u_c, absolute: k * u_c * m.mean };
+    Some(Uncertainty {
+        mean: m.mean,
+        reference: r.mean,
+        u_c,
+        u_c_absolute: u_c * m.mean,
+        degrees,
+        expanded: [1.0, 2.0, 3.0].map(expand),
+        budget,
+    })
+}

@@ -1,0 +1,119 @@
+//! A report as one file for browsers: verdict, plots and tables of a recording and of replays of it.
+//!
+//! Goals: no network, no framework; light and dark, by keyboard, on paper; every plot's data one click away; whatever a trace
+//! says is text and never markup. One pass over each trace, in memory that grows with its files and calls; what is embedded is
+//! binned, and of spans at most 300,000, the long ones all. Non-goals: what the numbers mean for a decision.
+
+mod bins;
+mod chosen;
+mod hot;
+mod over_time;
+mod side;
+mod spans;
+mod verdict;
+
+use reprise_calls::Category;
+use reprise_trace::{Kind, ReadError, TraceReader};
+use serde::Serialize;
+
+use chosen::Chosen;
+use side::Side;
+use verdict::{Verdict, verdict};
+
+/// Version of what is embedded: scripts that read reports go by it.
+const SCHEMA: u32 = 1;
+
+const STYLE: &str = include_str!("page/report.css");
+const BODY: &str = include_str!("page/body.html");
+/// In the order in which they build upon each other.
+const SCRIPTS: [&str; 6] = [
+    include_str!("page/units.js"),
+    include_str!("page/elements.js"),
+    include_str!("page/lines.js"),
+    include_str!("page/bars.js"),
+    include_str!("page/timeline.js"),
+    include_str!("page/sections.js"),
+];
+
+#[derive(Serialize)]
+struct Document {
+    schema: u32,
+    writer: &'static str,
+    title: String,
+    verdict: Verdict,
+    categories: Vec<&'static str>,
+    calls: Vec<String>,
+    /// For each call its place in `categories`.
+    call_kinds: Vec<usize>,
+    sides: Vec<Side>,
+}
+
+/// A finished report.
+pub struct Report {
+    /// The file.
+    pub html: String,
+    /// The sentence at its top.
+    pub verdict: String,
+}
+
+/// A report of traces, each with a name: at most one recording, and any number of replays of it.
+///
+/// # Errors
+/// A trace cannot be read.
+pub fn report(traces: &[(String, &TraceReader)]) -> Result<Report, ReadError> {
+    let is_replay = |trace: &&TraceReader| trace.manifest().kind == Kind::Replay;
+    let results: Vec<&TraceReader> = traces.iter().map(|(_, trace)| *trace).filter(is_replay).collect();
+    let chosen = Chosen::by_all(&results)?;
+    let mut calls = Vec::new();
+    let mut sides = Vec::new();
+    for (name, trace) in traces {
+        sides.push(side::side(trace, name, &chosen, &mut calls)?);
+    }
+    sides.sort_by_key(|side| side.replay);
+    let verdict = verdict(&sides);
+    let command = traces.first().map(|(_, trace)| trace.manifest().command.join(" ")).unwrap_or_default();
+    let document = Document {
+        schema: SCHEMA,
+        writer: concat!("reprise ", env!("CARGO_PKG_VERSION")),
+        title: command,
+        verdict: verdict.clone(),
+        categories: Category::ALL.iter().map(|c| c.word()).collect(),
+        call_kinds: calls.iter().map(|call| kind(call)).collect(),
+        calls,
+        sides,
+    };
+    Ok(Report { html: page(&document), verdict: verdict.text })
+}
+
+fn kind(call: &str) -> usize {
+    reprise_calls::by_name(call).map_or(Category::Other, |call| call.category()) as usize
+}
+
+fn page(document: &Document) -> String {
+    let title = markup(&document.title);
+    // Numbers and strings alone: nothing in it can fail to serialize.
+    let data = serde_json::to_string(document).unwrap_or_default().replace('<', "\\u003c");
+    let script = SCRIPTS.concat();
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; \
+         script-src 'unsafe-inline'; img-src data: blob:\">\n\
+         <title>{title} – Reprise</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n{BODY}\
+         <script type=\"application/json\" id=\"data\">{data}</script>\n<script>\n'use strict';\n{script}</script>\n</body>\n</html>\n"
+    )
+}
+
+fn markup(text: &str) -> String {
+    let mut out = String::new();
+    for c in text.chars().take(200) {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            c if c.is_control() => out.push(' '),
+            c => out.push(c),
+        }
+    }
+    out
+}

@@ -1,0 +1,246 @@
+//! A validation as tables.
+
+use reprise_measure::metrology::{Component, Signal, Uncertainty};
+use reprise_validate::{Charted, Disturbance, Drift, Finding, Linearity, Validation};
+
+use crate::style::Style;
+use crate::table::{Align, Table};
+use crate::units::duration;
+
+/// Findings whose budget is told: those of the greatest uncertainty.
+const BUDGETS: usize = 5;
+
+/// What was found, as text.
+pub fn validation_text(validation: &Validation, style: Style) -> String {
+    let mut text = format!(
+        "{} of Linux {}, {} processors; {} on {}\n",
+        validation.host, validation.kernel, validation.processors, validation.directory, validation.file_system
+    );
+    for (statistic, what) in [("mean", "Mean response times"), ("median", "Median response times")] {
+        let of: Vec<&Finding> = validation.findings.iter().filter(|f| f.statistic == statistic).collect();
+        if !of.is_empty() {
+            text += &format!("\n{}\n", style.heading(what));
+            text += &findings(&of, style);
+        }
+    }
+    text += &distributions(validation, style);
+    text += &linearity(&validation.linearity, style);
+    text += &budgets(validation, style);
+    text + &disturbances(validation, style)
+}
+
+/// What a row is about: titles and cells.
+const ABOUT: [&str; 5] = ["workload", "pause", "level", "call", "instrument"];
+
+fn about(f: &Finding) -> [String; 5] {
+    let (workload, level) = (f.setting.workload.clone(), f.setting.level.to_string());
+    [workload, format!("{} µs", f.setting.pause_us), level, f.call.clone(), f.instrument.clone()]
+}
+
+fn findings(findings: &[&Finding], style: Style) -> String {
+    use Align::{Left, Right};
+    let columns = [Left, Right, Right, Left, Left, Right, Right, Right, Right, Right, Right, Right, Left];
+    let mut table = Table::new(2, &columns);
+    table.row(ABOUT.into_iter().chain(["reference", "measured", "bias", "F", "U (k=2)", "floor", "undisturbed", ""]));
+    for f in findings {
+        let expanded = |u: &Option<Uncertainty>| u.as_ref().map_or("-".to_owned(), |u| percent(u.expanded[1].relative));
+        let f_test = f.precision.map_or("-".to_owned(), |p| {
+            let text = format!("{:.2}", p.ratio.f);
+            if p.ratio.is_greater { style.notable(&(text + "!")) } else { text }
+        });
+        let bias = f.bias.map_or("-".to_owned(), |bias| {
+            let text = signed_percent(bias.relative);
+            if bias.is_significant { style.notable(&(text + "!")) } else { text }
+        });
+        table.row(about(f).into_iter().chain([
+            f.uncertainty.as_ref().map_or("-".into(), |u| time(u.reference)),
+            f.uncertainty.as_ref().map_or("-".into(), |u| time(u.mean)),
+            bias,
+            f_test,
+            expanded(&f.uncertainty),
+            expanded(&f.floor),
+            expanded(&f.undisturbed),
+            remarks(f),
+        ]));
+    }
+    let note = "  bias!: significant (|bias| > 2 u); F!: scatters more than the reference (5 %)\n";
+    table.text() + &style.faint(note)
+}
+
+/// What is to be known beside the numbers.
+fn remarks(f: &Finding) -> String {
+    let mut out = Vec::new();
+    if let Some(equivalence) = &f.equivalence {
+        let margin = f.uncertainty.as_ref().map(|u| equivalence.least_margin / u.reference);
+        match (equivalence.is_equivalent, margin) {
+            (true, Some(margin)) => out.push(format!("equal within {}", percent(margin))),
+            (false, Some(margin)) => out.push(format!("not shown equal (within {} only)", percent(margin))),
+            (_, None) => {}
+        }
+    }
+    if f.disturbed_blocks > 0 {
+        out.push(format!("{} of {} blocks disturbed", f.disturbed_blocks, f.blocks));
+    }
+    if let Some(outlier) = &f.stability.outlier {
+        out.push(format!("run {} is an outlier", outlier.index + 1));
+    }
+    if let Some(more) = f.stability.further_runs.filter(|more| *more > 0) {
+        out.push(format!("{more} more runs for 1 %"));
+    }
+    out.join("; ")
+}
+
+fn distributions(validation: &Validation, style: Style) -> String {
+    use Align::{Left, Right};
+    let mut table = Table::new(2, &[Left, Right, Right, Left, Left, Right, Right, Right, Right, Right, Right, Right]);
+    table.row(ABOUT.into_iter().chain([
+        "response KS",
+        "Wasserstein",
+        "issues KS",
+        "in flight KS",
+        "rate",
+        "reordered",
+        "(reference)",
+    ]));
+    let is_mean = |f: &&Finding| f.statistic == "mean";
+    for f in validation.findings.iter().filter(is_mean) {
+        let ks = |d: &Option<reprise_measure::metrology::Distance>| {
+            d.map_or("-".to_owned(), |d| format!("{:.3}", d.kolmogorov_smirnov))
+        };
+        let share = |r: &Option<reprise_measure::metrology::Reordering>| r.map_or("-".to_owned(), |r| percent(r.ratio));
+        table.row(about(f).into_iter().chain([
+            ks(&f.distances.response_ns),
+            f.distances.response_ns.map_or("-".into(), |d| time(d.wasserstein)),
+            ks(&f.distances.between_issues_ns),
+            ks(&f.distances.in_flight),
+            f.rate_ratio.map_or("-".into(), |ratio| format!("{ratio:.3}")),
+            share(&f.reordering),
+            share(&f.reference_reordering),
+        ]));
+    }
+    if validation.findings.is_empty() {
+        return String::new();
+    }
+    format!("\n{}\n{}", style.heading("Distributions, all runs together, beside the reference's"), table.text())
+}
+
+fn linearity(lines: &[Linearity], style: Style) -> String {
+    use Align::{Left, Right};
+    if lines.is_empty() {
+        return String::new();
+    }
+    let mut table = Table::new(2, &[Left, Right, Left, Left, Left, Left]);
+    table.row([
+        "workload",
+        "pause",
+        "call",
+        "instrument",
+        "coefficient of variation by level",
+        "relative bias by level",
+    ]);
+    for line in lines.iter().filter(|line| line.statistic == "mean") {
+        let course = |of: &dyn Fn(&(u32, f64, f64)) -> String, trend: &Option<reprise_measure::metrology::Trend>| {
+            let levels: Vec<String> = line.levels.iter().map(of).collect();
+            let word = match trend {
+                Some(trend) if trend.is_significant => style.notable(&format!("trend (p = {:.3})", trend.p)),
+                Some(trend) => format!("no trend (p = {:.2})", trend.p),
+                None => "too few levels for a trend".to_owned(),
+            };
+            format!("{}: {word}", levels.join(" "))
+        };
+        table.row([
+            line.workload.clone(),
+            format!("{} µs", line.pause_us),
+            line.call.clone(),
+            line.instrument.clone(),
+            course(&|level| percent(level.1), &line.precision),
+            course(&|level| signed_percent(level.2), &line.bias),
+        ]);
+    }
+    format!("\n{}\n{}", style.heading("Linearity"), table.text())
+}
+
+fn budgets(validation: &Validation, style: Style) -> String {
+    let mut of: Vec<(&Finding, &Uncertainty)> = validation
+        .findings
+        .iter()
+        .filter(|f| f.statistic == "mean")
+        .filter_map(|f| Some((f, f.uncertainty.as_ref()?)))
+        .collect();
+    of.sort_by(|a, b| b.1.u_c.total_cmp(&a.1.u_c));
+    let mut text = String::new();
+    for (f, u) in of.into_iter().take(BUDGETS) {
+        let parts: Vec<String> = u
+            .budget
+            .iter()
+            .map(|part| format!("{} {} ({:.0} %)", word(part.component), percent(part.u), 100.0 * part.share))
+            .collect();
+        let name = format!("{} level {} {} {}", f.setting.workload, f.setting.level, f.call, f.instrument);
+        text += &format!(
+            "  {name}: u_c {} with {:.0} degrees of freedom: {}\n",
+            percent(u.u_c),
+            u.degrees,
+            parts.join(", ")
+        );
+    }
+    if text.is_empty() {
+        text
+    } else {
+        format!("\n{}\n{text}", style.heading("Greatest uncertainties, and what they are made of"))
+    }
+}
+
+fn word(component: Component) -> &'static str {
+    match component {
+        Component::Precision => "scatter of the replays",
+        Component::Bias => "bias",
+        Component::Reference => "reference",
+    }
+}
+
+fn disturbances(validation: &Validation, style: Style) -> String {
+    let all: Vec<_> = validation.runs.iter().flat_map(|(_, runs)| runs).collect();
+    let disturbed = all.iter().filter(|run| !run.disturbances.is_empty()).count();
+    if disturbed == 0 {
+        return format!("\n{} runs, none disturbed\n", all.len());
+    }
+    let count = |which: Disturbance| all.iter().filter(|run| run.disturbances.contains(&which)).count();
+    let text = format!(
+        "{} runs, {disturbed} disturbed: {} by other programs, {} by the host, {} by shortage of memory; they are counted in",
+        all.len(),
+        count(Disturbance::OtherPrograms),
+        count(Disturbance::Steal),
+        count(Disturbance::MemoryPressure)
+    );
+    format!("\n{}\n", style.notable(&text))
+}
+
+/// What does not go with the validations before, a line each; empty where all does.
+pub fn drifts_text(drifts: &[Drift], style: Style) -> String {
+    let line = |d: &Drift| {
+        let (what, show): (_, fn(f64) -> String) = match d.charted {
+            Charted::Reference => ("reference", time),
+            Charted::Bias => ("bias", signed_percent),
+        };
+        let why = match d.signal {
+            Signal::BeyondLimits => "is beyond the limits",
+            Signal::TwoOfThree | Signal::FourOfFive => "is once more near a limit",
+            Signal::Run => "is on one side of the centre for long",
+        };
+        let limits = format!("{} to {}, of {} validations before", show(d.lower), show(d.upper), d.before);
+        style.notable(&format!("{}: {what} {} {why} ({limits})", d.of, show(d.value))) + "\n"
+    };
+    drifts.iter().map(line).collect()
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.1} %", 100.0 * share)
+}
+
+fn signed_percent(share: f64) -> String {
+    format!("{:+.1} %", 100.0 * share)
+}
+
+fn time(ns: f64) -> String {
+    duration(ns.max(0.0) as u64)
+}

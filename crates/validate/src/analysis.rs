@@ -1,0 +1,292 @@
+//! From runs to findings.
+
+use std::collections::BTreeMap;
+
+use reprise_measure::metrology::{
+    Distance, Reordering, Summary, bias, control_chart, distance, equivalence, further_runs, grubbs, precision,
+    reordering, trend, uncertainty,
+};
+
+use crate::conditions::Conditions;
+use crate::finding::{Distances, Finding, Linearity, RunRecord, Source, Stability};
+use crate::observed::Observed;
+use crate::setting::{Setting, SettingName};
+
+/// Level of the F-test.
+const ALPHA: f64 = 0.05;
+/// The relative bias that would not matter.
+const MARGIN: f64 = 0.05;
+/// To which a mean is to be known, relative.
+const WANTED: f64 = 0.01;
+/// Blocks that make a finding.
+const LEAST_BLOCKS: usize = 3;
+
+/// What a run's response times come to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Statistic {
+    Mean,
+    Median,
+}
+
+impl Statistic {
+    const ALL: [Statistic; 2] = [Statistic::Mean, Statistic::Median];
+
+    fn word(self) -> &'static str {
+        match self {
+            Statistic::Mean => "mean",
+            Statistic::Median => "median",
+        }
+    }
+
+    fn of(self, run: &RunRecord, call: usize) -> f64 {
+        match self {
+            Statistic::Mean => run.mean_ns[call],
+            Statistic::Median => run.median_ns[call],
+        }
+    }
+}
+
+/// A run, with all that was observed of it.
+pub(crate) struct Run {
+    pub record: RunRecord,
+    pub observed: Observed,
+}
+
+impl Run {
+    /// Sums a run up.
+    pub fn new(
+        source: Source,
+        (block, place): (usize, usize),
+        calls: &[&str],
+        observed: Observed,
+        conditions: Conditions,
+    ) -> Run {
+        let times: Vec<Vec<f64>> = calls.iter().map(|call| observed.times_ns(call)).collect();
+        let mean = |times: &Vec<f64>| times.iter().sum::<f64>() / times.len() as f64;
+        let record = RunRecord {
+            source,
+            block,
+            place,
+            mean_ns: times.iter().map(mean).collect(),
+            median_ns: times.into_iter().map(median).collect(),
+            rate: observed.rate(),
+            disturbances: conditions.disturbances(),
+            conditions,
+        };
+        Run { record, observed }
+    }
+}
+
+fn median(mut times: Vec<f64>) -> f64 {
+    if times.is_empty() {
+        return f64::NAN;
+    }
+    times.sort_unstable_by(f64::total_cmp);
+    let middle = times.len() / 2;
+    if times.len() % 2 == 1 { times[middle] } else { 0.5 * (times[middle - 1] + times[middle]) }
+}
+
+/// A block's run of the reference, and its run of an instrument.
+type Pair<'a> = (&'a Run, &'a Run);
+
+/// All findings of a setting; `trace` is what was replayed.
+pub(crate) fn findings(setting: &Setting, instruments: &[String], runs: &[Run], trace: &Observed) -> Vec<Finding> {
+    let mut out = Vec::new();
+    for instrument in instruments {
+        let source = Source::Instrument(instrument.clone());
+        let of = |source: &Source| runs.iter().filter(|run| run.record.source == *source).collect::<Vec<&Run>>();
+        let references: BTreeMap<usize, &Run> =
+            of(&Source::Reference).into_iter().map(|run| (run.record.block, run)).collect();
+        let pairs: Vec<Pair> =
+            of(&source).into_iter().filter_map(|run| Some((*references.get(&run.record.block)?, run))).collect();
+        if pairs.len() < LEAST_BLOCKS {
+            continue;
+        }
+        for (number, call) in setting.calls().iter().enumerate() {
+            for statistic in Statistic::ALL {
+                let about = About { setting: setting.name(), instrument, call, number, statistic };
+                out.push(finding(about, &pairs, trace));
+            }
+        }
+    }
+    out
+}
+
+/// What a finding is about.
+struct About<'a> {
+    setting: SettingName,
+    instrument: &'a str,
+    call: &'a str,
+    /// Of the call.
+    number: usize,
+    statistic: Statistic,
+}
+
+fn finding(about: About<'_>, pairs: &[Pair<'_>], trace: &Observed) -> Finding {
+    let value = |run: &Run| about.statistic.of(&run.record, about.number);
+    let reference: Vec<f64> = pairs.iter().map(|(reference, _)| value(reference)).collect();
+    let measured: Vec<f64> = pairs.iter().map(|(_, measured)| value(measured)).collect();
+    let is_calm = |(reference, measured): &&Pair<'_>| {
+        reference.record.disturbances.is_empty() && measured.record.disturbances.is_empty()
+    };
+    let calm: Vec<&Pair> = pairs.iter().filter(is_calm).collect();
+    let undisturbed = (LEAST_BLOCKS..pairs.len()).contains(&calm.len()).then(|| {
+        let values: Vec<f64> = calm.iter().map(|pair| value(pair.1)).collect();
+        let references: Vec<f64> = calm.iter().map(|pair| value(pair.0)).collect();
+        against(&values, &references)
+    });
+    let found_bias = bias(&measured, &reference);
+    let mean = reference.iter().sum::<f64>() / reference.len() as f64;
+    let rate = |of: &dyn Fn(&Pair<'_>) -> Option<f64>| {
+        let rates: Option<Vec<f64>> = pairs.iter().map(of).collect();
+        rates.map(|rates| rates.iter().sum::<f64>())
+    };
+    Finding {
+        precision: precision(&measured, &reference, ALPHA),
+        equivalence: found_bias.and_then(|found| equivalence(&found, MARGIN * mean)),
+        bias: found_bias,
+        uncertainty: against(&measured, &reference),
+        floor: floor(&reference),
+        undisturbed: undisturbed.flatten(),
+        disturbed_blocks: pairs.len() - calm.len(),
+        blocks: pairs.len(),
+        distances: distances(about.call, pairs),
+        rate_ratio: rate(&|pair| pair.1.record.rate).zip(rate(&|pair| pair.0.record.rate)).map(|(m, r)| m / r),
+        reordering: reordered(pairs.iter().map(|pair| pair.1), trace),
+        reference_reordering: reordered(pairs.iter().map(|pair| pair.0), trace),
+        stability: stability(&measured, &reference),
+        call: about.call.to_owned(),
+        statistic: about.statistic.word(),
+        instrument: about.instrument.to_owned(),
+        setting: about.setting,
+    }
+}
+
+/// The uncertainty of results, each beside the reference of its block. What is not known of the references is the standard
+/// uncertainty of their mean; how a single one scatters is in the biases of the blocks already.
+fn against(measured: &[f64], reference: &[f64]) -> Option<reprise_measure::metrology::Uncertainty> {
+    let known = Summary::of(reference)?.u_mean;
+    uncertainty(measured, reference, &vec![known; reference.len()])
+}
+
+/// Each reference against the next: the error of an instrument that has none of its own.
+fn floor(reference: &[f64]) -> Option<reprise_measure::metrology::Uncertainty> {
+    let mut next = reference.to_vec();
+    next.rotate_left(1);
+    against(&next, reference)
+}
+
+fn distances(call: &str, pairs: &[Pair<'_>]) -> Distances {
+    let pooled = |of: &dyn Fn(&Observed) -> Vec<f64>| -> Option<Distance> {
+        let mut measured: Vec<f64> = pairs.iter().flat_map(|pair| of(&pair.1.observed)).collect();
+        let mut reference: Vec<f64> = pairs.iter().flat_map(|pair| of(&pair.0.observed)).collect();
+        distance(&mut measured, &mut reference)
+    };
+    Distances {
+        response_ns: pooled(&|run| run.times_ns(call)),
+        between_issues_ns: pooled(&Observed::between_issues_ns),
+        in_flight: pooled(&Observed::in_flight),
+    }
+}
+
+/// Of all runs together; `None` where a run's requests cannot be found in the trace.
+fn reordered<'a>(runs: impl Iterator<Item = &'a Run>, trace: &Observed) -> Option<Reordering> {
+    let mut all = Reordering::default();
+    for run in runs {
+        let one = reordering(&run.observed.places_in(trace)?);
+        all.count += one.count;
+        all.reordered += one.reordered;
+        all.most_extent = all.most_extent.max(one.most_extent);
+    }
+    all.ratio = if all.count > 0 { all.reordered as f64 / all.count as f64 } else { 0.0 };
+    Some(all)
+}
+
+fn stability(measured: &[f64], reference: &[f64]) -> Stability {
+    Stability {
+        outlier: grubbs(measured),
+        reference_outlier: grubbs(reference),
+        chart: control_chart(measured, measured.len().div_ceil(2).max(2)),
+        further_runs: Summary::of(measured).and_then(|so_far| further_runs(&so_far, WANTED)),
+    }
+}
+
+/// Precision and bias over levels, where there are three at least.
+pub(crate) fn linearity(findings: &[Finding]) -> Vec<Linearity> {
+    type Key<'a> = (&'a str, u64, &'static str, &'a str, &'a str, &'static str);
+    let mut groups: BTreeMap<Key<'_>, Vec<(u32, f64, f64)>> = BTreeMap::new();
+    for finding in findings {
+        let SettingName { workload, pause_us, level, caches } = &finding.setting;
+        let key = (&**workload, *pause_us, *caches, &*finding.instrument, &*finding.call, finding.statistic);
+        if let (Some(precision), Some(bias)) = (&finding.precision, &finding.bias) {
+            groups.entry(key).or_default().push((*level, precision.measured.cv, bias.relative));
+        }
+    }
+    let over = |levels: &[(u32, f64, f64)], of: fn(&(u32, f64, f64)) -> f64| {
+        trend(&levels.iter().map(|level| (f64::from(level.0), of(level))).collect::<Vec<_>>())
+    };
+    let groups = groups.into_iter().filter(|(_, levels)| levels.len() > 1);
+    groups
+        .map(|((workload, pause_us, caches, instrument, call, statistic), levels)| Linearity {
+            workload: workload.to_owned(),
+            pause_us,
+            caches,
+            instrument: instrument.to_owned(),
+            call: call.to_owned(),
+            statistic,
+            precision: over(&levels, |level| level.1),
+            bias: over(&levels, |level| level.2),
+            levels,
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use reprise_workload::Micro;
+
+    use super::*;
+    use crate::caches::Caches;
+    use crate::observed::Request;
+    use crate::setting::Program;
+
+    fn run(source: Source, block: usize, times: &[u64], disturbed: bool) -> Run {
+        let request = |(i, ns): (usize, &u64)| Request {
+            thread: Some(0),
+            call: "pread64".into(),
+            begin_ns: i as u64 * 10_000,
+            end_ns: i as u64 * 10_000 + ns,
+        };
+        let observed = Observed::new(times.iter().enumerate().map(request).collect());
+        let conditions = Conditions { steal_share: disturbed.then_some(0.5), ..Conditions::default() };
+        Run::new(source, (block, 0), &["pread64"], observed, conditions)
+    }
+
+    #[test]
+    fn a_known_bias_is_found_and_disturbed_runs_are_counted_not_left_out() {
+        let setting = Setting { program: Program::Micro(Micro::default()), caches: Caches::Warm };
+        let mut runs = Vec::new();
+        for block in 0..10 {
+            let time = 1000 + 10 * (block as u64 % 3);
+            runs.push(run(Source::Reference, block, &[time; 5], false));
+            runs.push(run(Source::Instrument("a".into()), block, &[time + 100; 5], block == 4));
+        }
+        let trace = Observed::default();
+        let found = findings(&setting, &["a".to_owned(), "absent".to_owned()], &runs, &trace);
+        assert_eq!(found.len(), 2, "of one instrument a mean and a median");
+        for finding in &found {
+            let bias = finding.bias.unwrap();
+            assert!((bias.bias - 100.0).abs() < 1e-9 && bias.is_significant);
+            assert!(!finding.equivalence.unwrap().is_equivalent);
+            assert_eq!((finding.blocks, finding.disturbed_blocks), (10, 1));
+            let u = finding.uncertainty.as_ref().unwrap();
+            // The bias of each block is 100 of about 1009; there is next to nothing else.
+            assert!((u.u_c - 0.0995).abs() < 0.002, "{u:?}");
+            assert!(finding.floor.as_ref().unwrap().u_c < 0.03);
+            assert!(finding.undisturbed.is_some());
+            assert_eq!(finding.distances.response_ns.unwrap().kolmogorov_smirnov, 1.0);
+            assert!((finding.distances.response_ns.unwrap().wasserstein - 100.0).abs() < 1e-6);
+        }
+        assert!(linearity(&found).is_empty());
+    }
+}

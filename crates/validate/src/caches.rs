@@ -1,0 +1,59 @@
+//! The caches before a run: emptied, or filled with the files.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::Path;
+
+use rustix::fs::Advice;
+use serde::Serialize;
+
+use crate::ValidateError;
+
+/// The state of the caches before each run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Default)]
+#[serde(rename_all = "snake_case")]
+pub enum Caches {
+    /// Nothing of the files is cached: the whole machine's caches are dropped as root, else those of the files.
+    Cold,
+    /// All of the files is cached, as far as it fits.
+    #[default]
+    Warm,
+}
+
+impl Caches {
+    /// As it is called.
+    pub fn word(self) -> &'static str {
+        match self {
+            Caches::Cold => "cold",
+            Caches::Warm => "warm",
+        }
+    }
+
+    /// Brings the caches of a directory's files into this state; what is to be written is written before.
+    pub(crate) fn set(self, directory: &Path) -> Result<(), ValidateError> {
+        rustix::fs::sync();
+        match self {
+            Caches::Cold if fs::write("/proc/sys/vm/drop_caches", "3").is_ok() => Ok(()),
+            Caches::Cold => each_file(directory, |file| Ok(rustix::fs::fadvise(file, 0, None, Advice::DontNeed)?)),
+            Caches::Warm => {
+                let mut room = vec![0; 1 << 20];
+                each_file(directory, |mut file| {
+                    while file.read(&mut room)? > 0 {}
+                    Ok(())
+                })
+            }
+        }
+    }
+}
+
+fn each_file(directory: &Path, mut each: impl FnMut(&File) -> io::Result<()>) -> Result<(), ValidateError> {
+    let failed = |e| ValidateError::files("read", directory, e);
+    for entry in fs::read_dir(directory).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        if entry.file_type().map_err(failed)?.is_file() {
+            let file = File::open(entry.path()).map_err(failed)?;
+            each(&file).map_err(|e| ValidateError::files("cache", entry.path(), e))?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,124 @@
+//! Results of replays beside each other: groups of replicated ones, of one trace on several systems or in several ways.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use reprise_measure::metrology::{Difference, Summary, Verdict, differences};
+use reprise_trace::TraceReader;
+use serde::Serialize;
+
+use crate::ValidateError;
+use crate::log::trace;
+use crate::observed::Observed;
+
+/// The relative difference that would not matter.
+const MARGIN: f64 = 0.05;
+
+/// Replicated results of one system or way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Group {
+    /// What it is called.
+    pub name: String,
+    /// Traces of replays, or recordings.
+    pub results: Vec<PathBuf>,
+}
+
+/// What is compared.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Quantity {
+    /// From the first issue to the last completion.
+    Elapsed,
+    /// Mean response time of a call.
+    MeanResponse(String),
+}
+
+/// A quantity in all groups.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Compared {
+    /// Which.
+    pub quantity: Quantity,
+    /// Time in it, of all results: what matters most has most.
+    pub total_ns: f64,
+    /// Values of each group, in nanoseconds.
+    pub values: Vec<Vec<f64>>,
+    /// Of each group with two results at least.
+    pub summaries: Vec<Option<Summary>>,
+    /// Every pair of groups that can be judged.
+    pub differences: Vec<Difference>,
+}
+
+/// All quantities, those with most time first.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Comparison {
+    /// Names of the groups.
+    pub groups: Vec<String>,
+    /// Results that are not of the trace that the first is of: what differs may be the work.
+    pub other_traces: Vec<String>,
+    /// What was compared.
+    pub quantities: Vec<Compared>,
+}
+
+impl Comparison {
+    /// Whether the groups differ in anything that was compared.
+    pub fn is_different(&self) -> bool {
+        let pairs = self.quantities.iter().flat_map(|quantity| &quantity.differences);
+        pairs.into_iter().any(|pair| matches!(pair.verdict, Verdict::Greater | Verdict::Less))
+    }
+}
+
+/// Compares groups of results.
+///
+/// # Errors
+/// When a result cannot be read, or there are fewer than two groups.
+pub fn compare(groups: &[Group]) -> Result<Comparison, ValidateError> {
+    if groups.len() < 2 {
+        return Err(ValidateError::Settings(
+            "give two groups of results at least: NAME=TRACE,TRACE NAME=TRACE,…".into(),
+        ));
+    }
+    let mut origins: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let mut first = None;
+    let mut runs: Vec<Vec<Observed>> = Vec::new();
+    for group in groups {
+        let mut of_group = Vec::new();
+        for path in &group.results {
+            let manifest = TraceReader::open(path)?.manifest().clone();
+            let origin = manifest.origin.unwrap_or(manifest.id);
+            first.get_or_insert(origin.clone());
+            origins.entry(origin).or_default().push(path.display().to_string());
+            of_group.push(trace(path)?);
+        }
+        runs.push(of_group);
+    }
+    let calls: BTreeSet<&str> = runs.iter().flatten().flat_map(Observed::calls).collect();
+    let mut quantities = vec![compared(Quantity::Elapsed, &runs, &|run| run.elapsed_ns())];
+    for call in calls {
+        let mean = |run: &Observed| {
+            let times = run.times_ns(call);
+            (!times.is_empty()).then(|| times.iter().sum::<f64>() / times.len() as f64)
+        };
+        let mut found = compared(Quantity::MeanResponse(call.to_owned()), &runs, &mean);
+        found.total_ns = runs.iter().flatten().flat_map(|run| run.times_ns(call)).sum();
+        quantities.push(found);
+    }
+    quantities[1..].sort_by(|a, b| b.total_ns.total_cmp(&a.total_ns));
+    let others = origins.into_iter().filter(|(origin, _)| Some(origin) != first.as_ref());
+    Ok(Comparison {
+        groups: groups.iter().map(|group| group.name.clone()).collect(),
+        other_traces: others.flat_map(|(_, paths)| paths).collect(),
+        quantities,
+    })
+}
+
+fn compared(quantity: Quantity, runs: &[Vec<Observed>], of: &dyn Fn(&Observed) -> Option<f64>) -> Compared {
+    let values: Vec<Vec<f64>> = runs.iter().map(|group| group.iter().filter_map(of).collect()).collect();
+    let groups: Vec<&[f64]> = values.iter().map(Vec::as_slice).collect();
+    Compared {
+        quantity,
+        total_ns: values.iter().flatten().sum(),
+        summaries: groups.iter().map(|values| Summary::of(values)).collect(),
+        differences: differences(&groups, MARGIN),
+        values,
+    }
+}

@@ -1,0 +1,153 @@
+//! What was found: runs, and what they say.
+
+use reprise_measure::metrology::{
+    Bias, ControlChart, Distance, Equivalence, Outlier, Precision, Reordering, Trend, Uncertainty,
+};
+use serde::Serialize;
+
+use crate::conditions::{Conditions, Disturbance};
+use crate::setting::SettingName;
+
+/// Whose run it is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    /// The reference program's.
+    Reference,
+    /// An instrument's, by name.
+    Instrument(String),
+}
+
+/// A run.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RunRecord {
+    /// Whose.
+    pub source: Source,
+    /// Its block: each has a run of the reference and of each instrument.
+    pub block: usize,
+    /// Its place among all runs of the setting.
+    pub place: usize,
+    /// Mean response time of each measured call, in nanoseconds.
+    pub mean_ns: Vec<f64>,
+    /// Median response time of each measured call.
+    pub median_ns: Vec<f64>,
+    /// Requests a second.
+    pub rate: Option<f64>,
+    /// What else happened.
+    pub conditions: Conditions,
+    /// Why it counts as disturbed; it is part of all results.
+    pub disturbances: Vec<Disturbance>,
+}
+
+/// How far distributions are apart: all runs of the instrument together, and all of the reference.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Distances {
+    /// Of response times, in nanoseconds.
+    pub response_ns: Option<Distance>,
+    /// Of times from issue to issue of a thread.
+    pub between_issues_ns: Option<Distance>,
+    /// Of requests in flight at each issue.
+    pub in_flight: Option<Distance>,
+}
+
+/// Results that do not belong, and how the next may come out.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Stability {
+    /// Of the instrument's runs (Grubbs).
+    pub outlier: Option<Outlier>,
+    /// Of the reference's.
+    pub reference_outlier: Option<Outlier>,
+    /// The instrument's runs in the order of time; the first half makes the limits.
+    pub chart: Option<ControlChart>,
+    /// Further runs until the mean is known to a hundredth; `None` where they cannot be named.
+    pub further_runs: Option<usize>,
+}
+
+/// What is found of one instrument, in one setting, about the response time of one call.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Finding {
+    /// The setting.
+    pub setting: SettingName,
+    /// The instrument.
+    pub instrument: String,
+    /// The call.
+    pub call: String,
+    /// What of a run's response times is its result: `mean` or `median`.
+    pub statistic: &'static str,
+    /// Precision, with the F-test at the level of 5 %.
+    pub precision: Option<Precision>,
+    /// Bias.
+    pub bias: Option<Bias>,
+    /// Whether the bias is shown to be within the margin.
+    pub equivalence: Option<Equivalence>,
+    /// Combined and expanded uncertainty, with its budget.
+    pub uncertainty: Option<Uncertainty>,
+    /// The same of the reference against itself: what an instrument without any error of its own would show here.
+    pub floor: Option<Uncertainty>,
+    /// The same of the blocks in which neither run was disturbed, if they are three at least and not all.
+    pub undisturbed: Option<Uncertainty>,
+    /// Blocks in which one of the two runs was disturbed.
+    pub disturbed_blocks: usize,
+    /// Blocks.
+    pub blocks: usize,
+    /// Distances of distributions.
+    pub distances: Distances,
+    /// Requests a second by those of the reference.
+    pub rate_ratio: Option<f64>,
+    /// Requests issued in another order than in the trace (RFC 4737), of all runs.
+    pub reordering: Option<Reordering>,
+    /// The same of references: they have no order to keep.
+    pub reference_reordering: Option<Reordering>,
+    /// Results that do not belong.
+    pub stability: Stability,
+}
+
+/// How precision and bias change with the load.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Linearity {
+    /// The workload and its pause, without its level.
+    pub workload: String,
+    /// Time between requests, in microseconds.
+    pub pause_us: u64,
+    /// The state of the caches.
+    pub caches: &'static str,
+    /// The instrument.
+    pub instrument: String,
+    /// The call.
+    pub call: String,
+    /// `mean` or `median`.
+    pub statistic: &'static str,
+    /// Levels, coefficient of variation and relative bias at each.
+    pub levels: Vec<(u32, f64, f64)>,
+    /// Of the coefficient of variation.
+    pub precision: Option<Trend>,
+    /// Of the relative bias.
+    pub bias: Option<Trend>,
+}
+
+/// A validation.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Validation {
+    /// When it began, nanoseconds since the epoch.
+    pub started_ns: u64,
+    /// Kernel and machine.
+    pub kernel: String,
+    /// Name of the machine.
+    pub host: String,
+    /// Processors.
+    pub processors: usize,
+    /// Where the files were.
+    pub directory: String,
+    /// Its file system.
+    pub file_system: String,
+    /// Seed of the order of runs.
+    pub seed: u64,
+    /// Whether all runs were done.
+    pub is_complete: bool,
+    /// Findings, by setting, instrument, call and statistic.
+    pub findings: Vec<Finding>,
+    /// Over levels.
+    pub linearity: Vec<Linearity>,
+    /// Every run, by setting.
+    pub runs: Vec<(SettingName, Vec<RunRecord>)>,
+}

@@ -1,0 +1,35 @@
+//! The validation of a measuring instrument that replays: the protocol of Pereira et al., as a procedure.
+//!
+//! A *setting* is a workload at a load level, with a state of the caches. For each, replications of the reference program and of
+//! every instrument are run in a random order, block by block (each block has one run of each), from the same state; what they
+//! took is read from what they wrote, and judged by `measure::metrology`.
+//!
+//! Goals: any instrument (a replay of ours, a command with a reader of its log); nothing dropped: a replication that was disturbed
+//! is marked; every run and every number in the result. Non-goals: statistics, formatting, arguments.
+
+mod analysis;
+mod caches;
+mod compare;
+mod conditions;
+mod error;
+mod finding;
+mod history;
+mod instrument;
+mod iolog;
+mod log;
+mod observed;
+mod procedure;
+mod setting;
+mod store;
+
+pub use caches::Caches;
+pub use compare::{Compared, Comparison, Group, Quantity, compare};
+pub use conditions::{Conditions, Disturbance};
+pub use error::ValidateError;
+pub use finding::{Distances, Finding, Linearity, RunRecord, Source, Stability, Validation};
+pub use history::{Charted, Drift, Past, drifts};
+pub use instrument::{Instrument, View};
+pub use log::LogFormat;
+pub use procedure::{Procedure, Step, validate};
+pub use setting::{Program, Setting};
+pub use store::{Known, Replayed, STORE_FILE, StoreError, nearest, state_directory, store, stored};

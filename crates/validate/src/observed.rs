@@ -1,0 +1,123 @@
+//! What a run took: response times, and how its requests stand in time.
+
+use std::collections::BTreeMap;
+
+/// One request.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Request {
+    /// Its thread, if it is known.
+    pub thread: Option<u32>,
+    pub call: String,
+    pub begin_ns: u64,
+    pub end_ns: u64,
+}
+
+/// The requests of a run, in the order of issue.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Observed {
+    requests: Vec<Request>,
+}
+
+impl Observed {
+    pub fn new(mut requests: Vec<Request>) -> Observed {
+        requests.sort_by_key(|request| request.begin_ns);
+        Observed { requests }
+    }
+
+    /// Response times of a call, in nanoseconds.
+    pub fn times_ns(&self, call: &str) -> Vec<f64> {
+        let of_call = self.requests.iter().filter(|request| request.call == call);
+        of_call.map(|request| request.end_ns.saturating_sub(request.begin_ns) as f64).collect()
+    }
+
+    /// The calls that were made.
+    pub fn calls(&self) -> impl Iterator<Item = &str> {
+        self.requests.iter().map(|request| request.call.as_str())
+    }
+
+    /// Times from one issue to the next of the same thread, in nanoseconds.
+    pub fn between_issues_ns(&self) -> Vec<f64> {
+        let mut last: BTreeMap<Option<u32>, u64> = BTreeMap::new();
+        let since = |request: &Request| {
+            let before = last.insert(request.thread, request.begin_ns)?;
+            Some((request.begin_ns - before) as f64)
+        };
+        self.requests.iter().filter_map(since).collect()
+    }
+
+    /// Requests in flight when each was issued, itself included.
+    pub fn in_flight(&self) -> Vec<f64> {
+        let mut ends = std::collections::BinaryHeap::new();
+        let at = |request: &Request| {
+            while ends.peek().is_some_and(|std::cmp::Reverse(end)| *end <= request.begin_ns) {
+                ends.pop();
+            }
+            ends.push(std::cmp::Reverse(request.end_ns));
+            ends.len() as f64
+        };
+        self.requests.iter().map(at).collect()
+    }
+
+    /// From the first issue to the last completion, in nanoseconds.
+    pub fn elapsed_ns(&self) -> Option<f64> {
+        let first = self.requests.first()?.begin_ns;
+        let last = self.requests.iter().map(|request| request.end_ns).max()?;
+        last.checked_sub(first).filter(|ns| *ns > 0).map(|ns| ns as f64)
+    }
+
+    /// Requests a second in that time.
+    pub fn rate(&self) -> Option<f64> {
+        Some(self.requests.len() as f64 / (self.elapsed_ns()? / 1e9))
+    }
+
+    /// Places in the order of issue, named by thread and number within it; `None` where threads are not known.
+    fn names(&self) -> Option<Vec<(u32, u64)>> {
+        let mut counts: BTreeMap<u32, u64> = BTreeMap::new();
+        let name = |request: &Request| {
+            let thread = request.thread?;
+            let count = counts.entry(thread).or_default();
+            *count += 1;
+            Some((thread, *count))
+        };
+        self.requests.iter().map(name).collect()
+    }
+
+    /// The places that this run's requests have in another run of the same requests, in the order of issue here.
+    pub fn places_in(&self, other: &Observed) -> Option<Vec<u64>> {
+        let places: BTreeMap<(u32, u64), u64> = other.names()?.into_iter().zip(0..).collect();
+        self.names()?.iter().map(|name| places.get(name).copied()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(of: &[(u32, u64, u64)]) -> Observed {
+        let request = |&(thread, begin_ns, end_ns): &(u32, u64, u64)| Request {
+            thread: Some(thread),
+            call: "read".into(),
+            begin_ns,
+            end_ns,
+        };
+        Observed::new(of.iter().map(request).collect())
+    }
+
+    #[test]
+    fn requests_in_time() {
+        let run = run(&[(0, 0, 10), (1, 5, 25), (0, 20, 30), (1, 40, 50)]);
+        assert_eq!(run.times_ns("read"), [10.0, 20.0, 10.0, 10.0]);
+        assert_eq!(run.between_issues_ns(), [20.0, 35.0]);
+        assert_eq!(run.in_flight(), [1.0, 2.0, 2.0, 1.0]);
+        assert_eq!(run.rate(), Some(4.0 / 50e-9));
+    }
+
+    #[test]
+    fn order_is_that_of_the_other_run() {
+        let original = run(&[(0, 0, 1), (1, 2, 3), (0, 4, 5), (1, 6, 7)]);
+        let replay = run(&[(0, 0, 1), (0, 2, 3), (1, 4, 5), (1, 6, 7)]);
+        assert_eq!(replay.places_in(&original), Some(vec![0, 2, 1, 3]));
+        assert_eq!(original.places_in(&original), Some(vec![0, 1, 2, 3]));
+        assert_eq!(run(&[(7, 0, 1)]).places_in(&original), None);
+    }
+}

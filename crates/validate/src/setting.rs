@@ -1,0 +1,112 @@
+//! What is run: a workload, at a load level, with a state of the caches.
+
+use reprise_workload::{Access, Fileserver, Micro, PauseBy, Workload};
+use serde::Serialize;
+
+use crate::caches::Caches;
+
+/// A reference program.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Program {
+    /// Blocks of a file of each thread's own.
+    Micro(Micro),
+    /// Files of one directory.
+    Fileserver(Fileserver),
+}
+
+/// A workload at a level.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Setting {
+    /// The program.
+    pub program: Program,
+    /// The caches before each run.
+    pub caches: Caches,
+}
+
+/// What tells settings apart.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct SettingName {
+    /// The workload.
+    pub workload: String,
+    /// Time between requests, in microseconds.
+    pub pause_us: u64,
+    /// Load level: the number of threads.
+    pub level: u32,
+    /// The caches before each run.
+    pub caches: &'static str,
+}
+
+impl Setting {
+    /// The workload.
+    pub fn workload(&self) -> &dyn Workload {
+        match &self.program {
+            Program::Micro(micro) => micro,
+            Program::Fileserver(server) => server,
+        }
+    }
+
+    /// The calls whose response times are measured.
+    pub fn calls(&self) -> &'static [&'static str] {
+        match &self.program {
+            Program::Micro(micro) => match micro.access {
+                Access::RandomRead => &["pread64"],
+                Access::RandomWrite => &["pwrite64"],
+                Access::SequentialRead => &["read"],
+                Access::SequentialWrite => &["write"],
+            },
+            Program::Fileserver(_) => &["read", "write"],
+        }
+    }
+
+    /// What tells it apart.
+    pub fn name(&self) -> SettingName {
+        let workload = self.workload();
+        SettingName {
+            workload: workload.name().to_owned(),
+            pause_us: workload.pause().map_or(0, |pause| pause.length.as_micros() as u64),
+            level: workload.threads(),
+            caches: self.caches.word(),
+        }
+    }
+
+    /// The words after `reprise workload` that make it.
+    pub fn words(&self) -> Vec<String> {
+        let flag = |name: &str, value: &dyn ToString| [format!("--{name}"), value.to_string()];
+        match &self.program {
+            Program::Micro(m) => {
+                let by = match m.pause.by {
+                    PauseBy::Spin => "spin",
+                    PauseBy::Sleep => "sleep",
+                };
+                let pause = format!("{}us", m.pause.length.as_nanos() as f64 / 1e3);
+                let flags = [
+                    flag("threads", &m.threads),
+                    flag("requests", &m.requests),
+                    flag("block", &m.block_bytes),
+                    flag("file-size", &m.file_bytes),
+                    flag("pause", &pause),
+                    flag("pause-by", &by),
+                    flag("seed", &m.seed),
+                ];
+                let access = ["micro".to_owned(), m.access.name().to_owned()];
+                access.into_iter().chain(flags.into_iter().flatten()).collect()
+            }
+            Program::Fileserver(f) => {
+                let length = match f.length {
+                    reprise_workload::Length::Rounds(rounds) => flag("rounds", &rounds),
+                    reprise_workload::Length::Time(time) => flag("time", &format!("{}s", time.as_secs_f64())),
+                };
+                let flags = [
+                    flag("threads", &f.threads),
+                    flag("files", &f.files),
+                    flag("mean-size", &f.mean_bytes),
+                    flag("shape", &f.shape),
+                    flag("append", &f.append_bytes),
+                    length,
+                    flag("seed", &f.seed),
+                ];
+                std::iter::once("fileserver".to_owned()).chain(flags.into_iter().flatten()).collect()
+            }
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! The counter that calls are timed by, and its instants on the clock of a trace.
+//!
+//! Goals: the same counter as a replay's log is kept in (the time-stamp counter where the kernel trusts it), so that both
+//! pay the same for reading it. Non-goals: the time of day while the calls are made.
+
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// Between two readings of both clocks; with less the rate would not be exact.
+const LEAST_BASELINE: Duration = Duration::from_millis(20);
+/// How often both clocks are read together; the closest pair counts.
+const TRIES: usize = 16;
+
+/// The counter.
+#[derive(Debug, Clone)]
+pub(crate) struct Counter(quanta::Clock);
+
+/// One instant on the counter and on the kernel's clock.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Pair {
+    ticks: u64,
+    kernel: Instant,
+}
+
+impl Counter {
+    pub fn new() -> Counter {
+        Counter(quanta::Clock::new())
+    }
+
+    /// The present reading.
+    #[inline(always)]
+    pub fn ticks(&self) -> u64 {
+        self.0.raw()
+    }
+
+    /// About how many ticks a time is.
+    pub fn ticks_in(&self, time: Duration) -> u64 {
+        const MANY: u64 = 1 << 32;
+        let ns = self.0.delta_as_nanos(0, MANY).max(1);
+        (time.as_nanos() as f64 * MANY as f64 / ns as f64) as u64
+    }
+
+    /// Both clocks now.
+    pub fn pair(&self) -> Pair {
+        let read = || {
+            let before = self.ticks();
+            let kernel = Instant::now();
+            let width = self.ticks().saturating_sub(before);
+            (width, Pair { ticks: before + width / 2, kernel })
+        };
+        (0..TRIES).map(|_| read()).min_by_key(|(width, _)| *width).unwrap_or_else(read).1
+    }
+}
+
+/// Turns readings into times since the begin.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Scale {
+    from: Pair,
+    ns_by_tick: f64,
+}
+
+impl Scale {
+    /// From a pair that was read before the first reading to be turned; the other is read now.
+    pub fn since(from: Pair, counter: &Counter) -> Scale {
+        let left = LEAST_BASELINE.saturating_sub(from.kernel.elapsed());
+        std::thread::sleep(left);
+        let to = counter.pair();
+        let ns = to.kernel.duration_since(from.kernel).as_nanos() as f64;
+        Scale { from, ns_by_tick: ns / to.ticks.saturating_sub(from.ticks).max(1) as f64 }
+    }
+
+    /// Nanoseconds since the first pair.
+    pub fn ns(&self, ticks: u64) -> u64 {
+        (ticks.saturating_sub(self.from.ticks) as f64 * self.ns_by_tick).round() as u64
+    }
+
+    /// The first pair on the clock of the day.
+    pub fn began_ns(&self) -> u64 {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        (now.as_nanos() as u64).saturating_sub(self.from.kernel.elapsed().as_nanos() as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_those_of_the_kernels_clock() {
+        let counter = Counter::new();
+        let from = counter.pair();
+        let (begin, ticks) = (Instant::now(), counter.ticks());
+        std::thread::sleep(Duration::from_millis(50));
+        let later = counter.ticks();
+        let took = begin.elapsed().as_nanos() as f64;
+        let scale = Scale::since(from, &counter);
+        let found = (scale.ns(later) - scale.ns(ticks)) as f64;
+        // Another program may have the processor between the readings: far less than a part in ten of 50 ms as a rule.
+        assert!((found / took - 1.0).abs() < 0.1, "{found} {took}");
+        let about = counter.ticks_in(Duration::from_millis(50)) as f64 * found / (later - ticks) as f64;
+        assert!((about / 50e6 - 1.0).abs() < 0.01, "{about}");
+    }
+}

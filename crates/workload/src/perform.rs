@@ -1,0 +1,167 @@
+//! One thread's measured loop.
+//!
+//! Goals: between two calls nothing but drawing the next request and writing down the last; all memory is there, and touched,
+//! before the first call. Non-goals: what the requests are.
+
+use std::ffi::CString;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use rustix::fs::{AtFlags, CWD, Mode, Stat};
+use rustix::io::Errno;
+
+use crate::clock::Counter;
+use crate::prepare::noise;
+use crate::request::{Call, PauseBy, Request, Workload};
+
+/// Records of a thread whose number of calls is not known before.
+const UNKNOWN_CALLS: u64 = 1 << 18;
+/// Records that memory is taken for beforehand, at most.
+const MOST_RECORDS: u64 = 1 << 22;
+
+/// A call that was made.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Record {
+    pub request: Request,
+    /// Readings of the counter right before and right after.
+    pub begin: u64,
+    pub end: u64,
+    /// What it returned; negative is an error number negated.
+    pub result: i64,
+}
+
+/// What a thread did.
+#[derive(Debug, Default)]
+pub(crate) struct ThreadRecord {
+    pub tid: i32,
+    pub name: String,
+    pub records: Vec<Record>,
+    /// What `stat` filled, with the number of its record.
+    pub stats: Vec<(usize, Stat)>,
+    /// Whether more records came than there was memory for: some calls stand after an allocation.
+    pub grew: bool,
+    /// The call that failed: the last record.
+    pub failed: Option<Errno>,
+}
+
+/// What all threads share.
+pub(crate) struct Stage<'a> {
+    pub workload: &'a dyn Workload,
+    pub paths: &'a [CString],
+    pub counter: &'a Counter,
+    pub stop: &'a AtomicU32,
+}
+
+/// Performs the requests of a thread; `ready` waits for the others.
+pub(crate) fn thread(stage: &Stage<'_>, number: u32, ready: impl FnOnce()) -> ThreadRecord {
+    let workload = stage.workload;
+    let mut sequence = workload.sequence(number);
+    let mut out = ThreadRecord {
+        tid: rustix::thread::gettid().as_raw_nonzero().get(),
+        name: format!("{}-{number}", workload.name()),
+        records: touched(workload.most_calls().unwrap_or(UNKNOWN_CALLS).min(MOST_RECORDS) as usize),
+        ..ThreadRecord::default()
+    };
+    let mut hands =
+        Hands { paths: stage.paths, open: None, buffer: noise(workload.largest() as usize, number), stat: None };
+    let counter = stage.counter;
+    let pause = workload.pause().map(|pause| (pause, counter.ticks_in(pause.length)));
+    let lasting = workload.time().map(|time| counter.ticks_in(time));
+    let mut moved_before = false;
+    ready();
+    let mut now = counter.ticks();
+    let until = lasting.map(|ticks| now.saturating_add(ticks));
+    while let Some(request) = next(&mut sequence, &hands, until.is_some_and(|until| now >= until)) {
+        let moves = request.call.moves();
+        if let (Some((pause, ticks)), true, true) = (&pause, moves, moved_before) {
+            match pause.by {
+                PauseBy::Spin => spin(counter, now.saturating_add(*ticks)),
+                PauseBy::Sleep => std::thread::sleep(pause.length),
+            }
+        }
+        moved_before = moves;
+        let begin = counter.ticks();
+        let result = hands.perform(&request);
+        let end = counter.ticks();
+        now = end;
+        if let Some(stat) = hands.stat.take() {
+            out.stats.push((out.records.len(), stat));
+        }
+        out.grew |= out.records.len() == out.records.capacity();
+        let failed = result.err();
+        let result = result.unwrap_or_else(|e| -i64::from(e.raw_os_error()));
+        out.records.push(Record { request, begin, end, result });
+        out.failed = failed;
+        if failed.is_some() || stage.stop.load(Ordering::Relaxed) != 0 {
+            break;
+        }
+    }
+    out
+}
+
+/// The next request; none where the time is over and no file is open.
+#[inline(always)]
+fn next(sequence: &mut dyn Iterator<Item = Request>, hands: &Hands<'_>, is_over: bool) -> Option<Request> {
+    if is_over && hands.open.is_none() { None } else { sequence.next() }
+}
+
+#[inline(always)]
+fn spin(counter: &Counter, until: u64) {
+    while counter.ticks() < until {
+        std::hint::spin_loop();
+    }
+}
+
+/// Room for so many records, every page of it in memory.
+fn touched(count: usize) -> Vec<Record> {
+    let request = Request { call: Call::Close, file: 1, bytes: 1, offset: 1 };
+    // Not all zero: zeros are pages that are not there yet.
+    let mut room = vec![Record { request, begin: 1, end: 1, result: 1 }; count.max(1)];
+    room.clear();
+    room
+}
+
+/// What a thread works with.
+struct Hands<'a> {
+    paths: &'a [CString],
+    open: Option<OwnedFd>,
+    buffer: Vec<u8>,
+    stat: Option<Stat>,
+}
+
+impl Hands<'_> {
+    #[inline(always)]
+    fn perform(&mut self, request: &Request) -> Result<i64, Errno> {
+        const MODE: Mode = Mode::from_bits_retain(0o644);
+        let path = || self.paths.get(request.file as usize).ok_or(Errno::NOENT);
+        let bytes = (request.bytes as usize).min(self.buffer.len());
+        let count = |n: usize| n as i64;
+        match request.call {
+            Call::Open(how) => {
+                let fd = rustix::fs::openat(CWD, path()?.as_c_str(), how.flags(), MODE)?;
+                let number = fd.as_raw_fd();
+                self.open = Some(fd);
+                Ok(number.into())
+            }
+            Call::Close => {
+                drop(self.open.take());
+                Ok(0)
+            }
+            Call::Stat => {
+                self.stat = Some(rustix::fs::statat(CWD, path()?.as_c_str(), AtFlags::empty())?);
+                Ok(0)
+            }
+            Call::Unlink => rustix::fs::unlinkat(CWD, path()?.as_c_str(), AtFlags::empty()).map(|()| 0),
+            Call::Read | Call::ReadAt | Call::Write | Call::WriteAt => {
+                let fd = self.open.as_ref().ok_or(Errno::BADF)?;
+                let buffer = &mut self.buffer[..bytes];
+                match request.call {
+                    Call::Read => rustix::io::read(fd, buffer).map(count),
+                    Call::ReadAt => rustix::io::pread(fd, buffer, request.offset).map(count),
+                    Call::Write => rustix::io::write(fd, buffer).map(count),
+                    _ => rustix::io::pwrite(fd, buffer, request.offset).map(count),
+                }
+            }
+        }
+    }
+}
