@@ -10,6 +10,7 @@ mod meeting;
 mod ready;
 mod result;
 mod several;
+mod vigil;
 mod worker;
 
 use std::ffi::OsString;

@@ -365,6 +365,7 @@ pub fn failure(error: ReplayError) -> Failure {
         | ReplayError::Log { .. }
         | ReplayError::Memory { .. }
         | ReplayError::Warm { .. }
+        | ReplayError::Silent { .. }
         | ReplayError::Worker { .. } => Exit::System,
     };
     Failure::new(exit, error)

@@ -84,6 +84,16 @@ pub enum ReplayError {
     /// The engine ended the replay.
     #[error(transparent)]
     Engine(#[from] Failure),
+    /// The worker hung, and was killed.
+    #[error(
+        "the worker gave no sign of life for {seconds} s and was killed ({places}); look at `dmesg`, replay again (the tree is restored), and report it if it happens twice"
+    )]
+    Silent {
+        /// For how long.
+        seconds: u64,
+        /// What its threads were doing.
+        places: String,
+    },
     /// The worker ended without a word.
     #[error("the worker {how}; replay again (the tree is restored), and report it if it happens twice")]
     Worker {

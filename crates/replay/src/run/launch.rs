@@ -14,6 +14,7 @@ use reprise_plan::Plan;
 use super::meeting::Meeting;
 use super::ready::Ready;
 use super::result::{Counts, End, Preparation, ReplayResult};
+use super::vigil::{self, Vigil};
 use super::worker::{self, Message};
 use super::{Options, ReplayError, TICK_MS};
 use crate::engine::memory::Shared;
@@ -30,6 +31,9 @@ pub(super) struct Launched<'a> {
     board: Arc<Shared<Board>>,
     log: File,
     started_ns: u64,
+    vigil: Vigil,
+    /// It hung, and where.
+    hung: Option<ReplayError>,
 }
 
 fn log_error(options: &Options) -> impl Fn(std::io::Error) -> ReplayError {
@@ -75,7 +79,8 @@ pub(super) fn launch<'a>(
             meeting,
         })
     };
-    Ok(Launched { plan, dir, from, child, board, log, started_ns })
+    let (vigil, hung) = (Vigil::new(options.patience), None);
+    Ok(Launched { plan, dir, from, child, board, log, started_ns, vigil, hung })
 }
 
 impl Launched<'_> {
@@ -94,8 +99,19 @@ impl Launched<'_> {
         issue::kill(self.child);
     }
 
-    /// Reads what it says for a while; `false` when it has ended.
+    /// It was killed because it hung.
+    pub fn has_hung(&self) -> bool {
+        self.hung.is_some()
+    }
+
+    /// Reads what it says for a while; `false` when it has ended. One that hangs is killed.
     pub fn listen(&mut self, text: &mut Vec<u8>) -> bool {
+        if let Some(silent) = self.vigil.too_long(self.board.last_ns.load(Ordering::Relaxed), text.len())
+            && self.hung.is_none()
+        {
+            self.hung = Some(ReplayError::Silent { seconds: silent.as_secs(), places: vigil::places(self.child) });
+            self.kill();
+        }
         if !issue::readable(self.from.as_raw_fd(), TICK_MS) {
             return true;
         }
@@ -112,7 +128,7 @@ impl Launched<'_> {
 
     /// What came of it, once it has ended; `text` is all that it said.
     pub fn finish(
-        self,
+        mut self,
         text: &[u8],
         killed: bool,
         (file_system, preparation): (String, Preparation),
@@ -120,6 +136,7 @@ impl Launched<'_> {
         ready: &Ready,
     ) -> Result<ReplayResult, ReplayError> {
         let status = sys::wait(self.child).map_err(|e| ReplayError::system("wait for the worker", e))?;
+        let died = |hung: Option<ReplayError>| hung.unwrap_or_else(|| ready.died(status));
         let (mut confinement, mut ended) = (None, None);
         let mut cache = ready.cache;
         for message in text.split(|b| *b == b'\n').filter_map(|line| serde_json::from_slice(line).ok()) {
@@ -141,13 +158,16 @@ impl Launched<'_> {
                 };
                 (end, notes, degrees)
             }
-            None if killed => (End::Interrupted, Vec::new(), Vec::new()),
-            None => (End::Failed(ready.died(status)), Vec::new(), Vec::new()),
+            None if killed => {
+                let hung = self.hung.iter().map(|error| (error.to_string(), 1)).collect();
+                (End::Interrupted, hung, Vec::new())
+            }
+            None => (End::Failed(died(self.hung.take())), Vec::new(), Vec::new()),
         };
         let Some(confinement) = confinement else {
             return Err(match end {
                 End::Failed(error) => error,
-                _ => ready.died(status),
+                _ => died(self.hung.take()),
             });
         };
         let number = |n: &std::sync::atomic::AtomicU64| n.load(Ordering::Relaxed);

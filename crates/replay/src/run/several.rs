@@ -80,6 +80,8 @@ fn watch(workers: &mut [Launched<'_>], options: &Options, mut progress: impl FnM
             if asked >= 1 {
                 workers.iter().for_each(|worker| worker.stop(asked));
             }
+            // One that hangs when it is asked to end is ended like that, too.
+            killed |= asked >= 1 && workers[i].has_hung();
             if asked >= 2 && !killed {
                 killed = true;
                 workers[i..].iter().for_each(Launched::kill);
