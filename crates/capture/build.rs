@@ -25,7 +25,11 @@ fn main() {
     match build() {
         _ if !wanted => {}
         Ok(()) => println!("cargo:rustc-cfg=ebpf"),
-        Err(why) => println!("cargo:warning={why}; {INSTALL}"),
+        Err(why) => {
+            println!("cargo:warning={why}; {INSTALL}");
+            // A file that is not there: Cargo asks again at each build, since what is missing may have been installed.
+            println!("cargo:rerun-if-changed=bpf/until-it-is-installed");
+        }
     }
 }
 

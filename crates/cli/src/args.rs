@@ -339,6 +339,9 @@ pub enum Io {
     Uring,
     /// The same, but each read begins when the one before it is completed
     Linked,
+    /// As uring, but a thread of the kernel for each replayed one looks for reads to perform (SQPOLL): for machines with processors
+    /// to spare
+    Polled,
     /// Reads of cached files copy nothing: of each page one byte is loaded, and no content is compared
     Touch,
     /// Reads are left out: only what a replay leaves behind is of interest

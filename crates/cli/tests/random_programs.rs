@@ -22,7 +22,8 @@ const ALONE: &[&str] = &["--threads", "1", "--processes", "1"];
 fn differences(case: &Case, others: bool) -> Vec<String> {
     let other = match case.seed % 6 {
         0 => Some(("single", "sync")),
-        1 | 2 => Some(("root", "uring")),
+        1 => Some(("root", "uring")),
+        2 => Some(("root", "polled")),
         3 => Some(("root", "linked")),
         4 => Some(("root", "touch")),
         _ => Some(("root", "skip-reads")),

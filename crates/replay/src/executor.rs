@@ -14,6 +14,8 @@ pub enum Executor {
     Uring,
     /// The same, but each begins when the one before it is completed.
     Linked,
+    /// As [`Executor::Uring`], but a thread of the kernel looks for reads to perform (SQPOLL).
+    Polled,
     /// Reads of files copy nothing: of each page one byte of a mapping is loaded.
     Touch,
     /// Reads are left out: what a replay leaves behind is the same.
@@ -27,6 +29,7 @@ impl Executor {
             Executor::Sync => "sync",
             Executor::Uring => "uring",
             Executor::Linked => "linked",
+            Executor::Polled => "polled",
             Executor::Touch => "touch",
             Executor::SkipReads => "skip-reads",
         }
@@ -34,7 +37,7 @@ impl Executor {
 
     /// Whether threads make rings.
     pub(crate) fn has_rings(self) -> bool {
-        matches!(self, Executor::Uring | Executor::Linked)
+        matches!(self, Executor::Uring | Executor::Linked | Executor::Polled)
     }
 }
 

@@ -12,7 +12,8 @@ mod script;
 use scratch::Scratch;
 use script::{NONE, Script, issue, node, op, options, run};
 
-const ALL: [Executor; 5] = [Executor::Sync, Executor::Uring, Executor::Linked, Executor::Touch, Executor::SkipReads];
+const ALL: [Executor; 6] =
+    [Executor::Sync, Executor::Uring, Executor::Linked, Executor::Polled, Executor::Touch, Executor::SkipReads];
 const RW: i32 = libc::O_RDWR | libc::O_CREAT;
 
 fn by(executor: Executor) -> Options {
@@ -82,7 +83,9 @@ fn reads_see_what_was_written_before_them_whatever_issues_them() {
         assert_eq!(count(Handling::Skipped), skipped, "{executor}");
         let together = records.iter().filter(|r| r.together).count();
         match executor {
-            Executor::Uring | Executor::Linked if result.notes.is_empty() => assert!(together > 200, "{together}"),
+            Executor::Uring | Executor::Linked | Executor::Polled if result.notes.is_empty() => {
+                assert!(together > 200, "{together}")
+            }
             _ => assert_eq!(together, 0),
         }
     }
@@ -91,7 +94,7 @@ fn reads_see_what_was_written_before_them_whatever_issues_them() {
 #[test]
 fn what_differs_is_found_among_many() {
     let scratch = Scratch::new("executors-differ");
-    for executor in [Executor::Sync, Executor::Uring, Executor::Linked] {
+    for executor in [Executor::Sync, Executor::Uring, Executor::Linked, Executor::Polled] {
         let (mut s, t, bytes) = begin(&scratch);
         for i in 0..50u64 {
             let from = i as usize * 8;

@@ -247,6 +247,7 @@ fn executor() -> impl Strategy<Value = Executor> {
         Executor::Sync,
         Executor::Uring,
         Executor::Linked,
+        Executor::Polled,
         Executor::Touch,
         Executor::SkipReads,
     ])

@@ -59,7 +59,7 @@ fn by_thread(result: &ReplayResult) -> [Vec<Record>; 2] {
 fn long_plans_go_as_short_ones() {
     let scratch = Scratch::new("streaming-same");
     for (name, words) in [("small", 64), ("odd", 1001), ("large", 20_000), ("one", usize::MAX)] {
-        for executor in [Executor::Sync, Executor::Uring, Executor::Linked, Executor::Touch] {
+        for executor in [Executor::Sync, Executor::Uring, Executor::Linked, Executor::Polled, Executor::Touch] {
             let plan = turns(&scratch, words);
             let dir = scratch.dir(&format!("{name}-{executor}"));
             let result = run(&plan, &dir, &brought(executor)).unwrap();

@@ -127,6 +127,7 @@ pub(super) fn options(args: &Replay, log_directory: &Path, interrupt: &'static A
             Io::Sync => Executor::Sync,
             Io::Uring => Executor::Uring,
             Io::Linked => Executor::Linked,
+            Io::Polled => Executor::Polled,
             Io::Touch => Executor::Touch,
             Io::SkipReads => Executor::SkipReads,
         },

@@ -9,7 +9,7 @@
 
 use std::sync::atomic::Ordering;
 
-use reprise_plan::command::{Command, Expect, Transfer, Wait, Way};
+use reprise_plan::command::{Command, Expect, Op, Transfer, Wait, Way};
 
 use super::failure::{Failure, Stop};
 use super::ring::{DEPTH, Read, Ring};
@@ -31,6 +31,8 @@ const SPARE: usize = usize::MAX;
 pub(super) struct Batch {
     ring: Ring,
     linked: bool,
+    /// By a thread of the kernel.
+    polled: bool,
     reads: Vec<Read>,
     transfers: Vec<Transfer>,
     results: Vec<i64>,
@@ -59,6 +61,18 @@ impl Gathering {
         match settings.executor.has_rings() && settings.pace == Pace::Afap && !settings.traced_cache && !explored {
             true => Gathering::Wanted { linked },
             false => Gathering::Off,
+        }
+    }
+}
+
+impl Gathering {
+    /// To be told of every other command: a thread of the kernel that performs reads keeps to the descriptor table that this thread
+    /// had when the ring was made, so there is to be another ring when it has left that.
+    pub(super) fn after(&mut self, command: &Command) {
+        let may_leave =
+            matches!(command.op, Op::CloseMany | Op::Execute) || i64::from(command.number) == libc::SYS_unshare;
+        if may_leave && matches!(self, Gathering::On(batch) if batch.polled) {
+            *self = Gathering::Wanted { linked: false };
         }
     }
 }
@@ -134,12 +148,14 @@ impl Worker {
             self.engine.note("io_uring would hand every read to a worker on this file system: system calls instead");
             return Ok(Gathering::Off);
         }
-        match Ring::new() {
+        let polled = self.engine.settings.executor == Executor::Polled;
+        match Ring::new(polled) {
             Ok(ring) => {
                 let (reads, transfers, results) = (Vec::with_capacity(DEPTH), Vec::with_capacity(DEPTH), Vec::new());
                 Ok(Gathering::On(Box::new(Batch {
                     ring,
                     linked,
+                    polled,
                     reads,
                     transfers,
                     results,

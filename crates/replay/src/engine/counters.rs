@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use reprise_plan::command::Wait;
 
-use super::sync::{self, AtomicU32, AtomicU64, Ordering, fence};
+use super::sync::{self, AtomicU32, AtomicU64, Ordering};
 
 /// How long a waiter spins while processors are idle, in nanoseconds.
 const SPIN_NS: u64 = 20_000;
@@ -75,9 +75,9 @@ impl Counter {
             ends[(count % REMEMBERED) as usize].store(end, Ordering::Release);
         }
         self.completed.store(count, Ordering::Release);
-        // A fence on both sides, see `Counters::sleep`: either the sleeper sees the new count, or this thread sees what it
+        // A barrier on both sides, see `Counters::sleep`: either the sleeper sees the new count, or this thread sees what it
         // wants.
-        fence(Ordering::SeqCst);
+        sync::frequent_barrier();
         if count >= self.wanted.load(Ordering::Relaxed) {
             self.wake();
         }
@@ -199,7 +199,7 @@ impl Counters {
         let met = loop {
             let seen = awaited.wakes.load(Ordering::Acquire);
             awaited.wanted.fetch_min(wait.count, Ordering::AcqRel);
-            fence(Ordering::SeqCst);
+            sync::rare_barrier();
             if awaited.completed() >= wait.count {
                 break true;
             }

@@ -102,6 +102,7 @@ pub(crate) fn allowed_calls(executor: Executor) -> Vec<u32> {
     let own = [
         SYS_write,
         SYS_futex,
+        SYS_membarrier,
         SYS_clone,
         SYS_clone3,
         SYS_exit,

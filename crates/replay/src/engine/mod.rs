@@ -298,6 +298,7 @@ impl Engine {
         if plan.threads.len() > MOST_THREADS {
             return Err(absurd("it asks for more threads than a machine has"));
         }
+        sync::prepare_barriers();
         Ok(Engine {
             threads: plan.threads.clone(),
             lanes: spawn::Lanes::of(&plan.threads),

@@ -12,6 +12,8 @@ use super::memory::Scratch;
 
 /// So many go together at most.
 pub(super) const DEPTH: usize = 128;
+/// After so long without a read the kernel's thread falls asleep.
+const POLL_MS: u32 = 2;
 /// Offset of a read that goes on where the last one ended.
 const CURRENT: u64 = u64::MAX;
 
@@ -39,9 +41,17 @@ impl std::fmt::Debug for Ring {
 }
 
 impl Ring {
-    /// A ring for the calling thread alone; completions are dealt with when it asks for them (Linux 6.1), else at once.
-    pub(super) fn new() -> io::Result<Ring> {
+    /// A ring for the calling thread alone; completions are dealt with when it asks for them (Linux 6.1), else at once. `polled`:
+    /// a thread of the kernel performs what stands in the ring.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub(super) fn new(polled: bool) -> io::Result<Ring> {
         let entries = DEPTH as u32;
+        if polled {
+            // Reads can be completed an instant before the kernel's thread gives their places in the queue back.
+            return Ok(Ring { ring: IoUring::builder().setup_sqpoll(POLL_MS).build(2 * entries)? });
+        }
         let lean = IoUring::builder().setup_single_issuer().setup_defer_taskrun().build(entries);
         let ring = lean.or_else(|_| IoUring::new(entries))?;
         Ok(Ring { ring })
@@ -61,6 +71,7 @@ impl Ring {
     ) -> io::Result<()> {
         results.clear();
         results.resize(reads.len(), -i64::from(libc::ECANCELED));
+        let mut queue = self.ring.submission();
         for (number, read) in reads.iter().enumerate() {
             let room = scratch.bytes_mut(read.at, read.length as usize);
             if room.len() != read.length as usize {
@@ -71,8 +82,9 @@ impl Ring {
             let is_last = number + 1 == reads.len();
             let entry = if linked && !is_last { entry.flags(squeue::Flags::IO_LINK) } else { entry };
             // SAFETY: scratch memory stays borrowed until all are completed, or the caller is told not to use it again.
-            unsafe { self.ring.submission().push(&entry) }.map_err(|_| io::ErrorKind::QuotaExceeded)?;
+            unsafe { queue.push(&entry) }.map_err(|_| io::ErrorKind::QuotaExceeded)?;
         }
+        drop(queue);
         let mut left = reads.len();
         while left > 0 {
             match self.ring.submit_and_wait(left) {

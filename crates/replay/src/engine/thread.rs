@@ -159,6 +159,7 @@ impl Worker {
                 if self.one(&command, count)? {
                     return Ok(());
                 }
+                self.gathering.after(&command);
             }
         }
         self.perform_batch(&mut command)?;

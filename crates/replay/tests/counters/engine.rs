@@ -2,8 +2,16 @@
 
 pub mod sync {
     pub use crate::parts::*;
-    pub use loom::sync::atomic::fence;
     pub const LOOKS: u32 = 1;
+
+    /// What the kernel's barriers on request come to, together.
+    pub fn frequent_barrier() {
+        loom::sync::atomic::fence(Ordering::SeqCst);
+    }
+
+    pub fn rare_barrier() {
+        loom::sync::atomic::fence(Ordering::SeqCst);
+    }
 }
 
 #[path = "cases.rs"]

@@ -27,6 +27,18 @@ pub(in crate::engine) fn stay_on_processor(number: usize) -> bool {
     }
 }
 
+/// `membarrier(2)`: asks for barriers in all threads of this process to be permitted; false where the kernel has none.
+pub(in crate::engine) fn register_barriers() -> bool {
+    // SAFETY: plain numbers.
+    unsafe { raw(libc::SYS_membarrier, [libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED as u64, 0, 0, 0, 0, 0]) == 0 }
+}
+
+/// Each thread of this process that runs at this moment executes a full barrier before this returns.
+pub(in crate::engine) fn barrier_in_all_threads() {
+    // SAFETY: plain numbers.
+    unsafe { raw(libc::SYS_membarrier, [libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED as u64, 0, 0, 0, 0, 0]) };
+}
+
 /// The signal that interrupts a thread blocked in a call.
 const INTERRUPT: i32 = libc::SIGUSR1;
 
