@@ -10,12 +10,19 @@ use crate::rows::Action;
 pub struct Lookup {
     rows: Rows<Action>,
     ahead: HashMap<u64, Action>,
+    /// Nothing before it is asked for.
+    first: u64,
 }
 
 impl Lookup {
     /// Of this trace.
     pub fn new(trace: &TraceReader) -> Lookup {
-        Lookup { rows: trace.actions(), ahead: HashMap::new() }
+        Lookup::starting(trace, 0)
+    }
+
+    /// Of the actions of this trace from this one on.
+    pub fn starting(trace: &TraceReader, first: u64) -> Lookup {
+        Lookup { rows: trace.actions(), ahead: HashMap::new(), first }
     }
 
     /// The action with this number; `None` if the trace does not have it, or has given it.
@@ -30,7 +37,9 @@ impl Lookup {
             match self.rows.next() {
                 Some(row) => {
                     let row = row?;
-                    self.ahead.insert(row.seq, row);
+                    if row.seq >= self.first {
+                        self.ahead.insert(row.seq, row);
+                    }
                 }
                 None => return Ok(None),
             }
