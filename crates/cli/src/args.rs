@@ -433,6 +433,17 @@ pub struct Replay {
     /// say how many there were.
     #[arg(long, value_name = "SEED|PATH")]
     pub schedule: Option<reprise_replay::run::Schedule>,
+    /// Go on where this replay ended early: the directory that it wrote with -o
+    ///
+    /// The target is brought to the state at the first action that was not completed, whatever is in it (it may be another, empty
+    /// directory), and the rest is replayed with the order, pace, calls and fill of that replay. Other options are to be
+    /// given again.
+    #[arg(
+        long,
+        value_name = "RESULT",
+        conflicts_with_all = ["order", "pace", "io", "fill", "schedule", "side_by_side"]
+    )]
+    pub resume: Option<PathBuf>,
     /// Write the replay's own trace here; of several, RESULT/1.reprise, ...
     #[arg(short, long, value_name = "RESULT")]
     pub output: Option<PathBuf>,
@@ -650,6 +661,7 @@ Examples:
   reprise replay app.reprise --target t --fill zero --cold   files of full size, nothing of them cached: for timing
   reprise replay app.reprise --target t --fill zero --memory 64M    with 64 MiB of memory, page cache included
   reprise replay app.reprise --target t --warm               all files cached before the start
+  reprise replay app.reprise --target t --resume result.reprise -o result.2.reprise    what an interrupted one left to do
 
   reprise replay db.reprise backup.reprise --target t        both at once, in one tree
   reprise replay a.reprise b.reprise --target t --side-by-side

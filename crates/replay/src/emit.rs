@@ -14,13 +14,19 @@ use std::path::Path;
 
 use reprise_calls::{Effect, Replay};
 use reprise_trace::{
-    Action, DeviceSample, Environment, Host, Kind, Lookup, Loss, Manifest, Mount, QueueSetting, ReadError, TraceReader,
-    TraceWriter, WriteError, WriterOptions, random_identity,
+    Action, DeviceSample, Environment, FIRST_ACTION, Host, Kind, Lookup, Loss, Manifest, Mount, QueueSetting,
+    ReadError, TraceReader, TraceWriter, WriteError, WriterOptions, random_identity,
 };
 
 use crate::log::{Class, Code, Handling, Record};
+use crate::resume;
 use crate::run::{End, ReplayResult};
 use contents::Contents;
+
+/// The fact `end` of a replay that performed all actions.
+pub(crate) const COMPLETE: &str = "complete";
+/// How the text of a difference begins that no replay can avoid.
+pub(crate) const UNAVOIDABLE: &str = "unavoidable: ";
 
 /// Why the trace could not be written.
 #[derive(Debug, thiserror::Error)]
@@ -47,7 +53,8 @@ pub enum EmitError {
 /// What was around the replay.
 #[derive(Debug, Clone, Default)]
 pub struct Around {
-    /// Added to the manifest's own facts (`order`, `pace`, `target`, `filesystem`, `confinement`, `end`, `cache`, `memory_limit`).
+    /// Added to the manifest's own facts (`order`, `pace`, `target`, `filesystem`, `confinement`, `end`, `cache`, `memory_limit`; of one that ended early
+    /// `cut`, of one that continues another `continues` and `first_action`).
     pub facts: BTreeMap<String, String>,
     /// Mounts at the start.
     pub mounts: Vec<Mount>,
@@ -82,7 +89,7 @@ pub fn emit(result: &ReplayResult, original: &TraceReader, out: &Path, around: &
         Manifest::new(Kind::Replay, about.data, about.command.clone(), id, result.started_ns, Host::this());
     manifest.origin = Some(about.id.clone());
     let end = match &result.end {
-        End::Complete => "complete".to_owned(),
+        End::Complete => COMPLETE.to_owned(),
         End::FirstDivergence => "ended at the first divergence".to_owned(),
         End::Interrupted => "interrupted".to_owned(),
         End::Failed(error) => error.to_string(),
@@ -97,6 +104,11 @@ pub fn emit(result: &ReplayResult, original: &TraceReader, out: &Path, around: &
         ("end", end),
     ];
     manifest.facts.extend(own.map(|(name, value)| (name.to_owned(), value)));
+    let continued = result.rest.iter().flat_map(|rest| {
+        [(resume::CONTINUES, rest.continues.clone()), (FIRST_ACTION, rest.numbers.first_action.to_string())]
+    });
+    let cut = result.cut.map(|cut| (resume::CUT, cut.to_string()));
+    manifest.facts.extend(continued.chain(cut).map(|(name, value)| (name.to_owned(), value)));
     manifest.facts.insert("cache".into(), result.cache.start.words().into());
     let limit = result.cache.limit_bytes.map(|bytes| format!("{} kB", bytes / 1024));
     manifest.facts.extend(limit.map(|text| ("memory_limit".to_owned(), text)));
@@ -120,7 +132,7 @@ pub fn emit(result: &ReplayResult, original: &TraceReader, out: &Path, around: &
 }
 
 fn actions(result: &ReplayResult, original: &TraceReader, writer: &mut TraceWriter) -> Result<(), EmitError> {
-    let mut rows = Lookup::new(original);
+    let mut rows = Lookup::starting(original, result.first_action());
     let mut contents = Contents::new(original);
     let mut seq = 0;
     for record in result.log.merged() {

@@ -11,6 +11,7 @@ mod executor;
 pub mod limit;
 pub mod log;
 mod pace;
+pub mod resume;
 pub mod run;
 pub mod sys;
 pub mod target;

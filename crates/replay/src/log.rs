@@ -12,7 +12,7 @@ mod writer;
 
 pub use difference::{Class, Code, Difference, Field, Handling};
 pub use merge::Merged;
-pub use reader::{Clock, Record, ReplayLog};
+pub use reader::{Clock, Numbers, Record, ReplayLog};
 pub use times::{Blocked, Pacing, Punctuality};
 pub(crate) use times::{Paced, Times, Waiting};
 pub(crate) use writer::{Entry, Plain, Writer};

@@ -138,7 +138,19 @@ pub fn replay(
     options: &Options,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<ReplayResult, ReplayError> {
-    let mut results = replay_all(&[Job { plan, dir }], options, progress)?;
+    replay_job(Job { plan, dir, rest: None }, options, progress)
+}
+
+/// As [`replay`], also of the rest of a trace.
+///
+/// # Errors
+/// As [`replay`].
+pub fn replay_job(
+    job: Job<'_>,
+    options: &Options,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<ReplayResult, ReplayError> {
+    let mut results = replay_all(&[job], options, progress)?;
     results.pop().ok_or(ReplayError::Worker { how: "was never begun".into() })
 }
 

@@ -16,7 +16,7 @@ use crate::run::ReplayResult;
 /// # Errors
 /// When the log or the original cannot be read.
 pub fn times(result: &ReplayResult, original: Option<&TraceReader>) -> Result<ReplayTimes, EmitError> {
-    let mut rows = original.map(Lookup::new);
+    let mut rows = original.map(|original| Lookup::starting(original, result.first_action()));
     let mut account = ReplayAccount::default();
     for record in result.log.merged() {
         let record = record?;

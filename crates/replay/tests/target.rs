@@ -239,6 +239,31 @@ fn an_interrupted_build_is_restorable() {
 }
 
 #[test]
+fn the_rest_of_a_trace_has_the_directory_of_the_trace() {
+    let scratch = Scratch::new("rest");
+    let dir = scratch.dir("t");
+    // Lists that differ in nothing: only the buffers do.
+    let nodes = [file("/f", 0o600, 5, &[(0, 5, 0)])];
+    let content = || fs::read(dir.join("f")).unwrap();
+    target::open(&dir, "whole").unwrap().build(&nodes, b"first", &mut quiet()).unwrap();
+    for (trace, of, buffers) in [
+        ("rest-1", Some("whole"), b"other"),
+        ("rest-2", Some("whole"), b"third"),
+        ("whole", None, b"first"),
+        ("rest-2", Some("whole"), b"third"),
+    ] {
+        let opened = target::open_part(&dir, trace, of).unwrap();
+        assert_eq!(opened.restore(&nodes, buffers, &mut quiet()).unwrap().rewritten, 1, "{trace}");
+        assert_eq!(content(), buffers, "{trace}");
+        assert_eq!(opened.restore(&nodes, buffers, &mut quiet()).unwrap().kept, 1, "{trace}");
+    }
+    for (trace, of) in [("rest-2", None), ("rest-2", Some("another")), ("another", None)] {
+        let refused = target::open_part(&dir, trace, of);
+        assert!(matches!(&refused, Err(TargetError::OtherTrace { found, .. }) if found == "whole"), "{refused:?}");
+    }
+}
+
+#[test]
 fn deep_rubbish_is_removed() {
     let scratch = Scratch::new("deep");
     let dir = scratch.dir("t");

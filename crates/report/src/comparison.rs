@@ -48,6 +48,7 @@ pub fn comparison_text(c: &Comparison, style: Style) -> String {
     let mut out = format!("{}\n", verdict(c.is_same(), style, good, "the replay went differently"));
     let lines = [
         (c.actions, "actions"),
+        (c.before, "before the first of this replay: in the result that it continues"),
         (c.same, "the same"),
         (c.excused, "different, as in any replay"),
         (c.simulated, "simulated: taken from the trace"),

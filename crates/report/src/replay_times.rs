@@ -30,7 +30,8 @@ const FEW_CALLS: usize = 4;
 /// # Errors
 /// A trace cannot be read.
 pub fn replay_times(result: &TraceReader, original: Option<&TraceReader>) -> Result<ReplayTimes, ReadError> {
-    let mut rows = original.map(Lookup::new);
+    let first = result.manifest().first_action().unwrap_or(0);
+    let mut rows = original.map(|original| Lookup::starting(original, first));
     let mut account = ReplayAccount::default();
     for action in result.actions() {
         let action = action?;

@@ -29,8 +29,8 @@ pub struct SliceReport {
     pub supporting: u64,
     /// Actions that others depend on, and that were left out because only what was asked for was wanted.
     pub missing: u64,
-    /// Threads.
-    pub threads: u64,
+    /// Threads: of each, by its number in the slice, the number that it has in the trace.
+    pub threads: Vec<u32>,
     /// Threads that are there at the beginning.
     pub initial_threads: u64,
     /// Processes.
@@ -225,12 +225,8 @@ impl Work<'_> {
         let mut blobs = self.trace.blobs();
         let recorded = self.trace.tree()?;
         let (snapshot, lives, world) = walk.finish()?;
-        let mut report = SliceReport {
-            missing: self.choice.missing,
-            names: snapshot.names.len() as u64,
-            threads: self.choice.threads.len() as u64,
-            ..SliceReport::default()
-        };
+        let mut report =
+            SliceReport { missing: self.choice.missing, names: snapshot.names.len() as u64, ..SliceReport::default() };
         let beginning = Beginning {
             snapshot: &snapshot,
             lives: &lives,
@@ -292,6 +288,7 @@ impl Work<'_> {
         report.processes = groups.list.len() as u64;
         let numbers: HashMap<u32, u32> = taken.iter().zip(0..).map(|(row, i)| (row.thread, i)).collect();
         let starts = self.choice.numbers(taken.iter().filter_map(|t| t.created_by));
+        report.threads = taken.iter().map(|row| row.thread).collect();
         for row in taken {
             let created_by = row.created_by.and_then(|seq| starts.get(&seq).copied());
             report.initial_threads += u64::from(created_by.is_none() && row.lane_of.is_none());

@@ -9,13 +9,20 @@ use crate::rows::Action;
 /// Gives actions by number, each once, asked for nearly in order: what was passed over meanwhile is kept in memory.
 pub struct Lookup {
     rows: Rows<Action>,
+    /// Nothing before it is asked for.
+    start: u64,
     passed: Passed<Action>,
 }
 
 impl Lookup {
     /// Of this trace.
     pub fn new(trace: &TraceReader) -> Lookup {
-        Lookup { rows: trace.actions(), passed: Passed::default() }
+        Lookup::starting(trace, 0)
+    }
+
+    /// Of the actions of this trace from this one on.
+    pub fn starting(trace: &TraceReader, start: u64) -> Lookup {
+        Lookup { rows: trace.actions(), start, passed: Passed::starting(start) }
     }
 
     /// The action with this number; `None` if the trace does not have it, or has given it.
@@ -32,7 +39,9 @@ impl Lookup {
                 self.passed.skip(seq);
                 return Ok(Some(row));
             }
-            self.passed.keep(row.seq, row);
+            if row.seq >= self.start {
+                self.passed.keep(row.seq, row);
+            }
         }
         Ok(None)
     }
@@ -47,13 +56,11 @@ struct Passed<T> {
     others: HashMap<u64, T>,
 }
 
-impl<T> Default for Passed<T> {
-    fn default() -> Self {
-        Passed { first: 0, queue: VecDeque::new(), others: HashMap::new() }
-    }
-}
-
 impl<T> Passed<T> {
+    fn starting(first: u64) -> Passed<T> {
+        Passed { first, queue: VecDeque::new(), others: HashMap::new() }
+    }
+
     fn goes_on(&self, seq: u64) -> bool {
         self.first.checked_add(self.queue.len() as u64) == Some(seq)
     }
@@ -126,7 +133,7 @@ mod tests {
     fn each_is_given_once_and_nothing_stays() {
         for (reach, seed) in [(0, 1), (3, 2), (50, 3), (1000, 4)] {
             let mut rows = 0..1000;
-            let mut passed = Passed::default();
+            let mut passed = Passed::starting(0);
             for seq in nearly_in_order(1000, reach, seed) {
                 assert_eq!(take(&mut rows, &mut passed, seq), Some(seq), "{reach}");
                 assert_eq!(take(&mut std::iter::empty(), &mut passed, seq), None, "given twice");
@@ -138,7 +145,7 @@ mod tests {
     #[test]
     fn numbers_that_do_not_go_on_are_found_too() {
         let numbers = [5, 6, 6, u64::MAX, 0, 1, 900, 2];
-        let (mut rows, mut passed) = (numbers.into_iter(), Passed::default());
+        let (mut rows, mut passed) = (numbers.into_iter(), Passed::starting(0));
         for seq in [2, u64::MAX, 0, 1, 6, 900, 5] {
             assert_eq!(take(&mut rows, &mut passed, seq), Some(seq));
         }

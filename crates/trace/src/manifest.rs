@@ -21,6 +21,9 @@ pub const RESPONSE_TIME: &str = "response_time";
 /// See [`RESPONSE_TIME`].
 pub const IN_THE_KERNEL: &str = "measured in the kernel";
 
+/// The fact of a replay's trace that is the first action that it was to perform, where it continues another replay.
+pub const FIRST_ACTION: &str = "first_action";
+
 /// In the directory of a trace: what was recorded and is not a trace yet.
 pub const SPOOL: &str = "spool";
 
@@ -137,6 +140,12 @@ impl Manifest {
             seal: None,
             end: None,
         }
+    }
+
+    /// Of a replay's trace: the first action of the original that it was to perform; 0 unless it continues another replay.
+    /// `None` where that cannot be understood.
+    pub fn first_action(&self) -> Option<u64> {
+        self.facts.get(FIRST_ACTION).map_or(Some(0), |text| text.parse().ok())
     }
 
     pub(crate) fn load(dir: &Path) -> Result<Manifest, ReadError> {

@@ -12,6 +12,7 @@ mod read;
 mod record;
 mod replay;
 mod report;
+mod resume;
 mod rotate;
 mod samples;
 mod slice;

@@ -41,26 +41,30 @@ pub fn run(args: Replay) -> Outcome {
     let traces: Vec<_> = parts.iter().map(|part| part.trace.as_ref()).collect();
     let memory_bytes = memory::limit_bytes(&args, &traces)?;
     let options = Options { memory_bytes, ..replay::options(&args, directory.path(), interrupt) };
-    let jobs: Vec<Job<'_>> = parts.iter().map(|part| Job { plan: &part.plan, dir: &part.dir }).collect();
+    let jobs: Vec<Job<'_>> = parts.iter().map(|part| Job { plan: &part.plan, dir: &part.dir, rest: None }).collect();
     let results =
         replay::watched(&args, directory.path(), interrupt, |progress| run::replay_all(&jobs, &options, progress))?;
     let (results, samples) = results;
     for (number, (part, result)) in (1..).zip(parts.iter().zip(&results)) {
         if let (Some(trace), Some(output)) = (&part.trace, &args.output) {
             let name = output.join(format!("{number}.reprise"));
-            emit::emit(result, trace, &name, &samples.around(result.started_ns)).map_err(replay::emit_failure)?;
+            emit::emit(result, trace, &name, &replay::around(&args, &samples, result)).map_err(replay::emit_failure)?;
         }
     }
     match args.json {
         true => print_json(&document(&args, &parts, &results))?,
         false => print(&text(&args, &parts, &results))?,
     };
-    replay::end(results)
+    replay::end(results.into_iter().map(|result| (result, None)))
 }
 
 fn check_output(args: &Replay) -> Result<(), Failure> {
     if args.schedule.is_some() {
         return Err(Failure::new(Exit::Usage, "a schedule is for the replay of one trace"));
+    }
+    if args.resume.is_some() {
+        let text = "several traces cannot be resumed at once; resume one that was replayed --side-by-side in its own directory";
+        return Err(Failure::new(Exit::Usage, text));
     }
     let Some(output) = &args.output else { return Ok(()) };
     if output.read_dir().is_ok_and(|mut entries| entries.next().is_some()) {

@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 use reprise_measure::ReplayTimes;
 use reprise_plan::{CompileReport, Fill, Plan};
 use reprise_replay::limit::LimitError;
+use reprise_replay::resume::Cut;
 use reprise_replay::run::{
-    self, End, Executor, Failure as EngineFailure, Options, Phase, ReplayError, ReplayResult, Verify,
+    self, End, Executor, Failure as EngineFailure, Job, Options, Phase, ReplayError, ReplayResult, Verify,
 };
 use reprise_replay::{emit, times};
 use reprise_report::Detail;
@@ -19,7 +20,7 @@ use tempfile::TempDir;
 
 use super::samples::Samples;
 use super::trust::Trust;
-use super::{Outcome, end_if_interrupted, memory, print, print_json, style};
+use super::{Outcome, end_if_interrupted, memory, print, print_json, resume, style};
 use crate::args::{Cache, Check, Io, Replay};
 use crate::exit::{Exit, Failure};
 use crate::progress::Progress;
@@ -32,16 +33,21 @@ struct Run {
     /// What the trace lacks, and therefore the replay.
     lacks: Vec<String>,
     times: ReplayTimes,
+    /// Where it went on.
+    cut: Option<Cut>,
+    /// The command that does what is left.
+    next: Option<String>,
 }
 
 /// Replays a trace, or a plan.
-pub fn run(args: Replay) -> Outcome {
+pub fn run(mut args: Replay) -> Outcome {
     check_target(&args.target)?;
     let name = match &args.traces[..] {
         [one] if !args.side_by_side => one.clone(),
         _ => return super::overlay::run(args),
     };
     let (trace, given_plan) = open(&name)?;
+    let cut = resume::cut(trace.as_ref(), &mut args)?;
     if let (None, Some(_)) = (&trace, &args.output) {
         let cause = "a plan alone cannot give a result's trace: replay the trace itself, or leave -o out";
         return Err(Failure::new(Exit::Usage, cause));
@@ -55,7 +61,12 @@ pub fn run(args: Replay) -> Outcome {
     // Before anything is made: what is made is removed again.
     let interrupt = run::catch_signals();
     let directory = scratch(args.output.as_deref(), "the plan")?;
-    let (plan, compiled) = match (given_plan, &trace) {
+    let resumed = match (&trace, cut) {
+        (Some(trace), Some(cut)) => Some(resume::rest(trace, cut, directory.path(), args.quiet)?),
+        _ => None,
+    };
+    let replayed = resumed.as_ref().map(|resumed| &resumed.trace).or(trace.as_ref());
+    let (plan, compiled) = match (given_plan, replayed) {
         (Some(plan), _) => (plan, None),
         (None, Some(trace)) => {
             let (plan, report, took) = compile(trace, directory.path(), &args)?;
@@ -65,17 +76,30 @@ pub fn run(args: Replay) -> Outcome {
     };
     let options = Options { memory_bytes, ..options(&args, directory.path(), interrupt) };
     let begin = Instant::now();
-    let (result, samples) =
-        watched(&args, directory.path(), interrupt, |progress| run::replay(&plan, &args.target, &options, progress))?;
+    let job = Job { plan: &plan, dir: &args.target, rest: resumed.as_ref().map(|resumed| &resumed.rest) };
+    let (mut result, samples) =
+        watched(&args, directory.path(), interrupt, |progress| run::replay_job(job, &options, progress))?;
+    if let Some(resumed) = &resumed {
+        result.notes.extend(resumed.notes.clone());
+    }
     let wall = begin.elapsed();
     let lacks = trace.as_ref().map(|trace| lacks(trace, args.fill)).unwrap_or_default();
     let times = times::times(&result, trace.as_ref()).map_err(emit_failure)?;
-    let run = Run { result, compiled, wall, lacks, times };
+    let cut = resumed.map(|resumed| resumed.cut);
+    let next = resume::next_command(&args, &result);
+    let run = Run { result, compiled, wall, lacks, times, cut, next };
     if let (Some(trace), Some(output)) = (&trace, &args.output) {
-        emit::emit(&run.result, trace, output, &samples.around(run.result.started_ns)).map_err(emit_failure)?;
+        emit::emit(&run.result, trace, output, &around(&args, &samples, &run.result)).map_err(emit_failure)?;
     }
-    report(&args, &run)?;
-    end([run.result])
+    report(&args, &run, trace.as_ref())?;
+    end([(run.result, run.next)])
+}
+
+/// What was around a replay, and of its options what its result does not know.
+pub(super) fn around(args: &Replay, samples: &Samples, result: &ReplayResult) -> emit::Around {
+    let mut around = samples.around(result.started_ns);
+    around.facts.insert(resume::FILL.to_owned(), args.fill.to_string());
+    around
 }
 
 /// Where the plan and the log are: beside the result, off the target.
@@ -95,12 +119,16 @@ pub(super) fn watched<T>(
     interrupt: &'static AtomicU32,
     replay: impl FnOnce(&mut dyn FnMut(run::Progress)) -> Result<T, ReplayError>,
 ) -> Result<(T, Samples), Failure> {
+    let next = match args.resume {
+        Some(_) => "the same command resumes the replay",
+        None => "the next replay into the same directory begins anew",
+    };
     let mut samples = Samples::new();
     let mut preparing = Progress::new("preparing", "bytes", args.quiet);
     let mut replaying = Progress::new("replaying", "actions", args.quiet);
     let result = replay(&mut |p| match p.phase {
         Phase::Preparing => {
-            end_if_interrupted(interrupt, directory, "the next replay into the same directory begins anew");
+            end_if_interrupted(interrupt, directory, next);
             preparing.at(p.done, p.total);
         }
         Phase::Replaying => {
@@ -221,6 +249,7 @@ pub(super) fn document(result: &ReplayResult) -> Map<String, Value> {
         ("order", json!(result.order)),
         ("end", json!(end_text(&result.end))),
         ("planned", json!(result.planned)),
+        ("cut", json!(result.cut)),
         ("actions", json!(counts.actions)),
         ("threads", json!(result.threads)),
         ("issued", json!(counts.issued)),
@@ -272,7 +301,7 @@ pub(super) fn divergences_text(result: &ReplayResult) -> String {
     text
 }
 
-fn report(args: &Replay, run: &Run) -> Outcome {
+fn report(args: &Replay, run: &Run, trace: Option<&TraceReader>) -> Outcome {
     let result = &run.result;
     let counts = result.counts;
     if args.json {
@@ -292,11 +321,15 @@ fn report(args: &Replay, run: &Run) -> Outcome {
             ("confinement", json!(result.confinement)),
             ("lacks", json!(run.lacks)),
             ("degrees", json!(result.degrees)),
+            ("continues", resume::document(args, run.cut.as_ref())),
+            ("resume_with", json!(run.next)),
         ];
         document.extend(own.map(|(key, value)| (key.to_owned(), value)));
         return print_json(&document);
     }
-    let mut text = format!("replayed {}{}", head_text(result), memory::text(&result.cache));
+    let mut text = format!("replayed {}", head_text(result));
+    text += &resume::text(args, run.cut.as_ref(), trace);
+    text += &memory::text(&result.cache);
     text += &reprise_report::replay_times_text(&run.times, Detail::Short, style());
     text += &Trust::of(result, &run.times).text();
     text += &divergences_text(result);
@@ -309,6 +342,9 @@ fn report(args: &Replay, run: &Run) -> Outcome {
     }
     for (note, count) in &result.notes {
         text += &format!("  note: {note} ({count})\n");
+    }
+    if let (End::FirstDivergence, Some(next)) = (&result.end, &run.next) {
+        text += &format!("  go on with `{next}`\n");
     }
     if let (true, Some(output)) = (counts.diverged > 0, &args.output) {
         text += &format!("  see `reprise verify {} {}`\n", args.traces[0].display(), output.display());
@@ -325,18 +361,27 @@ fn end_text(end: &End) -> &'static str {
     }
 }
 
-/// The outcome of replays that ran together.
-pub(super) fn end(results: impl IntoIterator<Item = ReplayResult>) -> Outcome {
+/// The outcome of replays that ran together; of each with the command that does what it left to do.
+pub(super) fn end(results: impl IntoIterator<Item = (ReplayResult, Option<String>)>) -> Outcome {
     let mut diverged = false;
-    for result in results {
+    for (result, next) in results {
         diverged |= result.counts.diverged > 0;
         match result.end {
             End::Complete | End::FirstDivergence => {}
             End::Interrupted => {
-                let text = "interrupted; the next replay into the same directory restores the initial tree first";
+                let text = match next {
+                    Some(next) => format!("interrupted; go on with `{next}`, or begin anew with the command that it was"),
+                    None => "interrupted; the next replay into the same directory restores the initial tree first (a replay \
+                             of one trace that writes its result, -o RESULT, can be resumed)"
+                        .to_owned(),
+                };
                 return Err(Failure::new(Exit::Interrupted, text));
             }
-            End::Failed(error) => return Err(failure(error)),
+            End::Failed(error) => {
+                let Failure { exit, message } = failure(error);
+                let next = next.map(|next| format!("; what was done is kept, go on with `{next}`")).unwrap_or_default();
+                return Err(Failure { exit, message: message + &next });
+            }
         }
     }
     Ok(ExitCode::from(if diverged { Exit::Diverged } else { Exit::Done }))

@@ -37,7 +37,7 @@ pub fn run(args: Slice) -> Outcome {
             "actions": report.actions,
             "supporting": report.supporting,
             "missing": report.missing,
-            "threads": report.threads,
+            "threads": report.threads.len(),
             "initial_threads": report.initial_threads,
             "processes": report.processes,
             "names": report.names,
@@ -52,7 +52,7 @@ pub fn run(args: Slice) -> Outcome {
         report.actions,
         report.origin.0,
         report.origin.1,
-        report.threads,
+        report.threads.len(),
         report.processes,
         report.names
     );

@@ -4,6 +4,7 @@
 //! blocks lie closer together than they did, so that the replay's timing would be another one. Filling gives every file
 //! the space it had. Non-goals: knowing holes of the original from what was merely not observed.
 
+use std::fmt;
 use std::str::FromStr;
 
 use super::CompileError;
@@ -58,6 +59,20 @@ impl FromStr for Fill {
                     "'{text}' is none of hole, zero, random, pattern, mixed:compress=50,dedup=30 (per cent)"
                 )),
             },
+        }
+    }
+}
+
+impl fmt::Display for Fill {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Fill::Hole => f.write_str("hole"),
+            Fill::Zero => f.write_str("zero"),
+            Fill::Random => f.write_str("random"),
+            Fill::Pattern => f.write_str("pattern"),
+            Fill::Mixed(mix) => {
+                write!(f, "mixed:compress={},dedup={}", mix.compressible_percent, mix.duplicate_percent)
+            }
         }
     }
 }
@@ -234,6 +249,13 @@ mod tests {
         assert!(places.iter().all(|at| at % 16 == 0 && at + PIECE <= MADE));
         for wrong in ["mixed", "mixed:", "mixed:compress=101", "mixed:dedup", "noise", ""] {
             assert!(wrong.parse::<Fill>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn fills_are_said_as_they_are_written() {
+        for text in ["hole", "zero", "random", "pattern", "mixed:compress=50,dedup=30"] {
+            assert_eq!(text.parse::<Fill>().unwrap().to_string(), text);
         }
     }
 

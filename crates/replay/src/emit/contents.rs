@@ -6,7 +6,7 @@ use reprise_calls::{ArgKind, Call, Effect};
 use reprise_trace::payload::{self, Side};
 use reprise_trace::{Action, BlobReader, Keep, TraceReader, TraceWriter};
 
-use super::EmitError;
+use super::{EmitError, UNAVOIDABLE};
 use crate::log::{Class, Handling, Record};
 
 /// The original's contents, by number there and here.
@@ -49,7 +49,7 @@ impl Contents {
         let difference = match record.difference.class {
             Class::Same => None,
             Class::Diverged => Some(record.difference.text()),
-            Class::Unavoidable => Some(format!("unavoidable: {}", record.difference.excuse())),
+            Class::Unavoidable => Some(format!("{UNAVOIDABLE}{}", record.difference.excuse())),
         };
         let moved = Moved::of(call, record, &row);
         let (data, data_bytes, truncated_bytes) = match moved {

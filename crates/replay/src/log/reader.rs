@@ -84,11 +84,21 @@ pub struct ReplayLog {
     file: Arc<File>,
     clock: Clock,
     batches: Arc<Vec<Batch>>,
+    numbers: Arc<Numbers>,
+}
+
+/// Actions and threads as the trace counts them, where what was replayed is a part of it that counts from 0.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Numbers {
+    /// The first action.
+    pub first_action: u64,
+    /// Of each thread the number in the trace; one that is not here has its own.
+    pub threads: Vec<u32>,
 }
 
 impl ReplayLog {
     /// Finds the batches of a log. One that is cut off ends it.
-    pub fn open(file: File, clock: Clock) -> io::Result<ReplayLog> {
+    pub fn open(file: File, clock: Clock, numbers: Numbers) -> io::Result<ReplayLog> {
         let size = file.metadata()?.len();
         let mut batches = Vec::new();
         let mut offset = 0;
@@ -105,7 +115,7 @@ impl ReplayLog {
             batches.push(Batch { thread, offset: begin, length, first_end: word(&head, 16) });
             offset = end;
         }
-        Ok(ReplayLog { file: Arc::new(file), clock, batches: Arc::new(batches) })
+        Ok(ReplayLog { file: Arc::new(file), clock, batches: Arc::new(batches), numbers: Arc::new(numbers) })
     }
 
     /// All records, batch by batch: those of one thread in order, those of different threads in none.
@@ -134,7 +144,11 @@ impl ReplayLog {
             let is_short = word(rest, 0) & SHORT != 0;
             let record =
                 if is_short { self.short(batch.thread, &mut rest) } else { self.whole(batch.thread, &mut rest) };
-            out.push(record.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "the replay's log is damaged"))?);
+            let mut record =
+                record.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "the replay's log is damaged"))?;
+            record.origin = record.origin.saturating_add(self.numbers.first_action);
+            record.thread = self.numbers.threads.get(record.thread as usize).copied().unwrap_or(record.thread);
+            out.push(record);
         }
         Ok(out)
     }

@@ -4,16 +4,14 @@ use std::fs::File;
 use std::io::{PipeReader, Read};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use reprise_plan::Plan;
-
 use super::meeting::Meeting;
 use super::ready::Ready;
 use super::result::{Counts, End, Preparation, ReplayResult};
+use super::several::Job;
 use super::vigil::{self, Vigil};
 use super::worker::{self, Message};
 use super::{Options, ReplayError, TICK_MS};
@@ -24,8 +22,7 @@ use crate::sys;
 
 /// A worker that runs.
 pub(super) struct Launched<'a> {
-    plan: &'a Plan,
-    dir: &'a Path,
+    job: Job<'a>,
     from: PipeReader,
     child: i32,
     board: Arc<Shared<Board>>,
@@ -49,13 +46,13 @@ fn reopened(file: &File) -> std::io::Result<File> {
 
 /// Forks a worker for a plan in a directory that was prepared.
 pub(super) fn launch<'a>(
-    plan: &'a Plan,
-    dir: &'a Path,
+    job: Job<'a>,
     sections: &Arc<Sections>,
     options: &Options,
     ready: &Ready,
     meeting: Option<&Meeting>,
 ) -> Result<Launched<'a>, ReplayError> {
+    let Job { plan, dir, .. } = job;
     let log = tempfile::Builder::new().append(true).tempfile_in(&options.log_directory);
     let log = log.map_err(log_error(options))?.into_file();
     let plan_file = reopened(&plan.file).map_err(|e| ReplayError::system("open the plan", e))?;
@@ -80,7 +77,7 @@ pub(super) fn launch<'a>(
         })
     };
     let (vigil, hung) = (Vigil::new(options.patience), None);
-    Ok(Launched { plan, dir, from, child, board, log, started_ns, vigil, hung })
+    Ok(Launched { job, from, child, board, log, started_ns, vigil, hung })
 }
 
 impl Launched<'_> {
@@ -177,18 +174,22 @@ impl Launched<'_> {
             last_ticks: number(&self.board.last_ticks),
             last_ns: number(&self.board.last_ns),
         };
-        let log = ReplayLog::open(self.log, clock).map_err(log_error(options))?;
+        let Job { plan, dir, rest } = self.job;
+        let numbers = rest.map(|rest| rest.numbers.clone()).unwrap_or_default();
+        let log = ReplayLog::open(self.log, clock, numbers).map_err(log_error(options))?;
         let mut result = ReplayResult {
-            trace: self.plan.contents.trace.clone(),
-            order: self.plan.contents.order.clone(),
+            trace: rest.map_or_else(|| plan.contents.trace.clone(), |rest| rest.of.clone()),
+            order: plan.contents.order.clone(),
             pace: options.pace,
             executor: options.executor,
-            target: self.dir.to_owned(),
+            target: dir.to_owned(),
             file_system,
             started_ns: self.started_ns,
             end,
             counts: Counts::default(),
-            planned: self.plan.contents.commands,
+            planned: plan.contents.commands,
+            rest: rest.cloned(),
+            cut: None,
             divergences: Vec::new(),
             elapsed_ns: 0,
             threads: 0,

@@ -11,6 +11,7 @@ use crate::cache::CacheReport;
 use crate::executor::Executor;
 use crate::log::{Class, Handling, Record, ReplayLog};
 use crate::pace::Pace;
+use crate::resume::{Completed, Rest, is_refusal};
 use crate::target::{BuildReport, RestoreReport};
 
 /// Divergences that a result describes; all are in its log.
@@ -94,6 +95,10 @@ pub struct ReplayResult {
     pub counts: Counts,
     /// Actions of the plan.
     pub planned: u64,
+    /// It continues another replay.
+    pub rest: Option<Rest>,
+    /// If not all was done: the first action of the trace that was not, where a replay can go on.
+    pub cut: Option<u64>,
     /// The first divergences by time, at most [`MOST_DIVERGENCES`].
     pub divergences: Vec<Divergence>,
     /// From the first issue to the last completion, in nanoseconds.
@@ -115,16 +120,27 @@ pub struct ReplayResult {
 }
 
 impl ReplayResult {
+    /// The first action of the trace that it was to perform.
+    pub fn first_action(&self) -> u64 {
+        self.rest.as_ref().map_or(0, |rest| rest.numbers.first_action)
+    }
+
     /// Fills in what the log says.
     pub(super) fn count(&mut self) -> io::Result<()> {
         let mut counts = Counts::default();
         let (mut first, mut last) = (u64::MAX, 0);
         let mut read_bytes = 0u64;
+        let of = self.first_action();
+        let end = if matches!(self.end, End::Complete) { of } else { of.saturating_add(self.planned) };
+        let mut completed = Completed::none_of(of, end);
         let mut threads = std::collections::HashSet::new();
         // The earliest by completion: the heap's greatest is the one to go.
         let mut earliest: BinaryHeap<Earliest> = BinaryHeap::new();
         self.log.each(|record| {
             counts.actions += 1;
+            if record.difference.class != Class::Diverged || !is_refusal(record.result) {
+                completed.enter(record.origin);
+            }
             *match record.handling {
                 Handling::Issued => &mut counts.issued,
                 Handling::Simulated => &mut counts.simulated,
@@ -148,6 +164,7 @@ impl ReplayResult {
             }
         })?;
         self.counts = counts;
+        self.cut = Some(completed.cut()).filter(|cut| *cut < end);
         self.cache.read_bytes = read_bytes;
         self.elapsed_ns = last.saturating_sub(first);
         self.threads = threads.len() as u64;

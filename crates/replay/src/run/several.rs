@@ -15,6 +15,7 @@ use super::ready;
 use super::{Options, Phase, Preparation, Progress, ReplayError, ReplayResult, TICK_MS, file_system};
 use crate::engine::Sections;
 use crate::limit::MemoryGroup;
+use crate::resume::Rest;
 use crate::target::{self, Buffers, State};
 
 /// A plan and where it is replayed; plans with the same directory share one tree.
@@ -24,6 +25,8 @@ pub struct Job<'a> {
     pub plan: &'a Plan,
     /// The directory.
     pub dir: &'a Path,
+    /// The plan is the rest of another trace, to whose replay it belongs.
+    pub rest: Option<&'a Rest>,
 }
 
 /// Replays several plans at once. As [`super::replay`]; the results stand in the order of the jobs.
@@ -43,7 +46,7 @@ pub fn replay_all(
     let meeting = if jobs.len() > 1 { Some(Meeting::new(jobs.len() as u32)?) } else { None };
     let mut workers: Vec<Launched<'_>> = Vec::with_capacity(jobs.len());
     for (job, sections) in jobs.iter().zip(&sections) {
-        match launch(job.plan, job.dir, sections, options, &ready, meeting.as_ref()) {
+        match launch(*job, sections, options, &ready, meeting.as_ref()) {
             Ok(worker) => workers.push(worker),
             Err(error) => {
                 workers.iter().for_each(Launched::kill);
@@ -115,7 +118,8 @@ fn prepare(
             continue;
         }
         let here: Vec<usize> = (i..jobs.len()).filter(|other| jobs[*other].dir == job.dir).collect();
-        let target = target::open(job.dir, &identity(here.iter().map(|other| jobs[*other].plan)))?;
+        let identity = identity(here.iter().map(|other| jobs[*other].plan));
+        let target = target::open_part(job.dir, &identity, job.rest.map(|rest| &rest.of[..]))?;
         let merged: Merged;
         let tree = match here.len() {
             1 => &job.plan.contents.tree,

@@ -64,6 +64,7 @@ impl Target {
         Marker {
             version: 1,
             trace_id: self.trace_id.clone(),
+            part_of: self.part_of.clone(),
             tree: list.digest,
             directories: 0,
             built_ns: None,

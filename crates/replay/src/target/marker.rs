@@ -27,6 +27,9 @@ pub struct Marker {
     pub version: u32,
     /// The trace whose initial tree it is.
     pub trace_id: String,
+    /// Where that is the rest of another trace, for a replay of it to be resumed: that one's identity. The directory is its.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub part_of: Option<String>,
     /// Identity of the list of nodes.
     pub tree: u64,
     /// Identity of the directories, by their inode numbers: moved ones are noticed by it. 0 while being built.
@@ -36,6 +39,13 @@ pub struct Marker {
     pub built_ns: Option<i64>,
     /// Changes at each writing: some file systems do not date an attribute set to the value it had.
     pub writes: u32,
+}
+
+impl Marker {
+    /// Whose directory it is.
+    pub fn owner(&self) -> &str {
+        self.part_of.as_deref().unwrap_or(&self.trace_id)
+    }
 }
 
 /// Where the marker is kept.

@@ -49,6 +49,7 @@ pub enum State {
 pub struct Target {
     dir: PathBuf,
     trace_id: String,
+    part_of: Option<String>,
     root: OwnedFd,
     about: Stat,
     state: State,
@@ -59,6 +60,16 @@ pub struct Target {
 /// # Errors
 /// Missing, not a directory, read-only, not writable, or neither empty nor ours.
 pub fn open(dir: &Path, trace_id: &str) -> Result<Target, TargetError> {
+    open_part(dir, trace_id, None)
+}
+
+/// The same for a trace that is the rest of another one (`part_of`), whose directory it uses: what is there for the whole, or
+/// for another rest, is replaced.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_part(dir: &Path, trace_id: &str, part_of: Option<&str>) -> Result<Target, TargetError> {
+    let owner = part_of.unwrap_or(trace_id);
     let dir_buf = || dir.to_path_buf();
     let about = fs::metadata(dir).map_err(|e| match e.kind() {
         std::io::ErrorKind::NotFound => TargetError::Missing { dir: dir_buf() },
@@ -78,9 +89,9 @@ pub fn open(dir: &Path, trace_id: &str) -> Result<Target, TargetError> {
         outcome => outcome.map_err(|e| TargetError::io("write to", dir, e))?,
     }
     let state = match Store::find(root.as_fd(), dir)? {
-        Some(marker) if marker.trace_id == trace_id => State::Ours(marker),
+        Some(marker) if marker.owner() == owner => State::Ours(marker),
         Some(marker) => {
-            return Err(TargetError::OtherTrace { dir: dir_buf(), found: marker.trace_id });
+            return Err(TargetError::OtherTrace { dir: dir_buf(), found: marker.owner().to_owned() });
         }
         None => match walk::entries(root.as_fd(), dir)?.into_iter().find(|name| name != walk::LOST_AND_FOUND) {
             None => State::Empty,
@@ -90,7 +101,8 @@ pub fn open(dir: &Path, trace_id: &str) -> Result<Target, TargetError> {
             }
         },
     };
-    Ok(Target { dir: dir_buf(), trace_id: trace_id.to_owned(), root, about, state })
+    let (trace_id, part_of) = (trace_id.to_owned(), part_of.map(str::to_owned));
+    Ok(Target { dir: dir_buf(), trace_id, part_of, root, about, state })
 }
 
 impl Target {
@@ -113,6 +125,11 @@ impl Target {
             Some((store, _)) => store.remove(self.root(), &self.dir),
             None => Ok(()),
         }
+    }
+
+    /// The trace whose directory it is.
+    fn owner(&self) -> &str {
+        self.part_of.as_deref().unwrap_or(&self.trace_id)
     }
 
     fn root(&self) -> BorrowedFd<'_> {

@@ -31,10 +31,10 @@ impl Target {
         progress: Progress<'_>,
     ) -> Result<RestoreReport, TargetError> {
         let list = check::check(nodes, buffers.into())?;
-        let found = Store::locate(self.root(), &self.dir)?.filter(|(_, marker)| marker.trace_id == self.trace_id);
+        let found = Store::locate(self.root(), &self.dir)?.filter(|(_, marker)| marker.owner() == self.owner());
         let (store, old) = found.ok_or_else(|| TargetError::NotOurs { dir: self.dir.clone() })?;
         self.open_up()?;
-        let built_ns = old.built_ns.filter(|_| old.tree == list.digest);
+        let built_ns = old.built_ns.filter(|_| (&old.trace_id, old.tree) == (&self.trace_id, list.digest));
         let moved = self.directories_digest(&list) != Some(old.directories);
         let mut marker = self.marker(&list);
         store.update(self.root(), &self.dir, &marker)?;

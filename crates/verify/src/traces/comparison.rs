@@ -6,14 +6,16 @@ use serde::Serialize;
 
 use crate::group::Group;
 
-/// What two traces have in common and where they differ. Every action of the original is in exactly one of `same`,
-/// `excused`, `simulated`, `skipped`, `unsupported`, `diverged` and `missing`.
+/// What two traces have in common and where they differ. Every action of the original is in exactly one of `before`,
+/// `same`, `excused`, `simulated`, `skipped`, `unsupported`, `diverged` and `missing`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Comparison {
     /// Identity of the original trace.
     pub original: String,
     /// Actions of the original.
     pub actions: u64,
+    /// Before the first action of a replay that continues another one: that one's result has them.
+    pub before: u64,
     /// Issued, and the same but for the machine's own attributes (times, inode numbers …).
     pub same: u64,
     /// Issued, and different as in any replay.

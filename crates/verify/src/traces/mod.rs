@@ -47,6 +47,7 @@ pub fn compare(original: &TraceReader, result: &TraceReader) -> Result<Compariso
         originals: original.actions(),
         pending: HashMap::new(),
         next: 0,
+        first: other.first_action().unwrap_or(0),
         total: original.count::<Action>(),
         exhausted: false,
         contents: Contents { original: original.blobs(), result: result.blobs() },
@@ -76,6 +77,8 @@ struct Comparer {
     pending: HashMap<u64, Waiting>,
     /// Sequence number of the next original.
     next: u64,
+    /// What is before it stands in the result that this one continues.
+    first: u64,
     /// Number of originals.
     total: u64,
     exhausted: bool,
@@ -117,6 +120,10 @@ impl Comparer {
         };
         self.tally.counts.actions += 1;
         self.next = action.seq + 1;
+        if action.seq < self.first {
+            self.tally.counts.before += 1;
+            return Ok(());
+        }
         self.pending.insert(action.seq, Waiting { call, action, context });
         Ok(())
     }
