@@ -93,10 +93,15 @@ fn missing<'a>(shown: &'a [String], printed: &str) -> Option<&'a str> {
     wanted.map(String::as_str).find(|line| !lines.any(|printed| fits(line, printed)))
 }
 
-/// What the page needs and this machine lacks.
-fn lacking(text: &str) -> Option<String> {
-    let needs = text.split_once("<!-- needs:").and_then(|(_, rest)| rest.split_once("-->"))?.0;
-    needs.split_whitespace().find_map(|need| match need {
+/// What the page says that it needs.
+fn needs(text: &str) -> Vec<&str> {
+    let comment = text.split_once("<!-- needs:").and_then(|(_, rest)| rest.split_once("-->"));
+    comment.map_or(Vec::new(), |(needs, _)| needs.split_whitespace().collect())
+}
+
+/// What of that this machine lacks.
+fn lacking(needs: &[&str]) -> Option<String> {
+    needs.iter().find_map(|need| match *need {
         "root" => (!is_root()).then(|| "not root".to_owned()),
         "loop" => LoopFs::new(Kind::Ext4, Kind::Ext4.least_bytes()).err(),
         "xfs" => LoopFs::new(Kind::Xfs, Kind::Xfs.least_bytes()).err(),
@@ -107,7 +112,8 @@ fn lacking(text: &str) -> Option<String> {
 fn perform(name: &str, page: &str) {
     let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs")).join(page);
     let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{page}: {e}"));
-    if let Some(why) = lacking(&text) {
+    let needs = needs(&text);
+    if let Some(why) = lacking(&needs) {
         return skip(name, &why);
     }
     let scratch = Scratch::new();
@@ -117,9 +123,13 @@ fn perform(name: &str, page: &str) {
     std::fs::write(scratch.path().join("script"), script(&steps, &said)).unwrap();
     let binary = program::reprise().unwrap_or_else(|e| panic!("{e}"));
     let path = format!("{}:{}", binary.parent().unwrap().display(), std::env::var("PATH").unwrap_or_default());
-    // What root mounts goes with the shell.
-    let mut command = Command::new(if is_root() { "unshare" } else { "env" });
-    command.args(is_root().then_some("--mount")).arg("bash").arg("../script").current_dir(&work);
+    let mut command = Command::new("timeout");
+    command.arg("300");
+    if needs.contains(&"root") {
+        // What is mounted goes with the shell.
+        command.args(["unshare", "--mount"]);
+    }
+    command.args(["bash", "../script"]).current_dir(&work);
     let output = program::run(command.env("PATH", path).env("XDG_STATE_HOME", &said).env_remove("NO_COLOR"));
     for (n, step) in steps.iter().enumerate() {
         let printed = std::fs::read_to_string(said.with_extension(n.to_string())).unwrap_or_default();
