@@ -15,6 +15,7 @@ use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::amounts::{Bytes, Interval, Memory, Period, Size};
+use crate::exit::Exit;
 use crate::span::{Span, TimeSpan};
 
 const STYLES: Styles = Styles::styled()
@@ -22,24 +23,9 @@ const STYLES: Styles = Styles::styled()
     .usage(AnsiColor::Green.on_default().bold())
     .literal(AnsiColor::Cyan.on_default().bold());
 
-/// Exit codes, as the help and the manual page show them.
-pub const EXIT_CODES: &str = "\
-Exit codes:
-  0    done; a replay or comparison found no divergence
-  1    diverged: a replay went differently, or trees differ
-  2    wrong usage
-  3    the trace (or plan) is missing, damaged, or not a trace
-  4    the trace's format is too old or too new for this program
-  5    the target cannot be used: missing, not empty, read-only, full
-  6    this machine or user lacks what is needed (namespaces, ptrace)
-  7    interrupted; what was done so far is kept
-  8    another system error
-  `record` ends as the recorded program does; 125 if the recorder itself failed, 126 if the program cannot be
-  executed, 127 if it is not found.";
-
 /// Record what programs do to storage, replay it anywhere, prove that the replay did the same.
 #[derive(Debug, Parser)]
-#[command(name = "reprise", version, styles = STYLES, after_help = EXIT_CODES, after_long_help = examples::MAIN, max_term_width = 110)]
+#[command(name = "reprise", version, styles = STYLES, after_help = Exit::help(), after_long_help = examples::MAIN, max_term_width = 110)]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]
@@ -120,6 +106,12 @@ pub enum Command {
     /// Write the manual pages into a directory
     #[command(after_help = examples::MAN)]
     Man {
+        /// The directory.
+        directory: PathBuf,
+    },
+    /// Write the reference of the book into a directory: `docs/reference`
+    #[command(hide = true)]
+    Reference {
         /// The directory.
         directory: PathBuf,
     },

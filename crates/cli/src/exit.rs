@@ -22,6 +22,53 @@ pub enum Exit {
     NotFound = 127,
 }
 
+impl Exit {
+    /// All of them, ascending.
+    pub const ALL: [Exit; 12] = [
+        Exit::Done,
+        Exit::Diverged,
+        Exit::Usage,
+        Exit::Trace,
+        Exit::Version,
+        Exit::Target,
+        Exit::Machine,
+        Exit::Interrupted,
+        Exit::System,
+        Exit::Recorder,
+        Exit::NotExecutable,
+        Exit::NotFound,
+    ];
+
+    /// What it tells a caller: the help, the manual page and the reference say it in these words.
+    pub fn meaning(self) -> &'static str {
+        match self {
+            Exit::Done => "done; a replay or comparison found no divergence",
+            Exit::Diverged => "diverged: a replay went differently, or trees differ; of `compare`: something differs",
+            Exit::Usage => "wrong usage",
+            Exit::Trace => "the trace (or plan) is missing, damaged, or not a trace",
+            Exit::Version => "the trace's format is too old or too new for this program",
+            Exit::Target => "the target cannot be used: missing, not empty, read-only, full",
+            Exit::Machine => "this machine or user lacks what is needed (namespaces, ptrace)",
+            Exit::Interrupted => {
+                "interrupted; what was done so far is kept, and a replay with `-o` says by which command it goes on"
+            }
+            Exit::System => "another system error",
+            Exit::Recorder => "of `record`: the recorder itself failed",
+            Exit::NotExecutable => "of `record`: the program cannot be executed",
+            Exit::NotFound => "of `record`: the program is not found",
+        }
+    }
+
+    /// The list that the help shows.
+    pub fn help() -> String {
+        let lines = Exit::ALL.map(|exit| format!("  {:<4} {}\n", exit as u8, exit.meaning()));
+        format!(
+            "Exit codes:\n{}  Else `record` ends as the recorded program does, or by the same signal.",
+            lines.concat()
+        )
+    }
+}
+
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> ExitCode {
         ExitCode::from(exit as u8)

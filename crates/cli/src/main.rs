@@ -8,6 +8,7 @@ mod calls;
 mod commands;
 mod exit;
 mod progress;
+mod reference;
 mod span;
 
 use clap::Parser;

@@ -20,6 +20,7 @@ mod reader;
 mod rows;
 mod sink;
 mod table;
+mod texts;
 mod writer;
 
 pub use blobs::{BlobReader, CHUNK_BYTES, HEAD_BYTES, Head, Payload};
@@ -40,4 +41,5 @@ pub use rows::{
     AMID, Action, BlobRow, Content, Descriptor, Process, ThreadRow, TreeNode, decode_xattrs, encode_xattrs,
 };
 pub use table::{Row, column_names, decode_part, encode_part};
+pub use texts::{ColumnText, TableText, table_texts};
 pub use writer::{Keep, TraceWriter, WriterOptions};

@@ -18,8 +18,14 @@ pub trait Row: Default + Send + 'static {
     const TABLE: &'static str;
     /// Columns that ascend, and are stored as differences.
     const ASCENDING: &'static [&'static str];
+    /// What a row is.
+    const DOC: &'static str;
     #[doc(hidden)]
-    fn specs() -> Vec<Spec>;
+    fn documented() -> Vec<(Spec, &'static str)>;
+    #[doc(hidden)]
+    fn specs() -> Vec<Spec> {
+        Self::documented().into_iter().map(|(spec, _)| spec).collect()
+    }
     #[doc(hidden)]
     fn push(self, columns: &mut [Column]);
     #[doc(hidden)]
@@ -32,20 +38,25 @@ pub trait Row: Default + Send + 'static {
 
 /// Declares a row type: its columns are its fields.
 macro_rules! table {
-    ($(#[$doc:meta])* $type:ident $table:literal key($key:expr) weight($weight:expr) ascending($($asc:literal),*) {
-        $($(#[$fdoc:meta])* $field:ident: $ftype:ty,)*
+    ($(#[doc = $doc:literal])* $(#[derive($($derive:path),*)])? $type:ident $table:literal key($key:expr) weight($weight:expr) ascending($($asc:literal),*) {
+        $($(#[doc = $fdoc:literal])* $field:ident: $ftype:ty,)*
     }) => {
-        $(#[$doc])*
+        $(#[doc = $doc])*
+        $(#[derive($($derive),*)])?
         #[derive(Debug, Clone, PartialEq, Default)]
-        pub struct $type { $($(#[$fdoc])* pub $field: $ftype,)* }
+        pub struct $type { $($(#[doc = $fdoc])* pub $field: $ftype,)* }
 
         impl crate::table::Row for $type {
             const TABLE: &'static str = $table;
             const ASCENDING: &'static [&'static str] = &[$($asc),*];
-            fn specs() -> Vec<crate::column::Spec> {
-                let mut specs = Vec::new();
-                $(specs.extend(<$ftype as crate::column::Field>::specs(stringify!($field)));)*
-                specs
+            const DOC: &'static str = concat!($($doc),*);
+            fn documented() -> Vec<(crate::column::Spec, &'static str)> {
+                let mut columns = Vec::new();
+                $({
+                    let specs = <$ftype as crate::column::Field>::specs(stringify!($field));
+                    columns.extend(specs.into_iter().map(|spec| (spec, concat!($($fdoc),*))));
+                })*
+                columns
             }
             #[allow(unused_assignments)]
             fn push(self, columns: &mut [crate::column::Column]) {

@@ -64,6 +64,12 @@ pub fn run(cli: Cli) -> Outcome {
             clap_mangen::generate_to(Cli::command(), &directory)?;
             Ok(Exit::Done.into())
         }
+        Command::Reference { directory } => {
+            for (name, text) in crate::reference::pages() {
+                std::fs::write(directory.join(name), text)?;
+            }
+            Ok(Exit::Done.into())
+        }
         Command::Verify(args) => read::verify(args),
         Command::Info(args) => read::info(args),
         Command::Cat(args) => read::cat(args),
