@@ -128,10 +128,12 @@ fn threads(trace: &Path, content: bool) -> BTreeMap<String, Vec<String>> {
         let action = action.unwrap();
         let place = places[&action.thread].0.clone();
         // What a C library maps for its alignment it gives back in parts, none to two, by where it came to lie. Whether a
-        // new thread needs a new stack depends on whether another one has left its own by then.
+        // new thread needs a new stack depends on whether another one has left its own by then; whether a thread comes to give its
+        // stack back, on whether the process ends first.
         let is_stack = match &*action.call {
             "mmap" => action.args[3] & libc::MAP_STACK as u64 != 0,
             "mprotect" => action.args[1] == STACK_BYTES,
+            "madvise" => action.args[1] < STACK_BYTES && action.args[2] == libc::MADV_DONTNEED as u64,
             _ => false,
         };
         // Loads through memory only the kernel tells of.

@@ -2,9 +2,11 @@
 //!
 //! Threads do not end side by side: at the end some are far ahead. The *cut* is the first action that was not completed;
 //! what others did beyond it is done again, after the tree was brought back to the cut. So a result is enough, whatever
-//! state the target is in. Goals: nothing left out, nothing counted twice, one bit of memory for an action. Non-goals: the
+//! state the target is in. Goals: nothing left out, nothing counted twice, a bit or two of memory for an action. Non-goals: the
 //! state at the cut (that is what `slice` knows).
 
+use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::PathBuf;
 
 use reprise_trace::{Action, FIRST_ACTION, Kind, ReadError, TraceReader};
@@ -63,43 +65,45 @@ pub enum ResumeError {
     Malformed { path: PathBuf, cause: String },
 }
 
-/// Which actions were completed, one bit each.
+/// Which actions were completed: one bit each, in words that there are only once something is entered, since how many actions there
+/// are is said by files that may be damaged.
 #[derive(Debug)]
 pub(crate) struct Completed {
-    first: u64,
-    bits: Vec<u64>,
+    range: Range<u64>,
+    words: BTreeMap<u64, u64>,
     count: u64,
 }
 
 impl Completed {
-    /// None yet of the actions `first..end`.
-    pub fn none_of(first: u64, end: u64) -> Completed {
-        let words = end.saturating_sub(first).div_ceil(64);
-        Completed { first, bits: vec![0; usize::try_from(words).unwrap_or(0)], count: 0 }
+    /// None yet of these actions.
+    pub fn none_of(range: Range<u64>) -> Completed {
+        Completed { range, words: BTreeMap::new(), count: 0 }
     }
 
     /// Enters one; `false` if it was entered before, or is not among them.
     pub fn enter(&mut self, action: u64) -> bool {
-        let Some(at) = action.checked_sub(self.first) else { return false };
-        let word = usize::try_from(at / 64).ok().and_then(|at| self.bits.get_mut(at));
-        let is_new = word.is_some_and(|word| {
-            let before = std::mem::replace(word, *word | 1 << (at % 64));
-            before != *word
-        });
+        if !self.range.contains(&action) {
+            return false;
+        }
+        let at = action - self.range.start;
+        let word = self.words.entry(at / 64).or_default();
+        let before = std::mem::replace(word, *word | 1 << (at % 64));
+        let is_new = before != *word;
         self.count += u64::from(is_new);
         is_new
     }
 
     /// The first action that is not entered.
     pub fn cut(&self) -> u64 {
-        let full = self.bits.iter().take_while(|word| **word == u64::MAX).count();
-        let rest = self.bits.get(full).map_or(0, |word| word.trailing_ones());
-        self.first + full as u64 * 64 + u64::from(rest)
+        let in_a_row = (0..).zip(&self.words).take_while(|(place, (at, _))| place == *at);
+        let full = in_a_row.take_while(|(_, (_, word))| **word == u64::MAX).count() as u64;
+        let rest = self.words.get(&full).map_or(0, |word| word.trailing_ones());
+        self.range.start + full * 64 + u64::from(rest)
     }
 
     /// Actions beyond the cut that are entered.
     pub fn beyond(&self) -> u64 {
-        self.count - (self.cut() - self.first)
+        self.count - (self.cut() - self.range.start)
     }
 }
 
@@ -124,7 +128,7 @@ pub fn cut(trace: &TraceReader, result: &TraceReader) -> Result<Cut, ResumeError
     let malformed = |cause: String| ResumeError::Malformed { path: path(), cause };
     let first = about.first_action().filter(|first| *first <= end);
     let first = first.ok_or_else(|| malformed(format!("its fact `{FIRST_ACTION}` is no action of the trace")))?;
-    let mut completed = Completed::none_of(first, end);
+    let mut completed = Completed::none_of(first..end);
     for row in result.actions() {
         let row = row?;
         let diverged = row.difference.as_ref().is_some_and(|text| !text.starts_with(UNAVOIDABLE));
@@ -153,10 +157,12 @@ mod tests {
             (0, 3, &[][..], 0, 0),
             (0, 3, &[0, 2], 1, 1),
             (0, 3, &[2, 1, 0], 3, 0),
+            (0, u64::MAX, &[0, u64::MAX - 1], 1, 1),
+            (0, 300, &(0..64).chain(128..192).collect::<Vec<_>>()[..], 64, 64),
             (70, 80, &[71, 70, 79], 72, 1),
             (5, 200, &(5..200).filter(|n| *n != 133).collect::<Vec<_>>()[..], 133, 66),
         ] {
-            let mut completed = Completed::none_of(first, end);
+            let mut completed = Completed::none_of(first..end);
             assert!(done.iter().all(|n| completed.enter(*n)), "{done:?}");
             assert_eq!((completed.cut(), completed.beyond()), (cut, beyond), "{first}..{end}: {done:?}");
         }
@@ -164,7 +170,7 @@ mod tests {
 
     #[test]
     fn what_is_not_there_or_stands_twice_is_told() {
-        let mut completed = Completed::none_of(64, 130);
+        let mut completed = Completed::none_of(64..130);
         assert!(completed.enter(64) && completed.enter(129));
         for wrong in [64, 129, 63, 0, 64 + 192, u64::MAX] {
             assert!(!completed.enter(wrong), "{wrong}");

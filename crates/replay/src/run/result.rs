@@ -132,7 +132,7 @@ impl ReplayResult {
         let mut read_bytes = 0u64;
         let of = self.first_action();
         let end = if matches!(self.end, End::Complete) { of } else { of.saturating_add(self.planned) };
-        let mut completed = Completed::none_of(of, end);
+        let mut completed = Completed::none_of(of..end);
         let mut threads = std::collections::HashSet::new();
         // The earliest by completion: the heap's greatest is the one to go.
         let mut earliest: BinaryHeap<Earliest> = BinaryHeap::new();
