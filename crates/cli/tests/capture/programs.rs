@@ -6,11 +6,11 @@ use std::process::Command;
 
 use reprise_testkit::program::{self, succeed};
 use reprise_testkit::scratch::Scratch;
-use reprise_testkit::{again, skip, tree};
+use reprise_testkit::{skip, tree};
 
 use crate::backend::Backend;
 use crate::made::{Trace, build, can_build};
-use crate::means::{copy, mkdir, run};
+use crate::means::{Said, copy, mkdir, run};
 
 /// What is known of a backend that does not capture all that a program does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,16 +60,7 @@ impl Case {
         }
     }
 
-    /// What a load finds races with what other processes store meanwhile (docs/CAPTURE.md, "Loads from mapped files"): such
-    /// a program is recorded again before it counts as wrong.
     fn check(&self, backend: Backend) {
-        match self.program {
-            "mmap-writer" => again::until_well(|| self.once(backend)),
-            _ => self.once(backend),
-        }
-    }
-
-    fn once(&self, backend: Backend) {
         if !can_build() {
             return skip(self.program, "no C compiler (cc)");
         }
@@ -101,7 +92,8 @@ impl Case {
         let said = run(dir, &["replay", "-q", "t.reprise", "--target", &target]);
         let there = Path::new(&target).join(work.strip_prefix("/").expect("an absolute path"));
         let mut differences = tree::differences(&tree::walk(work), &tree::walk(&there));
-        differences.extend((said.code != Some(0)).then(|| format!("{said:#?}")));
+        let may_race = self.program == "mmap-writer" && only_loads_differ(&said);
+        differences.extend((said.code != Some(0) && !may_race).then(|| format!("{said:#?}")));
         differences.extend(trace.losses());
         let name = self.name();
         let known = KNOWN.iter().find(|(b, n, _)| (*b, *n) == (backend, name.as_str())).map(|(_, _, known)| *known);
@@ -117,6 +109,15 @@ impl Case {
             }
         }
     }
+}
+
+/// What a load finds races with what other processes store meanwhile (docs/CAPTURE.md, "Loads from mapped files"): a few of a hundred
+/// may differ, and nothing else.
+fn only_loads_differ(said: &Said) -> bool {
+    let lines: Vec<&str> = said.out.lines().filter(|line| line.contains("diverged: action")).collect();
+    let all_are_told = said.out.replace('\n', " ").contains(&format!(" diverged {} ", lines.len()));
+    let loads = lines.iter().all(|line| line.contains(") mmap_pread: content differs"));
+    said.code == Some(1) && all_are_told && loads && (1..=8).contains(&lines.len())
 }
 
 pub fn mapped_writes(backend: Backend) {
