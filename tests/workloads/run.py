@@ -368,7 +368,11 @@ class Case:
         said["wall"] = result.seconds
         diverged = number(said.get("diverged"))
         if result.code != 0 or diverged:
-            raise Failure(f"{which}: {result.verdict()}, {diverged} diverged", result.tail(40))
+            texts = [
+                f"  action {d['origin']}, {d['call']} of thread {d['thread']}: {d['text']}"
+                for d in said.get("divergences", [])[:25]
+            ]
+            raise Failure(f"{which}: {result.verdict()}, {diverged} diverged", texts or result.tail(40))
         copy = target + self.w
         if not os.path.isdir(copy):
             raise Failure(f"{which}: {copy} is not there", result.tail())
