@@ -368,11 +368,10 @@ class Case:
         said["wall"] = result.seconds
         diverged = number(said.get("diverged"))
         if result.code != 0 or diverged:
-            texts = [
-                f"  action {d['origin']}, {d['call']} of thread {d['thread']}: {d['text']}"
-                for d in said.get("divergences", [])[:25]
-            ]
-            raise Failure(f"{which}: {result.verdict()}, {diverged} diverged", texts or result.tail(40))
+            raise Failure(
+                f"{which}: {result.verdict()}, {diverged} diverged",
+                self.about(said) if diverged else result.tail(40),
+            )
         copy = target + self.w
         if not os.path.isdir(copy):
             raise Failure(f"{which}: {copy} is not there", result.tail())
@@ -383,6 +382,19 @@ class Case:
                 more.append(f"  and {len(differences) - 25} more")
             raise Failure(f"{which}: {len(differences)} differences in the tree", more)
         return said
+
+    def about(self, said):
+        """What diverged, what was going on around the first of it, and what the recorder said of its own work."""
+        found = said.get("divergences", [])
+        texts = [f"  action {d['origin']}, {d['call']} of thread {d['thread']}: {d['text']}" for d in found[:25]]
+        texts.append(f"  the recording's ledger: {json.dumps(self.info.get('ledger'))}")
+        lines = self.reprise("cat", self.trace).out.splitlines()
+        for first in found[:1]:
+            at, thread = number(first["origin"]), f"[T{first['thread']}]"
+            own = [i for i in range(min(at, len(lines))) if thread in lines[i][:40]][-12:]
+            shown = sorted({*own, *range(max(0, at - 12), min(at + 4, len(lines)))})
+            texts += [f"  {i}: {lines[i][:180]}" for i in shown]
+        return texts
 
     def clear(self, target):
         if not self.options.keep:
