@@ -78,6 +78,32 @@ fn a_replay_says_how_far_its_times_can_be_trusted() {
     let expected = number(&pread["validated"]["u_c"]) * number(&pread["mean_ns"]);
     assert!((number(&pread["u_c_ns"]) / expected - 1.0).abs() < 1e-9);
     assert!(calls.iter().any(|call| call["call"] == "openat" && call["validated"].is_null()), "{calls:#?}");
+    // So do several at once, each for itself, and a comparison.
+    let both = with_state(
+        dir,
+        &[
+            "replay",
+            "t0.reprise",
+            "t0.reprise",
+            "--side-by-side",
+            "--target",
+            &mkdir(dir, "two"),
+            "--fill",
+            "random",
+            "--warm",
+            "-o",
+            "both",
+        ],
+    );
+    assert_eq!(text(&both).matches("pread64: mean").count(), 2, "{both:?}");
+    let compared = with_state(dir, &["compare", "--json", "a=both/1.reprise", "b=both/2.reprise"]);
+    let compared: Value = serde_json::from_slice(&compared.stdout).unwrap();
+    let of = |call: &str| {
+        let is_it = |q: &&Value| q["quantity"]["mean_response"] == call;
+        compared["quantities"].as_array().unwrap().iter().find(is_it).unwrap()["u_c"].clone()
+    };
+    assert_eq!(of("pread64")[0], pread["validated"]["u_c"]);
+    assert_eq!(of("openat"), serde_json::json!([null, null]));
     // Another way to replay was not validated.
     let other = text(&with_state(dir, &[&replay[..], &["--order", "temporal"]].concat()));
     assert!(other.contains("not known here"), "{other}");

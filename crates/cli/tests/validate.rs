@@ -170,6 +170,81 @@ fn an_interruption_ends_it_in_order() {
     assert_eq!(fs::read_dir(s.path().join("d")).unwrap().count(), 0);
 }
 
+/// Pieces of a validation: what is finished is kept, taken as it is, and told with the rest.
+#[test]
+fn a_series_goes_on_where_it_was_stopped() {
+    let s = Scratch::new();
+    mkdir(s.path(), "d");
+    let piece = |more: &[&str], code: i32| {
+        let series = ["--workload", "random-read", "--level", "1,2,3", "--series", "kept", "--no-store", "--json"];
+        let said = run(s.path(), &[SMALL, &series, more].concat());
+        said.ends(code);
+        said
+    };
+    // No scenario is known to end in a millisecond; of the first nothing is known yet.
+    let first = piece(&["--for", "1ms"], 7).json();
+    assert_eq!((list(&first, "runs").len(), &first["is_complete"]), (1, &Value::Bool(false)), "{first:#}");
+    assert!(piece(&["--for", "1ms"], 7).err.contains("goes on"));
+    assert_eq!(fs::read_dir(s.path().join("kept")).unwrap().count(), 1);
+    let all = piece(&[], 0).json();
+    assert_eq!((list(&all, "runs").len(), &all["is_complete"]), (3, &Value::Bool(true)));
+    let again = piece(&[], 0).json();
+    assert_eq!((&again["runs"], &again["findings"]), (&all["runs"], &all["findings"]));
+    assert!(list(&all, "runs").contains(&list(&first, "runs")[0]), "what was kept was measured again");
+    // Levels are in order whichever came first, and make one line.
+    let levels: Vec<&Value> = list(&again, "runs").iter().map(|of| &of[0]["level"]).collect();
+    assert_eq!(levels, [1, 2, 3]);
+    assert!(again["linearity"][0]["bias"]["p"].is_number());
+    let other = piece(&["--order", "temporal"], 2);
+    assert!(other.err.contains("temporal afap sync") && other.err.contains("--series"), "{other:?}");
+}
+
+/// The budget of a finding: what contributes to the uncertainty, and where it comes from; what a log does not tell is not known.
+#[test]
+fn every_origin_of_uncertainty_is_named() {
+    let s = Scratch::new();
+    let csv = "for i in $(seq 60); do echo \"0,pread64,${i}000000,$((i * 1000000 + 999))\"; done > {log}";
+    let more = ["--workload", "random-read", "--level", "2", "--instrument", csv, "--log", "csv"];
+    let found = validate(s.path(), &more);
+    assert!(found["clock"]["read_ns"].as_f64().unwrap() > 0.0 && found["clock"]["step_ns"].as_f64().unwrap() > 0.0);
+    for finding in list(&found, "findings").iter().filter(|f| f["statistic"] == "mean") {
+        let u_c = finding["uncertainty"]["u_c"].as_f64().unwrap();
+        let of =
+            |origin: &str| list(finding, "influences").iter().find(|i| i["origin"] == origin).unwrap()["u"].clone();
+        let known = ["clock", "recorder", "engine", "device"].map(|origin| of(origin).as_f64().unwrap());
+        let unknown = ["scheduler", "cache_state"].map(|origin| of(origin).as_f64());
+        let is_replay = finding["instrument"] == "root afap sync";
+        assert!(unknown.iter().all(|u| u.is_some() == is_replay), "{finding:#}");
+        let explained: f64 = known.iter().chain(unknown.iter().flatten()).map(|u| u * u).sum();
+        let rest = of("rest").as_f64().unwrap();
+        assert!((rest * rest - (u_c * u_c - explained).max(0.0)).abs() < 1e-9 * u_c * u_c, "{finding:#}");
+    }
+}
+
+/// The reference has little memory; replays have the same, and with `--unmatched` also all of it.
+#[test]
+fn replays_run_in_the_memory_of_the_reference() {
+    let s = Scratch::new();
+    let dir = s.path();
+    let limited = ["workload", "micro", "random-read", "--dir", "f", "--file-size", "1M", "--requests", "40"];
+    run(dir, &[&limited[..], &["--prepare"]].concat()).ends(0);
+    let said = run(dir, &[&limited[..], &["--memory", "64M", "--warm", "-o", "ref.reprise"]].concat());
+    if said.code != Some(0) && said.err.contains("control group") {
+        return skip("replays_run_in_the_memory_of_the_reference", &said.err);
+    }
+    said.ends(0);
+    let manifest = fs::read_to_string(dir.join("ref.reprise/manifest.json")).unwrap();
+    assert!(manifest.contains("\"memory_limit\": \"65536 kB\""), "{manifest}");
+    let more = ["--workload", "random-read", "--level", "1", "--memory", "64M", "--unmatched"];
+    let found = validate(dir, &more);
+    let names: Vec<&str> = list(&found, "findings").iter().map(|f| f["instrument"].as_str().unwrap()).collect();
+    assert_eq!(names[..2], ["root afap sync", "root afap sync"]);
+    assert_eq!(names[2..], ["root afap sync all-memory", "root afap sync all-memory"]);
+    assert!(list(&found, "findings").iter().all(|f| f["setting"]["memory_bytes"] == 64 << 20));
+    let alone = run(dir, &[SMALL, &["--unmatched"]].concat());
+    assert!(alone.ends(2).err.contains("--memory"), "{alone:?}");
+}
+
 #[test]
 fn what_makes_no_sense_is_refused() {
     let s = Scratch::new();

@@ -12,6 +12,8 @@ use reprise_trace::{Action, TraceReader};
 use serde_json::Value;
 
 const MICRO: [&str; 4] = ["random-read", "random-write", "sequential-read", "sequential-write"];
+const MAIL: &[&str] = &["varmail", "--threads", "2", "--files", "40", "--rounds", "10"];
+const WEB: &[&str] = &["webserver", "--threads", "3", "--files", "30", "--rounds", "4"];
 const SERVER: &[&str] = &["fileserver", "--files", "40", "--rounds", "12", "--mean-size", "64K"];
 
 fn micro(access: &str) -> Vec<&str> {
@@ -72,7 +74,7 @@ fn traces_say_what_the_programs_did() {
     let s = Scratch::new();
     let dir = s.path().canonicalize().unwrap();
     let files = dir.join("files");
-    let programs = MICRO.iter().map(|access| micro(access)).chain([SERVER.to_vec()]);
+    let programs = MICRO.iter().map(|access| micro(access)).chain([SERVER.to_vec(), MAIL.to_vec(), WEB.to_vec()]);
     for (n, program) in programs.enumerate() {
         let name = |what: &str| format!("{what}{n}.reprise");
         prepare(&dir, &program);
@@ -117,7 +119,7 @@ fn perform_other_seed(dir: &Path, program: &[&str], out: &str) {
 fn references_replay_without_a_difference() {
     let s = Scratch::new();
     let dir = s.path();
-    let programs = MICRO.iter().map(|access| micro(access)).chain([SERVER.to_vec()]);
+    let programs = MICRO.iter().map(|access| micro(access)).chain([SERVER.to_vec(), MAIL.to_vec(), WEB.to_vec()]);
     for (n, program) in programs.enumerate() {
         let trace = format!("{n}.reprise");
         prepare(dir, &program);

@@ -112,6 +112,9 @@ pub fn emit(result: &ReplayResult, original: &TraceReader, out: &Path, around: &
     manifest.facts.insert("cache".into(), result.cache.start.words().into());
     let limit = result.cache.limit_bytes.map(|bytes| format!("{} kB", bytes / 1024));
     manifest.facts.extend(limit.map(|text| ("memory_limit".to_owned(), text)));
+    let used =
+        [("involuntary_switches", result.involuntary_switches), ("device_bytes_read", result.cache.device_bytes)];
+    manifest.facts.extend(used.into_iter().filter_map(|(name, count)| Some((name.to_owned(), count?.to_string()))));
     manifest.facts.extend(around.facts.clone());
     let mut writer = TraceWriter::create(out, manifest, WriterOptions::default())?;
     for process in original.processes()? {

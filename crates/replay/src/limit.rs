@@ -53,6 +53,18 @@ impl MemoryGroup {
         MemoryGroup::make(limit_bytes).map(drop)
     }
 
+    /// Makes a group and puts this process into it, until the value is dropped.
+    ///
+    /// # Errors
+    /// As [`MemoryGroup::make`], or when the kernel refuses.
+    pub fn enter(limit_bytes: u64) -> Result<Entered, LimitError> {
+        let (_, home, _) = place::own()?;
+        let group = MemoryGroup::make(limit_bytes)?;
+        let refused = |source| LimitError::System { doing: "enter it", place: group.dir.clone(), source };
+        group.join().map_err(refused)?;
+        Ok(Entered { home, group })
+    }
+
     fn make_in(place: &Place, limit_bytes: u64) -> Result<MemoryGroup, LimitError> {
         if let Some(allowed) = place.allows_bytes().filter(|allowed| *allowed < limit_bytes) {
             return Err(LimitError::TooMuch { limit_bytes, allowed, place: place.dir.clone() });
@@ -96,6 +108,28 @@ impl MemoryGroup {
         let text = fs::read_to_string(self.dir.join(self.version.kills_file())).unwrap_or_default();
         let count = text.lines().find_map(|line| line.strip_prefix("oom_kill ")?.trim().parse::<u64>().ok());
         count.is_some_and(|count| count > 0)
+    }
+}
+
+/// This process is in a group of its own.
+#[derive(Debug)]
+pub struct Entered {
+    /// The group that it was in.
+    home: PathBuf,
+    group: MemoryGroup,
+}
+
+impl Entered {
+    /// Its limit.
+    pub fn limit_bytes(&self) -> u64 {
+        self.group.limit_bytes
+    }
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        // Where this fails the group stays, empty when the process has ended.
+        let _ = fs::write(self.home.join("cgroup.procs"), "0");
     }
 }
 

@@ -1,7 +1,9 @@
 //! A validation as tables.
 
 use reprise_measure::metrology::{Component, Signal, Uncertainty};
-use reprise_validate::{Charted, Disturbance, Drift, Finding, Linearity, Validation};
+use reprise_validate::{
+    Charted, Disturbance, Drift, Finding, Influence, Limits, Linearity, Measure, Origin, Statistic, Validation,
+};
 
 use crate::style::Style;
 use crate::table::{Align, Table};
@@ -16,7 +18,7 @@ pub fn validation_text(validation: &Validation, style: Style) -> String {
         "{} of Linux {}, {} processors; {} on {}\n",
         validation.host, validation.kernel, validation.processors, validation.directory, validation.file_system
     );
-    for (statistic, what) in [("mean", "Mean response times"), ("median", "Median response times")] {
+    for (statistic, what) in [(Statistic::Mean, "Mean response times"), (Statistic::Median, "Median response times")] {
         let of: Vec<&Finding> = validation.findings.iter().filter(|f| f.statistic == statistic).collect();
         if !of.is_empty() {
             text += &format!("\n{}\n", style.heading(what));
@@ -81,6 +83,9 @@ fn remarks(f: &Finding) -> String {
     if f.disturbed_blocks > 0 {
         out.push(format!("{} of {} blocks disturbed", f.disturbed_blocks, f.blocks));
     }
+    if f.changed_blocks > 0 {
+        out.push(format!("{} of {} blocks under other settings", f.changed_blocks, f.blocks));
+    }
     if let Some(outlier) = &f.stability.outlier {
         out.push(format!("run {} is an outlier", outlier.index + 1));
     }
@@ -102,7 +107,7 @@ fn distributions(validation: &Validation, style: Style) -> String {
         "reordered",
         "(reference)",
     ]));
-    let is_mean = |f: &&Finding| f.statistic == "mean";
+    let is_mean = |f: &&Finding| f.statistic == Statistic::Mean;
     for f in validation.findings.iter().filter(is_mean) {
         let ks = |d: &Option<reprise_measure::metrology::Distance>| {
             d.map_or("-".to_owned(), |d| format!("{:.3}", d.kolmogorov_smirnov))
@@ -138,7 +143,7 @@ fn linearity(lines: &[Linearity], style: Style) -> String {
         "coefficient of variation by level",
         "relative bias by level",
     ]);
-    for line in lines.iter().filter(|line| line.statistic == "mean") {
+    for line in lines.iter().filter(|line| line.statistic == Statistic::Mean) {
         let course = |of: &dyn Fn(&(u32, f64, f64)) -> String, trend: &Option<reprise_measure::metrology::Trend>| {
             let levels: Vec<String> = line.levels.iter().map(of).collect();
             let word = match trend {
@@ -153,18 +158,24 @@ fn linearity(lines: &[Linearity], style: Style) -> String {
             format!("{} µs", line.pause_us),
             line.call.clone(),
             line.instrument.clone(),
-            course(&|level| percent(level.1), &line.precision),
+            course(&|level| percent(level.1), &line.precision) + &outlier(line),
             course(&|level| signed_percent(level.2), &line.bias),
         ]);
     }
     format!("\n{}\n{}", style.heading("Linearity"), table.text())
 }
 
+/// The level that scatters unlike the others.
+fn outlier(line: &Linearity) -> String {
+    let level = line.variance_outlier.as_ref().and_then(|outlier| line.levels.get(outlier.index));
+    level.map_or(String::new(), |level| format!("; level {} scatters unlike the others (Cochran)", level.0))
+}
+
 fn budgets(validation: &Validation, style: Style) -> String {
     let mut of: Vec<(&Finding, &Uncertainty)> = validation
         .findings
         .iter()
-        .filter(|f| f.statistic == "mean")
+        .filter(|f| f.statistic == Statistic::Mean)
         .filter_map(|f| Some((f, f.uncertainty.as_ref()?)))
         .collect();
     of.sort_by(|a, b| b.1.u_c.total_cmp(&a.1.u_c));
@@ -182,6 +193,7 @@ fn budgets(validation: &Validation, style: Style) -> String {
             u.degrees,
             parts.join(", ")
         );
+        text += &influences(&f.influences);
     }
     if text.is_empty() {
         text
@@ -198,21 +210,82 @@ fn word(component: Component) -> &'static str {
     }
 }
 
+/// A line, the greatest first.
+fn influences(influences: &[Influence]) -> String {
+    let part = |influence: &Influence| {
+        let u = influence.u.map_or("not known".to_owned(), percent);
+        format!("{} {u}", origin(influence.origin))
+    };
+    let parts: Vec<String> = influences.iter().map(part).collect();
+    if parts.is_empty() { String::new() } else { format!("    from: {}\n", parts.join(", ")) }
+}
+
+fn origin(origin: Origin) -> &'static str {
+    match origin {
+        Origin::Clock => "clock",
+        Origin::Recorder => "reading the clock",
+        Origin::Engine => "engine",
+        Origin::Scheduler => "scheduler",
+        Origin::CacheState => "cache state",
+        Origin::Device => "device and file system",
+        Origin::Rest => "not explained",
+    }
+}
+
+/// What each measure is called, and how its values are written.
+fn measure(measure: Measure) -> (&'static str, fn(f64) -> String) {
+    let rate = |by_second: f64| format!("{}/s", crate::units::bytes(by_second as u64));
+    match measure {
+        Measure::OtherPrograms => ("processor time of other programs", percent),
+        Measure::Steal => ("processor time kept by the host", percent),
+        Measure::MemoryPressure => ("time short of memory", percent),
+        Measure::OtherReads => ("reads of others from the device", rate),
+        Measure::OtherWrites => ("writes of others to the device", rate),
+        Measure::Throttling => ("slowed down by heat", |by_second| format!("{by_second:.1}/s")),
+    }
+}
+
+/// How the machine was, what counts as disturbed, and how much of it there was.
 fn disturbances(validation: &Validation, style: Style) -> String {
     let all: Vec<_> = validation.runs.iter().flat_map(|(_, runs)| runs).collect();
     let disturbed = all.iter().filter(|run| !run.disturbances.is_empty()).count();
-    if disturbed == 0 {
-        return format!("\n{} runs, none disturbed\n", all.len());
+    let summary = match disturbed {
+        0 => format!("{} runs, none disturbed", all.len()),
+        _ => style.notable(&format!("{} runs, {disturbed} disturbed; they are counted in", all.len())),
+    };
+    let mut text = format!("\n{}\n{summary}\n", style.heading("Disturbances"));
+    for which in Measure::ALL {
+        let (name, show) = measure(which);
+        let of: Vec<&Disturbance> =
+            all.iter().flat_map(|run| &run.disturbances).filter(|d| d.measure == which).collect();
+        let Some(limit) = validation.limits.0.iter().find(|limit| limit.measure == which) else {
+            text += &format!("  {name}: this machine does not tell\n");
+            continue;
+        };
+        let base = format!("before the runs {}, limit {}", show(limit.base), show(limit.limit));
+        let most = of.iter().map(|d| d.value).fold(0.0, f64::max);
+        text += &match of.len() {
+            0 => format!("  {name}: no run ({base})\n"),
+            n => format!("  {name}: {n} runs, at most {} ({base})\n", show(most)),
+        };
     }
-    let count = |which: Disturbance| all.iter().filter(|run| run.disturbances.contains(&which)).count();
-    let text = format!(
-        "{} runs, {disturbed} disturbed: {} by other programs, {} by the host, {} by shortage of memory; they are counted in",
-        all.len(),
-        count(Disturbance::OtherPrograms),
-        count(Disturbance::Steal),
-        count(Disturbance::MemoryPressure)
-    );
-    format!("\n{}\n", style.notable(&text))
+    text + &busy(&validation.limits, style) + &changed(validation, style)
+}
+
+/// A machine that does other things all the while marks nothing by a limit that follows from it.
+fn busy(limits: &Limits, style: Style) -> String {
+    let is_busy = limits.0.iter().any(|l| l.measure == Measure::OtherPrograms && l.base > 0.05);
+    let text = "this machine was busy before the runs, too: what is not marked was disturbed as usual";
+    if is_busy { style.notable(text) + "\n" } else { String::new() }
+}
+
+/// Settings that were not the same for all runs.
+fn changed(validation: &Validation, style: Style) -> String {
+    let of_runs = validation.runs.iter().flat_map(|(_, runs)| runs).flat_map(|run| &run.changed_rules);
+    let mut all: Vec<&String> = of_runs.chain(&validation.changed_rules).collect();
+    all.sort_unstable();
+    all.dedup();
+    all.iter().map(|change| style.notable(&format!("not the same for all runs: {change}")) + "\n").collect()
 }
 
 /// What does not go with the validations before, a line each; empty where all does.

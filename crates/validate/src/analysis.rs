@@ -3,12 +3,15 @@
 use std::collections::BTreeMap;
 
 use reprise_measure::metrology::{
-    Distance, Reordering, Summary, bias, control_chart, distance, equivalence, further_runs, grubbs, precision,
-    reordering, trend, uncertainty,
+    Distance, Reordering, Summary, bias, cochran, control_chart, distance, equivalence, further_runs, grubbs,
+    precision, reordering, trend, uncertainty,
 };
 
-use crate::conditions::Conditions;
-use crate::finding::{Distances, Finding, Linearity, RunRecord, Source, Stability};
+use crate::caches::Caches;
+use crate::conditions::{Conditions, Disturbance};
+use crate::finding::{ClockQuality, Distances, Finding, Linearity, RunRecord, Source, Stability, Statistic};
+use crate::influence::{Influence, Records, influences};
+use crate::instrument::Instrument;
 use crate::observed::Observed;
 use crate::setting::{Setting, SettingName};
 
@@ -19,31 +22,22 @@ const MARGIN: f64 = 0.05;
 /// To which a mean is to be known, relative.
 const WANTED: f64 = 0.01;
 /// Blocks that make a finding.
-const LEAST_BLOCKS: usize = 3;
+pub(crate) const LEAST_BLOCKS: usize = 3;
 
-/// What a run's response times come to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Statistic {
-    Mean,
-    Median,
+/// A run's result for a call.
+fn result(statistic: Statistic, run: &RunRecord, call: usize) -> f64 {
+    match statistic {
+        Statistic::Mean => run.mean_ns[call],
+        Statistic::Median => run.median_ns[call],
+    }
 }
 
-impl Statistic {
-    const ALL: [Statistic; 2] = [Statistic::Mean, Statistic::Median];
-
-    fn word(self) -> &'static str {
-        match self {
-            Statistic::Mean => "mean",
-            Statistic::Median => "median",
-        }
-    }
-
-    fn of(self, run: &RunRecord, call: usize) -> f64 {
-        match self {
-            Statistic::Mean => run.mean_ns[call],
-            Statistic::Median => run.median_ns[call],
-        }
-    }
+/// What was around a run.
+#[derive(Default)]
+pub(crate) struct Around {
+    pub conditions: Conditions,
+    pub disturbances: Vec<Disturbance>,
+    pub changed_rules: Vec<String>,
 }
 
 /// A run, with all that was observed of it.
@@ -59,19 +53,26 @@ impl Run {
         (block, place): (usize, usize),
         calls: &[&str],
         observed: Observed,
-        conditions: Conditions,
+        around: Around,
     ) -> Run {
         let times: Vec<Vec<f64>> = calls.iter().map(|call| observed.times_ns(call)).collect();
         let mean = |times: &Vec<f64>| times.iter().sum::<f64>() / times.len() as f64;
+        let sd = |times: &Vec<f64>| Summary::of(times).map_or(0.0, |summary| summary.sd);
+        let calls_made = observed.count().max(1) as f64;
         let record = RunRecord {
             source,
             block,
             place,
             mean_ns: times.iter().map(mean).collect(),
+            sd_ns: times.iter().map(sd).collect(),
+            count: times.iter().map(Vec::len).collect(),
+            preempted_ns: calls.iter().map(|call| observed.preempted_ns(call)).collect(),
+            device_bytes_by_call: observed.device_bytes.map(|bytes| bytes as f64 / calls_made),
             median_ns: times.into_iter().map(median).collect(),
             rate: observed.rate(),
-            disturbances: conditions.disturbances(),
-            conditions,
+            disturbances: around.disturbances,
+            conditions: around.conditions,
+            changed_rules: around.changed_rules,
         };
         Run { record, observed }
     }
@@ -89,10 +90,21 @@ fn median(mut times: Vec<f64>) -> f64 {
 /// A block's run of the reference, and its run of an instrument.
 type Pair<'a> = (&'a Run, &'a Run);
 
-/// All findings of a setting; `trace` is what was replayed.
-pub(crate) fn findings(setting: &Setting, instruments: &[String], runs: &[Run], trace: &Observed) -> Vec<Finding> {
+/// What all findings of a scenario share.
+pub(crate) struct Subject<'a> {
+    pub setting: &'a Setting,
+    pub started_ns: u64,
+    pub clock: &'a ClockQuality,
+    /// What was replayed.
+    pub trace: &'a Observed,
+}
+
+/// All findings of a scenario.
+pub(crate) fn findings(subject: &Subject<'_>, instruments: &[Instrument], runs: &[Run]) -> Vec<Finding> {
+    let setting = subject.setting;
     let mut out = Vec::new();
     for instrument in instruments {
+        let instrument = &instrument.name();
         let source = Source::Instrument(instrument.clone());
         let of = |source: &Source| runs.iter().filter(|run| run.record.source == *source).collect::<Vec<&Run>>();
         let references: BTreeMap<usize, &Run> =
@@ -103,9 +115,9 @@ pub(crate) fn findings(setting: &Setting, instruments: &[String], runs: &[Run], 
             continue;
         }
         for (number, call) in setting.calls().iter().enumerate() {
-            for statistic in Statistic::ALL {
-                let about = About { setting: setting.name(), instrument, call, number, statistic };
-                out.push(finding(about, &pairs, trace));
+            for statistic in [Statistic::Mean, Statistic::Median] {
+                let about = About { subject, instrument, call, number, statistic };
+                out.push(finding(&about, &pairs));
             }
         }
     }
@@ -114,7 +126,7 @@ pub(crate) fn findings(setting: &Setting, instruments: &[String], runs: &[Run], 
 
 /// What a finding is about.
 struct About<'a> {
-    setting: SettingName,
+    subject: &'a Subject<'a>,
     instrument: &'a str,
     call: &'a str,
     /// Of the call.
@@ -122,8 +134,9 @@ struct About<'a> {
     statistic: Statistic,
 }
 
-fn finding(about: About<'_>, pairs: &[Pair<'_>], trace: &Observed) -> Finding {
-    let value = |run: &Run| about.statistic.of(&run.record, about.number);
+fn finding(about: &About<'_>, pairs: &[Pair<'_>]) -> Finding {
+    let trace = about.subject.trace;
+    let value = |run: &Run| result(about.statistic, &run.record, about.number);
     let reference: Vec<f64> = pairs.iter().map(|(reference, _)| value(reference)).collect();
     let measured: Vec<f64> = pairs.iter().map(|(_, measured)| value(measured)).collect();
     let is_calm = |(reference, measured): &&Pair<'_>| {
@@ -135,6 +148,8 @@ fn finding(about: About<'_>, pairs: &[Pair<'_>], trace: &Observed) -> Finding {
         let references: Vec<f64> = calm.iter().map(|pair| value(pair.0)).collect();
         against(&values, &references)
     });
+    let is_changed = |(a, b): &&Pair<'_>| !(a.record.changed_rules.is_empty() && b.record.changed_rules.is_empty());
+    let found = against(&measured, &reference);
     let found_bias = bias(&measured, &reference);
     let mean = reference.iter().sum::<f64>() / reference.len() as f64;
     let rate = |of: &dyn Fn(&Pair<'_>) -> Option<f64>| {
@@ -145,10 +160,12 @@ fn finding(about: About<'_>, pairs: &[Pair<'_>], trace: &Observed) -> Finding {
         precision: precision(&measured, &reference, ALPHA),
         equivalence: found_bias.and_then(|found| equivalence(&found, MARGIN * mean)),
         bias: found_bias,
-        uncertainty: against(&measured, &reference),
+        influences: found.as_ref().map_or(vec![], |found| origins(about, pairs, found.u_c)),
+        uncertainty: found,
         floor: floor(&reference),
         undisturbed: undisturbed.flatten(),
         disturbed_blocks: pairs.len() - calm.len(),
+        changed_blocks: pairs.iter().filter(is_changed).count(),
         blocks: pairs.len(),
         distances: distances(about.call, pairs),
         rate_ratio: rate(&|pair| pair.1.record.rate).zip(rate(&|pair| pair.0.record.rate)).map(|(m, r)| m / r),
@@ -156,9 +173,19 @@ fn finding(about: About<'_>, pairs: &[Pair<'_>], trace: &Observed) -> Finding {
         reference_reordering: reordered(pairs.iter().map(|pair| pair.0), trace),
         stability: stability(&measured, &reference),
         call: about.call.to_owned(),
-        statistic: about.statistic.word(),
+        statistic: about.statistic,
         instrument: about.instrument.to_owned(),
-        setting: about.setting,
+        setting: about.subject.setting.name(),
+        started_ns: about.subject.started_ns,
+    }
+}
+
+/// Of means: medians have no such parts.
+fn origins(about: &About<'_>, pairs: &[Pair<'_>], u_c: f64) -> Vec<Influence> {
+    let records: Vec<Records<'_>> = pairs.iter().map(|(a, b)| (&a.record, &b.record)).collect();
+    match about.statistic {
+        Statistic::Mean => influences(&records, about.number, about.subject.clock, u_c),
+        Statistic::Median => Vec::new(),
     }
 }
 
@@ -213,10 +240,12 @@ fn stability(measured: &[f64], reference: &[f64]) -> Stability {
 
 /// Precision and bias over levels, where there are three at least.
 pub(crate) fn linearity(findings: &[Finding]) -> Vec<Linearity> {
-    type Key<'a> = (&'a str, u64, &'static str, &'a str, &'a str, &'static str);
+    type Key<'a> = (&'a str, u64, Caches, &'a str, &'a str, Statistic);
     let mut groups: BTreeMap<Key<'_>, Vec<(u32, f64, f64)>> = BTreeMap::new();
+    // Cochran's test is about as many results at each level.
+    let runs = findings.iter().map(|finding| finding.blocks).min().unwrap_or(0);
     for finding in findings {
-        let SettingName { workload, pause_us, level, caches } = &finding.setting;
+        let SettingName { workload, pause_us, level, caches, .. } = &finding.setting;
         let key = (&**workload, *pause_us, *caches, &*finding.instrument, &*finding.call, finding.statistic);
         if let (Some(precision), Some(bias)) = (&finding.precision, &finding.bias) {
             groups.entry(key).or_default().push((*level, precision.measured.cv, bias.relative));
@@ -235,6 +264,7 @@ pub(crate) fn linearity(findings: &[Finding]) -> Vec<Linearity> {
             call: call.to_owned(),
             statistic,
             precision: over(&levels, |level| level.1),
+            variance_outlier: cochran(&levels.iter().map(|level| level.1.powi(2)).collect::<Vec<_>>(), runs),
             bias: over(&levels, |level| level.2),
             levels,
         })
@@ -246,7 +276,8 @@ mod tests {
     use reprise_workload::Micro;
 
     use super::*;
-    use crate::caches::Caches;
+    use crate::conditions::Measure;
+    use crate::log::LogFormat;
     use crate::observed::Request;
     use crate::setting::Program;
 
@@ -258,13 +289,15 @@ mod tests {
             end_ns: i as u64 * 10_000 + ns,
         };
         let observed = Observed::new(times.iter().enumerate().map(request).collect());
-        let conditions = Conditions { steal_share: disturbed.then_some(0.5), ..Conditions::default() };
-        Run::new(source, (block, 0), &["pread64"], observed, conditions)
+        let disturbance = Disturbance { measure: Measure::Steal, value: 0.5, limit: 0.01 };
+        let around =
+            Around { disturbances: disturbed.then_some(disturbance).into_iter().collect(), ..Around::default() };
+        Run::new(source, (block, 0), &["pread64"], observed, around)
     }
 
     #[test]
     fn a_known_bias_is_found_and_disturbed_runs_are_counted_not_left_out() {
-        let setting = Setting { program: Program::Micro(Micro::default()), caches: Caches::Warm };
+        let setting = Setting { program: Program::Micro(Micro::default()), caches: Caches::Warm, memory_bytes: None };
         let mut runs = Vec::new();
         for block in 0..10 {
             let time = 1000 + 10 * (block as u64 % 3);
@@ -272,7 +305,11 @@ mod tests {
             runs.push(run(Source::Instrument("a".into()), block, &[time + 100; 5], block == 4));
         }
         let trace = Observed::default();
-        let found = findings(&setting, &["a".to_owned(), "absent".to_owned()], &runs, &trace);
+        let clock = ClockQuality { step_ns: 1.0, read_ns: 10.0 };
+        let subject = Subject { setting: &setting, started_ns: 7, clock: &clock, trace: &trace };
+        let named =
+            |name: &str| Instrument::Command { name: name.into(), template: String::new(), log: LogFormat::Csv };
+        let found = findings(&subject, &[named("a"), named("absent")], &runs);
         assert_eq!(found.len(), 2, "of one instrument a mean and a median");
         for finding in &found {
             let bias = finding.bias.unwrap();

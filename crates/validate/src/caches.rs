@@ -5,12 +5,12 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use rustix::fs::Advice;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::ValidateError;
 
 /// The state of the caches before each run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Default)]
 #[serde(rename_all = "snake_case")]
 pub enum Caches {
     /// Nothing of the files is cached: the whole machine's caches are dropped as root, else those of the files.

@@ -10,6 +10,7 @@ use serde::Serialize;
 use crate::ValidateError;
 use crate::log::trace;
 use crate::observed::Observed;
+use crate::store::{Known, Replayed, nearest};
 
 /// The relative difference that would not matter.
 const MARGIN: f64 = 0.05;
@@ -44,6 +45,9 @@ pub struct Compared {
     pub values: Vec<Vec<f64>>,
     /// Of each group with two results at least.
     pub summaries: Vec<Option<Summary>>,
+    /// Of each group: u_c of a single mean response time, relative, as this machine was validated with such replays; `None` where
+    /// it was not, and of elapsed times.
+    pub u_c: Vec<Option<f64>>,
     /// Every pair of groups that can be judged.
     pub differences: Vec<Difference>,
 }
@@ -67,11 +71,11 @@ impl Comparison {
     }
 }
 
-/// Compares groups of results.
+/// Compares groups of results; `known` is what was validated on this machine.
 ///
 /// # Errors
 /// When a result cannot be read, or there are fewer than two groups.
-pub fn compare(groups: &[Group]) -> Result<Comparison, ValidateError> {
+pub fn compare(groups: &[Group], known: &[Known]) -> Result<Comparison, ValidateError> {
     if groups.len() < 2 {
         return Err(ValidateError::Settings(
             "give two groups of results at least: NAME=TRACE,TRACE NAME=TRACE,…".into(),
@@ -80,10 +84,15 @@ pub fn compare(groups: &[Group]) -> Result<Comparison, ValidateError> {
     let mut origins: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let mut first = None;
     let mut runs: Vec<Vec<Observed>> = Vec::new();
+    let mut ways: Vec<Option<Way>> = Vec::new();
     for group in groups {
         let mut of_group = Vec::new();
         for path in &group.results {
-            let manifest = TraceReader::open(path)?.manifest().clone();
+            let reader = TraceReader::open(path)?;
+            let manifest = reader.manifest().clone();
+            if of_group.is_empty() {
+                ways.push(Way::of(&reader)?);
+            }
             let origin = manifest.origin.unwrap_or(manifest.id);
             first.get_or_insert(origin.clone());
             origins.entry(origin).or_default().push(path.display().to_string());
@@ -99,6 +108,8 @@ pub fn compare(groups: &[Group]) -> Result<Comparison, ValidateError> {
             (!times.is_empty()).then(|| times.iter().sum::<f64>() / times.len() as f64)
         };
         let mut found = compared(Quantity::MeanResponse(call.to_owned()), &runs, &mean);
+        found.u_c =
+            found.values.iter().zip(&ways).map(|(values, way)| u_c(known, way.as_ref()?, call, values)).collect();
         found.total_ns = runs.iter().flatten().flat_map(|run| run.times_ns(call)).sum();
         quantities.push(found);
     }
@@ -111,6 +122,49 @@ pub fn compare(groups: &[Group]) -> Result<Comparison, ValidateError> {
     })
 }
 
+/// How results of a group were made, as they say themselves.
+struct Way {
+    instrument: String,
+    file_system: String,
+    caches: Option<String>,
+    memory_bytes: Option<u64>,
+    threads: u32,
+}
+
+impl Way {
+    /// `None` of what is no replay.
+    fn of(result: &TraceReader) -> Result<Option<Way>, ValidateError> {
+        let fact = |name: &str| result.manifest().facts.get(name).cloned();
+        let (Some(order), Some(pace), Some(io), Some(file_system)) =
+            (fact("order"), fact("pace"), fact("io"), fact("filesystem"))
+        else {
+            return Ok(None);
+        };
+        let kib = |text: String| text.strip_suffix(" kB")?.parse::<u64>().ok()?.checked_mul(1024);
+        Ok(Some(Way {
+            instrument: format!("{order} {pace} {io}"),
+            file_system,
+            caches: fact("cache").filter(|words| ["cold", "warm"].contains(&words.as_str())),
+            memory_bytes: fact("memory_limit").and_then(kib),
+            threads: u32::try_from(result.threads()?.len()).unwrap_or(u32::MAX),
+        }))
+    }
+}
+
+fn u_c(known: &[Known], way: &Way, call: &str, values: &[f64]) -> Option<f64> {
+    let mean_ns = Summary::of(values).map(|summary| summary.mean).or(values.first().copied())?;
+    let replayed = Replayed {
+        instrument: &way.instrument,
+        file_system: &way.file_system,
+        caches: way.caches.as_deref(),
+        memory_bytes: way.memory_bytes,
+        threads: way.threads,
+        call,
+        mean_ns,
+    };
+    Some(nearest(known, &replayed)?.u_c)
+}
+
 fn compared(quantity: Quantity, runs: &[Vec<Observed>], of: &dyn Fn(&Observed) -> Option<f64>) -> Compared {
     let values: Vec<Vec<f64>> = runs.iter().map(|group| group.iter().filter_map(of).collect()).collect();
     let groups: Vec<&[f64]> = values.iter().map(Vec::as_slice).collect();
@@ -119,6 +173,7 @@ fn compared(quantity: Quantity, runs: &[Vec<Observed>], of: &dyn Fn(&Observed) -
         total_ns: values.iter().flatten().sum(),
         summaries: groups.iter().map(|values| Summary::of(values)).collect(),
         differences: differences(&groups, MARGIN),
+        u_c: vec![None; values.len()],
         values,
     }
 }

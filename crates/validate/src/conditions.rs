@@ -1,37 +1,66 @@
 //! What else happened on the machine during a run.
 //!
-//! Goals: disturbances told by what others took, not by what the run itself does (which may well keep processors busy and
-//! storage waiting). Non-goals: leaving runs out.
+//! Goals: disturbances told by what others did, not by what the run itself does (which may well keep processors busy and
+//! storage waiting); each with its measure and the limit that it is beyond, which follows from how the machine is without any
+//! run. Non-goals: leaving runs out.
 
-use std::fs;
+use serde::{Deserialize, Serialize};
 
-use serde::Serialize;
+use crate::totals::Totals;
 
-/// Processor time of others, as a share of the machine's, beyond which a run was disturbed.
-const OTHERS_SHARE: f64 = 0.05;
-/// Processor time that the host kept, likewise.
-const STEAL_SHARE: f64 = 0.01;
-/// What the kernel counts processor time in: USER_HZ, 100 on every Linux machine.
-const TICK_NS: f64 = 1e7;
-/// With less time than this, shares say nothing: the kernel counts in steps of 10 ms.
+/// With less processor time than this, shares say nothing: the kernel counts in steps of 10 ms.
 const LEAST_NS: f64 = 1e8;
+/// Bytes that were written for each byte of the run, at most: what is beyond a journal and metadata is others'.
+const WRITTEN_BY_OWN: f64 = 2.0;
+/// Standard deviations above the base level that are no chance.
+const BEYOND: f64 = 3.0;
 
-/// Totals since the machine was booted.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub(crate) struct Totals {
-    busy: f64,
-    steal: f64,
-    all: f64,
-    own: f64,
-    switches: f64,
-    io_some_ns: f64,
-    memory_some_ns: f64,
+/// A measure of disturbance.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Measure {
+    /// Processor time that other programs took, by that of the machine.
+    OtherPrograms,
+    /// Processor time that the host gave to others, likewise.
+    Steal,
+    /// Share of the time in which some thread waited for memory (PSI).
+    MemoryPressure,
+    /// Bytes a second that others had read from the device.
+    OtherReads,
+    /// Bytes a second that others had written to it.
+    OtherWrites,
+    /// Events a second in which a processor was slowed down because it was too hot.
+    Throttling,
 }
 
-/// What happened during a run.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+impl Measure {
+    /// All of them.
+    pub const ALL: [Measure; 6] = [
+        Measure::OtherPrograms,
+        Measure::Steal,
+        Measure::MemoryPressure,
+        Measure::OtherReads,
+        Measure::OtherWrites,
+        Measure::Throttling,
+    ];
+
+    /// What does not matter even on a machine that has none of it.
+    fn least_limit(self) -> f64 {
+        match self {
+            Measure::OtherPrograms => 0.05,
+            Measure::Steal | Measure::MemoryPressure => 0.01,
+            Measure::OtherReads | Measure::OtherWrites => 1e6,
+            Measure::Throttling => 0.0,
+        }
+    }
+}
+
+/// What happened during a run; `None` is what the machine does not tell, or of a run too short to tell.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Conditions {
-    /// Processor time that other programs took, by that of the machine; `None` of a run too short to tell.
+    /// How long it was watched, in nanoseconds.
+    pub elapsed_ns: u64,
+    /// Processor time that other programs took, by that of the machine; the kernel's own threads count as nobody's.
     pub others_share: Option<f64>,
     /// Processor time that the host gave to others.
     pub steal_share: Option<f64>,
@@ -41,107 +70,176 @@ pub struct Conditions {
     pub io_some_ns: u64,
     /// Time in which some thread waited for memory, likewise.
     pub memory_some_ns: u64,
-}
-
-/// Why a run counts as disturbed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Disturbance {
-    /// Other programs used the processors.
-    OtherPrograms,
-    /// The host gave the processors to others.
-    Steal,
-    /// Memory was short.
-    MemoryPressure,
-}
-
-impl Totals {
-    /// Now; what a machine does not tell is 0.
-    pub fn now() -> Totals {
-        let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
-        let line = |name: &str| {
-            let line = stat.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default();
-            line.split_whitespace().map(|n| n.parse().unwrap_or(0.0)).collect::<Vec<f64>>()
-        };
-        let cpu = line("cpu ");
-        let at = |i: usize| cpu.get(i).copied().unwrap_or(0.0);
-        // user, nice, system, idle, iowait, irq, softirq, steal
-        let busy = at(0) + at(1) + at(2) + at(5) + at(6);
-        Totals {
-            busy,
-            steal: at(7),
-            all: busy + at(3) + at(4) + at(7),
-            own: own_ticks(),
-            switches: line("ctxt ").first().copied().unwrap_or(0.0),
-            io_some_ns: pressure("io"),
-            memory_some_ns: pressure("memory"),
-        }
-    }
-
-    /// What happened since.
-    pub fn since(self, before: Totals) -> Conditions {
-        let all = self.all - before.all;
-        let known = all * TICK_NS >= LEAST_NS;
-        let share = |ticks: f64| known.then(|| (ticks / all).clamp(0.0, 1.0));
-        let others = (self.busy - before.busy) - (self.own - before.own);
-        Conditions {
-            others_share: share(others),
-            steal_share: share(self.steal - before.steal),
-            context_switches: (self.switches - before.switches).max(0.0) as u64,
-            io_some_ns: (self.io_some_ns - before.io_some_ns).max(0.0) as u64,
-            memory_some_ns: (self.memory_some_ns - before.memory_some_ns).max(0.0) as u64,
-        }
-    }
+    /// Time in which some thread waited for a processor, likewise.
+    pub cpu_some_ns: u64,
+    /// Bytes that others had read from the device of the files.
+    pub other_read_bytes: Option<u64>,
+    /// Bytes that were written to it beyond what the run can have caused.
+    pub other_written_bytes: Option<u64>,
+    /// How often processors were slowed down because they were too hot.
+    pub throttled: Option<u64>,
 }
 
 impl Conditions {
-    /// Why the run counts as disturbed, if it does.
-    pub fn disturbances(&self) -> Vec<Disturbance> {
-        let mut out = Vec::new();
-        if self.others_share > Some(OTHERS_SHARE) {
-            out.push(Disturbance::OtherPrograms);
+    /// What happened between two looks.
+    pub(crate) fn between(before: Totals, after: Totals) -> Conditions {
+        let ticks = after.all - before.all;
+        let is_known = ticks * crate::totals::TICK_NS >= LEAST_NS;
+        let share = |of: f64| is_known.then(|| (of / ticks).clamp(0.0, 1.0));
+        let count = |of: fn(&Totals) -> f64| (of(&after) - of(&before)).max(0.0);
+        let bytes = |of: fn(&Totals) -> Option<f64>, own: f64| {
+            let moved = of(&after)? - of(&before)?;
+            Some((moved - own).max(0.0) as u64)
+        };
+        Conditions {
+            elapsed_ns: after.at.duration_since(before.at).as_nanos() as u64,
+            others_share: share(count(|t| t.programs) - count(|t| t.own)),
+            steal_share: share(count(|t| t.steal)),
+            context_switches: count(|t| t.switches) as u64,
+            io_some_ns: count(|t| t.io_some_ns) as u64,
+            memory_some_ns: count(|t| t.memory_some_ns) as u64,
+            cpu_some_ns: count(|t| t.cpu_some_ns) as u64,
+            other_read_bytes: bytes(|t| t.device_read, count(|t| t.own_read)),
+            other_written_bytes: bytes(|t| t.device_written, WRITTEN_BY_OWN * count(|t| t.own_written)),
+            throttled: after.throttled.zip(before.throttled).map(|(a, b)| a.saturating_sub(b)),
         }
-        if self.steal_share > Some(STEAL_SHARE) {
-            out.push(Disturbance::Steal);
+    }
+
+    /// A measure's value.
+    pub fn value(&self, measure: Measure) -> Option<f64> {
+        let seconds = Some(self.elapsed_ns as f64 / 1e9).filter(|seconds| *seconds > 0.0);
+        let rate = |count: u64| Some(count as f64 / seconds?);
+        match measure {
+            Measure::OtherPrograms => self.others_share,
+            Measure::Steal => self.steal_share,
+            Measure::MemoryPressure => rate(self.memory_some_ns).map(|ns| ns / 1e9),
+            Measure::OtherReads => rate(self.other_read_bytes?),
+            Measure::OtherWrites => rate(self.other_written_bytes?),
+            Measure::Throttling => rate(self.throttled?),
         }
-        if self.memory_some_ns > 1_000_000 {
-            out.push(Disturbance::MemoryPressure);
-        }
-        out
     }
 }
 
-/// Processor time of this process and of its children that ended.
-fn own_ticks() -> f64 {
-    let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // The name may hold anything; what follows its bracket are numbers: utime, stime, cutime and cstime from the 12th on.
-    let after = stat.rsplit_once(')').map_or("", |(_, after)| after);
-    after.split_whitespace().skip(11).take(4).map(|n| n.parse().unwrap_or(0.0)).sum()
+/// Beyond which value of a measure a run counts as disturbed.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Limit {
+    /// Of what.
+    pub measure: Measure,
+    /// Mean without any run.
+    pub base: f64,
+    /// Its standard deviation.
+    pub base_sd: f64,
+    /// Three of these above the mean, but never less than what does not matter.
+    pub limit: f64,
 }
 
-/// Total of `some`, in nanoseconds.
-fn pressure(what: &str) -> f64 {
-    let text = fs::read_to_string(format!("/proc/pressure/{what}")).unwrap_or_default();
-    let some = text.lines().find(|line| line.starts_with("some")).unwrap_or_default();
-    let total = some.rsplit_once("total=").and_then(|(_, us)| us.trim().parse::<f64>().ok());
-    total.unwrap_or(0.0) * 1e3
+/// The limits of all measures that the machine tells.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Limits(pub Vec<Limit>);
+
+impl Limits {
+    /// From how the machine was in some intervals without a run.
+    pub(crate) fn of(base: &[Conditions]) -> Limits {
+        let limit = |measure: Measure| {
+            let values: Vec<f64> = base.iter().filter_map(|interval| interval.value(measure)).collect();
+            let n = values.len() as f64;
+            let mean = values.iter().sum::<f64>() / n;
+            let sd = (values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (n - 1.0).max(1.0)).sqrt();
+            let limit = (mean + BEYOND * sd).max(measure.least_limit());
+            (n > 0.0).then_some(Limit { measure, base: mean, base_sd: sd, limit })
+        };
+        Limits(Measure::ALL.into_iter().filter_map(limit).collect())
+    }
+
+    /// Without those of a measure that runs themselves are beyond.
+    pub(crate) fn without(&self, measure: Measure) -> Limits {
+        Limits(self.0.iter().filter(|limit| limit.measure != measure).copied().collect())
+    }
+
+    /// Why a run counts as disturbed; empty if it does not.
+    pub fn judge(&self, conditions: &Conditions) -> Vec<Disturbance> {
+        let beyond = |limit: &Limit| {
+            let value = conditions.value(limit.measure).filter(|value| *value > limit.limit)?;
+            Some(Disturbance { measure: limit.measure, value, limit: limit.limit })
+        };
+        self.0.iter().filter_map(beyond).collect()
+    }
+}
+
+/// Why a run counts as disturbed.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Disturbance {
+    /// By what.
+    pub measure: Measure,
+    /// How much of it there was.
+    pub value: f64,
+    /// How much makes no difference.
+    pub limit: f64,
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::{Duration, Instant};
+
     use super::*;
+
+    fn totals(at: Instant, programs: f64, own: f64, all: f64) -> Totals {
+        Totals { programs, own, all, ..Totals::at(at) }
+    }
+
+    fn words(limits: &Limits, conditions: &Conditions) -> Vec<Measure> {
+        limits.judge(conditions).into_iter().map(|disturbance| disturbance.measure).collect()
+    }
+
+    fn quiet() -> Limits {
+        let none = Conditions { others_share: Some(0.0), steal_share: Some(0.0), ..Conditions::default() };
+        let told = Conditions { other_read_bytes: Some(0), other_written_bytes: Some(0), throttled: Some(0), ..none };
+        Limits::of(&[Conditions { elapsed_ns: 1_000_000_000, ..told }; 5])
+    }
 
     #[test]
     fn own_work_is_no_disturbance_and_that_of_others_is() {
-        let totals = |busy, own, all| Totals { busy, own, all, ..Totals::default() };
-        let before = totals(1000.0, 500.0, 9000.0);
-        let alone = totals(1100.0, 600.0, 9200.0).since(before);
-        assert_eq!((alone.others_share, alone.disturbances()), (Some(0.0), vec![]));
-        let disturbed = totals(1120.0, 600.0, 9200.0).since(before);
-        assert_eq!(disturbed.disturbances(), [Disturbance::OtherPrograms]);
+        let begin = Instant::now();
+        let end = begin + Duration::from_secs(1);
+        let before = totals(begin, 1000.0, 500.0, 9000.0);
+        let alone = Conditions::between(before, totals(end, 1100.0, 600.0, 9200.0));
+        assert_eq!((alone.others_share, words(&quiet(), &alone)), (Some(0.0), vec![]));
+        let disturbed = Conditions::between(before, totals(end, 1120.0, 600.0, 9200.0));
+        assert_eq!(words(&quiet(), &disturbed), [Measure::OtherPrograms]);
         // Ten milliseconds of two processors tell nothing.
-        assert_eq!(totals(1001.0, 500.0, 9002.0).since(before).others_share, None);
-        let stolen = Totals { steal: 10.0, ..totals(1100.0, 600.0, 9200.0) }.since(before);
-        assert_eq!(stolen.disturbances(), [Disturbance::Steal]);
+        assert_eq!(Conditions::between(before, totals(end, 1001.0, 500.0, 9002.0)).others_share, None);
+        let stolen = Totals { steal: 10.0, ..totals(end, 1100.0, 600.0, 9200.0) };
+        assert_eq!(words(&quiet(), &Conditions::between(before, stolen)), [Measure::Steal]);
+    }
+
+    #[test]
+    fn what_the_run_moves_itself_is_no_disturbance() {
+        let begin = Instant::now();
+        let moved = |read: f64, own_read: f64, written: f64, own_written: f64| {
+            let end = totals(begin + Duration::from_secs(1), 0.0, 0.0, 200.0);
+            let before = Totals { device_read: Some(0.0), device_written: Some(0.0), ..totals(begin, 0.0, 0.0, 0.0) };
+            let (device_read, device_written) = (Some(read), Some(written));
+            let conditions =
+                Conditions::between(before, Totals { device_read, own_read, device_written, own_written, ..end });
+            words(&quiet(), &conditions)
+        };
+        assert_eq!(moved(50e6, 50e6, 80e6, 50e6), []);
+        assert_eq!(moved(60e6, 50e6, 80e6, 50e6), [Measure::OtherReads]);
+        assert_eq!(moved(50e6, 50e6, 180e6, 50e6), [Measure::OtherWrites]);
+    }
+
+    #[test]
+    fn limits_follow_from_how_the_machine_is_without_a_run() {
+        let interval = |share: f64| Conditions { others_share: Some(share), elapsed_ns: 1, ..Conditions::default() };
+        let limits = Limits::of(&[0.2, 0.3, 0.4].map(interval));
+        let programs = limits.0.iter().find(|limit| limit.measure == Measure::OtherPrograms).unwrap();
+        assert!((programs.limit - 0.6).abs() < 1e-12, "{programs:?}");
+        assert_eq!(words(&limits, &interval(0.59)), []);
+        assert_eq!(words(&limits, &interval(0.61)), [Measure::OtherPrograms]);
+        // What is not told has no limit; what is always there in some scenario is not judged.
+        assert!(limits.0.iter().all(|limit| limit.measure != Measure::Throttling));
+        assert_eq!(words(&limits.without(Measure::OtherPrograms), &interval(0.9)), []);
+        let hot = Conditions { throttled: Some(1), elapsed_ns: 1_000_000_000, ..Conditions::default() };
+        assert_eq!(words(&quiet(), &hot), [Measure::Throttling]);
     }
 }

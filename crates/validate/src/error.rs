@@ -30,6 +30,14 @@ pub enum ValidateError {
         /// Why not.
         cause: String,
     },
+    /// What was kept of a series does not go with this validation.
+    #[error("{}: {cause}; give another directory (--series), or remove the file to measure it again", path.display())]
+    Series {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        cause: String,
+    },
     /// A trace cannot be read.
     #[error(transparent)]
     Trace(#[from] reprise_trace::ReadError),

@@ -3,13 +3,16 @@
 use reprise_measure::metrology::{
     Bias, ControlChart, Distance, Equivalence, Outlier, Precision, Reordering, Trend, Uncertainty,
 };
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use crate::conditions::{Conditions, Disturbance};
+use crate::caches::Caches;
+use crate::conditions::{Conditions, Disturbance, Limits};
+use crate::influence::Influence;
+use crate::rules::Rules;
 use crate::setting::SettingName;
 
 /// Whose run it is.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
     /// The reference program's.
@@ -19,7 +22,7 @@ pub enum Source {
 }
 
 /// A run.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunRecord {
     /// Whose.
     pub source: Source,
@@ -31,16 +34,26 @@ pub struct RunRecord {
     pub mean_ns: Vec<f64>,
     /// Median response time of each measured call.
     pub median_ns: Vec<f64>,
+    /// Standard deviation of its single response times.
+    pub sd_ns: Vec<f64>,
+    /// How often each was called.
+    pub count: Vec<usize>,
+    /// What being preempted can have added to each mean, at most; `None` where the log does not tell how often that was.
+    pub preempted_ns: Vec<Option<f64>>,
+    /// Bytes that came from the device, for each call of the run, likewise.
+    pub device_bytes_by_call: Option<f64>,
     /// Requests a second.
     pub rate: Option<f64>,
     /// What else happened.
     pub conditions: Conditions,
     /// Why it counts as disturbed; it is part of all results.
     pub disturbances: Vec<Disturbance>,
+    /// Settings of devices, mounts and processors that were not those of the first run: `NAME: VALUE, now VALUE`.
+    pub changed_rules: Vec<String>,
 }
 
 /// How far distributions are apart: all runs of the instrument together, and all of the reference.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Distances {
     /// Of response times, in nanoseconds.
     pub response_ns: Option<Distance>,
@@ -51,7 +64,7 @@ pub struct Distances {
 }
 
 /// Results that do not belong, and how the next may come out.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Stability {
     /// Of the instrument's runs (Grubbs).
     pub outlier: Option<Outlier>,
@@ -64,7 +77,7 @@ pub struct Stability {
 }
 
 /// What is found of one instrument, in one setting, about the response time of one call.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
     /// The setting.
     pub setting: SettingName,
@@ -72,8 +85,10 @@ pub struct Finding {
     pub instrument: String,
     /// The call.
     pub call: String,
-    /// What of a run's response times is its result: `mean` or `median`.
-    pub statistic: &'static str,
+    /// What of a run's response times is its result.
+    pub statistic: Statistic,
+    /// When the scenario began, nanoseconds since the epoch.
+    pub started_ns: u64,
     /// Precision, with the F-test at the level of 5 %.
     pub precision: Option<Precision>,
     /// Bias.
@@ -82,12 +97,16 @@ pub struct Finding {
     pub equivalence: Option<Equivalence>,
     /// Combined and expanded uncertainty, with its budget.
     pub uncertainty: Option<Uncertainty>,
+    /// Where it comes from, as far as it was measured; of means only.
+    pub influences: Vec<Influence>,
     /// The same of the reference against itself: what an instrument without any error of its own would show here.
     pub floor: Option<Uncertainty>,
     /// The same of the blocks in which neither run was disturbed, if they are three at least and not all.
     pub undisturbed: Option<Uncertainty>,
     /// Blocks in which one of the two runs was disturbed.
     pub disturbed_blocks: usize,
+    /// Blocks in which one of the two ran under other settings than the first run of the scenario.
+    pub changed_blocks: usize,
     /// Blocks.
     pub blocks: usize,
     /// Distances of distributions.
@@ -102,27 +121,67 @@ pub struct Finding {
     pub stability: Stability,
 }
 
+/// What of a run's response times is its result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Statistic {
+    /// Their mean.
+    Mean,
+    /// Their median.
+    Median,
+}
+
+/// A scenario that was examined: a setting, with all its instruments.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Examined {
+    /// The setting.
+    pub setting: SettingName,
+    /// When it began, nanoseconds since the epoch.
+    pub started_ns: u64,
+    /// How long all its runs took, in nanoseconds.
+    pub took_ns: u64,
+    /// Beyond what its runs count as disturbed.
+    pub limits: Limits,
+    /// Settings of devices, mounts and processors at its first run.
+    pub rules: Rules,
+    /// Findings, by instrument, call and statistic.
+    pub findings: Vec<Finding>,
+    /// Every run.
+    pub runs: Vec<RunRecord>,
+}
+
 /// How precision and bias change with the load.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Linearity {
     /// The workload and its pause, without its level.
     pub workload: String,
     /// Time between requests, in microseconds.
     pub pause_us: u64,
     /// The state of the caches.
-    pub caches: &'static str,
+    pub caches: Caches,
     /// The instrument.
     pub instrument: String,
     /// The call.
     pub call: String,
-    /// `mean` or `median`.
-    pub statistic: &'static str,
+    /// What of a run's response times is its result.
+    pub statistic: Statistic,
     /// Levels, coefficient of variation and relative bias at each.
     pub levels: Vec<(u32, f64, f64)>,
     /// Of the coefficient of variation.
     pub precision: Option<Trend>,
+    /// A level whose relative variance does not go with the others' (Cochran); its index is that in `levels`.
+    pub variance_outlier: Option<Outlier>,
     /// Of the relative bias.
     pub bias: Option<Trend>,
+}
+
+/// What the counter that times the calls can tell.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct ClockQuality {
+    /// The least difference of two readings, in nanoseconds.
+    pub step_ns: f64,
+    /// What a reading takes, part of every response time.
+    pub read_ns: f64,
 }
 
 /// A validation.
@@ -144,6 +203,12 @@ pub struct Validation {
     pub seed: u64,
     /// Whether all runs were done.
     pub is_complete: bool,
+    /// The counter that times the calls.
+    pub clock: ClockQuality,
+    /// How the machine was before the runs, and the limits that follow.
+    pub limits: Limits,
+    /// Settings that differ between scenarios, which were examined at different times.
+    pub changed_rules: Vec<String>,
     /// Findings, by setting, instrument, call and statistic.
     pub findings: Vec<Finding>,
     /// Over levels.

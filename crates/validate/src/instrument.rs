@@ -29,6 +29,8 @@ pub enum Instrument {
         pace: String,
         /// `--io`.
         io: String,
+        /// Whether it has the memory that the reference had; without a limit of the reference there is nothing to be matched.
+        matched: bool,
     },
     /// `reprise record` of the reference program.
     Record {
@@ -64,16 +66,27 @@ pub(crate) struct Places<'a> {
     pub log: PathBuf,
     pub threads: u32,
     pub caches: Caches,
+    /// Whether the reference's memory was limited.
+    pub is_limited: bool,
 }
 
 impl Instrument {
     /// What it is called.
     pub fn name(&self) -> String {
         match self {
-            Instrument::Replay { order, pace, io } => format!("{order} {pace} {io}"),
+            Instrument::Replay { order, pace, io, matched: true } => format!("{order} {pace} {io}"),
+            Instrument::Replay { order, pace, io, matched: false } => format!("{order} {pace} {io} all-memory"),
             Instrument::Record { backend, view: View::Recorder } => format!("record {backend}"),
             Instrument::Record { backend, view: View::Program } => format!("program under {backend}"),
             Instrument::Command { name, .. } => name.clone(),
+        }
+    }
+
+    /// All that makes it what it is.
+    pub(crate) fn description(&self) -> String {
+        match self {
+            Instrument::Command { name, template, log } => format!("{name}: {template} ({log:?})"),
+            _ => self.name(),
         }
     }
 
@@ -88,7 +101,7 @@ impl Instrument {
     /// The command of a run.
     pub(crate) fn command(&self, at: &Places<'_>) -> Result<Command, ValidateError> {
         match self {
-            Instrument::Replay { order, pace, io } => {
+            Instrument::Replay { order, pace, io, matched } => {
                 let mut command = Command::new(at.reprise);
                 command.args(["replay", "-q", "--json", "--verify", "warn", "--fill", "random"]);
                 command.args(["--order", order, "--pace", pace, "--io", io]);
@@ -99,6 +112,9 @@ impl Instrument {
                     Caches::Cold => "--cold",
                     Caches::Warm => "--warm",
                 });
+                if *matched && at.is_limited {
+                    command.args(["--memory", "recorded"]);
+                }
                 command.arg("--target").arg(at.target).arg("-o").arg(&at.log).arg(at.trace);
                 Ok(command)
             }

@@ -8,28 +8,37 @@
 //! is marked; every run and every number in the result. Non-goals: statistics, formatting, arguments.
 
 mod analysis;
+mod bench;
 mod caches;
 mod compare;
 mod conditions;
 mod error;
 mod finding;
 mod history;
+mod influence;
 mod instrument;
 mod iolog;
 mod log;
 mod observed;
 mod procedure;
+mod rules;
+mod series;
 mod setting;
 mod store;
+mod totals;
 
 pub use caches::Caches;
 pub use compare::{Compared, Comparison, Group, Quantity, compare};
-pub use conditions::{Conditions, Disturbance};
+pub use conditions::{Conditions, Disturbance, Limit, Limits, Measure};
 pub use error::ValidateError;
-pub use finding::{Distances, Finding, Linearity, RunRecord, Source, Stability, Validation};
+pub use finding::{
+    ClockQuality, Distances, Examined, Finding, Linearity, RunRecord, Source, Stability, Statistic, Validation,
+};
 pub use history::{Charted, Drift, Past, drifts};
+pub use influence::{Influence, Origin};
 pub use instrument::{Instrument, View};
 pub use log::LogFormat;
-pub use procedure::{Procedure, Step, validate};
-pub use setting::{Program, Setting};
+pub use procedure::{Procedure, Scenario, Step, validate};
+pub use rules::Rules;
+pub use setting::{Program, Setting, SettingName};
 pub use store::{Known, Replayed, STORE_FILE, StoreError, nearest, state_directory, store, stored};

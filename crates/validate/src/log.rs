@@ -68,7 +68,10 @@ fn recording(path: &Path) -> Result<Observed, ValidateError> {
 
 fn issued(path: &Path, counts: &dyn Fn(&Action) -> bool) -> Result<Observed, ValidateError> {
     let mut requests = Vec::new();
-    for action in TraceReader::open(path)?.actions() {
+    let reader = TraceReader::open(path)?;
+    let fact = |name: &str| reader.manifest().facts.get(name).and_then(|text| text.parse::<u64>().ok());
+    let (preemptions, device_bytes) = (fact("involuntary_switches"), fact("device_bytes_read"));
+    for action in reader.actions() {
         let action = action?;
         if counts(&action) && action.handling.as_deref().is_none_or(|handling| handling == "issued") {
             let end_ns = action.end_ns();
@@ -80,7 +83,9 @@ fn issued(path: &Path, counts: &dyn Fn(&Action) -> bool) -> Result<Observed, Val
             });
         }
     }
-    Ok(Observed::new(requests))
+    let mut observed = Observed::new(requests);
+    (observed.preemptions, observed.device_bytes) = (preemptions, device_bytes);
+    Ok(observed)
 }
 
 /// fio tells when a request was complete, in milliseconds, and how long it took, in nanoseconds.

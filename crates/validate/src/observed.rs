@@ -16,18 +16,40 @@ pub(crate) struct Request {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Observed {
     requests: Vec<Request>,
+    /// How often a thread of the run lost its processor, if the log tells.
+    pub preemptions: Option<u64>,
+    /// Bytes that the run had read from devices, likewise.
+    pub device_bytes: Option<u64>,
 }
 
 impl Observed {
     pub fn new(mut requests: Vec<Request>) -> Observed {
         requests.sort_by_key(|request| request.begin_ns);
-        Observed { requests }
+        Observed { requests, ..Observed::default() }
     }
 
     /// Response times of a call, in nanoseconds.
     pub fn times_ns(&self, call: &str) -> Vec<f64> {
         let of_call = self.requests.iter().filter(|request| request.call == call);
         of_call.map(|request| request.end_ns.saturating_sub(request.begin_ns) as f64).collect()
+    }
+
+    /// Number of requests.
+    pub fn count(&self) -> usize {
+        self.requests.len()
+    }
+
+    /// What being preempted can have added to the mean of a call, in nanoseconds: as many of its longest times as there were
+    /// preemptions, beyond its median. They are its own by its share of the threads' time.
+    pub fn preempted_ns(&self, call: &str) -> Option<f64> {
+        let preemptions = self.preemptions?;
+        let mut times = self.times_ns(call);
+        times.sort_unstable_by(|a, b| b.total_cmp(a));
+        let threads = self.requests.iter().map(|r| r.thread).collect::<std::collections::BTreeSet<_>>().len();
+        let share = times.iter().sum::<f64>() / (self.elapsed_ns()? * threads as f64);
+        let median = *times.get(times.len() / 2)?;
+        let lost = times.iter().take((preemptions as f64 * share.min(1.0)).round() as usize);
+        Some(lost.map(|time| time - median).sum::<f64>() / times.len() as f64)
     }
 
     /// The calls that were made.
@@ -110,6 +132,22 @@ mod tests {
         assert_eq!(run.between_issues_ns(), [20.0, 35.0]);
         assert_eq!(run.in_flight(), [1.0, 2.0, 2.0, 1.0]);
         assert_eq!(run.rate(), Some(4.0 / 50e-9));
+    }
+
+    #[test]
+    fn preemptions_are_the_longest_times() {
+        // One thread that is in calls for half of its time: of four preemptions two were there.
+        let requests: Vec<_> = (0..10).map(|i| (0, i * 200, i * 200 + if i < 3 { 300 } else { 10 })).collect();
+        let mut run = run(&requests);
+        assert_eq!(run.preempted_ns("read"), None);
+        run.preemptions = Some(4);
+        let share = 970.0 / run.elapsed_ns().unwrap();
+        assert!((0.5..0.6).contains(&share), "{share}");
+        assert_eq!(run.preempted_ns("read"), Some(2.0 * 290.0 / 10.0));
+        run.preemptions = Some(0);
+        assert_eq!(run.preempted_ns("read"), Some(0.0));
+        run.preemptions = Some(1000);
+        assert_eq!(run.preempted_ns("read"), Some(3.0 * 290.0 / 10.0));
     }
 
     #[test]

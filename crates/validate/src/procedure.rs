@@ -1,31 +1,37 @@
-//! The procedure: which runs, in which order, from which state.
+//! The procedure: which scenarios, in which order, and what is left of them when it ends early.
 
-use std::ffi::OsString;
-use std::fs::{self, File};
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use rand_distr::{Distribution, Uniform};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 use reprise_trace::{Host, file_system_name};
 
 use crate::ValidateError;
-use crate::analysis::{self, Run};
-use crate::caches::Caches;
-use crate::conditions::Totals;
-use crate::finding::{Source, Validation};
-use crate::instrument::{Instrument, Places};
-use crate::log::{LogFormat, trace};
-use crate::observed::Observed;
-use crate::setting::Setting;
+use crate::analysis::{self, LEAST_BLOCKS, Subject};
+use crate::bench::{Bench, shuffle};
+use crate::conditions::{Conditions, Limits};
+use crate::finding::{ClockQuality, Examined, Validation};
+use crate::instrument::Instrument;
+use crate::rules::{self, Rules};
+use crate::series::Series;
+use crate::setting::{Setting, SettingName};
+use crate::totals::Totals;
 
-/// How often is looked whether a run has ended.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
-/// Bytes kept of what a failed command said.
-const SAID_BYTES: usize = 500;
+/// Intervals in which is looked how the machine is without a run, and their length.
+const BASE_INTERVALS: usize = 5;
+const BASE_INTERVAL: Duration = Duration::from_millis(300);
+
+/// A setting, with what is validated in it.
+#[derive(Debug, Clone)]
+pub struct Scenario {
+    /// The setting.
+    pub setting: Setting,
+    /// The instruments.
+    pub instruments: Vec<Instrument>,
+}
 
 /// What is validated, and where.
 pub struct Procedure<'a> {
@@ -36,13 +42,17 @@ pub struct Procedure<'a> {
     /// A directory of its own for traces and logs; best on another device.
     pub scratch: &'a Path,
     /// What is run.
-    pub settings: &'a [Setting],
-    /// What is validated.
-    pub instruments: &'a [Instrument],
+    pub scenarios: &'a [Scenario],
     /// Replications of each.
     pub runs: usize,
-    /// Seed of the order of runs.
+    /// Seed of the order of scenarios and runs.
     pub seed: u64,
+    /// Where finished scenarios are kept; those that are there are not run again.
+    pub series: Option<&'a Path>,
+    /// No scenario is begun that would not end in this time.
+    pub time: Option<Duration>,
+    /// The settings of devices, mounts and processors, as they are now.
+    pub rules: &'a dyn Fn() -> Rules,
     /// Not 0 to stop.
     pub stop: &'a AtomicU32,
 }
@@ -50,64 +60,212 @@ pub struct Procedure<'a> {
 /// How far a validation has come.
 #[derive(Debug, Clone)]
 pub struct Step {
-    /// Runs done, of all settings.
+    /// Runs done, of all scenarios, those of a series that were done before included.
     pub done: usize,
-    /// Runs of all settings.
+    /// Runs of all scenarios.
     pub total: usize,
+    /// Scenarios that were done before.
+    pub kept: usize,
     /// What is being done.
     pub what: String,
+    /// How long the rest will take, as far as can be known.
+    pub left: Option<Duration>,
 }
 
-/// Validates; a validation that is stopped has the settings that were finished.
+/// Validates, in a random order of scenarios; one that is stopped has those that were finished, and of the last what its blocks say.
 ///
 /// # Errors
-/// When a run fails, or its log cannot be read.
+/// When a run fails, or its log cannot be read; when a series was made otherwise.
 pub fn validate(procedure: &Procedure<'_>, progress: &mut dyn FnMut(&Step)) -> Result<Validation, ValidateError> {
     check(procedure)?;
-    let mut validation = beginning(procedure);
-    let names: Vec<String> = procedure.instruments.iter().map(Instrument::name).collect();
-    let each = procedure.runs * (procedure.instruments.len() + 1);
+    let mut whole = Whole::begin(procedure)?;
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(procedure.seed);
-    for (number, setting) in procedure.settings.iter().enumerate() {
-        let mut step = Step { done: number * each, total: procedure.settings.len() * each, what: String::new() };
-        let bench = Bench::set_up(procedure, setting, number)?;
-        let found = bench.trace().and_then(|trace| {
-            let runs = bench.runs(&mut rng, &mut |what, done| {
-                step.done = number * each + done;
-                step.what = format!("{} {}: {what}", setting.workload().name(), setting.workload().threads());
-                progress(&step);
-            })?;
-            Ok((trace, runs))
-        });
-        let (trace, runs) = match found {
-            Ok(found) => found,
-            Err(_) if procedure.stop.load(Ordering::Relaxed) != 0 => break,
-            Err(error) => return Err(error),
-        };
-        validation.findings.extend(analysis::findings(setting, &names, &runs, &trace));
-        validation.runs.push((setting.name(), runs.into_iter().map(|run| run.record).collect()));
+    let mut order: Vec<usize> = (0..procedure.scenarios.len()).collect();
+    shuffle(&mut order, &mut rng);
+    for number in order {
+        if whole.examined.contains_key(&number) {
+            continue;
+        }
+        if !whole.clock.has_time_for(runs_of(procedure, &procedure.scenarios[number]), procedure.time) {
+            break;
+        }
+        let (examined, is_whole) = whole.examine(number, &mut rng, progress)?;
+        if let (true, Some(directory)) = (is_whole, procedure.series) {
+            Series(directory).put(&examined, made_by(procedure, &procedure.scenarios[number], &whole.validation))?;
+        }
+        whole.is_stopped |= !is_whole;
+        whole.examined.insert(number, examined);
+        if whole.is_stopped {
+            break;
+        }
     }
-    validation.is_complete = validation.runs.len() == procedure.settings.len();
-    validation.linearity = analysis::linearity(&validation.findings);
-    Ok(validation)
+    Ok(whole.end())
 }
 
 fn check(procedure: &Procedure<'_>) -> Result<(), ValidateError> {
-    let wrong = |text: &str| Err(ValidateError::Settings(text.to_owned()));
-    if procedure.runs < 3 {
-        return wrong("with fewer than 3 runs nothing can be said; give more (--runs)");
+    let wrong = |text: String| Err(ValidateError::Settings(text));
+    if procedure.runs < LEAST_BLOCKS {
+        return wrong(format!("with fewer than {LEAST_BLOCKS} runs nothing can be said; give more (--runs)"));
     }
-    if procedure.instruments.is_empty() || procedure.settings.is_empty() {
-        return wrong("there is nothing to validate; name workloads and instruments");
+    if procedure.scenarios.is_empty() || procedure.scenarios.iter().any(|scenario| scenario.instruments.is_empty()) {
+        return wrong("there is nothing to validate; name workloads and instruments".into());
     }
-    Ok(procedure.settings.iter().try_for_each(|setting| setting.workload().check())?)
+    let mut names: Vec<SettingName> = procedure.scenarios.iter().map(|scenario| scenario.setting.name()).collect();
+    names.sort_unstable();
+    if let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+        return wrong(format!("{} of {} threads is there twice; name each once", twice[0].workload, twice[0].level));
+    }
+    Ok(procedure.scenarios.iter().try_for_each(|scenario| scenario.setting.workload().check())?)
+}
+
+fn runs_of(procedure: &Procedure<'_>, scenario: &Scenario) -> usize {
+    procedure.runs * (scenario.instruments.len() + 1)
+}
+
+/// All that a scenario of a series must have been made with.
+fn made_by(procedure: &Procedure<'_>, scenario: &Scenario, validation: &Validation) -> Vec<String> {
+    let machine = format!("{} {} on {}", validation.host, validation.kernel, validation.file_system);
+    let program = format!("reprise {}", env!("CARGO_PKG_VERSION"));
+    let instruments = scenario.instruments.iter().map(Instrument::description);
+    [machine, program, scenario.setting.words().join(" "), format!("{} runs", procedure.runs)]
+        .into_iter()
+        .chain(instruments)
+        .collect()
+}
+
+/// How long runs take.
+struct RunClock {
+    begin: Instant,
+    /// Of this validation.
+    runs: usize,
+    took: Duration,
+    /// Of those that a series has.
+    before: Option<Duration>,
+}
+
+impl RunClock {
+    fn each(&self) -> Option<Duration> {
+        match u32::try_from(self.runs) {
+            Ok(runs @ 1..) => Some(self.took / runs),
+            _ => self.before,
+        }
+    }
+
+    fn has_time_for(&self, runs: usize, time: Option<Duration>) -> bool {
+        let (Some(time), Some(each)) = (time, self.each()) else { return true };
+        self.begin.elapsed() + each * u32::try_from(runs).unwrap_or(u32::MAX) <= time
+    }
+}
+
+/// A validation that is under way.
+struct Whole<'a> {
+    procedure: &'a Procedure<'a>,
+    validation: Validation,
+    /// By the number of the scenario.
+    examined: BTreeMap<usize, Examined>,
+    kept: usize,
+    clock: RunClock,
+    is_stopped: bool,
+}
+
+impl<'a> Whole<'a> {
+    fn begin(procedure: &'a Procedure<'a>) -> Result<Whole<'a>, ValidateError> {
+        let validation = beginning(procedure);
+        let mut examined = BTreeMap::new();
+        for (number, scenario) in procedure.scenarios.iter().enumerate() {
+            let Some(series) = procedure.series.map(Series) else { break };
+            let made_by = made_by(procedure, scenario, &validation);
+            if let Some(found) = series.get(&scenario.setting.name(), &made_by)? {
+                examined.insert(number, found);
+            }
+        }
+        let runs: usize = examined.values().map(|found: &Examined| found.runs.len()).sum();
+        let took: u64 = examined.values().map(|found| found.took_ns).sum();
+        let before = (runs > 0).then(|| Duration::from_nanos(took / runs as u64));
+        let clock = RunClock { begin: Instant::now(), runs: 0, took: Duration::ZERO, before };
+        Ok(Whole { procedure, validation, kept: examined.len(), examined, clock, is_stopped: false })
+    }
+
+    /// A scenario, and whether all of its blocks were done.
+    fn examine(
+        &mut self,
+        number: usize,
+        rng: &mut Xoshiro256PlusPlus,
+        progress: &mut dyn FnMut(&Step),
+    ) -> Result<(Examined, bool), ValidateError> {
+        let (procedure, scenario) = (self.procedure, &self.procedure.scenarios[number]);
+        let (begin, started_ns) = (Instant::now(), now_ns());
+        let total: usize = procedure.scenarios.iter().map(|scenario| runs_of(procedure, scenario)).sum();
+        let done_before: usize = self.examined.values().map(|found| found.runs.len()).sum();
+        let bench = Bench::set_up(procedure, scenario, number, &self.validation.limits)?;
+        let trace = match bench.trace() {
+            Err(_) if self.is_told_to_stop() => None,
+            found => Some(found?),
+        };
+        let (runs_before, took_before) = (self.clock.runs, self.clock.took);
+        let mut runs = Vec::new();
+        let is_whole = trace.is_some()
+            && bench.runs(rng, &mut runs, &mut |what, done| {
+                self.clock.runs = runs_before + done;
+                self.clock.took = took_before + begin.elapsed();
+                let setting = scenario.setting.name();
+                let left = total - done_before - done;
+                progress(&Step {
+                    done: done_before + done,
+                    total,
+                    kept: self.kept,
+                    what: format!("{} {}: {what}", setting.workload, setting.level),
+                    left: self.clock.each().map(|each| each * u32::try_from(left).unwrap_or(u32::MAX)),
+                });
+            })?;
+        let setting = &scenario.setting;
+        let trace = trace.unwrap_or_default();
+        let subject = Subject { setting, started_ns, clock: &self.validation.clock, trace: &trace };
+        let examined = Examined {
+            setting: setting.name(),
+            started_ns,
+            took_ns: begin.elapsed().as_nanos() as u64,
+            limits: bench.limits.clone(),
+            rules: bench.rules.clone(),
+            findings: analysis::findings(&subject, &scenario.instruments, &runs),
+            runs: runs.into_iter().map(|run| run.record).collect(),
+        };
+        Ok((examined, is_whole))
+    }
+
+    fn is_told_to_stop(&self) -> bool {
+        self.procedure.stop.load(Ordering::Relaxed) != 0
+    }
+
+    fn end(self) -> Validation {
+        let mut validation = self.validation;
+        validation.is_complete = !self.is_stopped && self.examined.len() == self.procedure.scenarios.len();
+        let mut first: Option<Rules> = None;
+        for examined in self.examined.into_values() {
+            let first = first.get_or_insert_with(|| examined.rules.clone());
+            for change in rules::changes(first, &examined.rules) {
+                if !validation.changed_rules.contains(&change) {
+                    validation.changed_rules.push(change);
+                }
+            }
+            validation.findings.extend(examined.findings);
+            validation.runs.push((examined.setting, examined.runs));
+        }
+        validation.linearity = analysis::linearity(&validation.findings);
+        validation
+    }
+}
+
+fn now_ns() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos() as u64)
 }
 
 fn beginning(procedure: &Procedure<'_>) -> Validation {
     let host = Host::this();
     let kind = rustix::fs::statfs(procedure.directory).map_or(0, |fs| fs.f_type as u64);
+    let (step_ns, read_ns) = reprise_workload::clock_quality();
     Validation {
-        started_ns: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos() as u64),
+        started_ns: now_ns(),
         kernel: host.kernel,
         host: host.name,
         processors: host.processors as usize,
@@ -115,174 +273,21 @@ fn beginning(procedure: &Procedure<'_>) -> Validation {
         file_system: file_system_name(kind),
         seed: procedure.seed,
         is_complete: false,
+        clock: ClockQuality { step_ns, read_ns },
+        limits: Limits::of(&base(procedure.directory)),
+        changed_rules: Vec::new(),
         findings: Vec::new(),
         linearity: Vec::new(),
         runs: Vec::new(),
     }
 }
 
-/// What the runs of one setting share.
-struct Bench<'a> {
-    procedure: &'a Procedure<'a>,
-    setting: &'a Setting,
-    files: PathBuf,
-    target: PathBuf,
-    scratch: PathBuf,
-}
-
-impl<'a> Bench<'a> {
-    fn set_up(procedure: &'a Procedure<'a>, setting: &'a Setting, number: usize) -> Result<Bench<'a>, ValidateError> {
-        let make = |path: PathBuf| match fs::create_dir_all(&path) {
-            Ok(()) => Ok(path),
-            Err(e) => Err(ValidateError::files("make", path, e)),
-        };
-        Ok(Bench {
-            procedure,
-            setting,
-            files: make(procedure.directory.join(format!("files{number}")))?,
-            target: make(procedure.directory.join(format!("target{number}")))?,
-            scratch: make(procedure.scratch.join(format!("runs{number}")))?,
-        })
-    }
-
-    fn master(&self) -> PathBuf {
-        self.scratch.join("trace.reprise")
-    }
-
-    /// Performs the reference once more than it is judged: this is the trace that is replayed.
-    fn trace(&self) -> Result<Observed, ValidateError> {
-        self.restore()?;
-        Caches::set(self.setting.caches, &self.files)?;
-        self.perform(&mut self.reference(&self.master()), &self.master())?;
-        trace(&self.master())
-    }
-
-    fn runs(
-        &self,
-        rng: &mut Xoshiro256PlusPlus,
-        progress: &mut dyn FnMut(&str, usize),
-    ) -> Result<Vec<Run>, ValidateError> {
-        let mut out = Vec::new();
-        for block in 0..self.procedure.runs {
-            let mut order: Vec<Option<&Instrument>> =
-                std::iter::once(None).chain(self.procedure.instruments.iter().map(Some)).collect();
-            shuffle(&mut order, rng);
-            for instrument in order {
-                let name = instrument.map_or("reference".to_owned(), Instrument::name);
-                progress(&name, out.len());
-                let run = self.run(instrument, (block, out.len()))?;
-                out.push(run);
-            }
-        }
-        Ok(out)
-    }
-
-    /// One run, from the state before the start.
-    fn run(&self, instrument: Option<&Instrument>, at: (usize, usize)) -> Result<Run, ValidateError> {
-        let log = self.scratch.join("log");
-        remove(&log);
-        if instrument.is_none_or(Instrument::uses_files) {
-            self.restore()?;
-            self.setting.caches.set(&self.files)?;
-        } else {
-            rustix::fs::sync();
-        }
-        let mut command = match instrument {
-            None => self.reference(&log),
-            Some(instrument) => instrument.command(&Places {
-                reprise: self.procedure.reprise,
-                reference: self.words(),
-                trace: &self.master(),
-                files: &self.files,
-                target: &self.target,
-                log: log.clone(),
-                threads: self.setting.workload().threads(),
-                caches: self.setting.caches,
-            })?,
-        };
-        let before = Totals::now();
-        self.perform(&mut command, &log)?;
-        let conditions = Totals::now().since(before);
-        let format = instrument.map_or(LogFormat::Reprise, Instrument::log_format);
-        let observed = format.read(&log, self.setting.calls())?;
-        for call in self.setting.calls() {
-            if observed.times_ns(call).is_empty() {
-                return Err(ValidateError::Log { path: log, cause: format!("it has no {call}") });
-            }
-        }
-        let source = instrument.map_or(Source::Reference, |instrument| Source::Instrument(instrument.name()));
-        Ok(Run::new(source, at, self.setting.calls(), observed, conditions))
-    }
-
-    /// Brings the files back to what they were.
-    fn restore(&self) -> Result<(), ValidateError> {
-        let go_on = |_, _| self.procedure.stop.load(Ordering::Relaxed) == 0;
-        reprise_workload::prepare(self.setting.workload(), &self.files, &mut { go_on })?;
-        Ok(())
-    }
-
-    fn reference(&self, trace: &Path) -> Command {
-        let mut command = Command::new(self.procedure.reprise);
-        command.args(self.words()).arg("-o").arg(trace);
-        command
-    }
-
-    /// What performs the reference, but for where its trace goes.
-    fn words(&self) -> Vec<OsString> {
-        let words = self.setting.words().into_iter().map(OsString::from);
-        let place = ["--quiet".into(), "--dir".into(), self.files.clone().into_os_string()];
-        std::iter::once("workload".into()).chain(words).chain(place).collect()
-    }
-
-    /// Runs a command to its end; it fails unless it succeeds (a replay that went differently has run, too).
-    fn perform(&self, command: &mut Command, log: &Path) -> Result<(), ValidateError> {
-        let shown = format!("{command:?}");
-        let said = self.scratch.join("said");
-        let failed = |status: String| {
-            let text = fs::read_to_string(&said).unwrap_or_default();
-            let tail: String =
-                text.trim().chars().rev().take(SAID_BYTES).collect::<Vec<_>>().into_iter().rev().collect();
-            ValidateError::Run { command: shown.clone(), status, said: tail }
-        };
-        let out = File::create(&said).map_err(|e| ValidateError::files("write", &said, e))?;
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(out);
-        let mut child = command.spawn().map_err(|e| failed(e.to_string()))?;
-        loop {
-            match child.try_wait().map_err(|e| failed(e.to_string()))? {
-                Some(status)
-                    if status.success() || (status.code() == Some(1) && log.join("manifest.json").exists()) =>
-                {
-                    return Ok(());
-                }
-                Some(status) => return Err(failed(status.to_string())),
-                None if self.procedure.stop.load(Ordering::Relaxed) != 0 => {
-                    let _ = child.kill();
-                    let _ = child.wait();
-                    return Err(failed("an interruption".into()));
-                }
-                None => std::thread::sleep(LOOK_EVERY),
-            }
-        }
-    }
-}
-
-/// Whatever a run left under this name, and names that begin with it.
-fn remove(log: &Path) {
-    let _ = fs::remove_dir_all(log);
-    let _ = fs::remove_file(log);
-    let _ = fs::remove_dir_all(log.with_extension("other"));
-    let (Some(parent), Some(stem)) = (log.parent(), log.file_name()) else { return };
-    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
-        if entry.file_name().as_encoded_bytes().starts_with(stem.as_encoded_bytes()) {
-            let _ = fs::remove_file(entry.path());
-        }
-    }
-}
-
-/// Fisher–Yates.
-fn shuffle<T>(order: &mut [T], rng: &mut Xoshiro256PlusPlus) {
-    for last in (1..order.len()).rev() {
-        let other = Uniform::new_inclusive(0, last).map_or(0, |among| among.sample(rng));
-        order.swap(last, other);
-    }
+/// How the machine is without a run.
+fn base(directory: &Path) -> Vec<Conditions> {
+    let interval = |_| {
+        let before = Totals::now(directory);
+        std::thread::sleep(BASE_INTERVAL);
+        Conditions::between(before, Totals::now(directory))
+    };
+    (0..BASE_INTERVALS).map(interval).collect()
 }

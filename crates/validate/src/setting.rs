@@ -1,7 +1,7 @@
 //! What is run: a workload, at a load level, with a state of the caches.
 
-use reprise_workload::{Access, Fileserver, Micro, PauseBy, Workload};
-use serde::Serialize;
+use reprise_workload::{Access, Filebench, Micro, PauseBy, Workload};
+use serde::{Deserialize, Serialize};
 
 use crate::caches::Caches;
 
@@ -10,8 +10,8 @@ use crate::caches::Caches;
 pub enum Program {
     /// Blocks of a file of each thread's own.
     Micro(Micro),
-    /// Files of one directory.
-    Fileserver(Fileserver),
+    /// A personality of filebench: files of one directory.
+    Filebench(Filebench),
 }
 
 /// A workload at a level.
@@ -21,10 +21,12 @@ pub struct Setting {
     pub program: Program,
     /// The caches before each run.
     pub caches: Caches,
+    /// The memory that the reference program may have, its page cache included.
+    pub memory_bytes: Option<u64>,
 }
 
 /// What tells settings apart.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct SettingName {
     /// The workload.
     pub workload: String,
@@ -32,8 +34,14 @@ pub struct SettingName {
     pub pause_us: u64,
     /// Load level: the number of threads.
     pub level: u32,
+    /// How that time is spent.
+    #[serde(default)]
+    pub pause_by: PauseBy,
     /// The caches before each run.
-    pub caches: &'static str,
+    pub caches: Caches,
+    /// The memory that the reference program may have.
+    #[serde(default)]
+    pub memory_bytes: Option<u64>,
 }
 
 impl Setting {
@@ -41,7 +49,7 @@ impl Setting {
     pub fn workload(&self) -> &dyn Workload {
         match &self.program {
             Program::Micro(micro) => micro,
-            Program::Fileserver(server) => server,
+            Program::Filebench(bench) => bench,
         }
     }
 
@@ -54,7 +62,7 @@ impl Setting {
                 Access::SequentialRead => &["read"],
                 Access::SequentialWrite => &["write"],
             },
-            Program::Fileserver(_) => &["read", "write"],
+            Program::Filebench(bench) => bench.personality.calls(),
         }
     }
 
@@ -65,12 +73,23 @@ impl Setting {
             workload: workload.name().to_owned(),
             pause_us: workload.pause().map_or(0, |pause| pause.length.as_micros() as u64),
             level: workload.threads(),
-            caches: self.caches.word(),
+            pause_by: workload.pause().map_or(PauseBy::Spin, |pause| pause.by),
+            caches: self.caches,
+            memory_bytes: self.memory_bytes,
         }
     }
 
     /// The words after `reprise workload` that make it.
     pub fn words(&self) -> Vec<String> {
+        let mut words = self.program_words();
+        if let Some(bytes) = self.memory_bytes {
+            words.extend(["--memory".to_owned(), bytes.to_string()]);
+            words.extend((self.caches == Caches::Warm).then(|| "--warm".to_owned()));
+        }
+        words
+    }
+
+    fn program_words(&self) -> Vec<String> {
         let flag = |name: &str, value: &dyn ToString| [format!("--{name}"), value.to_string()];
         match &self.program {
             Program::Micro(m) => {
@@ -91,7 +110,7 @@ impl Setting {
                 let access = ["micro".to_owned(), m.access.name().to_owned()];
                 access.into_iter().chain(flags.into_iter().flatten()).collect()
             }
-            Program::Fileserver(f) => {
+            Program::Filebench(f) => {
                 let length = match f.length {
                     reprise_workload::Length::Rounds(rounds) => flag("rounds", &rounds),
                     reprise_workload::Length::Time(time) => flag("time", &format!("{}s", time.as_secs_f64())),
@@ -105,7 +124,7 @@ impl Setting {
                     length,
                     flag("seed", &f.seed),
                 ];
-                std::iter::once("fileserver".to_owned()).chain(flags.into_iter().flatten()).collect()
+                std::iter::once(f.personality.name().to_owned()).chain(flags.into_iter().flatten()).collect()
             }
         }
     }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use reprise_trace::Host;
 use serde::{Deserialize, Serialize};
 
-use crate::finding::Validation;
+use crate::finding::{Statistic, Validation};
 use crate::history::{MOST_KEPT, Past};
 
 /// Name of the file in the state directory.
@@ -35,6 +35,9 @@ pub struct Known {
     pub pause_us: u64,
     /// The state of the caches.
     pub caches: String,
+    /// The memory that the reference had, if it was limited.
+    #[serde(default)]
+    pub memory_bytes: Option<u64>,
     /// The file system.
     pub file_system: String,
     /// The call.
@@ -53,8 +56,11 @@ pub struct Known {
 }
 
 impl Known {
-    /// Follows what was known of the same.
+    /// Follows what was known of the same; a measurement that is told once more (of a series) is no new one.
     fn after(mut self, old: Known) -> Known {
+        if self.when_ns == old.when_ns {
+            return Known { history: old.history, ..self };
+        }
         let past = Past { when_ns: old.when_ns, reference_ns: old.reference_ns, u_c: old.u_c, bias: old.bias };
         self.history = old.history;
         self.history.push(past);
@@ -127,6 +133,8 @@ pub struct Replayed<'a> {
     pub file_system: &'a str,
     /// The state of the caches before it, if it was brought about.
     pub caches: Option<&'a str>,
+    /// The memory it had, if it was limited.
+    pub memory_bytes: Option<u64>,
     /// Its threads.
     pub threads: u32,
     /// The call.
@@ -143,9 +151,10 @@ pub fn nearest<'a>(known: &'a [Known], replayed: &Replayed<'_>) -> Option<&'a Kn
     };
     let distance = |k: &Known| {
         let caches = f64::from(u8::from(replayed.caches.is_some_and(|caches| caches != k.caches)));
+        let memory = f64::from(u8::from(replayed.memory_bytes.is_some() != k.memory_bytes.is_some()));
         let time = (k.reference_ns / replayed.mean_ns.max(1.0)).ln().abs();
         // A time of another magnitude says less than another number of threads.
-        100.0 * caches + time + 0.1 * (f64::from(k.level) - f64::from(replayed.threads)).abs()
+        100.0 * (caches + memory) + time + 0.1 * (f64::from(k.level) - f64::from(replayed.threads)).abs()
     };
     known.iter().filter(is_of_kind).min_by(|a, b| distance(a).total_cmp(&distance(b)))
 }
@@ -160,20 +169,21 @@ fn read(path: &Path) -> Result<File, StoreError> {
 }
 
 fn known_of(validation: &Validation) -> impl Iterator<Item = Known> {
-    validation.findings.iter().filter(|finding| finding.statistic == "mean").filter_map(|finding| {
+    validation.findings.iter().filter(|finding| finding.statistic == Statistic::Mean).filter_map(|finding| {
         let uncertainty = finding.uncertainty.as_ref()?;
         Some(Known {
             instrument: finding.instrument.clone(),
             workload: finding.setting.workload.clone(),
             level: finding.setting.level,
             pause_us: finding.setting.pause_us,
-            caches: finding.setting.caches.to_owned(),
+            caches: finding.setting.caches.word().to_owned(),
+            memory_bytes: finding.setting.memory_bytes,
             file_system: validation.file_system.clone(),
             call: finding.call.clone(),
             reference_ns: uncertainty.reference,
             u_c: uncertainty.u_c,
             bias: finding.bias.map_or(0.0, |bias| bias.relative),
-            when_ns: validation.started_ns,
+            when_ns: finding.started_ns,
             history: Vec::new(),
         })
     })
@@ -182,7 +192,7 @@ fn known_of(validation: &Validation) -> impl Iterator<Item = Known> {
 fn is_same(a: &Known, b: &Known) -> bool {
     let key = |k: &Known| {
         let names = [&k.instrument, &k.workload, &k.caches, &k.file_system, &k.call].map(String::clone);
-        (names, k.level, k.pause_us)
+        (names, k.level, k.pause_us, k.memory_bytes)
     };
     key(a) == key(b)
 }
@@ -201,6 +211,7 @@ mod tests {
             level,
             pause_us: 0,
             caches: caches.into(),
+            memory_bytes: None,
             file_system: "ext4".into(),
             call: "pread64".into(),
             reference_ns,
@@ -220,6 +231,8 @@ mod tests {
         }
         assert_eq!((now.history.len(), now.history[99].when_ns), (MOST_KEPT, 149));
         assert!(drifts(std::slice::from_ref(&now)).is_empty());
+        let told_again = now.clone().after(now.clone());
+        assert_eq!(told_again.history, now.history);
         now.reference_ns = 1100.0;
         let found = drifts(&[now.clone()]);
         assert_eq!((found.len(), found[0].charted, found[0].signal), (1, Charted::Reference, Signal::BeyondLimits));
@@ -233,7 +246,7 @@ mod tests {
         let all = [known(1, 1e3, "warm"), known(2, 1e3, "warm"), known(1, 1e5, "cold")];
         let of = |threads, mean_ns, caches| {
             let instrument = "root afap sync";
-            Replayed { instrument, file_system: "ext4", caches, threads, call: "pread64", mean_ns }
+            Replayed { instrument, file_system: "ext4", caches, memory_bytes: None, threads, call: "pread64", mean_ns }
         };
         assert_eq!(nearest(&all, &of(2, 1.1e3, Some("warm"))), Some(&all[1]));
         assert_eq!(nearest(&all, &of(1, 8e4, None)), Some(&all[2]));

@@ -80,9 +80,47 @@ impl Scale {
     }
 }
 
+/// What the counter can tell: the least difference of two readings that differ, and what a reading takes, in nanoseconds.
+pub fn clock_quality() -> (f64, f64) {
+    const READINGS: usize = 20_000;
+    let counter = Counter::new();
+    let from = counter.pair();
+    let readings: Vec<u64> = (0..READINGS).map(|_| counter.ticks()).collect();
+    let scale = Scale::since(from, &counter);
+    // The median: a thread that loses its processor between two readings says nothing of the counter.
+    let mut steps: Vec<u64> = readings.windows(2).map(|pair| pair[1].saturating_sub(pair[0])).collect();
+    steps.sort_unstable();
+    let read = steps[steps.len() / 2] as f64 * scale.ns_by_tick;
+    // All readings are multiples of the counter's step, however many ticks that is.
+    let gcd = |a: u64, b: u64| {
+        let (mut a, mut b) = (a, b);
+        while b != 0 {
+            (a, b) = (b, a % b);
+        }
+        a
+    };
+    let step = steps.iter().copied().reduce(gcd).unwrap_or(1).max(1);
+    (step as f64 * scale.ns_by_tick, read)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_step_is_no_longer_than_what_readings_differ_by() {
+        let (step_ns, read_ns) = clock_quality();
+        assert!(step_ns > 0.0 && step_ns <= read_ns.max(step_ns) && read_ns < 1e5, "{step_ns} {read_ns}");
+        let counter = Counter::new();
+        let from = counter.pair();
+        let (a, b) = (counter.ticks(), {
+            std::thread::sleep(Duration::from_millis(2));
+            counter.ticks()
+        });
+        let scale = Scale::since(from, &counter);
+        let steps = (b - a) as f64 * scale.ns_by_tick / step_ns;
+        assert!((steps - steps.round()).abs() < 0.01 * steps, "{steps} steps");
+    }
 
     #[test]
     fn times_are_those_of_the_kernels_clock() {

@@ -7,7 +7,7 @@
 
 mod clock;
 mod error;
-mod fileserver;
+mod filebench;
 mod micro;
 mod perform;
 mod prepare;
@@ -17,10 +17,11 @@ mod run;
 mod structures;
 mod tree;
 
+pub use clock::clock_quality;
 pub use error::WorkloadError;
-pub use fileserver::{Fileserver, Length};
+pub use filebench::{Filebench, Length, Personality};
 pub use micro::{Access, Micro};
-pub use prepare::{Prepared, prepare};
+pub use prepare::{Prepared, bring, prepare};
 pub use reference::{Written, write};
 pub use request::{Call, FileSpec, Opening, Pause, PauseBy, Request, Sequence, Workload};
 pub use run::{Performed, Run, perform};

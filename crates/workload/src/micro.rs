@@ -85,7 +85,7 @@ impl Default for Micro {
 }
 
 /// Most threads of a workload.
-pub(crate) const MOST_THREADS: u32 = 64;
+pub(crate) const MOST_THREADS: u32 = 128;
 /// Largest request.
 const MOST_BLOCK_BYTES: u32 = 64 << 20;
 

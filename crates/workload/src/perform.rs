@@ -38,6 +38,8 @@ pub(crate) struct ThreadRecord {
     pub records: Vec<Record>,
     /// What `stat` filled, with the number of its record.
     pub stats: Vec<(usize, Stat)>,
+    /// How often it lost its processor while it performed, if the kernel tells.
+    pub preemptions: Option<u64>,
     /// Whether more records came than there was memory for: some calls stand after an allocation.
     pub grew: bool,
     /// The call that failed: the last record.
@@ -68,6 +70,7 @@ pub(crate) fn thread(stage: &Stage<'_>, number: u32, ready: impl FnOnce()) -> Th
     let pause = workload.pause().map(|pause| (pause, counter.ticks_in(pause.length)));
     let lasting = workload.time().map(|time| counter.ticks_in(time));
     let mut moved_before = false;
+    let before = preemptions();
     ready();
     let mut now = counter.ticks();
     let until = lasting.map(|ticks| now.saturating_add(ticks));
@@ -96,7 +99,14 @@ pub(crate) fn thread(stage: &Stage<'_>, number: u32, ready: impl FnOnce()) -> Th
             break;
         }
     }
+    out.preemptions = preemptions().zip(before).map(|(after, before)| after.saturating_sub(before));
     out
+}
+
+/// How often this thread has lost its processor to another.
+fn preemptions() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/thread-self/status").ok()?;
+    status.lines().find_map(|line| line.strip_prefix("nonvoluntary_ctxt_switches:"))?.trim().parse().ok()
 }
 
 /// The next request; none where the time is over and no file is open.
@@ -147,6 +157,7 @@ impl Hands<'_> {
                 drop(self.open.take());
                 Ok(0)
             }
+            Call::Sync => rustix::fs::fsync(self.open.as_ref().ok_or(Errno::BADF)?).map(|()| 0),
             Call::Stat => {
                 self.stat = Some(rustix::fs::statat(CWD, path()?.as_c_str(), AtFlags::empty())?);
                 Ok(0)

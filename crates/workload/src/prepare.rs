@@ -5,11 +5,12 @@
 
 use std::collections::HashMap;
 use std::fs::{self, File, Metadata};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use rand_xoshiro::rand_core::Rng;
+use rustix::fs::Advice;
 
 use crate::WorkloadError;
 use crate::micro::stream;
@@ -78,6 +79,27 @@ pub fn prepare(
     let synced = File::open(directory).and_then(|dir| Ok(rustix::fs::syncfs(dir)?));
     synced.map_err(|e| WorkloadError::files("store", directory, e))?;
     Ok(prepared)
+}
+
+/// Takes the files of a workload out of the page cache, and with `warm` reads them in again, as far as they fit: whoever reads a page
+/// first is the one whose memory it counts as.
+///
+/// # Errors
+/// When a file cannot be read.
+pub fn bring(workload: &dyn Workload, directory: &Path, warm: bool) -> Result<(), WorkloadError> {
+    let mut room = vec![0; PIECE_BYTES];
+    let present = workload.files().into_iter().filter(|spec| spec.initial_bytes.is_some());
+    for path in present.map(|spec| directory.join(spec.name)) {
+        let mut cached = || {
+            let mut file = File::open(&path)?;
+            file.sync_data()?;
+            rustix::fs::fadvise(&file, 0, None, Advice::DontNeed)?;
+            while warm && file.read(&mut room)? > 0 {}
+            Ok(())
+        };
+        cached().map_err(|e: io::Error| WorkloadError::files("cache", &path, e))?;
+    }
+    Ok(())
 }
 
 /// The files are as they must be before the start.

@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use rustix::fs::OFlags;
+use serde::{Deserialize, Serialize};
 
 use crate::WorkloadError;
 
@@ -26,6 +27,8 @@ pub enum Opening {
     Writing,
     /// To be continued at its end.
     Appending,
+    /// To be read, and continued at its end.
+    Extending,
     /// It is made, and must not be there.
     Creating,
 }
@@ -39,6 +42,7 @@ impl Opening {
                 Opening::Reading => OFlags::RDONLY,
                 Opening::Writing => OFlags::WRONLY,
                 Opening::Appending => OFlags::WRONLY | OFlags::APPEND,
+                Opening::Extending => OFlags::RDWR | OFlags::APPEND,
                 Opening::Creating => OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL,
             }
     }
@@ -57,6 +61,8 @@ pub enum Call {
     Write,
     /// `pwrite64`.
     WriteAt,
+    /// `fsync`.
+    Sync,
     /// `close`.
     Close,
     /// `newfstatat`.
@@ -74,6 +80,7 @@ impl Call {
             Call::ReadAt => "pread64",
             Call::Write => "write",
             Call::WriteAt => "pwrite64",
+            Call::Sync => "fsync",
             Call::Close => "close",
             Call::Stat => "newfstatat",
             Call::Unlink => "unlinkat",
@@ -103,7 +110,8 @@ pub struct Request {
 pub type Sequence<'a> = Box<dyn Iterator<Item = Request> + Send + 'a>;
 
 /// How a pause is spent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum PauseBy {
     /// At work, looking at the clock: exactly as long as asked for.
     #[default]

@@ -30,6 +30,8 @@ pub struct Performed {
     pub(crate) threads: Vec<ThreadRecord>,
     pub(crate) scale: Scale,
     pub(crate) began_ns: u64,
+    /// Bytes that came from devices meanwhile, if the kernel tells.
+    pub(crate) device_bytes: Option<u64>,
 }
 
 impl Performed {
@@ -64,6 +66,7 @@ pub fn perform(workload: &dyn Workload, run: &Run<'_>) -> Result<Performed, Work
     let counter = Counter::new();
     let from = counter.pair();
     let stage = Stage { workload, paths: &paths, counter: &counter, stop: run.stop };
+    let device_bytes_before = device_bytes();
     let barrier = Barrier::new(workload.threads() as usize);
     let threads: Vec<ThreadRecord> = std::thread::scope(|scope| {
         let begin = |number| {
@@ -76,8 +79,9 @@ pub fn perform(workload: &dyn Workload, run: &Run<'_>) -> Result<Performed, Work
         let all: Vec<_> = (0..workload.threads()).map(begin).collect();
         all.into_iter().map(|thread| thread.join().unwrap_or_default()).collect()
     });
+    let device_bytes = device_bytes().zip(device_bytes_before).map(|(after, before)| after.saturating_sub(before));
     let scale = Scale::since(from, &counter);
-    let performed = Performed { directory, names, before, threads, scale, began_ns: scale.began_ns() };
+    let performed = Performed { directory, names, before, threads, scale, began_ns: scale.began_ns(), device_bytes };
     performed.judged(run.stop)
 }
 
@@ -99,6 +103,12 @@ impl Performed {
         }
         Ok(self)
     }
+}
+
+/// Bytes that this process had read from devices.
+fn device_bytes() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/self/io").ok()?;
+    text.lines().find_map(|line| line.strip_prefix("read_bytes:"))?.trim().parse().ok()
 }
 
 fn path(directory: &Path, name: &str) -> Result<CString, WorkloadError> {

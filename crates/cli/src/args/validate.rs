@@ -4,8 +4,10 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use reprise_validate::LogFormat;
+use reprise_workload::{Access, Personality};
 
-use crate::amounts::{Bytes, Pause};
+use super::workload::{PauseBy, limit};
+use crate::amounts::{Bytes, Pause, Period};
 
 /// A reference program of a validation.
 #[derive(Debug, Clone, Copy, ValueEnum, PartialEq, Eq)]
@@ -20,6 +22,36 @@ pub enum Reference {
     SequentialWrite,
     /// Files of one directory created, written, read, deleted
     Fileserver,
+    /// A mail server: small files synced after each append
+    Varmail,
+    /// A proxy: five files read for each that is replaced
+    Webproxy,
+    /// A web server: ten files read for each line of the log
+    Webserver,
+}
+
+/// What a reference program is.
+pub enum Kind {
+    /// Blocks.
+    Micro(Access),
+    /// Whole files.
+    Filebench(Personality),
+}
+
+impl Reference {
+    /// What it is.
+    pub fn kind(self) -> Kind {
+        match self {
+            Reference::RandomRead => Kind::Micro(Access::RandomRead),
+            Reference::RandomWrite => Kind::Micro(Access::RandomWrite),
+            Reference::SequentialRead => Kind::Micro(Access::SequentialRead),
+            Reference::SequentialWrite => Kind::Micro(Access::SequentialWrite),
+            Reference::Fileserver => Kind::Filebench(Personality::Fileserver),
+            Reference::Varmail => Kind::Filebench(Personality::Varmail),
+            Reference::Webproxy => Kind::Filebench(Personality::Webproxy),
+            Reference::Webserver => Kind::Filebench(Personality::Webserver),
+        }
+    }
 }
 
 /// Arguments of `validate`.
@@ -37,12 +69,15 @@ pub struct Validate {
     /// The reference programs
     #[arg(short, long, value_enum, value_delimiter = ',', value_name = "NAMES", default_values = ["random-read", "random-write", "sequential-read", "sequential-write", "fileserver"])]
     pub workload: Vec<Reference>,
-    /// Load levels: numbers of threads (fileserver has four) [default: 1,2,3,4; 1,2 with --quick]
+    /// Load levels: numbers of threads (personalities of filebench have their own) [default: 1,2,3,4; 1,2 with --quick]
     #[arg(short, long, value_delimiter = ',', value_name = "N")]
     pub level: Vec<u32>,
     /// Times between requests; with one, replays keep the traced instants (--pace timestamp) unless told otherwise
     #[arg(long, value_delimiter = ',', value_name = "TIMES", default_value = "0us")]
     pub pause: Vec<Pause>,
+    /// How that time is spent
+    #[arg(long, value_enum, default_value = "spin")]
+    pub pause_by: PauseBy,
     /// Runs of the reference and of each instrument, in each setting [default: 10; 3 with --quick]
     #[arg(short = 'n', long, value_name = "N")]
     pub runs: Option<usize>,
@@ -52,12 +87,18 @@ pub struct Validate {
     /// Size of each thread's file, for random and sequential
     #[arg(long, value_name = "SIZE", default_value = "64M")]
     pub file_size: Bytes,
-    /// Rounds of each thread of the file server [default: 200; 50 with --quick]
+    /// Rounds of each thread of fileserver, varmail, webproxy and webserver [default: 200; 50 with --quick]
     #[arg(long, value_name = "N")]
     pub rounds: Option<u64>,
     /// Empty the caches before each run, instead of filling them
     #[arg(long)]
     pub cold: bool,
+    /// The memory that the reference programs may have, page cache included; replays have the same (replay --memory recorded)
+    #[arg(long, value_name = "SIZE", value_parser = limit)]
+    pub memory: Option<Bytes>,
+    /// With --memory: validate also replays that have all of the machine's memory
+    #[arg(long, requires = "memory")]
+    pub unmatched: bool,
     /// Orderings of replays (commas separate)
     #[arg(long, value_delimiter = ',', value_name = "ORDERS", default_value = "root")]
     pub order: Vec<String>,
@@ -82,6 +123,13 @@ pub struct Validate {
     /// For the programs, and for the order of the runs
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
+    /// Keep finished scenarios in this directory, and do not run again what is there: the same command goes on where it was
+    /// stopped
+    #[arg(long, value_name = "DIR")]
+    pub series: Option<PathBuf>,
+    /// Begin no scenario that would not end within this time, as far as can be told: 20m
+    #[arg(long = "for", value_name = "TIME")]
+    pub time: Option<Period>,
     /// Do not keep what was found for this machine
     #[arg(long)]
     pub no_store: bool,
@@ -104,13 +152,15 @@ Examples:
   reprise validate --dir /mnt/t --order root,temporal --io sync,uring --workload random-read --level 1,2,4
   reprise validate --dir /mnt/t --workload random-read --level 1,2 --log fio --instrument \\
     'fio --name=r --ioengine=psync --invalidate=0 --thread --numjobs={threads} --read_iolog={iolog} --write_lat_log={log} --per_job_logs=1'
+  reprise validate --dir /mnt/t --series kept --for 20m      a piece of 20 minutes; the same again goes on
+  reprise validate --dir /mnt/t --workload fileserver --memory 128M --unmatched      what it does to leave out the limit
   reprise validate --dir /mnt/t --workload random-read --capture ptrace,ebpf --no-replay      recorders as instruments
 
 For each setting (program, level, pause) the reference program and each instrument run N times, in a random order, from the
 same state. What a run says is the mean response time of the calls in question; the medians stand beside. U is the expanded
 uncertainty for k = 2; floor is the U that an instrument without any error would have shown, from the references alone. Runs
-that were disturbed by others are marked and counted in. docs/METROLOGY.md explains all of it. Exit code 7: interrupted; what
-was finished is printed and kept.";
+that were disturbed by others, or ran under other settings of devices, are marked and counted in. docs/METROLOGY.md explains all
+of it. Exit code 7: interrupted, or out of time (--for); what was finished is printed and kept.";
 
 /// Arguments of `compare`.
 #[derive(Debug, Args)]
@@ -130,5 +180,6 @@ Examples:
 
 Elapsed times and mean response times are compared, every pair of groups: greater or less where the difference is real (5 %, by
 Welch's test, adjusted for the number of pairs by Holm), equal where it is shown to be within 5 % of the first, and else it
-cannot be told, however different the means look. Interleave the replays of the groups, so that a machine that grows slower
-slows all of them. Exit code 1: something differs.";
+cannot be told, however different the means look. u_c of one is the uncertainty of a single mean response time, where such
+replays were validated on this machine (`reprise validate`). Interleave the replays of the groups, so that a machine that grows
+slower slows all of them. Exit code 1: something differs.";

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use reprise_workload as workload;
 
-use crate::amounts::{Bytes, Pause, Period};
+use crate::amounts::{Bytes, Memory, Pause, Period};
 
 /// Arguments of `workload`.
 #[derive(Debug, Args)]
@@ -24,7 +24,16 @@ pub enum Program {
     Micro(Micro),
     /// Threads create, write, append to, read, look at and delete files of one directory
     #[command(after_help = EXAMPLES)]
-    Fileserver(Fileserver),
+    Fileserver(Filebench),
+    /// A mail server: threads delete, create, append to, sync and read small files
+    #[command(after_help = EXAMPLES)]
+    Varmail(Filebench),
+    /// A caching proxy: threads replace a small file and read five
+    #[command(after_help = EXAMPLES)]
+    Webproxy(Filebench),
+    /// A web server: threads read ten small files and append to a log
+    #[command(after_help = EXAMPLES)]
+    Webserver(Filebench),
 }
 
 /// The kind of request.
@@ -60,6 +69,23 @@ pub enum PauseBy {
     Sleep,
 }
 
+impl From<PauseBy> for workload::PauseBy {
+    fn from(by: PauseBy) -> workload::PauseBy {
+        match by {
+            PauseBy::Spin => workload::PauseBy::Spin,
+            PauseBy::Sleep => workload::PauseBy::Sleep,
+        }
+    }
+}
+
+/// A limit of memory that a program can live in.
+pub fn limit(text: &str) -> Result<Bytes, String> {
+    match text.parse()? {
+        Bytes(n) if n < Memory::LEAST_BYTES => Err(format!("'{text}' is too little for a program; give at least 4M")),
+        bytes => Ok(bytes),
+    }
+}
+
 /// What all reference programs are told.
 #[derive(Debug, Args)]
 pub struct Common {
@@ -75,6 +101,13 @@ pub struct Common {
     /// For sizes, offsets and choices: the same seed makes the same calls
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
+    /// The memory that the program may have, page cache included; its files then start uncached. Needs control groups with a
+    /// memory controller and the right to make one
+    #[arg(long, value_name = "SIZE", value_parser = limit, conflicts_with = "prepare")]
+    pub memory: Option<Bytes>,
+    /// With --memory: read its files into the cache before the start, as far as they fit
+    #[arg(long, requires = "memory")]
+    pub warm: bool,
     /// Print what was done as JSON
     #[arg(long)]
     pub json: bool,
@@ -114,10 +147,6 @@ pub struct Micro {
 impl Micro {
     /// The settings.
     pub fn settings(&self) -> workload::Micro {
-        let by = match self.pause_by {
-            PauseBy::Spin => workload::PauseBy::Spin,
-            PauseBy::Sleep => workload::PauseBy::Sleep,
-        };
         workload::Micro {
             access: self.access.into(),
             threads: self.threads,
@@ -125,33 +154,33 @@ impl Micro {
             // What does not fit is refused as too large.
             block_bytes: u32::try_from(self.block.0).unwrap_or(u32::MAX),
             file_bytes: self.file_size.0,
-            pause: workload::Pause { length: self.pause.0, by },
+            pause: workload::Pause { length: self.pause.0, by: self.pause_by.into() },
             seed: self.common.seed,
         }
     }
 }
 
-/// Arguments of `workload fileserver`.
+/// Arguments of the personalities of filebench.
 #[derive(Debug, Args)]
-pub struct Fileserver {
+pub struct Filebench {
     #[command(flatten)]
     pub common: Common,
-    /// Number of threads
-    #[arg(short, long, value_name = "N", default_value_t = 4)]
-    pub threads: u32,
-    /// Number of files; eight of ten are there at first
-    #[arg(long, value_name = "N", default_value_t = 1000)]
-    pub files: u32,
-    /// Mean size of a file
-    #[arg(long, value_name = "SIZE", default_value = "128K")]
-    pub mean_size: Bytes,
+    /// Number of threads [default: fileserver 4, varmail 16, webproxy and webserver 100]
+    #[arg(short, long, value_name = "N")]
+    pub threads: Option<u32>,
+    /// Number of files; eight of ten are there at first, of webserver all [default: 1000, webproxy 10000]
+    #[arg(long, value_name = "N")]
+    pub files: Option<u32>,
+    /// Mean size of a file [default: fileserver 128K, the others 16K]
+    #[arg(long, value_name = "SIZE")]
+    pub mean_size: Option<Bytes>,
     /// Shape of the gamma distribution of sizes
     #[arg(long, value_name = "X", default_value_t = 1.5)]
     pub shape: f64,
-    /// Size of an append
+    /// Size of an append; of all but fileserver the largest
     #[arg(long, value_name = "SIZE", default_value = "16K")]
     pub append: Bytes,
-    /// Rounds of each thread: create and write, append, read, delete, stat
+    /// Rounds of each thread
     #[arg(short, long, value_name = "N", default_value_t = 500)]
     pub rounds: u64,
     /// End after this time instead: 30s
@@ -159,13 +188,15 @@ pub struct Fileserver {
     pub time: Option<Period>,
 }
 
-impl Fileserver {
+impl Filebench {
     /// The settings.
-    pub fn settings(&self) -> workload::Fileserver {
-        workload::Fileserver {
-            threads: self.threads,
-            files: self.files,
-            mean_bytes: self.mean_size.0 as f64,
+    pub fn settings(&self, personality: workload::Personality) -> workload::Filebench {
+        let own = workload::Filebench::of(personality);
+        workload::Filebench {
+            personality,
+            threads: self.threads.unwrap_or(own.threads),
+            files: self.files.unwrap_or(own.files),
+            mean_bytes: self.mean_size.map_or(own.mean_bytes, |size| size.0 as f64),
             shape: self.shape,
             append_bytes: u32::try_from(self.append.0).unwrap_or(u32::MAX),
             length: match self.time {
@@ -183,6 +214,8 @@ Examples:
   reprise workload micro random-read --threads 4 --dir /mnt/t -o ref.reprise
   reprise workload micro sequential-write --pause 10us --dir /mnt/t -o ref.reprise
   reprise workload fileserver --dir /mnt/t --prepare
+  reprise workload fileserver --memory 128M --dir /mnt/t -o ref.reprise      its trace says so: replay --memory recorded
+  reprise workload varmail --threads 4 --rounds 200 --dir /mnt/t -o ref.reprise
   reprise workload fileserver --time 30s --dir /mnt/t -o ref.reprise
   reprise stat ref.reprise && mkdir t && reprise replay ref.reprise --fill random --target t
 

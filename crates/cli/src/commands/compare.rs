@@ -12,7 +12,9 @@ use crate::exit::{Exit, Failure};
 /// Compares groups of results.
 pub fn run(args: Compare) -> Outcome {
     let groups: Vec<Group> = args.groups.iter().map(|text| group(text)).collect();
-    let comparison = reprise_validate::compare(&groups).map_err(|error| match error {
+    // What cannot be read is as if it were not there: the comparison itself does not need it.
+    let known = reprise_validate::state_directory().and_then(|directory| reprise_validate::stored(&directory).ok());
+    let comparison = reprise_validate::compare(&groups, &known.unwrap_or_default()).map_err(|error| match error {
         ValidateError::Trace(error) => error.into(),
         other => Failure::new(Exit::Usage, other),
     })?;

@@ -3,12 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use reprise_plan::{Fill, Plan};
-use reprise_replay::emit;
 use reprise_replay::run::{self, Job, Options, ReplayResult};
+use reprise_replay::{emit, times};
 use reprise_trace::{TraceReader, WriteError};
 use serde_json::{Value, json};
 
 use super::replay::{self, compile, lacks, open};
+use super::trust::Trust;
 use super::{Outcome, memory, print, print_json};
 use crate::args::Replay;
 use crate::exit::{Exit, Failure};
@@ -51,9 +52,14 @@ pub fn run(args: Replay) -> Outcome {
             emit::emit(result, trace, &name, &replay::around(&args, &samples, result)).map_err(replay::emit_failure)?;
         }
     }
+    let trust = |(part, result): (&Part, &ReplayResult)| {
+        let times = times::times(result, part.trace.as_ref()).map_err(replay::emit_failure)?;
+        Ok(Trust::of(result, &times))
+    };
+    let trusts: Vec<Trust> = parts.iter().zip(&results).map(trust).collect::<Result<_, Failure>>()?;
     match args.json {
-        true => print_json(&document(&args, &parts, &results))?,
-        false => print(&text(&args, &parts, &results))?,
+        true => print_json(&document(&args, &parts, &results, &trusts))?,
+        false => print(&text(&args, &parts, &results, &trusts))?,
     };
     replay::end(results.into_iter().map(|result| (result, None)))
 }
@@ -105,28 +111,30 @@ fn part(args: &Replay, number: usize, name: &Path, scratch: &Path) -> Result<Par
     Ok(Part { name: name.to_owned(), trace, plan, dir })
 }
 
-fn document(args: &Replay, parts: &[Part], results: &[ReplayResult]) -> Value {
-    let one = |(number, (part, result)): (usize, (&Part, &ReplayResult))| {
+fn document(args: &Replay, parts: &[Part], results: &[ReplayResult], trusts: &[Trust]) -> Value {
+    let one = |(number, ((part, result), trust)): (usize, ((&Part, &ReplayResult), &Trust))| {
         let mut document = replay::document(result);
         let own = [
             ("trace", json!(part.name)),
             ("target", json!(part.dir)),
             ("result", json!(args.output.as_ref().map(|output| output.join(format!("{number}.reprise"))))),
             ("started_ns", json!(result.started_ns)),
+            ("uncertainty", trust.document()),
             ("lacks", json!(part.lacks(args.fill))),
         ];
         document.extend(own.map(|(key, value)| (key.to_owned(), value)));
         Value::Object(document)
     };
-    let replays: Vec<Value> = (1..).zip(parts.iter().zip(results)).map(one).collect();
+    let replays: Vec<Value> = (1..).zip(parts.iter().zip(results).zip(trusts)).map(one).collect();
     json!({"side_by_side": args.side_by_side, "replays": replays})
 }
 
-fn text(args: &Replay, parts: &[Part], results: &[ReplayResult]) -> String {
+fn text(args: &Replay, parts: &[Part], results: &[ReplayResult], trusts: &[Trust]) -> String {
     let how = if args.side_by_side { "side by side" } else { "in one tree" };
     let mut out = format!("replayed {} traces at once, {how}\n", parts.len());
-    for (part, result) in parts.iter().zip(results) {
+    for ((part, result), trust) in parts.iter().zip(results).zip(trusts) {
         out += &format!("{}: {}{}", part.name.display(), replay::head_text(result), memory::text(&result.cache));
+        out += &trust.text();
         out += &replay::divergences_text(result);
         for lack in part.lacks(args.fill) {
             out += &format!("  the trace: {lack}\n");

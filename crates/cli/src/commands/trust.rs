@@ -32,6 +32,7 @@ impl Trust {
                 instrument: &instrument,
                 file_system: &result.file_system,
                 caches,
+                memory_bytes: result.cache.limit_bytes,
                 threads: u32::try_from(result.threads).unwrap_or(u32::MAX),
                 call: &of.call,
                 mean_ns,

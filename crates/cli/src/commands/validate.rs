@@ -1,52 +1,96 @@
 //! `reprise validate`.
 
-use std::path::PathBuf;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
+use reprise_capture::environment::Surroundings;
 use reprise_replay::run::{Pace, catch_signals};
-use reprise_validate::{Caches, Instrument, Procedure, Program, Setting, Step, ValidateError, Validation, View};
-use reprise_workload::{Access, Fileserver, Length, Micro, Pause};
+use reprise_validate::{
+    Caches, Instrument, Procedure, Program, Rules, Scenario, Setting, Step, ValidateError, Validation, View,
+};
+use reprise_workload::{Filebench, Length, Micro, Pause};
 
 use super::replay::{check_target, scratch};
 use super::{Outcome, print, print_json, style};
-use crate::args::validate::{Reference, Validate};
+use crate::args::validate::{Kind, Validate};
 use crate::exit::{Exit, Failure};
 use crate::progress::Progress;
 
 /// Runs the protocol.
 pub fn run(args: Validate) -> Outcome {
     check_target(&args.dir)?;
-    let settings = settings(&args);
+    let scenarios = scenarios(&args)?;
     let stop = catch_signals();
     let (place, logs) = directories(&args)?;
     let reprise = std::env::current_exe()?;
-    let mut validation: Option<Validation> = None;
-    // Replays with a pace of their own belong to settings with a pause: these are procedures of their own.
-    for (settings, instruments) in groups(&args, settings)? {
-        let procedure = Procedure {
-            reprise: &reprise,
-            directory: place.path(),
-            scratch: logs.path(),
-            settings: &settings,
-            instruments: &instruments,
-            runs: args.runs.unwrap_or(if args.quick { 3 } else { 10 }),
-            seed: args.seed,
-            stop,
-        };
-        let mut bar =
-            Progress::new("validating", "runs", args.quiet).or_line("validating; this takes a while", args.quiet);
-        let part =
-            reprise_validate::validate(&procedure, &mut |step: &Step| bar.at(step.done as u64, step.total as u64));
-        drop(bar);
-        validation = Some(joined(validation, part.map_err(failure)?));
-        if validation.as_ref().is_some_and(|v| !v.is_complete) {
-            break;
-        }
-    }
-    let Some(validation) = validation else { return Err(Failure::new(Exit::Usage, "there is nothing to validate")) };
+    let rules = || rules(place.path());
+    let procedure = Procedure {
+        reprise: &reprise,
+        directory: place.path(),
+        scratch: logs.path(),
+        scenarios: &scenarios,
+        runs: args.runs.unwrap_or(if args.quick { 3 } else { 10 }),
+        seed: args.seed,
+        series: args.series.as_deref(),
+        time: args.time.map(|time| time.0),
+        rules: &rules,
+        stop,
+    };
+    let mut bar = Progress::new("validating", "runs", args.quiet);
+    let mut is_estimated = args.quiet;
+    let validation = reprise_validate::validate(&procedure, &mut |step: &Step| {
+        is_estimated = is_estimated || estimate(step, scenarios.len());
+        bar.at(step.done as u64, step.total as u64);
+    });
+    drop(bar);
+    let validation = validation.map_err(failure)?;
     drop((place, logs));
     end(&args, &validation)
+}
+
+/// Says how long it will take, once that is known: after the first run, or by those of a series at once.
+fn estimate(step: &Step, scenarios: usize) -> bool {
+    let Some(left) = step.left.filter(|_| step.done > 0) else { return false };
+    let kept = if step.kept > 0 { format!(", {} of them done before", step.kept) } else { String::new() };
+    let about = reprise_report::duration(left.as_nanos() as u64);
+    eprintln!("reprise: {} runs in {scenarios} scenarios{kept}; the rest takes about {about}", step.total);
+    true
+}
+
+/// The disk that a device is or is part of, if it is on one.
+fn disk(device: u64) -> Option<String> {
+    let (major, minor) = (libc::major(device), libc::minor(device));
+    let place = std::fs::canonicalize(format!("/sys/dev/block/{major}:{minor}")).ok()?;
+    let disk = if place.join("partition").exists() { place.parent()? } else { &place };
+    Some(disk.file_name()?.to_string_lossy().into_owned())
+}
+
+/// What must be the same for all runs: scheduler and queue of the disk, options of the mount, write-back, governor.
+fn rules(directory: &Path) -> Rules {
+    /// The settings of a queue that change what a call costs.
+    const QUEUE: [&str; 9] = [
+        "scheduler",
+        "read_ahead_kb",
+        "nr_requests",
+        "max_sectors_kb",
+        "nomerges",
+        "rq_affinity",
+        "rotational",
+        "write_cache",
+        "wbt_lat_usec",
+    ];
+    let around = Surroundings::look();
+    let device = std::fs::metadata(directory).map_or(0, |meta| meta.dev());
+    let disk = disk(device);
+    let queues = around.queues.into_iter().filter(|queue| Some(&queue.name) == disk.as_ref());
+    let queues = queues.filter(|queue| QUEUE.contains(&queue.setting.as_str()));
+    let mount = around.mounts.into_iter().rfind(|mount| mount.device == device);
+    let options =
+        mount.map(|mount| ("mount options".to_owned(), format!("{} {}", mount.options, mount.file_system_options)));
+    let facts = around.facts.into_iter().filter(|(name, _)| ["cpu_governor", "write_back"].contains(&name.as_str()));
+    queues.map(|queue| (format!("{} {}", queue.name, queue.setting), queue.value)).chain(options).chain(facts).collect()
 }
 
 /// What is found is kept and told.
@@ -73,7 +117,14 @@ fn end(args: &Validate, validation: &Validation) -> Outcome {
     }
     match validation.is_complete {
         true => Ok(ExitCode::SUCCESS),
-        false => Err(Failure::new(Exit::Interrupted, "interrupted; what was finished is above")),
+        false => Err(Failure::new(Exit::Interrupted, unfinished(args))),
+    }
+}
+
+fn unfinished(args: &Validate) -> String {
+    match &args.series {
+        Some(series) => format!("not all is done; the same command goes on with what {} lacks", series.display()),
+        None => "interrupted; what was finished is above (--series DIR keeps it, to go on with)".into(),
     }
 }
 
@@ -87,6 +138,8 @@ fn directories(args: &Validate) -> Result<(tempfile::TempDir, tempfile::TempDir)
 
 fn settings(args: &Validate) -> Vec<Setting> {
     let caches = if args.cold { Caches::Cold } else { Caches::Warm };
+    let memory_bytes = args.memory.map(|bytes| bytes.0);
+    let setting = |program| Setting { program, caches, memory_bytes };
     let levels = match (&args.level[..], args.quick) {
         ([], true) => vec![1, 2],
         ([], false) => vec![1, 2, 3, 4],
@@ -94,49 +147,40 @@ fn settings(args: &Validate) -> Vec<Setting> {
     };
     let mut out = Vec::new();
     for reference in &args.workload {
-        let access = match reference {
-            Reference::RandomRead => Access::RandomRead,
-            Reference::RandomWrite => Access::RandomWrite,
-            Reference::SequentialRead => Access::SequentialRead,
-            Reference::SequentialWrite => Access::SequentialWrite,
-            Reference::Fileserver => {
-                let rounds = args.rounds.unwrap_or(if args.quick { 50 } else { 200 });
-                let server = Fileserver { length: Length::Rounds(rounds), seed: args.seed, ..Fileserver::default() };
-                out.push(Setting { program: Program::Fileserver(server), caches });
+        let access = match reference.kind() {
+            Kind::Micro(access) => access,
+            Kind::Filebench(personality) => {
+                let length = Length::Rounds(args.rounds.unwrap_or(if args.quick { 50 } else { 200 }));
+                let bench = Filebench { length, seed: args.seed, ..Filebench::of(personality) };
+                out.push(setting(Program::Filebench(bench)));
                 continue;
             }
         };
         for pause in &args.pause {
             for &threads in &levels {
-                let micro = Micro {
+                out.push(setting(Program::Micro(Micro {
                     access,
                     threads,
                     requests: args.requests.unwrap_or(if args.quick { 1000 } else { 5000 }),
                     file_bytes: args.file_size.0,
-                    pause: Pause { length: pause.0, ..Pause::default() },
+                    pause: Pause { length: pause.0, by: args.pause_by.into() },
                     seed: args.seed,
                     ..Micro::default()
-                };
-                out.push(Setting { program: Program::Micro(micro), caches });
+                })));
             }
         }
     }
     out
 }
 
-type Group = (Vec<Setting>, Vec<Instrument>);
-
-/// Settings without and with a pause, with the instruments of each.
-fn groups(args: &Validate, settings: Vec<Setting>) -> Result<Vec<Group>, Failure> {
+/// Each setting with its instruments: where there is a pause, replays keep the traced instants.
+fn scenarios(args: &Validate) -> Result<Vec<Scenario>, Failure> {
     let is_paused = |setting: &Setting| setting.workload().pause().is_some_and(|p| p.length > Duration::ZERO);
-    let (paused, steady): (Vec<Setting>, Vec<Setting>) = settings.into_iter().partition(is_paused);
-    let mut out = Vec::new();
-    for (settings, pace) in [(steady, "afap"), (paused, "timestamp")] {
-        if !settings.is_empty() {
-            out.push((settings, instruments(args, pace)?));
-        }
-    }
-    Ok(out)
+    let scenario = |setting: Setting| {
+        let pace = if is_paused(&setting) { "timestamp" } else { "afap" };
+        Ok(Scenario { instruments: instruments(args, pace)?, setting })
+    };
+    settings(args).into_iter().map(scenario).collect()
 }
 
 fn instruments(args: &Validate, pace: &str) -> Result<Vec<Instrument>, Failure> {
@@ -148,7 +192,10 @@ fn instruments(args: &Validate, pace: &str) -> Result<Vec<Instrument>, Failure> 
         for pace in &paces {
             pace.parse::<Pace>().map_err(usage)?;
             for io in &args.io {
-                out.push(Instrument::Replay { order: order.clone(), pace: pace.clone(), io: io.clone() });
+                for &matched in if args.unmatched { &[true, false][..] } else { &[true] } {
+                    let (order, pace, io) = (order.clone(), pace.clone(), io.clone());
+                    out.push(Instrument::Replay { order, pace, io, matched });
+                }
             }
         }
     }
@@ -171,23 +218,11 @@ fn instruments(args: &Validate, pace: &str) -> Result<Vec<Instrument>, Failure> 
     Ok(out)
 }
 
-/// Two procedures of one validation.
-fn joined(first: Option<Validation>, mut second: Validation) -> Validation {
-    if let Some(mut first) = first {
-        first.findings.append(&mut second.findings);
-        first.linearity.append(&mut second.linearity);
-        first.runs.append(&mut second.runs);
-        first.is_complete &= second.is_complete;
-        return first;
-    }
-    second
-}
-
 fn failure(error: ValidateError) -> Failure {
     let exit = match error {
         ValidateError::Workload(error) => return super::workload::failure(error),
         ValidateError::Trace(error) => return error.into(),
-        ValidateError::Settings(_) | ValidateError::Log { .. } => Exit::Usage,
+        ValidateError::Settings(_) | ValidateError::Log { .. } | ValidateError::Series { .. } => Exit::Usage,
         ValidateError::Run { .. } | ValidateError::Files { .. } => Exit::System,
     };
     Failure::new(exit, error)

@@ -5,9 +5,10 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use reprise_capture::environment::Surroundings;
-use reprise_replay::run::catch_signals;
+use reprise_replay::limit::MemoryGroup;
+use reprise_replay::run::{ReplayError, catch_signals};
 use reprise_trace::WriteError;
-use reprise_workload::{Prepared, Run, WorkloadError};
+use reprise_workload::{Personality, Prepared, Run, WorkloadError};
 use serde_json::json;
 
 use super::{Outcome, print, print_json};
@@ -19,7 +20,10 @@ use crate::progress::Progress;
 pub fn run(args: Workload) -> Outcome {
     match &args.program {
         Program::Micro(micro) => one(&micro.settings(), &micro.common),
-        Program::Fileserver(server) => one(&server.settings(), &server.common),
+        Program::Fileserver(args) => one(&args.settings(Personality::Fileserver), &args.common),
+        Program::Varmail(args) => one(&args.settings(Personality::Varmail), &args.common),
+        Program::Webproxy(args) => one(&args.settings(Personality::Webproxy), &args.common),
+        Program::Webserver(args) => one(&args.settings(Personality::Webserver), &args.common),
     }
 }
 
@@ -50,10 +54,17 @@ fn perform(workload: &dyn reprise_workload::Workload, common: &Common, output: &
     if output.read_dir().is_ok_and(|mut entries| entries.next().is_some()) {
         return Err(WriteError::Exists { path: output.to_owned() }.into());
     }
+    let mut facts: BTreeMap<String, String> = Surroundings::look().facts;
+    let limited = |error| super::replay::failure(ReplayError::Limit(error));
+    let group = common.memory.map(|bytes| MemoryGroup::enter(bytes.0)).transpose().map_err(limited)?;
+    if let Some(group) = &group {
+        facts.insert("memory_limit".to_owned(), format!("{} kB", group.limit_bytes() >> 10));
+        reprise_workload::bring(workload, &common.dir, common.warm).map_err(failure)?;
+    }
     let performed = reprise_workload::perform(workload, &Run { directory: &common.dir, stop: catch_signals() });
+    drop(group);
     let performed = performed.map_err(failure)?;
     let command = std::env::args().collect();
-    let facts: BTreeMap<String, String> = Surroundings::look().facts;
     let written = reprise_workload::write(&performed, output, command, facts).map_err(failure)?;
     let elapsed_ns = performed.elapsed_ns();
     if common.json {

@@ -3,13 +3,13 @@
 //! That a bias is not significant proves nothing: with few or scattered results none ever is. Beside the significance stands
 //! therefore a test of equivalence, which says whether the bias is shown to be small.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::probability::{student, student_quantile};
 use super::summary::Summary;
 
 /// The bias of an instrument.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Bias {
     /// Mean of the results minus mean of the references.
     pub bias: f64,
@@ -30,7 +30,7 @@ pub struct Bias {
 }
 
 /// Two one-sided tests (TOST): is the bias within the margin either way?
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Equivalence {
     /// The bias that would not matter, absolute.
     pub margin: f64,

@@ -1,11 +1,11 @@
 //! Several results beside each other: which differences are real, by how much, and which cannot be told.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::bias::{Bias, bias};
 
 /// What is to be said of a difference.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// The second is greater.
@@ -19,7 +19,7 @@ pub enum Verdict {
 }
 
 /// Two results beside each other.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Difference {
     /// Place of the first.
     pub first: usize,

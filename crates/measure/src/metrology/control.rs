@@ -1,9 +1,9 @@
 //! Stability over a long run: Shewhart's chart of single results, with the rules of runs (ISO 7870-2, Western Electric).
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Why a result is a signal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Signal {
     /// Beyond three standard deviations.
@@ -17,7 +17,7 @@ pub enum Signal {
 }
 
 /// A control chart.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ControlChart {
     /// Mean of the baseline.
     pub centre: f64,

@@ -1,9 +1,9 @@
 //! How far two samples' distributions are apart: two of one mean may still have little in common.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Distances of two empirical distributions.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Distance {
     /// Greatest difference of the cumulative distributions (Kolmogorov–Smirnov), from 0 to 1.
     pub kolmogorov_smirnov: f64,

@@ -1,11 +1,11 @@
 //! Linearity: whether precision or bias change with the load.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::probability::student;
 
 /// A straight line through values at levels, and whether it is level.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Trend {
     /// Change by one level.
     pub slope: f64,

@@ -1,12 +1,12 @@
 //! Results and variances that do not belong to the others (ISO 5725-2): told, never left out.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::probability::{fisher_quantile, student_quantile};
 use super::summary::Summary;
 
 /// How far off.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Strength {
     /// Beyond the limit of 5 %.
@@ -16,7 +16,7 @@ pub enum Strength {
 }
 
 /// A value that does not belong.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Outlier {
     /// Its place among the values.
     pub index: usize,

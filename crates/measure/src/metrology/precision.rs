@@ -1,12 +1,12 @@
 //! Precision: how closely replicated results agree, and whether an instrument's agree less than the reference's.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::probability::{fisher, fisher_quantile};
 use super::summary::Summary;
 
 /// Precision of an instrument beside its reference.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Precision {
     /// Results of the instrument.
     pub measured: Summary,
@@ -17,7 +17,7 @@ pub struct Precision {
 }
 
 /// F-test, one-sided: is the first variance greater than the second?
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct VarianceRatio {
     /// First variance by second.
     pub f: f64,

@@ -1,9 +1,9 @@
 //! Requests that came in another order than in the original: Type-P-Reordered of RFC 4737.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// How much of a stream is reordered.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, Default)]
 pub struct Reordering {
     /// Requests.
     pub count: u64,

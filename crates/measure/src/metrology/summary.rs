@@ -1,9 +1,9 @@
 //! Mean and spread of replicated results.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Replicated results, summed up.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
     /// Number of results.
     pub count: usize,

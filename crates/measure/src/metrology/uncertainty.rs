@@ -3,12 +3,12 @@
 //! As the Nordtest handbook and Pereira et al. do: u_c² = u(Rw)² + RMS_bias² + u(Cref)², all of them relative, from n replicated
 //! results, each beside its reference.
 
-use serde::Serialize;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::summary::Summary;
 
 /// What a standard uncertainty is made of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Component {
     /// Scatter of the instrument's results: u(Rw).
@@ -20,7 +20,7 @@ pub enum Component {
 }
 
 /// A component's share.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Contribution {
     /// Which.
     pub component: Component,
@@ -33,7 +33,7 @@ pub struct Contribution {
 }
 
 /// An expanded uncertainty: U = k · u_c.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Expanded {
     /// Coverage factor.
     pub k: f64,
@@ -44,7 +44,7 @@ pub struct Expanded {
 }
 
 /// Combined uncertainty.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Uncertainty {
     /// Mean of the results.
     pub mean: f64,
@@ -55,11 +55,17 @@ pub struct Uncertainty {
     /// In the unit of the results.
     pub u_c_absolute: f64,
     /// Effective degrees of freedom (Welch–Satterthwaite).
+    #[serde(deserialize_with = "any_number")]
     pub degrees: f64,
     /// For k = 1, 2, 3.
     pub expanded: [Expanded; 3],
     /// The budget, the greatest first.
     pub budget: Vec<Contribution>,
+}
+
+/// JSON has no infinity: it is written as null.
+fn any_number<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
+    Ok(Option::deserialize(from)?.unwrap_or(f64::INFINITY))
 }
 
 /// Combines standard uncertainties that do not depend on each other, given with their degrees of freedom: u_c, and its

@@ -69,6 +69,14 @@ fn machine_bytes() -> Option<u64> {
 
 /// Where a group with a memory limit can be made, the nearest first.
 pub(super) fn places() -> Result<Vec<Place>, LimitError> {
+    let (top, own, version) = own()?;
+    let groups = own.ancestors().take_while(|dir| dir.starts_with(&top));
+    let places = groups.map(|dir| Place { dir: dir.to_owned(), version, top: top.clone() });
+    Ok(places.filter(Place::has_memory_below).collect())
+}
+
+/// The hierarchy, in it the group of this process, and the interface.
+pub(super) fn own() -> Result<(PathBuf, PathBuf, Version), LimitError> {
     let read = |path: &'static str| {
         fs::read_to_string(path).map_err(|source| LimitError::System {
             doing: "find the control group of this process",
@@ -77,10 +85,7 @@ pub(super) fn places() -> Result<Vec<Place>, LimitError> {
         })
     };
     let found = find(&read("/proc/self/mountinfo")?, &read("/proc/self/cgroup")?);
-    let (top, own, version) = found.ok_or(LimitError::NoController)?;
-    let groups = own.ancestors().take_while(|dir| dir.starts_with(&top));
-    let places = groups.map(|dir| Place { dir: dir.to_owned(), version, top: top.clone() });
-    Ok(places.filter(Place::has_memory_below).collect())
+    found.ok_or(LimitError::NoController)
 }
 
 /// The hierarchy with the memory controller, and in it the group of this process. If v1 has the controller, v2 has not.

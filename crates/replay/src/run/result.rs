@@ -111,6 +111,8 @@ pub struct ReplayResult {
     pub preparation: Preparation,
     /// With what cache and memory it ran.
     pub cache: CacheReport,
+    /// How often a thread of the worker lost its processor to another; not known of one that was killed.
+    pub involuntary_switches: Option<u64>,
     /// Facts that concern no single action, with how often they were met.
     pub notes: Vec<(String, u64)>,
     /// With [`super::Schedule`]: for each step that left a choice, the number of threads that could go on.

@@ -33,8 +33,8 @@ pub(super) enum Message {
     Refused(String),
     /// The engine could not begin.
     Failed(Failure),
-    /// Bytes that it had read from devices during the replay.
-    FromDevices(u64),
+    /// Bytes that it had read from devices during the replay, and how often a thread of it lost its processor.
+    Used { device_bytes: u64, involuntary_switches: u64 },
     /// The replay ended.
     Ended(Outcome),
 }
@@ -151,10 +151,12 @@ fn run(work: &Work<'_>) -> Result<Message, Message> {
     // Its threads are detached; it lives as long as this process, which ends here.
     let engine: &'static Engine = Box::leak(Box::new(engine));
     let said = std::cell::Cell::new(false);
-    let before = sys::device_bytes_read();
+    let before = sys::used();
     let outcome = engine.run(&|| others_are_waited_for(*meeting, &said));
-    let read = sys::device_bytes_read().saturating_sub(before).saturating_sub(engine.plan_bytes_read());
-    say(to.as_raw_fd(), &Message::FromDevices(read));
+    let after = sys::used();
+    let device_bytes = after.device_bytes.saturating_sub(before.device_bytes).saturating_sub(engine.plan_bytes_read());
+    let involuntary_switches = after.involuntary_switches.saturating_sub(before.involuntary_switches);
+    say(to.as_raw_fd(), &Message::Used { device_bytes, involuntary_switches });
     Ok(Message::Ended(outcome))
 }
 

@@ -127,8 +127,17 @@ pub fn has_ended(child: i32) -> io::Result<Option<i32>> {
     }
 }
 
-/// Bytes that all threads of this process, those that ended included, have had read from devices.
-pub fn device_bytes_read() -> u64 {
+/// What all threads of this process, those that ended included, have used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Used {
+    /// Bytes that they had read from devices.
+    pub device_bytes: u64,
+    /// How often one of them lost its processor to another thread.
+    pub involuntary_switches: u64,
+}
+
+/// So far.
+pub fn used() -> Used {
     /// Unit of `ru_inblock`, whatever the device.
     const BLOCK_BYTES: u64 = 512;
     // SAFETY: `rusage` is plain data, which the kernel fills within its size.
@@ -137,7 +146,11 @@ pub fn device_bytes_read() -> u64 {
         libc::getrusage(libc::RUSAGE_SELF, &raw mut usage);
         usage
     };
-    u64::try_from(usage.ru_inblock).unwrap_or(0).saturating_mul(BLOCK_BYTES)
+    let count = |n: libc::c_long| u64::try_from(n).unwrap_or(0);
+    Used {
+        device_bytes: count(usage.ru_inblock).saturating_mul(BLOCK_BYTES),
+        involuntary_switches: count(usage.ru_nivcsw),
+    }
 }
 
 /// Effective user and group.
