@@ -48,6 +48,20 @@ pub struct Compared {
     pub differences: Vec<Difference>,
 }
 
+impl Compared {
+    /// A quantity with its values in each group, in nanoseconds.
+    pub fn of(quantity: Quantity, values: Vec<Vec<f64>>) -> Compared {
+        let groups: Vec<&[f64]> = values.iter().map(Vec::as_slice).collect();
+        Compared {
+            quantity,
+            total_ns: values.iter().flatten().sum(),
+            summaries: groups.iter().map(|values| Summary::of(values)).collect(),
+            differences: differences(&groups, MARGIN),
+            values,
+        }
+    }
+}
+
 /// All quantities, those with most time first.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Comparison {
@@ -112,13 +126,5 @@ pub fn compare(groups: &[Group]) -> Result<Comparison, ValidateError> {
 }
 
 fn compared(quantity: Quantity, runs: &[Vec<Observed>], of: &dyn Fn(&Observed) -> Option<f64>) -> Compared {
-    let values: Vec<Vec<f64>> = runs.iter().map(|group| group.iter().filter_map(of).collect()).collect();
-    let groups: Vec<&[f64]> = values.iter().map(Vec::as_slice).collect();
-    Compared {
-        quantity,
-        total_ns: values.iter().flatten().sum(),
-        summaries: groups.iter().map(|values| Summary::of(values)).collect(),
-        differences: differences(&groups, MARGIN),
-        values,
-    }
+    Compared::of(quantity, runs.iter().map(|group| group.iter().filter_map(of).collect()).collect())
 }

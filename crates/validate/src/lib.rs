@@ -32,4 +32,4 @@ pub use instrument::{Instrument, View};
 pub use log::LogFormat;
 pub use procedure::{Procedure, Step, validate};
 pub use setting::{Program, Setting};
-pub use store::{Known, Replayed, STORE_FILE, StoreError, nearest, state_directory, store, stored};
+pub use store::{Known, Replayed, STORE_FILE, StoreError, nearest, state_directory, store, stored, stored_of};
