@@ -28,8 +28,8 @@ const CASES: [(&str, &[&str]); 12] = [
     (ACTIONS, &["slice", "stuck.reprise", "-o", "out/empty"]),
     (ACTIONS, &["compile", "stuck.reprise", "-o", "out/plan"]),
     (ACTIONS, &["tree", "stuck.reprise", "--at", "end", "--extract", "out/empty"]),
-    ("log", &["import", "strace", "log", "-o", "out/i.reprise"]),
-    ("log", &["import", "strace", "log", "-o", "out/empty"]),
+    ("log", &["import", "log", "-o", "out/i.reprise"]),
+    ("log", &["import", "log", "-o", "out/empty"]),
 ];
 const ACTIONS: &str = "pipe";
 const INTERRUPTED: i32 = 7;

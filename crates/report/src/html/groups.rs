@@ -199,12 +199,18 @@ impl Beside {
                 let (a, b) = (name(one.first), name(one.second));
                 match one.verdict {
                     Judgement::Greater => {
-                        format!(" {b} takes {} longer than {a} ({interval}).", percent(one.difference.relative))
+                        format!(
+                            " In elapsed time {b} takes {} longer than {a} ({interval}).",
+                            percent(one.difference.relative)
+                        )
                     }
                     Judgement::Less => {
-                        format!(" {b} takes {} less than {a} ({interval}).", percent(-one.difference.relative))
+                        format!(
+                            " In elapsed time {b} takes {} less than {a} ({interval}).",
+                            percent(-one.difference.relative)
+                        )
                     }
-                    Judgement::Equal => format!(" {a} and {b} are equal within 5 %."),
+                    Judgement::Equal => format!(" In elapsed time {a} and {b} are equal within 5 %."),
                     Judgement::CannotBeTold => format!(" Whether {a} or {b} is faster cannot be told ({interval})."),
                 }
             }

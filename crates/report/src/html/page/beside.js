@@ -18,14 +18,15 @@ function beside() {
   const pairs = rows.flatMap(row => [
     ...row.differences.map(pair => {
       const base = row.estimates[pair.first].mean, d = pair.difference;
-      return [title(row), `${groups[pair.first].name}, ${groups[pair.second].name}`, signed(d.bias / base), `${signed(d.from / base)} to ${signed(d.to / base)}`, 'replications, p ' + pair.p_adjusted.toFixed(3), verdicts[pair.verdict](pair)];
+      return [title(row), `${groups[pair.first].name}, ${groups[pair.second].name}`, signed(d.bias / base), `${signed(d.from / base)} to ${signed(d.to / base)}`, 'replications, p ' + (pair.p_adjusted < .001 ? '< 0.001' : pair.p_adjusted.toFixed(3)), verdicts[pair.verdict](pair)];
     }),
     ...row.by_validation.map(pair => [title(row), `${groups[pair.first].name}, ${groups[pair.second].name}`, signed(pair.relative), `${signed(pair.relative - pair.expanded)} to ${signed(pair.relative + pair.expanded)}`, 'validation, k = 2',
       pair.is_real ? `${groups[pair.second].name} takes ${pair.relative > 0 ? 'longer' : 'less'}` : 'cannot be told'])]);
   const unknown = rows.every(row => row.estimates.every(e => e.source === 'nothing'));
   const lead = unknown
     ? 'Each setting was replayed once, and no validation of the machine is stored (reprise validate): nothing says which differences are real. Replay each three times or more.'
-    : `Replays with the same settings are replications of each other: their scatter says how uncertain their mean is. Where there is one run only, ${rows.some(row => row.estimates.some(e => e.source === 'validation')) ? 'the stored validation of the machine says it' : 'no validation of the machine is stored (reprise validate)'}. A dot is a run, the bar reaches as far as the mean is uncertain.`;
+    : 'Replays with the same settings are replications of each other: their scatter says how uncertain their mean is. A dot is a run, the bar reaches as far as the mean is uncertain.' + (groups.some(group => group.members.length === 1)
+      ? rows.some(row => row.estimates.some(e => e.source === 'validation')) ? ' Where there is one run only, the stored validation of the machine says it.' : ' Of what was replayed once it is not known: no validation of the machine is stored (reprise validate).' : '');
   const head = ['', ...groups.map(group => `${group.name} (${group.members.length})`)];
   section('beside', groups.length > 1 ? 'Which differences are real' : 'Replications', lead,
     make('div', { class: 'grid' }, plots), make('p'),
