@@ -219,7 +219,9 @@ fn events(text: &str) -> Vec<Value> {
     // A flow hangs on the span that its end is in.
     let is_in_a_span = |event: &Value, at: u64| {
         let track = (event["pid"].as_u64().unwrap(), event["tid"].as_u64().unwrap());
-        tracks.get(&track).is_some_and(|spans| spans.iter().any(|(from, to)| (*from..=*to).contains(&at)))
+        // What took no time (a load of a mapped file) has its arrow begin right before it.
+        let holds = |(from, to): &(u64, u64)| (*from..=*to).contains(&at) || from == to && at + 1 == *from;
+        tracks.get(&track).is_some_and(|spans| spans.iter().any(holds))
     };
     for event in events.iter().filter(|event| ["s", "f"].contains(&event["ph"].as_str().unwrap())) {
         assert!(is_in_a_span(event, (event["ts"].as_f64().unwrap() * 1e3).round() as u64), "{event}");
