@@ -7,7 +7,7 @@ use clap::Args;
 /// Arguments of `report`.
 #[derive(Debug, Args)]
 pub struct Report {
-    /// Traces of replays, and the trace that they are replays of; or a trace alone. NAME=RESULT,RESULT… are replications of each
+    /// Traces of replays, and the trace that they are replays of; or a trace alone. NAME=RESULT,RESULT are replications of each
     /// other; without names, replays with the same settings are
     #[arg(required = true, value_name = "RESULT")]
     pub traces: Vec<PathBuf>,
