@@ -57,6 +57,7 @@ impl Scope {
     }
 
     /// The processes that are named, with what they started if that is wanted: each of them can be recorded.
+    #[cfg_attr(not(ebpf), allow(dead_code))] // for recording in the kernel alone
     pub(crate) fn processes(&self) -> Result<Vec<i32>, CaptureError> {
         let Scope::Processes { pids, children } = self else { return Ok(Vec::new()) };
         let mut all: Vec<i32> = Vec::new();

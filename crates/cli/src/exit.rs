@@ -50,7 +50,9 @@ impl Exit {
             Exit::Target => "the target cannot be used: missing, not empty, read-only, full",
             Exit::Machine => "this machine or user lacks what is needed (namespaces, ptrace)",
             Exit::Interrupted => {
-                "interrupted; what was done so far is kept, and a replay with `-o` says by which command it goes on"
+                "interrupted; what a recording, a replay or a validation did so far is kept, and a replay with `-o` \
+                 says by which command it goes on; of what else was being made nothing is left. Commands that only \
+                 read and print end by the signal"
             }
             Exit::System => "another system error",
             Exit::Recorder => "of `record`: the recorder itself failed",

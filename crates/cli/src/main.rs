@@ -10,6 +10,7 @@ mod exit;
 mod progress;
 mod reference;
 mod span;
+mod unfinished;
 
 use clap::Parser;
 

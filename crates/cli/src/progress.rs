@@ -3,7 +3,7 @@
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
 /// Shows how far something has come, with rate and time left.
 pub struct Progress {
@@ -43,10 +43,14 @@ impl Progress {
         let bar = self.bar.get_or_insert_with(|| {
             let template = match self.unit {
                 "bytes" => "{msg:10} {bar:32} {bytes}/{total_bytes}  {bytes_per_sec}  ETA {eta}",
-                _ => "{msg:10} {bar:32} {human_pos}/{human_len} {prefix}  {per_sec}  ETA {eta}",
+                _ => "{msg:10} {bar:32} {human_pos}/{human_len} {prefix}  {rate}/s  ETA {eta}",
             };
             let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr_with_hz(10));
-            bar.set_style(ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()));
+            let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
+            // Whole numbers: with fractions a line is longer than a terminal is wide.
+            bar.set_style(style.with_key("rate", |state: &ProgressState, out: &mut dyn std::fmt::Write| {
+                let _ = write!(out, "{}", HumanCount(state.per_sec() as u64));
+            }));
             bar.set_message(self.what);
             bar.set_prefix(self.unit);
             bar.with_elapsed(self.begin.elapsed())

@@ -202,6 +202,13 @@ fn other_versions() {
             .unwrap();
         refused(dir, "t.reprise", VERSION, &words);
     }
+    // A newer minor version may say more than is known here: a result of it is read.
+    let newer = manifest.replace("\"minor\": ", "\"added_later\": {\"x\": [1]}, \"minor\": 9");
+    assert_ne!(newer, manifest);
+    fs::write(trace.join("manifest.json"), newer).unwrap();
+    let said = run(dir, &["info", "--json", "t.reprise"]);
+    assert!(said.ends(0).json()["actions"].as_u64().is_some_and(|n| n > 0), "{said:#?}");
+    run(dir, &["report", "t.reprise", "-o", "newer.html"]).ends(0);
     // A version that this program cannot even parse is still a version.
     let future = r#"{"format": "reprise", "major": 9, "minor": 3, "entirely": {"different": true}}"#;
     fs::write(trace.join("manifest.json"), future).unwrap();

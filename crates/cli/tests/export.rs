@@ -179,19 +179,52 @@ fn folded_stacks_add_up_to_the_whole() {
     assert_eq!(written.map(|(_, n)| *n), Some(5));
 }
 
-/// Checks what Perfetto asks of events: known phases, whole numbers for tracks, spans of a track that nest.
+/// What the Trace Event Format asks of each phase, and what of it is written, in the alphabet's order: complete events, metadata,
+/// counters, the begin and the end of a flow.
+const MEMBERS: [(&str, &[&str]); 6] = [
+    ("X", &["args", "cat", "dur", "name", "ph", "pid", "tid", "ts"]),
+    ("M", &["args", "name", "ph", "pid", "tid"]),
+    ("M", &["args", "name", "ph", "pid"]),
+    ("C", &["args", "name", "ph", "pid", "ts"]),
+    ("s", &["cat", "id", "name", "ph", "pid", "tid", "ts"]),
+    ("f", &["bp", "cat", "id", "name", "ph", "pid", "tid", "ts"]),
+];
+
+/// Checks what Perfetto asks of events: known phases with their members, whole numbers for tracks, spans of a track that nest,
+/// flows that have two ends, each in a span, and go forward.
 fn events(text: &str) -> Vec<Value> {
     let document: Value = serde_json::from_str(text).unwrap();
     let events = document["traceEvents"].as_array().unwrap().clone();
     let mut tracks: BTreeMap<(u64, u64), Vec<(u64, u64)>> = BTreeMap::new();
+    let mut flows: BTreeMap<u64, Vec<(&str, u64)>> = BTreeMap::new();
     for event in &events {
         let phase = event["ph"].as_str().unwrap();
-        assert!(["X", "M", "C", "s", "f"].contains(&phase), "{event}");
+        let mut found: Vec<&str> = event.as_object().unwrap().keys().map(String::as_str).collect();
+        found.sort_unstable();
+        assert!(MEMBERS.iter().any(|(known, members)| *known == phase && *members == found), "{event}");
+        assert!(event["pid"].is_u64() && event.get("tid").is_none_or(Value::is_u64), "{event}");
         let ns = |name: &str| (event[name].as_f64().unwrap() * 1e3).round() as u64;
         if phase == "X" {
             let track = (event["pid"].as_u64().unwrap(), event["tid"].as_u64().unwrap());
             tracks.entry(track).or_default().push((ns("ts"), ns("ts") + ns("dur")));
         }
+        if ["s", "f"].contains(&phase) {
+            flows.entry(event["id"].as_u64().unwrap()).or_default().push((phase, ns("ts")));
+        }
+    }
+    for (id, ends) in &flows {
+        let [("s", from), ("f", to)] = ends[..] else { panic!("flow {id}: {ends:?}") };
+        assert!(from <= to, "flow {id} goes back: {ends:?}");
+    }
+    // A flow hangs on the span that its end is in.
+    let is_in_a_span = |event: &Value, at: u64| {
+        let track = (event["pid"].as_u64().unwrap(), event["tid"].as_u64().unwrap());
+        // What took no time (a load of a mapped file) has its arrow begin right before it.
+        let holds = |(from, to): &(u64, u64)| (*from..=*to).contains(&at) || from == to && at + 1 == *from;
+        tracks.get(&track).is_some_and(|spans| spans.iter().any(holds))
+    };
+    for event in events.iter().filter(|event| ["s", "f"].contains(&event["ph"].as_str().unwrap())) {
+        assert!(is_in_a_span(event, (event["ts"].as_f64().unwrap() * 1e3).round() as u64), "{event}");
     }
     for spans in tracks.values_mut() {
         spans.sort_by_key(|(from, to)| (*from, std::cmp::Reverse(*to)));

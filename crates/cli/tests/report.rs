@@ -166,6 +166,8 @@ fn a_browser_draws_every_plot_and_zooms() {
         "in-flight-share",
         "issue-error",
         "waits",
+        "punctuality",
+        "space",
         "timeline",
         "threads-t",
         "threads-r",
@@ -189,6 +191,29 @@ fn a_browser_draws_every_plot_and_zooms() {
     for line in found["lines"].as_array().unwrap() {
         let line = line.as_str().unwrap();
         assert!(line.starts_with('M') && !line.contains("NaN") && !line.contains("Infinity"), "{line}");
+    }
+}
+
+#[test]
+fn a_browser_draws_several_beside_each_other() {
+    const NAME: &str = "a_browser_draws_several_beside_each_other";
+    let s = Scratch::new();
+    let dir = s.path();
+    reported(dir);
+    means::copy(&dir.join("r.reprise"), &dir.join("again.reprise"));
+    for traces in [&["r.reprise", "again.reprise"][..], &["one=r.reprise", "two=again.reprise"]] {
+        run(dir, &[&["report", "t.reprise"], traces].concat()).ends(0);
+        let Some(found) = browsed(dir, &fs::read_to_string(dir.join("report.html")).unwrap()) else {
+            return skip(NAME, "no chromium: `scripts/install-deps report` installs it");
+        };
+        assert_eq!(found["errors"], Value::Array(vec![]), "{found:#}");
+        let plots = found["plots"].as_array().unwrap();
+        assert!(
+            ["beside-elapsed", "beside-table"].iter().all(|wanted| plots.contains(&Value::from(*wanted))),
+            "{plots:?}"
+        );
+        let rows = found["rows"].as_array().unwrap();
+        assert!(rows.iter().all(|n| n.as_f64().unwrap() >= 1.0), "a plot without data: {rows:?}");
     }
 }
 

@@ -25,7 +25,7 @@ pub use compared::compared_text;
 pub use comparison::{comparison_text, tree_text};
 pub use environment::{environment_lines, environment_table};
 pub use graph::{critical_text, dot, svg, tally_text, why_text};
-pub use html::{Report, report};
+pub use html::{Given, Report, report};
 pub use info::{CallCount, Info, info};
 pub use replay_times::{Detail, replay_times, replay_times_text};
 pub use stat::{By, Stat, StatRow, stat};

@@ -8,6 +8,7 @@ use crate::catalog::Part;
 use crate::error::ReadError;
 use crate::reader::read_part;
 use crate::rows::BlobRow;
+use crate::spill::Spill;
 
 /// Longest blob, in bytes; longer content is several blobs.
 pub const CHUNK_BYTES: usize = 1 << 20;
@@ -125,13 +126,21 @@ pub struct BlobReader {
     parts: Vec<Part>,
     payloads: Recent<Payload>,
     heads: Recent<Head>,
+    spill: Option<Spill>,
 }
 
 impl BlobReader {
     pub(crate) fn new(dir: PathBuf, parts: Vec<Part>) -> Self {
         let (payloads, heads) =
             (Recent::new(CACHED_BYTES, Payload::weight), Recent::new(CACHED_HEADS_BYTES, Head::weight));
-        BlobReader { dir, parts, payloads, heads }
+        BlobReader { dir, parts, payloads, heads, spill: None }
+    }
+
+    /// The same for whoever asks for contents in an order of their own ([`BlobReader::content`]): what is decoded for the second
+    /// time is kept in a file without a name, if there is room in the directory for temporary files.
+    #[must_use]
+    pub fn spilling(self) -> Self {
+        BlobReader { spill: Spill::new().ok(), ..self }
     }
 
     /// One blob. An unknown number is damage of the trace.
@@ -172,12 +181,28 @@ impl BlobReader {
     pub fn content(&mut self, blobs: &[u32]) -> Result<Option<Vec<u8>>, ReadError> {
         let mut out = Vec::new();
         for &blob in blobs {
+            if let Some(spilled) = self.spilled(blob)? {
+                match spilled {
+                    Some(bytes) => out.extend(bytes),
+                    None => return Ok(None),
+                }
+                continue;
+            }
             match &self.get(blob)?.content {
                 Some(bytes) => out.extend_from_slice(bytes),
                 None => return Ok(None),
             }
         }
         Ok(Some(out))
+    }
+
+    /// The content of a blob whose part is in the spill and not in memory.
+    fn spilled(&mut self, blob: u32) -> Result<Option<Option<Vec<u8>>>, ReadError> {
+        let (index, at) = self.place(blob)?;
+        match &self.spill {
+            Some(spill) if self.payloads.find(index).is_none() => Ok(spill.content(index, at, self.parts[index].rows)),
+            _ => Ok(None),
+        }
     }
 
     fn part(&mut self, index: usize) -> Result<Arc<Vec<Payload>>, ReadError> {
@@ -199,6 +224,9 @@ impl BlobReader {
                 return Err(ReadError::damaged(&path, "a blob's length is wrong"));
             }
             payloads.push(Payload { blake3, length: row.length, content: row.content });
+        }
+        if let Some(spill) = &mut self.spill {
+            spill.take(index, payloads.iter().map(|payload| payload.content.as_deref()));
         }
         Ok(self.payloads.keep(index, payloads))
     }

@@ -55,6 +55,8 @@ table! {
         memory_some_avg10_ppm: Option<u32>,
         /// Of `memory_full_ns`.
         memory_full_avg10_ppm: Option<u32>,
+        /// Bytes in use on the file system of a replay's target, by whomever (`statvfs`).
+        target_used_bytes: Option<u64>,
     }
 }
 

@@ -19,6 +19,7 @@ mod place;
 mod reader;
 mod rows;
 mod sink;
+mod spill;
 mod table;
 mod texts;
 mod writer;

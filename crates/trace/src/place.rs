@@ -70,15 +70,26 @@ pub fn contents_elsewhere(dir: &Path) -> Option<PathBuf> {
 /// What cannot be removed stays.
 pub fn discard(dir: &Path, existed: bool) {
     if let Some(contents) = contents_elsewhere(dir) {
-        let _ = fs::remove_dir_all(contents);
+        remove(&contents);
     }
     if !existed {
-        let _ = fs::remove_dir_all(dir);
-        return;
+        return remove(dir);
     }
     for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
         let path = entry.path();
         let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
-        let _ = if is_folder { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+        if is_folder {
+            remove(&path);
+        } else {
+            let _ = fs::remove_file(path);
+        }
     }
+}
+
+/// Removes a directory, under another name: who still writes parts to it finds its place no more.
+fn remove(dir: &Path) {
+    let name = dir.file_name().unwrap_or_default().to_string_lossy();
+    let away = dir.with_file_name(format!(".{name}.{}", std::process::id()));
+    let renamed = fs::rename(dir, &away).is_ok();
+    let _ = fs::remove_dir_all(if renamed { &away } else { dir });
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::blobs::BlobReader;
 use crate::catalog::{self, Part};
@@ -20,7 +21,11 @@ pub struct TraceReader {
     manifest: Manifest,
     ledger: Ledger,
     parts: Vec<Part>,
+    watch: Option<Watch>,
 }
+
+/// Is told how many actions of how many were read.
+type Watch = Arc<dyn Fn(u64, u64) + Send + Sync>;
 
 impl TraceReader {
     /// Opens a trace and checks its version and its catalog.
@@ -44,7 +49,13 @@ impl TraceReader {
             }
             Err(e) => return Err(ReadError::io(&path, e)),
         };
-        Ok(TraceReader { dir: dir.to_owned(), manifest, ledger, parts })
+        Ok(TraceReader { dir: dir.to_owned(), manifest, ledger, parts, watch: None })
+    }
+
+    /// From now on tells how many actions of how many a pass has read: part by part, and all at its end.
+    #[must_use]
+    pub fn watched(self, watch: impl Fn(u64, u64) + Send + Sync + 'static) -> TraceReader {
+        TraceReader { watch: Some(Arc::new(watch)), ..self }
     }
 
     /// Where it is.
@@ -85,7 +96,9 @@ impl TraceReader {
     /// Rows of a table, part by part.
     pub fn rows<R: Row>(&self) -> Rows<R> {
         let parts: Vec<Part> = self.parts.iter().filter(|p| p.table == R::TABLE).cloned().collect();
-        Rows { dir: self.dir.clone(), parts: parts.into_iter(), left_out: &[], rows: None, failed: false }
+        let watch = self.watch.clone().filter(|_| R::TABLE == Action::TABLE);
+        let told = watch.map(|watch| (watch, parts.iter().map(|part| part.rows).sum()));
+        Rows { dir: self.dir.clone(), parts: parts.into_iter(), left_out: &[], rows: None, failed: false, told }
     }
 
     /// All actions, in order of effect.
@@ -174,6 +187,8 @@ pub struct Rows<R> {
     left_out: &'static [&'static str],
     rows: Option<PartRows<R>>,
     failed: bool,
+    /// Who is told how far it is, and of how many rows.
+    told: Option<(Watch, u64)>,
 }
 
 impl<R: Row> Rows<R> {
@@ -201,6 +216,10 @@ impl<R: Row> Rows<R> {
             }
             // Its memory is free before the next part takes some.
             self.rows = None;
+            if let Some((watch, total)) = &self.told {
+                let left: u64 = self.parts.as_slice().iter().map(|part| part.rows).sum();
+                watch(total.saturating_sub(left), *total);
+            }
             let Some(part) = self.parts.next() else { return Ok(false) };
             self.rows = Some(read_part(&self.dir, &part)?.without(self.left_out));
         }

@@ -52,6 +52,21 @@ pub struct Compared {
     pub differences: Vec<Difference>,
 }
 
+impl Compared {
+    /// A quantity with its values in each group, in nanoseconds.
+    pub fn of(quantity: Quantity, values: Vec<Vec<f64>>) -> Compared {
+        let groups: Vec<&[f64]> = values.iter().map(Vec::as_slice).collect();
+        Compared {
+            quantity,
+            total_ns: values.iter().flatten().sum(),
+            summaries: groups.iter().map(|values| Summary::of(values)).collect(),
+            differences: differences(&groups, MARGIN),
+            u_c: vec![None; values.len()],
+            values,
+        }
+    }
+}
+
 /// All quantities, those with most time first.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Comparison {
@@ -166,14 +181,5 @@ fn u_c(known: &[Known], way: &Way, call: &str, values: &[f64]) -> Option<f64> {
 }
 
 fn compared(quantity: Quantity, runs: &[Vec<Observed>], of: &dyn Fn(&Observed) -> Option<f64>) -> Compared {
-    let values: Vec<Vec<f64>> = runs.iter().map(|group| group.iter().filter_map(of).collect()).collect();
-    let groups: Vec<&[f64]> = values.iter().map(Vec::as_slice).collect();
-    Compared {
-        quantity,
-        total_ns: values.iter().flatten().sum(),
-        summaries: groups.iter().map(|values| Summary::of(values)).collect(),
-        differences: differences(&groups, MARGIN),
-        u_c: vec![None; values.len()],
-        values,
-    }
+    Compared::of(quantity, runs.iter().map(|group| group.iter().filter_map(of).collect()).collect())
 }

@@ -41,4 +41,4 @@ pub use log::LogFormat;
 pub use procedure::{Procedure, Scenario, Step, validate};
 pub use rules::Rules;
 pub use setting::{Program, Setting, SettingName};
-pub use store::{Known, Replayed, STORE_FILE, StoreError, nearest, state_directory, store, stored};
+pub use store::{Known, Replayed, STORE_FILE, StoreError, nearest, state_directory, store, stored, stored_of};

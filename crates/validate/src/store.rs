@@ -87,11 +87,6 @@ fn machine(host: &str, kernel: &str) -> String {
     format!("{host} {kernel}")
 }
 
-fn this_machine() -> String {
-    let host = Host::this();
-    machine(&host.name, &host.kernel)
-}
-
 /// Keeps what a validation found by means, in place of what was known of the same.
 ///
 /// # Errors
@@ -121,7 +116,15 @@ pub fn store(validation: &Validation, directory: &Path) -> Result<PathBuf, Store
 /// # Errors
 /// When the file cannot be read.
 pub fn stored(directory: &Path) -> Result<Vec<Known>, StoreError> {
-    Ok(read(&directory.join(STORE_FILE))?.machines.remove(&this_machine()).unwrap_or_default())
+    stored_of(directory, &Host::this())
+}
+
+/// What is known of a machine, with the kernel that it had; empty if it was never validated here.
+///
+/// # Errors
+/// When the file cannot be read.
+pub fn stored_of(directory: &Path, host: &Host) -> Result<Vec<Known>, StoreError> {
+    Ok(read(&directory.join(STORE_FILE))?.machines.remove(&machine(&host.name, &host.kernel)).unwrap_or_default())
 }
 
 /// A replay whose response times are to be judged.

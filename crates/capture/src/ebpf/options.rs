@@ -73,6 +73,7 @@ pub enum Sink {
 
 impl SpoolOptions {
     /// The directory for the contents, wherever it is asked for.
+    #[cfg_attr(not(ebpf), allow(dead_code))] // for recording in the kernel alone
     pub(super) fn contents_place(&self) -> Option<PathBuf> {
         self.contents.as_ref().map(|place| std::path::absolute(place).unwrap_or_else(|_| place.clone()))
     }

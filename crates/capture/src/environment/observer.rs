@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
+use std::path::Path;
 
 use reprise_trace::{DeviceSample, Environment};
 use serde::{Deserialize, Serialize};
@@ -31,6 +32,8 @@ pub struct Observer {
     disks: Source,
     changes: Changes,
     pids: Vec<i32>,
+    /// Directory whose file system's space is watched.
+    target: Option<File>,
 }
 
 impl Observer {
@@ -44,7 +47,15 @@ impl Observer {
             disks: Source::open("/proc/diskstats"),
             changes: Changes::default(),
             pids: Vec::new(),
+            target: None,
         }
+    }
+
+    /// Watches also the space in use on the file system of a directory; one that cannot be opened is not watched.
+    #[must_use]
+    pub fn with_target(mut self, directory: &Path) -> Observer {
+        self.target = File::open(directory).ok();
+        self
     }
 
     /// Looks now, which is so many nanoseconds after the trace began.
@@ -65,6 +76,7 @@ impl Observer {
         (e.io_full_avg10_ppm, e.io_full_ns) = stalled(io.text(), "full");
         (e.memory_some_avg10_ppm, e.memory_some_ns) = stalled(memory.beginning(), "some");
         (e.memory_full_avg10_ppm, e.memory_full_ns) = stalled(memory.text(), "full");
+        e.target_used_bytes = self.target.as_ref().and_then(used_bytes);
         let devices = self.changes.of(self.disks.whole(), time_ns);
         Observation { environment, devices }
     }
@@ -114,6 +126,12 @@ impl Source {
     fn text(&self) -> &str {
         std::str::from_utf8(&self.buffer[..self.length]).unwrap_or_default()
     }
+}
+
+/// Bytes in use on the file system of a file.
+fn used_bytes(file: &File) -> Option<u64> {
+    let space = rustix::fs::fstatvfs(file).ok()?;
+    Some(space.f_blocks.saturating_sub(space.f_bfree).saturating_mul(space.f_frsize))
 }
 
 fn read_memory(text: &str, out: &mut Environment) {

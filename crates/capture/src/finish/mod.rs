@@ -27,6 +27,7 @@ mod window;
 mod window_tests;
 mod write;
 
+#[cfg(ebpf)]
 pub(crate) use look::Live;
 
 use std::collections::HashMap;

@@ -41,6 +41,7 @@ pub struct Word(OwnedFd);
 
 impl Word {
     /// Why it could not, once it has ended.
+    #[cfg_attr(not(ebpf), allow(dead_code))] // for recording in the kernel alone
     pub fn refusal(&self) -> Option<io::Error> {
         let mut errno = [0u8; 4];
         // SAFETY: the buffer is live and as long as is said.

@@ -6,17 +6,17 @@ use std::time::Instant;
 use reprise_trace::TraceReader;
 use serde_json::json;
 
-use super::{Outcome, end_if_interrupted, print, print_json};
+use super::{Outcome, print, print_json};
 use crate::args::Compile;
 use crate::exit::{Exit, Failure};
 use crate::progress::Progress;
+use crate::unfinished::Unfinished;
 
 /// Compiles a trace to a plan.
 pub fn run(args: Compile) -> Outcome {
     let begin = Instant::now();
     let trace = TraceReader::open(&args.trace)?;
     let mut progress = Progress::new("compiling", "actions", args.quiet);
-    let interrupt = reprise_replay::run::catch_signals();
     // Under its name a plan is whole.
     let cannot = |e| {
         Failure::new(
@@ -26,12 +26,15 @@ pub fn run(args: Compile) -> Outcome {
     };
     let place = args.output.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let scratch = tempfile::Builder::new().prefix(".reprise-").tempdir_in(place).map_err(cannot)?;
+    let kept = scratch.path().to_owned();
+    let unfinished = Unfinished::new("no plan was written; the same command begins anew", move || {
+        let _ = std::fs::remove_dir_all(kept);
+    });
     let part = scratch.path().join("plan");
     let report = reprise_plan::compile_filled(&trace, &part, args.order, args.fill, &mut |done, total| {
-        end_if_interrupted(interrupt, scratch.path(), "no plan was written");
         progress.at(done, total);
     })?;
-    std::fs::rename(&part, &args.output).map_err(cannot)?;
+    unfinished.whole(|| std::fs::rename(&part, &args.output)).map_err(cannot)?;
     drop(progress);
     if args.json {
         return print_json(&json!({

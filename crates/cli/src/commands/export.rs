@@ -1,6 +1,5 @@
 //! `reprise export`.
 
-use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
@@ -11,6 +10,7 @@ use super::Outcome;
 use crate::args::export::{Export, To, Weight};
 use crate::exit::{Exit, Failure};
 use crate::progress::Progress;
+use crate::unfinished::Output;
 
 /// Bytes gathered before they are written.
 const BUFFER_BYTES: usize = 1 << 16;
@@ -38,9 +38,14 @@ pub fn run(args: Export) -> Outcome {
     let mut tell = |done, total| progress.at(done, total);
     let written = match &args.output {
         Some(path) => {
-            let file = File::create(path).map_err(|e| unwritable(path, &e))?;
+            let file = Output::create(path).map_err(|e| unwritable(path, &e))?;
             let mut out = BufWriter::with_capacity(BUFFER_BYTES, file);
-            export::export(&request, &mut out, &mut tell).map_err(|e| failure(e, path))
+            let written = export::export(&request, &mut out, &mut tell).map_err(|e| failure(e, path));
+            let file = out.into_inner().map_err(|e| unwritable(path, e.error()));
+            match written {
+                Ok(written) => file?.finish().map_err(|e| unwritable(path, &e)).map(|()| written),
+                failed => failed,
+            }
         }
         None => {
             let mut out = BufWriter::with_capacity(BUFFER_BYTES, std::io::stdout().lock());

@@ -8,6 +8,7 @@ use reprise_trace::TraceReader;
 use super::{Outcome, print, print_json};
 use crate::args::Graph;
 use crate::exit::{Exit, Failure};
+use crate::unfinished;
 
 /// Calls of the critical path that are named.
 const CALLS: usize = 8;
@@ -48,18 +49,17 @@ fn pictures(args: &Graph, trace: &TraceReader) -> Outcome {
         return Err(Failure::new(Exit::Usage, "no action is in the window; `reprise info` shows the trace's length"));
     }
     if let Some(path) = &args.dot {
-        write(path, &reprise_report::dot(&window))?;
+        write(path, &reprise_report::dot(&window), "--dot")?;
     }
     if let Some(path) = &args.svg {
-        write(path, &reprise_report::svg(&window))?;
+        write(path, &reprise_report::svg(&window), "--svg")?;
     }
     if args.json { print_json(&window) } else { Ok(Exit::Done.into()) }
 }
 
-fn write(path: &Path, text: &str) -> Result<(), Failure> {
+fn write(path: &Path, text: &str, option: &str) -> Result<(), Failure> {
     if path == Path::new("-") {
         return print(text).map(|_| ());
     }
-    std::fs::write(path, text)
-        .map_err(|e| Failure::new(Exit::System, format!("{}: cannot write the picture: {e}", path.display())))
+    unfinished::write(path, text.as_bytes(), option)
 }

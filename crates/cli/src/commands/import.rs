@@ -14,24 +14,21 @@ use super::{Outcome, print_json};
 use crate::args::Import;
 use crate::exit::{Exit, Failure};
 use crate::progress::Progress;
+use crate::unfinished::Unfinished;
 
 /// Makes a trace from logs.
 pub fn run(args: Import) -> Outcome {
     let begin = Instant::now();
-    let spool = spool(&args.logs)?;
+    let unfinished = Unfinished::new("no trace was written; the same command begins anew", || ());
+    let spool = spool(&args.logs, &unfinished)?;
     let logs: Vec<Log> = args.logs.iter().map(|path| log(path, spool.as_ref())).collect();
     let bytes: u64 = logs.iter().filter_map(|log| fs::metadata(&log.path).ok()).map(|m| m.len()).sum();
     let mut progress = Progress::new("reading", "bytes", args.quiet);
     let scanned = scan(logs, &mut |done| progress.at(done, bytes * 2)).map_err(failure)?;
-    let existed = args.output.is_dir();
-    let report = write(&args, scanned, &mut |done| progress.at(bytes + done, bytes * 2));
+    let report = write(&args, scanned, &unfinished, &mut |done| progress.at(bytes + done, bytes * 2));
     drop(progress);
-    let report = report.inspect_err(|error| {
-        // What was there before is not ours to take away.
-        if error.exit != Exit::Usage && !existed {
-            reprise_trace::discard(&args.output, existed);
-        }
-    })?;
+    let report = report?;
+    unfinished.whole(|| ());
     if args.json {
         return print_json(&summary_json(&args.output, &report, begin));
     }
@@ -41,11 +38,20 @@ pub fn run(args: Import) -> Outcome {
     Ok(Exit::Done.into())
 }
 
-fn write(args: &Import, scanned: Scanned, progress: &mut dyn FnMut(u64)) -> Result<Report, Failure> {
+fn write(
+    args: &Import,
+    scanned: Scanned,
+    unfinished: &Unfinished,
+    progress: &mut dyn FnMut(u64),
+) -> Result<Report, Failure> {
     let manifest =
         Manifest::new(Kind::Record, DataPolicy::Full, Vec::new(), reprise_trace::random_identity()?, 0, host());
     let options = WriterOptions { contents: args.blobs.clone(), ..WriterOptions::default() };
+    let existed = args.output.is_dir();
+    // Refuses a place where something is: what is taken away again is of this import.
     let writer = TraceWriter::create(&args.output, manifest, options)?;
+    let output = args.output.clone();
+    unfinished.also(move || reprise_trace::discard(&output, existed));
     let (writer, seeds) = snapshot(writer, &args.tree)?;
     scanned.write(writer, &seeds, progress).map_err(failure)
 }
@@ -58,11 +64,13 @@ fn snapshot(writer: TraceWriter, trees: &[PathBuf]) -> Result<(TraceWriter, Seed
 }
 
 /// Standard input, put into a file: logs are read twice.
-fn spool(logs: &[PathBuf]) -> Result<Option<tempfile::NamedTempFile>, Failure> {
+fn spool(logs: &[PathBuf], unfinished: &Unfinished) -> Result<Option<tempfile::NamedTempFile>, Failure> {
     if !logs.iter().any(|path| path.as_os_str() == "-") {
         return Ok(None);
     }
     let mut file = tempfile::NamedTempFile::new()?;
+    let path = file.path().to_owned();
+    unfinished.also(move || drop(fs::remove_file(path)));
     io::copy(&mut io::stdin().lock(), &mut file)?;
     Ok(Some(file))
 }

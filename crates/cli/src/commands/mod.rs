@@ -26,12 +26,15 @@ use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use clap::CommandFactory;
 use reprise_report::Style;
+use reprise_trace::{ReadError, TraceReader};
 
 use crate::args::{Cli, Command};
 use crate::exit::{Exit, Failure};
+use crate::progress::Progress;
 
 type Outcome = Result<ExitCode, Failure>;
 
@@ -85,6 +88,21 @@ pub fn run(cli: Cli) -> Outcome {
         Command::Validate(args) => validate::run(args),
         Command::Compare(args) => compare::run(args),
     }
+}
+
+/// Opens a trace whose actions will be read, and shows how far that has come.
+fn reading(path: &Path, quiet: bool) -> Result<TraceReader, ReadError> {
+    let progress = Mutex::new(Progress::new("reading", "actions", quiet));
+    let trace = TraceReader::open(path)?;
+    Ok(trace.watched(move |done, total| {
+        let mut progress = progress.lock().unwrap_or_else(PoisonError::into_inner);
+        if done == total { progress.clear() } else { progress.at(done, total) }
+    }))
+}
+
+/// Whether what is read is shown on the terminal while it is read: progress would be in its way.
+fn streams_to_terminal() -> bool {
+    std::io::stdout().is_terminal()
 }
 
 /// Ends the program if it was interrupted before the replay proper; what it put into `scratch` goes.

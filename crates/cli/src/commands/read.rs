@@ -8,7 +8,7 @@ use reprise_report::{CatOptions, Detail};
 use reprise_trace::TraceReader;
 use reprise_verify::VerifyError;
 
-use super::{Outcome, print, print_json, style};
+use super::{Outcome, print, print_json, reading, streams_to_terminal, style};
 use crate::args::{By, Cat, Environment, Info, Stat, Verify};
 use crate::exit::{Exit, Failure};
 
@@ -17,7 +17,7 @@ const MOST_ROWS: usize = 40;
 
 /// `reprise info`.
 pub fn info(args: Info) -> Outcome {
-    let trace = TraceReader::open(&args.trace)?;
+    let trace = reading(&args.trace, false)?;
     if args.check {
         trace.check_all()?;
     }
@@ -47,7 +47,7 @@ pub fn environment(args: Environment) -> Outcome {
 
 /// `reprise cat`.
 pub fn cat(args: Cat) -> Outcome {
-    let trace = TraceReader::open(&args.trace)?;
+    let trace = reading(&args.trace, streams_to_terminal())?;
     if let Some(unknown) = args.call.iter().find(|name| reprise_calls::by_name(name).is_none()) {
         return Err(Failure::new(Exit::Usage, format!("'{unknown}' is no call that is recorded; see `reprise calls`")));
     }
@@ -62,7 +62,7 @@ pub fn cat(args: Cat) -> Outcome {
 
 /// `reprise stat`.
 pub fn stat(args: Stat) -> Outcome {
-    let trace = TraceReader::open(&args.trace)?;
+    let trace = reading(&args.trace, false)?;
     if let Some(original) = &args.replay_of {
         return replay_times(&trace, original, args.json);
     }
@@ -106,7 +106,7 @@ fn replay_times(result: &TraceReader, original: &Path, json: bool) -> Outcome {
 
 /// `reprise verify`.
 pub fn verify(args: Verify) -> Outcome {
-    let trace = TraceReader::open(&args.trace)?;
+    let trace = reading(&args.trace, false)?;
     let same = if args.tree {
         let found = reprise_verify::compare_tree(&trace, &args.result).map_err(failure)?;
         if args.json {

@@ -123,7 +123,7 @@ pub(super) fn watched<T>(
         Some(_) => "the same command resumes the replay",
         None => "the next replay into the same directory begins anew",
     };
-    let mut samples = Samples::new();
+    let mut samples = Samples::new(&args.target);
     let mut preparing = Progress::new("preparing", "bytes", args.quiet);
     let mut replaying = Progress::new("replaying", "actions", args.quiet);
     let result = replay(&mut |p| match p.phase {

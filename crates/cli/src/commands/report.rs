@@ -1,27 +1,73 @@
 //! `reprise report`.
 
-use std::path::Path;
+use std::io::Write;
+use std::path::{Path, PathBuf};
 
-use reprise_trace::{Kind, TraceReader};
+use reprise_report::Given;
+use reprise_trace::{Host, Kind, TraceReader};
+use reprise_validate::{Known, StoreError, state_directory, stored_of};
 
-use super::{Outcome, print};
+use super::{Outcome, print, reading};
 use crate::args::report::Report;
 use crate::exit::{Exit, Failure};
+use crate::unfinished::Output;
+
+/// A trace that was named, and the group of replications that it was named in.
+struct Named {
+    path: PathBuf,
+    group: Option<String>,
+}
 
 /// Writes a report of a recording and replays of it.
 pub fn run(args: Report) -> Outcome {
-    let traces = args.traces.iter().map(|path| TraceReader::open(path)).collect::<Result<Vec<_>, _>>()?;
+    let named: Vec<Named> = args.traces.iter().flat_map(|text| named(text)).collect();
+    let open = |named: &Named| reading(&named.path, args.quiet);
+    let traces = named.iter().map(open).collect::<Result<Vec<_>, _>>()?;
     check(&traces)?;
-    let named: Vec<(String, &TraceReader)> =
-        args.traces.iter().zip(&traces).map(|(path, trace)| (name(path), trace)).collect();
-    let report = reprise_report::report(&named)?;
-    std::fs::write(&args.output, &report.html).map_err(|e| {
+    let mut trouble = None;
+    let given: Vec<Given<'_>> = named
+        .iter()
+        .zip(&traces)
+        .map(|(named, trace)| Given {
+            name: name(&named.path),
+            group: named.group.clone(),
+            trace,
+            known: known(&trace.manifest().host).unwrap_or_else(|error| {
+                trouble = Some(error);
+                Vec::new()
+            }),
+        })
+        .collect();
+    let cannot = |e| {
         let text = format!("{}: cannot be written: {e}; choose another place with -o", args.output.display());
         Failure::new(Exit::System, text)
-    })?;
+    };
+    let mut out = Output::create(&args.output).map_err(cannot)?;
+    let report = reprise_report::report(&given)?;
+    drop(given);
+    out.write_all(report.html.as_bytes()).and_then(|()| out.finish()).map_err(cannot)?;
+    if let Some(error) = trouble {
+        eprintln!("reprise: how far times can be trusted is not in the report: {error}");
+    }
     if args.quiet { Ok(Exit::Done.into()) } else { print(&format!("{}\n{}\n", report.verdict, args.output.display())) }
 }
 
+/// `TRACE`, or `NAME=RESULT,RESULT…`: replications of each other.
+fn named(text: &Path) -> Vec<Named> {
+    let group = text.to_str().filter(|_| !text.exists()).and_then(|text| text.split_once('='));
+    match group {
+        None => vec![Named { path: text.to_owned(), group: None }],
+        Some((name, results)) => {
+            let one = |result: &str| Named { path: result.into(), group: Some(name.to_owned()) };
+            results.split(',').map(one).collect()
+        }
+    }
+}
+
+/// What validations found on the machine of a trace.
+fn known(host: &Host) -> Result<Vec<Known>, StoreError> {
+    state_directory().map_or(Ok(Vec::new()), |directory| stored_of(&directory, host))
+}
 /// At most one recording, and replays of one trace: that one, if it is given.
 fn check(traces: &[TraceReader]) -> Result<(), Failure> {
     let (recordings, results): (Vec<&TraceReader>, Vec<&TraceReader>) =

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use reprise_slice::{Length, Moment, Selection};
 use reprise_trace::{TraceReader, WriteError, discard};
@@ -9,6 +10,7 @@ use reprise_trace::{TraceReader, WriteError, discard};
 use super::slice;
 use crate::exit::Failure;
 use crate::progress::Progress;
+use crate::unfinished::Unfinished;
 
 /// Cuts a finished trace into pieces NAME.1, NAME.2 … of a length, of which the last `keep` are made, and removes it.
 /// Returns the pieces.
@@ -27,20 +29,25 @@ fn pieces(trace: &Path, length: Length, keep: Option<usize>, quiet: bool) -> Res
     let left_out = count.saturating_sub(keep.unwrap_or(count));
     let mut progress = Progress::new("rotating", "actions", quiet);
     let mut made = Vec::new();
+    let pieces_made: Arc<Mutex<Vec<PathBuf>>> = Arc::default();
+    let all = Arc::clone(&pieces_made);
+    let state = format!("no piece was kept; the trace {} is whole: `reprise slice` cuts it", trace.display());
+    let unfinished = Unfinished::new(state, move || {
+        let pieces = all.lock().unwrap_or_else(PoisonError::into_inner);
+        pieces.iter().for_each(|piece| discard(piece, false));
+    });
     for (number, (from, to)) in pieces.into_iter().enumerate().skip(left_out) {
         let path = name(trace, number + 1);
         if path.symlink_metadata().is_ok() {
             return Err(WriteError::Exists { path }.into());
         }
         let selection = Selection { from: Moment::Action(from), to: Moment::Action(to), ..Selection::default() };
+        pieces_made.lock().unwrap_or_else(PoisonError::into_inner).push(path.clone());
         let cut = reprise_slice::slice(&reader, &path, &selection, &mut |done, _| progress.at(done, total));
-        if let Err(error) = cut {
-            discard(&path, false);
-            return Err(slice::failure(error));
-        }
+        cut.map_err(slice::failure)?;
         made.push(path);
     }
-    Ok(made)
+    unfinished.whole(|| Ok(made))
 }
 
 /// The name of a piece.

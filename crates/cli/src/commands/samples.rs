@@ -1,5 +1,6 @@
 //! Samples of the environment while a replay runs, taken where its progress is watched: no thread of their own.
 
+use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use reprise_capture::SAMPLE_EVERY;
@@ -19,9 +20,14 @@ pub(super) struct Samples {
 }
 
 impl Samples {
-    /// None yet; the replay's workers are children of this process.
-    pub fn new() -> Samples {
-        Samples { observer: Observer::new(Children), every: SAMPLE_EVERY, last: None, taken: Vec::new() }
+    /// None yet; the replay's workers are children of this process, and write to `target`.
+    pub fn new(target: &Path) -> Samples {
+        Samples {
+            observer: Observer::new(Children).with_target(target),
+            every: SAMPLE_EVERY,
+            last: None,
+            taken: Vec::new(),
+        }
     }
 
     /// Takes one if it is time to, or if it is the last.

@@ -3,13 +3,14 @@
 use std::os::unix::ffi::OsStringExt;
 
 use reprise_slice::{Selection, SliceError};
-use reprise_trace::TraceReader;
+use reprise_trace::{TraceReader, discard};
 use serde_json::json;
 
-use super::{Outcome, end_if_interrupted, print, print_json};
+use super::{Outcome, print, print_json};
 use crate::args::slices::Slice;
 use crate::exit::{Exit, Failure};
 use crate::progress::Progress;
+use crate::unfinished::Unfinished;
 
 /// Cuts a slice.
 pub fn run(args: Slice) -> Outcome {
@@ -18,17 +19,17 @@ pub fn run(args: Slice) -> Outcome {
     if args.output.read_dir().is_ok_and(|mut entries| entries.next().is_some()) || args.output.is_file() {
         return Err(reprise_trace::WriteError::Exists { path: args.output.clone() }.into());
     }
-    let interrupt = reprise_replay::run::catch_signals();
+    let (output, existed) = (args.output.clone(), args.output.is_dir());
+    let unfinished = Unfinished::new("no slice was written; the same command begins anew", move || {
+        discard(&output, existed);
+    });
     let mut progress = Progress::new("slicing", "actions", args.quiet);
     let report = reprise_slice::slice(&trace, &args.output, &selection, &mut |done, total| {
-        end_if_interrupted(interrupt, &args.output, "no slice was written");
         progress.at(done, total);
     });
     drop(progress);
-    let report = report.map_err(|error| {
-        let _ = std::fs::remove_dir_all(&args.output);
-        failure(error)
-    })?;
+    let report = report.map_err(failure)?;
+    unfinished.whole(|| ());
     if args.json {
         return print_json(&json!({
             "slice": args.output,

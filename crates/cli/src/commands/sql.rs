@@ -7,14 +7,14 @@ use reprise_query::{Answer, QueryError, Sources, VIEWS, Value};
 use reprise_report::{Align, Table, export};
 use reprise_trace::TraceReader;
 
-use super::{Outcome, print, style};
+use super::{Outcome, print, reading, streams_to_terminal, style};
 use crate::args::sql::Sql;
 use crate::exit::{Exit, Failure};
 
 /// Answers a query.
 pub fn run(args: Sql) -> Outcome {
     let (Some(trace), Some(query), false) = (&args.trace, &args.query, args.tables) else { return print(&tables()) };
-    let trace = TraceReader::open(trace)?;
+    let trace = reading(trace, (args.csv || args.json) && streams_to_terminal())?;
     let results = args.result.iter().map(|path| TraceReader::open(path)).collect::<Result<Vec<_>, _>>()?;
     for result in &results {
         super::read::is_replay_of(result, &trace)?;

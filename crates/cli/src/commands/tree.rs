@@ -8,10 +8,11 @@ use reprise_report::TreeOptions;
 use reprise_trace::{Action, TraceReader};
 
 use super::slice::failure;
-use super::{Outcome, end_if_interrupted, print};
+use super::{Outcome, print};
 use crate::args::slices::Tree;
 use crate::exit::{Exit, Failure};
 use crate::progress::Progress;
+use crate::unfinished::Unfinished;
 
 /// Prints or extracts a tree.
 pub fn run(args: Tree) -> Outcome {
@@ -36,18 +37,22 @@ pub fn run(args: Tree) -> Outcome {
 
 /// The tree as the initial tree of a slice without actions, built as that of a replay.
 fn extract(trace: &TraceReader, cut: u64, directory: &Path, args: &Tree) -> Outcome {
-    // Before anything is made: what is made is removed again.
-    let interrupt = reprise_replay::run::catch_signals();
     let scratch = tempfile::Builder::new().prefix("reprise-").tempdir().map_err(|e| {
         Failure::new(Exit::System, format!("cannot keep the tree: {e}; set TMPDIR to a place with room"))
     })?;
     let total = trace.count::<Action>();
     let mut following = Progress::new("following", "actions", args.quiet);
-    let part = scratch.path().join("state.reprise");
-    let report = reprise_slice::state(trace, &part, cut, &mut |done| {
-        end_if_interrupted(interrupt, scratch.path(), "nothing was extracted");
-        following.at(done, total);
+    // Only what was empty is emptied again.
+    let empty = directory.read_dir().is_ok_and(|mut entries| entries.next().is_none());
+    let (kept, place) = (scratch.path().to_owned(), directory.to_owned());
+    let unfinished = Unfinished::new("nothing was extracted; the same command begins anew", move || {
+        let _ = std::fs::remove_dir_all(kept);
+        if empty {
+            reprise_trace::discard(&place, true);
+        }
     });
+    let part = scratch.path().join("state.reprise");
+    let report = reprise_slice::state(trace, &part, cut, &mut |done| following.at(done, total));
     drop(following);
     report.map_err(failure)?;
     let path = scratch.path().join("plan");
@@ -58,6 +63,7 @@ fn extract(trace: &TraceReader, cut: u64, directory: &Path, args: &Tree) -> Outc
     let built = reprise_replay::run::extract(&plan, directory, &mut |done, total| writing.at(done, total));
     drop(writing);
     let built = built.map_err(super::replay::failure)?;
+    unfinished.whole(|| ());
     let mut text = format!(
         "{}: {} directories, {} files, {} links, {} bytes\n",
         directory.display(),

@@ -17,6 +17,7 @@ use super::{Outcome, print, print_json, style};
 use crate::args::validate::{Kind, Validate};
 use crate::exit::{Exit, Failure};
 use crate::progress::Progress;
+use crate::unfinished;
 
 /// Runs the protocol.
 pub fn run(args: Validate) -> Outcome {
@@ -102,7 +103,7 @@ fn end(args: &Validate, validation: &Validation) -> Outcome {
     };
     if let Some(output) = &args.output {
         let text = serde_json::to_vec(validation).map_err(|e| said(&e))?;
-        std::fs::write(output, text).map_err(|e| said(&format!("cannot write {}: {e}", output.display())))?;
+        unfinished::write(output, &text, "-o")?;
     }
     if args.json {
         print_json(validation)?;

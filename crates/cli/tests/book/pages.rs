@@ -2,6 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
+use std::process::Command;
+
+use reprise_testkit::skip;
 
 /// Pages beside the book whose links are looked at, too.
 const BESIDE: [&str; 4] = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "tests/README.md"];
@@ -106,6 +109,38 @@ fn every_link_leads_somewhere() {
     }
     assert!(faults.is_empty(), "{faults:#?}");
     assert!(looked_at > 100, "only {looked_at} links were found");
+}
+
+/// The site, where mdBook is installed: every page, and links that lead somewhere there, too.
+#[test]
+fn the_site_is_whole() {
+    let built = tempfile::tempdir().unwrap();
+    // As deep as the site is beside the pages, so that links to the sources can be followed.
+    let site = built.path().join("book");
+    for directory in ["crates", "docs"] {
+        std::os::unix::fs::symlink(root().join(directory), built.path().join(directory)).unwrap();
+    }
+    let made = Command::new("mdbook").arg("build").arg(root()).arg("--dest-dir").arg(&site).output();
+    let Ok(made) = made else {
+        return skip("the_site_is_whole", "no mdbook: `cargo install mdbook` installs it");
+    };
+    assert!(made.status.success(), "{made:?}");
+    let mut faults = Vec::new();
+    for page in pages("docs").iter().filter(|page| !page.ends_with("SUMMARY.md")) {
+        let name = page["docs/".len()..].replace("README.md", "index.md").replace(".md", ".html");
+        let html = std::fs::read_to_string(site.join(&name)).unwrap_or_else(|e| panic!("{name}: {e}"));
+        let (_, main) = html.split_once("<main>").unwrap();
+        let (main, _) = main.split_once("</main>").unwrap();
+        let targets = ["href=\"", "src=\""].into_iter().flat_map(|kind| main.split(kind).skip(1));
+        for target in targets.filter_map(|rest| rest.split('"').next()) {
+            let file = target.split('#').next().unwrap_or_default();
+            let place = site.join(&name).parent().unwrap().join(file);
+            if !file.is_empty() && !target.contains("://") && !place.exists() {
+                faults.push(format!("{name}: {target}"));
+            }
+        }
+    }
+    assert!(faults.is_empty(), "{faults:#?}");
 }
 
 #[test]

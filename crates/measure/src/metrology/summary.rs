@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::probability::student_quantile;
+
 /// Replicated results, summed up.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
@@ -29,6 +31,11 @@ impl Summary {
         let sd = (squares / (count - 1) as f64).sqrt();
         let cv = if mean == 0.0 { f64::NAN } else { sd / mean.abs() };
         Some(Summary { count, mean, sd, cv, u_mean: sd / (count as f64).sqrt() })
+    }
+
+    /// Expanded uncertainty of the mean: within it of `mean` lies what the mean of many results would be, with 95 %.
+    pub fn expanded(&self) -> Option<f64> {
+        Some(student_quantile(0.975, self.degrees())? * self.u_mean)
     }
 
     /// Degrees of freedom of `sd`.

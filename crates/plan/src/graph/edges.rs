@@ -24,6 +24,8 @@ pub struct Arc {
     pub to_thread: u32,
     /// When it began, nanoseconds since the trace began.
     pub to_begin_ns: u64,
+    /// When it completed; before the other one, if they overlapped.
+    pub to_end_ns: u64,
     /// The ordering rule.
     pub rule: &'static str,
 }
@@ -47,6 +49,7 @@ pub fn edges(trace: &TraceReader, order: Order, see: &mut dyn FnMut(Arc)) -> Res
                     to: action.seq,
                     to_thread: action.thread,
                     to_begin_ns: action.begin_ns,
+                    to_end_ns: action.end_ns(),
                     rule: edge.wait.rule.name(),
                 });
             }

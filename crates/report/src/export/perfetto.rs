@@ -170,12 +170,11 @@ impl<'a> Side<'a> {
         failed.map_or(Ok(()), |e| Err(e.into()))
     }
 
-    /// From inside the span that is waited for to the begin of the one that waits.
+    /// From inside the span that is waited for to the begin of the one that waits; into it, if they overlapped. Never back in time:
+    /// such arrows are not drawn.
     fn arrow(&self, events: &mut Events<'_>, id: u64, arc: &Arc) -> io::Result<()> {
-        let ends = [
-            ("s", arc.from_thread, arc.from_end_ns.saturating_sub(1)),
-            ("f\",\"bp\":\"e", arc.to_thread, arc.to_begin_ns),
-        ];
+        let from_ns = arc.from_end_ns.saturating_sub(1).min(arc.to_end_ns);
+        let ends = [("s", arc.from_thread, from_ns), ("f\",\"bp\":\"e", arc.to_thread, arc.to_begin_ns.max(from_ns))];
         for (phase, thread, ns) in ends {
             let (track, at, rule) = (self.track(thread), micro(self.at(ns)), arc.rule);
             events.one(&format!(

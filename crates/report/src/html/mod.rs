@@ -6,32 +6,40 @@
 
 mod bins;
 mod chosen;
+mod facts;
+mod groups;
 mod hot;
 mod over_time;
+mod punctual;
 mod side;
+mod space;
 mod spans;
 mod verdict;
 
 use reprise_calls::Category;
 use reprise_trace::{Kind, ReadError, TraceReader};
+use reprise_validate::Known;
 use serde::Serialize;
 
 use chosen::Chosen;
+use groups::Beside;
 use side::Side;
 use verdict::{Verdict, verdict};
 
 /// Version of what is embedded: scripts that read reports go by it.
-const SCHEMA: u32 = 1;
+const SCHEMA: u32 = 2;
 
 const STYLE: &str = include_str!("page/report.css");
 const BODY: &str = include_str!("page/body.html");
 /// In the order in which they build upon each other.
-const SCRIPTS: [&str; 6] = [
+const SCRIPTS: [&str; 8] = [
     include_str!("page/units.js"),
     include_str!("page/elements.js"),
     include_str!("page/lines.js"),
     include_str!("page/bars.js"),
+    include_str!("page/intervals.js"),
     include_str!("page/timeline.js"),
+    include_str!("page/beside.js"),
     include_str!("page/sections.js"),
 ];
 
@@ -46,6 +54,20 @@ struct Document {
     /// For each call its place in `categories`.
     call_kinds: Vec<usize>,
     sides: Vec<Side>,
+    /// Several replays beside each other.
+    beside: Option<Beside>,
+}
+
+/// A trace for a report.
+pub struct Given<'a> {
+    /// What it is called.
+    pub name: String,
+    /// Replays of the same group are replications of each other; without one, those with the same settings are.
+    pub group: Option<String>,
+    /// It.
+    pub trace: &'a TraceReader,
+    /// What validations found of replays on its machine.
+    pub known: Vec<Known>,
 }
 
 /// A finished report.
@@ -56,22 +78,25 @@ pub struct Report {
     pub verdict: String,
 }
 
-/// A report of traces, each with a name: at most one recording, and any number of replays of it.
+/// A report of traces: at most one recording, and any number of replays of it.
 ///
 /// # Errors
 /// A trace cannot be read.
-pub fn report(traces: &[(String, &TraceReader)]) -> Result<Report, ReadError> {
-    let is_replay = |trace: &&TraceReader| trace.manifest().kind == Kind::Replay;
-    let results: Vec<&TraceReader> = traces.iter().map(|(_, trace)| *trace).filter(is_replay).collect();
+pub fn report(traces: &[Given<'_>]) -> Result<Report, ReadError> {
+    let is_replay = |given: &&Given<'_>| given.trace.manifest().kind == Kind::Replay;
+    let results: Vec<&TraceReader> = traces.iter().filter(is_replay).map(|given| given.trace).collect();
     let chosen = Chosen::by_all(&results)?;
     let mut calls = Vec::new();
     let mut sides = Vec::new();
-    for (name, trace) in traces {
-        sides.push(side::side(trace, name, &chosen, &mut calls)?);
+    let mut sorted: Vec<&Given<'_>> = traces.iter().collect();
+    sorted.sort_by_key(|given| is_replay(given));
+    for given in &sorted {
+        sides.push(side::side(given, &chosen, &mut calls)?);
     }
-    sides.sort_by_key(|side| side.replay);
-    let verdict = verdict(&sides);
-    let command = traces.first().map(|(_, trace)| trace.manifest().command.join(" ")).unwrap_or_default();
+    let given_groups: Vec<Option<String>> = sorted.iter().map(|given| given.group.clone()).collect();
+    let beside = groups::beside(&sides, &given_groups);
+    let verdict = verdict(&sides, beside.as_ref());
+    let command = traces.first().map(|given| given.trace.manifest().command.join(" ")).unwrap_or_default();
     let document = Document {
         schema: SCHEMA,
         writer: concat!("reprise ", env!("CARGO_PKG_VERSION")),
@@ -81,6 +106,7 @@ pub fn report(traces: &[(String, &TraceReader)]) -> Result<Report, ReadError> {
         call_kinds: calls.iter().map(|call| kind(call)).collect(),
         calls,
         sides,
+        beside,
     };
     Ok(Report { html: page(&document), verdict: verdict.text })
 }

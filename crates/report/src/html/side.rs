@@ -4,16 +4,21 @@ use std::collections::BTreeMap;
 
 use reprise_calls::{Category, Effect};
 use reprise_measure::{
-    Concurrency, Distribution, Overlap, ReplayAccount, ReplayTimes, Samples, SignedDistribution, SizeClass, Sizes,
+    Concurrency, Distribution, Overlap, Punctuality, ReplayAccount, ReplayTimes, Samples, SizeClass, Sizes,
 };
 use reprise_model::{World, asked_bytes, moved_bytes};
-use reprise_trace::{Action, Kind, Name, ReadError, TraceReader};
+use reprise_trace::{Action, Kind, Name, ReadError};
+use reprise_validate::Known;
 use serde::Serialize;
 
+use super::Given;
 use super::bins::{Bins, Filled};
 use super::chosen::Chosen;
+use super::facts::{facts, validated};
 use super::hot::{Hot, Spent};
 use super::over_time::{Course, Happened, OverTime};
+use super::punctual::{Gathered, Punctual};
+use super::space::{Space, space};
 use super::spans::{Encoded, Spans};
 use crate::replay_times::sample;
 
@@ -42,7 +47,10 @@ pub struct Side {
     pub threads: Vec<ThreadSide>,
     pub files: Vec<Spent>,
     pub directories: Vec<Spent>,
-    pub issue_error: Option<IssueError>,
+    /// By how much actions were issued later or earlier than asked for, by what made it.
+    pub issue_error: Vec<Punctual>,
+    /// Space in use on the target.
+    pub space: Vec<Space>,
     /// Where a replay's time went.
     pub times: Option<ReplayTimes>,
     pub spans: Encoded,
@@ -54,6 +62,8 @@ pub struct CallSide {
     pub call: String,
     pub times: Distribution,
     pub bins: Filled,
+    /// How far the mean can be trusted, if the machine was validated for replays of this kind.
+    pub validated: Option<Known>,
 }
 
 /// Where a thread's time went.
@@ -67,14 +77,6 @@ pub struct ThreadSide {
     pub pacing_ns: u64,
 }
 
-/// Instants of issue minus instants asked for.
-#[derive(Debug, Serialize)]
-pub struct IssueError {
-    pub early: Filled,
-    pub late: Filled,
-    pub distribution: Option<SignedDistribution>,
-}
-
 #[derive(Default)]
 struct Gathering {
     calls: BTreeMap<String, (Samples, Bins)>,
@@ -85,8 +87,7 @@ struct Gathering {
     threads: BTreeMap<u32, ThreadSide>,
     hot: Hot,
     spans: Spans,
-    early: Bins,
-    late: Bins,
+    issue_errors: Gathered,
     account: ReplayAccount,
     actions: u64,
     compared: u64,
@@ -99,8 +100,18 @@ struct Gathering {
     last_ns: u64,
 }
 
+/// What is known of a trace beside its actions.
+struct Told<'a> {
+    name: &'a str,
+    replay: bool,
+    facts: BTreeMap<String, String>,
+    space: Vec<Space>,
+    known: &'a [Known],
+}
+
 /// Gathers one trace. `calls` numbers the calls of the whole report.
-pub fn side(trace: &TraceReader, name: &str, chosen: &Chosen, calls: &mut Vec<String>) -> Result<Side, ReadError> {
+pub fn side(given: &Given<'_>, chosen: &Chosen, calls: &mut Vec<String>) -> Result<Side, ReadError> {
+    let Given { name, trace, known, .. } = given;
     let replay = trace.manifest().kind == Kind::Replay;
     let mut world = World::begin(trace, false)?;
     let mut all = Gathering::default();
@@ -118,7 +129,9 @@ pub fn side(trace: &TraceReader, name: &str, chosen: &Chosen, calls: &mut Vec<St
             world.step(call, &action)?;
         }
     }
-    Ok(all.finish(trace, name, replay))
+    let space = space(trace, all.first_ns.unwrap_or(0))?;
+    let facts = facts(trace)?;
+    Ok(all.finish(Told { name, replay, facts, space, known }))
 }
 
 impl Gathering {
@@ -159,7 +172,7 @@ impl Gathering {
             self.account.add(&sample(action, None));
         }
         if let Some(ns) = action.issue_error_ns {
-            if ns < 0 { self.early.add(ns.unsigned_abs()) } else { self.late.add(ns.unsigned_abs()) }
+            self.issue_errors.add(ns, Punctuality::of(action.punctuality.as_deref()));
         }
         let origin = if replay { action.origin } else { Some(action.seq) };
         // What is no call has no response time.
@@ -193,22 +206,22 @@ impl Gathering {
         self.hot.add(file.unwrap_or("[no file]"), moved, action.duration_ns);
     }
 
-    fn finish(self, trace: &TraceReader, name: &str, replay: bool) -> Side {
+    fn finish(self, told: Told<'_>) -> Side {
+        let Told { name, replay, facts, space, known } = told;
         let first_ns = self.first_ns.unwrap_or(0);
-        let manifest = trace.manifest();
-        let mut facts = manifest.facts.clone();
-        facts.insert("kernel".to_owned(), manifest.host.kernel.clone());
-        facts.insert("processors".to_owned(), manifest.host.processors.to_string());
-        facts.insert("command".to_owned(), manifest.command.join(" "));
+        let threads = self.threads.len();
         let mut calls: Vec<CallSide> = self
             .calls
             .into_iter()
-            .map(|(call, (samples, bins))| CallSide { call, times: samples.distribution(), bins: bins.filled() })
+            .map(|(call, (samples, bins))| {
+                let times = samples.distribution();
+                let validated = if replay { validated(known, &facts, threads, &call, times.mean_ns) } else { None };
+                CallSide { call, times, bins: bins.filled(), validated }
+            })
             .collect();
         calls.sort_by_key(|c| std::cmp::Reverse(c.times.total_ns));
         let times = replay.then(|| self.account.times());
-        let distribution = times.as_ref().and_then(|t| t.issue_error);
-        let paced = !self.early.is_empty() || !self.late.is_empty();
+        let exact = times.as_ref().and_then(|t| t.issue_error_by);
         Side {
             name: name.to_owned(),
             replay,
@@ -229,11 +242,8 @@ impl Gathering {
             threads: self.threads.into_values().collect(),
             files: self.hot.files(),
             directories: self.hot.directories(),
-            issue_error: paced.then(|| IssueError {
-                early: self.early.filled(),
-                late: self.late.filled(),
-                distribution,
-            }),
+            issue_error: self.issue_errors.kinds(exact),
+            space,
             times,
             spans: self.spans.encoded(first_ns),
         }

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::groups::Beside;
 use super::side::Side;
 use crate::units::{count, duration};
 
@@ -15,13 +16,16 @@ pub struct Verdict {
 }
 
 /// The verdict on traces: a recording alone, or replays of it.
-pub fn verdict(sides: &[Side]) -> Verdict {
+pub fn verdict(sides: &[Side], beside: Option<&Beside>) -> Verdict {
     let original = sides.iter().find(|s| !s.replay);
     let replays: Vec<&Side> = sides.iter().filter(|s| s.replay).collect();
     match &replays[..] {
         [] => Verdict { text: original.map(recording).unwrap_or_default(), good: true },
         [one] => of_one(one, original),
-        several => of_several(several, original),
+        several => {
+            let Verdict { text, good } = of_several(several, original);
+            Verdict { text: text + &beside.map(Beside::sentence).unwrap_or_default(), good }
+        }
     }
 }
 

@@ -33,7 +33,7 @@ function linearTicks(from, to, most = 5) {
 }
 // Of bytes: round numbers of the unit that fits.
 function sizeTicks(from, to, most) {
-  const unit = 1024 ** Math.max(0, Math.floor(Math.log2(Math.max(to, 1)) / 10));
+  const unit = 1024 ** Math.max(0, Math.floor(Math.log2(Math.max(to, -from, 1)) / 10));
   return linearTicks(from / unit, to / unit, most).map(n => n * unit);
 }
 function logTicks(from, to) {
