@@ -13,6 +13,8 @@ const MOST: usize = 8192;
 pub(super) struct Samples {
     observer: Observer,
     every: Duration,
+    /// One instant on both clocks: that of the day may be set while the replay runs.
+    begin: (Instant, SystemTime),
     last: Option<Instant>,
     /// Their times count from the epoch.
     taken: Vec<Observation>,
@@ -21,7 +23,13 @@ pub(super) struct Samples {
 impl Samples {
     /// None yet; the replay's workers are children of this process.
     pub fn new() -> Samples {
-        Samples { observer: Observer::new(Children), every: SAMPLE_EVERY, last: None, taken: Vec::new() }
+        Samples {
+            observer: Observer::new(Children),
+            every: SAMPLE_EVERY,
+            begin: (Instant::now(), SystemTime::now()),
+            last: None,
+            taken: Vec::new(),
+        }
     }
 
     /// Takes one if it is time to, or if it is the last.
@@ -32,7 +40,8 @@ impl Samples {
             return;
         }
         self.last = Some(Instant::now());
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos() as u64);
+        let now = self.begin.1 + self.begin.0.elapsed();
+        let now = now.duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos() as u64);
         self.taken.push(self.observer.observe(now));
         if self.taken.len() >= MOST {
             self.every *= 2;

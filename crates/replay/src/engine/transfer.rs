@@ -103,8 +103,7 @@ impl Worker {
                 together,
             };
             match self.log.add_transfer(&plain) {
-                Some(false) => return Ok(()),
-                Some(true) => return self.write_log(),
+                Some(full) => return if full || self.is_overdue() { self.write_log() } else { Ok(()) },
                 None => {}
             }
         }
