@@ -66,16 +66,10 @@ pub enum Failure {
         origin: u64,
     },
     /// A limit of the machine or user that the traced program did not meet.
-    #[error(
-        "a limit is too low here: {call} (action {origin}) returned {error} where the trace succeeded; {next}, then replay again"
-    )]
+    #[error("a limit is too low here: {what} where the trace succeeded; {next}, then replay again")]
     Limit {
-        /// The call.
-        call: String,
-        /// The action of the trace.
-        origin: u64,
-        /// The error's name.
-        error: String,
+        /// The call, the action of the trace, the error.
+        what: String,
         /// How it is raised.
         next: String,
     },

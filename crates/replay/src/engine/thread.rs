@@ -302,31 +302,27 @@ impl Worker {
         }
         let call = reprise_calls::by_number(command.number).map_or("a call", |c| c.name).to_owned();
         let origin = command.origin;
-        let error = || error_name(done.result);
+        let error = error_name(done.result);
+        let limit = |next: &str| {
+            let what = format!("{call} (action {origin}) returned {error}");
+            Failure::Limit { what, next: next.to_owned() }
+        };
         let failure = match i32::try_from(-done.result).unwrap_or(0) {
             libc::ENOSPC | libc::EMFILE if call.starts_with("inotify") => {
-                let next =
-                    "raise fs.inotify.max_user_watches and fs.inotify.max_user_instances (`sysctl -w`)".to_owned();
-                Failure::Limit { call, origin, error: error(), next }
+                limit("raise fs.inotify.max_user_watches and fs.inotify.max_user_instances (`sysctl -w`)")
             }
-            libc::ENOSPC | libc::EDQUOT => Failure::TargetFull { call, origin, error: error() },
-            libc::EIO | libc::EUCLEAN => Failure::TargetDevice { call, origin, error: error() },
+            libc::ENOSPC | libc::EDQUOT => Failure::TargetFull { call, origin, error },
+            libc::EIO | libc::EUCLEAN => Failure::TargetDevice { call, origin, error },
             // So says a file system whose server or daemon has ended; connections say it, too.
-            libc::ENOTCONN | libc::ESTALE if self.root_fails() => {
-                Failure::TargetDevice { call, origin, error: error() }
-            }
+            libc::ENOTCONN | libc::ESTALE if self.root_fails() => Failure::TargetDevice { call, origin, error },
             // The devices of the replayed world are read-only mounts of their own.
             libc::EROFS if self.read_only() => Failure::TargetReadOnly { call, origin },
             libc::ENOENT if self.root_is_removed() => Failure::TargetGone { call, origin },
             libc::EMFILE => {
-                let next =
-                    format!("permit more open files with `ulimit -n {}`, or run with sudo", self.engine.slots.wanted());
-                Failure::Limit { call, origin, error: error(), next }
+                let wanted = self.engine.slots.wanted();
+                limit(&format!("permit more open files with `ulimit -n {wanted}`, or run with sudo"))
             }
-            libc::ENFILE => {
-                let next = "permit more open files on this machine (`sysctl -w fs.file-max=…`)".to_owned();
-                Failure::Limit { call, origin, error: error(), next }
-            }
+            libc::ENFILE => limit("permit more open files on this machine (`sysctl -w fs.file-max=…`)"),
             _ => return Ok(()),
         };
         Err(Stop::Failed(failure))
