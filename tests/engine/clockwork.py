@@ -183,31 +183,105 @@ class Length:
         return said, seen.stop(), seen.most_bytes
 
 
+class Long:
+    """A trace of very many actions: what is in memory while it is compiled and replayed, and how long each phase takes."""
+
+    name = "long"
+    #: Of `synth-trace reads`.
+    threads = 8
+
+    def __init__(self, binaries, actions):
+        self.program, self.actions = binaries / "synth-trace", actions
+        of = f"{actions / 1e6:g} M actions, {self.threads} threads"
+        self.figures = [
+            Figure(f"compiling {of}, s", "s"),
+            Figure("anonymous memory of the compiler", "MiB"),
+            Figure(f"replaying {of}, s", "s"),
+            Figure("anonymous memory of the replay's worker", "MiB", 8 + self.threads),
+            Figure("anonymous memory of the process that started it", "MiB"),
+            Figure("commands in the page cache after it", "MiB", 4),
+            Figure("log in the page cache during it, at most", "MiB"),
+        ]
+
+    def prepare(self, binary, place):
+        self.trace, self.plan, self.target = place / "trace", place / "plan", place / "target"
+        subprocess.run([self.program, "reads", str(self.actions), self.trace], check=True)
+
+    def round(self, binary):
+        begin = time.monotonic()
+        compiling = subprocess.Popen([str(w) for w in (binary, "compile", "-q", self.trace, "-o", self.plan)])
+        compiler = Memory(compiling.pid, binary)
+        if compiling.wait():
+            raise Unable(f"the compiler ended with {compiling.returncode}")
+        compiler.stop()
+        compiled = time.monotonic() - begin
+        drop(self.plan)
+        self.target.mkdir()
+        words = [binary, "replay", "-q", "--json", self.plan, "--target", self.target]
+        process = subprocess.Popen([str(word) for word in words], stdout=subprocess.PIPE, text=True)
+        seen = Memory(process.pid, binary, logs=True)
+        said = json.loads(process.communicate()[0])
+        seen.stop()
+        cached = cached_bytes(self.plan) / MIB
+        self.plan.unlink()
+        shutil.rmtree(self.target)
+        if said["end"] != "complete" or said["diverged"] or said["actions"] < self.actions:
+            raise Unable(f"the long replay went wrong: {said['end']}, {said['diverged']} diverged")
+        values = [compiled, compiler.parent_bytes / MIB, said["replay_ns"] / 1e9, seen.most_bytes / MIB, seen.parent_bytes / MIB, cached,
+                  seen.log_bytes / MIB]
+        for figure, value in zip(self.figures, values):
+            figure.values.append(value)
+
+
 class Memory(threading.Thread):
     """Looks at the worker of a replay, below the process, until told to stop."""
 
-    def __init__(self, parent, program):
+    def __init__(self, parent, program, logs=False):
         super().__init__(daemon=True)
-        self.parent, self.program = parent, os.path.realpath(program)
-        self.most_bytes, self.seconds, self.ended = 0, 0.0, threading.Event()
+        self.parent, self.program, self.logs = parent, os.path.realpath(program), logs
+        self.most_bytes, self.parent_bytes, self.log_bytes = 0, 0, 0
+        self.seconds, self.ended = 0.0, threading.Event()
         self.start()
 
     def run(self):
-        while not self.ended.wait(0.02):
+        while not self.ended.wait(0.05):
+            self.parent_bytes = max(self.parent_bytes, anonymous_bytes(self.parent))
             for worker in processes_of(self.parent, self.program)[1:]:
+                self.most_bytes = max(self.most_bytes, anonymous_bytes(worker))
+                # A process for each look: nothing for a run whose time counts.
+                if self.logs:
+                    self.log_bytes = max(self.log_bytes, cached_log_bytes(self.parent))
                 try:
-                    status = pathlib.Path(f"/proc/{worker}/status").read_text()
                     times = pathlib.Path(f"/proc/{worker}/stat").read_text().rsplit(")", 1)[1].split()
                 except (FileNotFoundError, ProcessLookupError):
                     continue
-                anonymous = [int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("RssAnon")]
-                self.most_bytes = max([self.most_bytes, *anonymous])
                 self.seconds = max(self.seconds, (int(times[11]) + int(times[12])) / TICK)
 
     def stop(self):
         self.ended.set()
         self.join()
         return self.seconds
+
+
+def anonymous_bytes(process):
+    """Memory of a process that is no file's; 0 when it has ended."""
+    try:
+        status = pathlib.Path(f"/proc/{process}/status").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
+    return sum(int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("RssAnon"))
+
+
+def cached_log_bytes(process):
+    """What the page cache holds of files that a process has open and that have no name any more: its log."""
+    total = 0
+    for number in pathlib.Path(f"/proc/{process}/fd").glob("*"):
+        try:
+            if os.readlink(number).endswith("(deleted)") and number.stat().st_size:
+                total += cached_bytes(number)
+        except (FileNotFoundError, ProcessLookupError, subprocess.CalledProcessError, IndexError):
+            continue
+    return total
 
 
 def drop(path):
@@ -230,6 +304,7 @@ def figures(binaries, scale):
         HandOff(max(1000, int(200_000 * scale))),
         Start(binaries),
         Length(binaries, max(200_000, int(5_000_000 * scale))),
+        Long(binaries, max(500_000, int(100_000_000 * scale))),
     ]
 
 

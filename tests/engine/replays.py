@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "capture"))
 
+import peers  # noqa: E402
 import workloads as working  # noqa: E402
 from machine import MIB, Unable  # noqa: E402
 
@@ -129,15 +130,52 @@ class Program:
         return time.monotonic() - begin
 
 
+class ReadRandom:
+    """RocksDB's `readrandom` by four threads, its database in the page cache and not in memory of its own."""
+
+    name, about = "rocksdb, readrandom", "db_bench readrandom, 4 threads, 200,000 entries of 100 bytes in the page cache, no cache of blocks"
+    ways = (Way("sync", (), 1.0), Way("uring", ("--io", "uring")))
+    entries, reads, threads = 200_000, 50_000, 4
+
+    def __init__(self, scale):
+        self.reads = max(500, int(self.reads * scale))
+        self.entries = max(5_000, int(self.entries * scale))
+
+    def prepare(self, directory, pristine):
+        def make(part):
+            part.mkdir()
+            working.sh(*self._words(part, "fillrandom,compact", "--threads=1"))
+
+        shutil.copytree(working.once(pristine / f"rocksdb-{self.entries}", make), directory / "db")
+        self.command = self._words(directory / "db", "readrandom", f"--threads={self.threads}", f"--reads={self.reads}", "--use_existing_db=1")
+
+    def _words(self, where, benchmark, *flags):
+        return ("db_bench", f"--db={where}", f"--wal_dir={where}", f"--benchmarks={benchmark}", f"--num={self.entries}", "--seed=1", "--value_size=100",
+                "--compression_type=none", "--histogram=0", "--cache_size=0", *flags)
+
+    recorded, original = Program.recorded, Program.original
+
+
 def programs(scale):
     """Those of which this machine has the programs."""
     all_of = working.workloads()
-    found = []
+    found = [ReadRandom(scale)] if not all_of["rocksdb"].lack() else []
     for name, phases in (("sqlite", ("rollback", "wal")), ("tar", ("extract", "remove")), ("git", ("checkout", "switch"))):
         workload = next((w for known, w in all_of.items() if known.startswith(name)), None)
         if workload is not None and not workload.lack():
             found += [Program(workload, phase, scale) for phase in phases]
     return found
+
+
+def peer_of(case, line, binary, trace, place):
+    """Another replayer of the same calls, as a further way; None, and a note, if it cannot."""
+    try:
+        peer = peers.Fio(binary, trace, place)
+    except Unable as why:
+        line.notes.add(f"fio left out: {why}")
+        return None
+    line.ways = (*case.ways, Way(peer.name, ()))
+    return peer
 
 
 def measured(case, binary, place, repeat, tell):
@@ -156,6 +194,7 @@ def measured(case, binary, place, repeat, tell):
     fresh()
     case.recorded(binary, directory, trace)
     reprise(binary, "compile", "--order", ORDER, trace, "-o", plan)
+    peer = peer_of(case, line, binary, trace, place / "peer")
     for number in range(repeat):
         tell(f"{case.name}: {number + 1} of {repeat}")
         fresh()
@@ -164,5 +203,9 @@ def measured(case, binary, place, repeat, tell):
         for way in case.ways:
             os.sync()
             line.replays.setdefault(way.name, []).append(replay(line, way, binary, plan, target))
+        if peer:
+            os.sync()
+            line.replays.setdefault(peer.name, []).append(peer.seconds())
+    shutil.rmtree(place / "peer", ignore_errors=True)
     plan.unlink()
     return line

@@ -430,6 +430,8 @@ pub struct Replay {
     /// The target is brought to the state at the first action that was not completed, whatever is in it (it may be another, empty
     /// directory), and the rest is replayed with the order, pace, calls and fill of that replay. Other options are to be
     /// given again.
+    ///
+    /// A replay that was killed has left RESULT.unfinished: the result is made of that first.
     #[arg(
         long,
         value_name = "RESULT",

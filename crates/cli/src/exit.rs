@@ -48,7 +48,7 @@ impl Exit {
             Exit::Trace => "the trace (or plan) is missing, damaged, or not a trace",
             Exit::Version => "the trace's format is too old or too new for this program",
             Exit::Target => "the target cannot be used: missing, not empty, read-only, full",
-            Exit::Machine => "this machine or user lacks what is needed (namespaces, ptrace)",
+            Exit::Machine => "this machine or user lacks what is needed (namespaces, ptrace, limits)",
             Exit::Interrupted => {
                 "interrupted; what a recording, a replay or a validation did so far is kept, and a replay with `-o` \
                  says by which command it goes on; of what else was being made nothing is left. Commands that only \
@@ -131,11 +131,13 @@ impl From<WriteError> for Failure {
 impl From<reprise_plan::PlanError> for Failure {
     fn from(error: reprise_plan::PlanError) -> Failure {
         use reprise_plan::PlanError;
-        let exit = match &error {
-            PlanError::Io { .. } => Exit::System,
-            PlanError::Damaged { .. } => Exit::Trace,
-        };
-        Failure::new(exit, error)
+        match &error {
+            PlanError::Io { .. } => Failure::new(
+                Exit::System,
+                format!("{error}; make room there, or choose another place with -o or TMPDIR"),
+            ),
+            PlanError::Damaged { .. } => Failure::new(Exit::Trace, error),
+        }
     }
 }
 

@@ -17,14 +17,20 @@ use reprise_trace::{
     Action, DeviceSample, Environment, FIRST_ACTION, Host, Kind, Lookup, Loss, Manifest, Mount, QueueSetting,
     ReadError, TraceReader, TraceWriter, WriteError, WriterOptions, random_identity,
 };
+use serde::{Deserialize, Serialize};
 
-use crate::log::{Class, Code, Handling, Record};
-use crate::resume;
-use crate::run::{End, ReplayResult};
+use crate::cache::CacheReport;
+use crate::executor::Executor;
+use crate::log::{Class, Code, Handling, Record, ReplayLog};
+use crate::pace::Pace;
+use crate::resume::{self, Rest};
+use crate::run::{End, ReplayResult, Unfinished};
 use contents::Contents;
 
 /// The fact `end` of a replay that performed all actions.
 pub(crate) const COMPLETE: &str = "complete";
+/// That of one that was killed.
+const KILLED: &str = "killed";
 /// How the text of a difference begins that no replay can avoid.
 pub(crate) const UNAVOIDABLE: &str = "unavoidable: ";
 
@@ -48,6 +54,73 @@ pub enum EmitError {
         /// Identity of what was given.
         given: String,
     },
+}
+
+/// What is known of a replay when it begins, as far as its result says it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Opening {
+    /// Identity of the trace.
+    pub trace: String,
+    pub started_ns: u64,
+    /// Actions to perform.
+    pub planned: u64,
+    pub rest: Option<Rest>,
+    /// Of the manifest.
+    pub facts: BTreeMap<String, String>,
+}
+
+/// What an [`Opening`] is made of.
+pub(crate) struct About<'a> {
+    pub trace: &'a str,
+    pub order: &'a str,
+    pub pace: Pace,
+    pub executor: Executor,
+    pub target: &'a Path,
+    pub file_system: &'a str,
+    pub started_ns: u64,
+    pub planned: u64,
+    pub rest: Option<&'a Rest>,
+    pub cache: &'a CacheReport,
+}
+
+impl Opening {
+    pub(crate) fn of(about: &About<'_>) -> Opening {
+        let own = [
+            ("order", about.order.to_owned()),
+            ("pace", about.pace.to_string()),
+            ("io", about.executor.to_string()),
+            ("target", about.target.display().to_string()),
+            ("filesystem", about.file_system.to_owned()),
+            ("cache", about.cache.start.words().to_owned()),
+        ];
+        let continued = about.rest.into_iter().flat_map(|rest| {
+            [(resume::CONTINUES, rest.continues.clone()), (FIRST_ACTION, rest.numbers.first_action.to_string())]
+        });
+        let limit = about.cache.limit_bytes.map(|bytes| ("memory_limit", format!("{} kB", bytes / 1024)));
+        let facts = own.into_iter().chain(continued).chain(limit);
+        Opening {
+            trace: about.trace.to_owned(),
+            started_ns: about.started_ns,
+            planned: about.planned,
+            rest: about.rest.cloned(),
+            facts: facts.map(|(name, value)| (name.to_owned(), value)).collect(),
+        }
+    }
+
+    fn of_result(result: &ReplayResult) -> Opening {
+        Opening::of(&About {
+            trace: &result.trace,
+            order: &result.order,
+            pace: result.pace,
+            executor: result.executor,
+            target: &result.target,
+            file_system: &result.file_system,
+            started_ns: result.started_ns,
+            planned: result.planned,
+            rest: result.rest.as_ref(),
+            cache: &result.cache,
+        })
+    }
 }
 
 /// What was around the replay.
@@ -80,41 +153,56 @@ impl Around {
 /// # Errors
 /// When the original or the log cannot be read, or the trace not be written.
 pub fn emit(result: &ReplayResult, original: &TraceReader, out: &Path, around: &Around) -> Result<Manifest, EmitError> {
-    let about = original.manifest();
-    if about.id != result.trace {
-        return Err(EmitError::OtherTrace { replayed: result.trace.clone(), given: about.id.clone() });
-    }
-    let id = random_identity()?;
-    let mut manifest =
-        Manifest::new(Kind::Replay, about.data, about.command.clone(), id, result.started_ns, Host::this());
-    manifest.origin = Some(about.id.clone());
     let end = match &result.end {
         End::Complete => COMPLETE.to_owned(),
         End::FirstDivergence => "ended at the first divergence".to_owned(),
         End::Interrupted => "interrupted".to_owned(),
         End::Failed(error) => error.to_string(),
     };
-    let own = [
-        ("order", result.order.clone()),
-        ("pace", result.pace.to_string()),
-        ("io", result.executor.to_string()),
-        ("target", result.target.display().to_string()),
-        ("filesystem", result.file_system.clone()),
-        ("confinement", result.confinement.clone()),
-        ("end", end),
-    ];
-    manifest.facts.extend(own.map(|(name, value)| (name.to_owned(), value)));
-    let continued = result.rest.iter().flat_map(|rest| {
-        [(resume::CONTINUES, rest.continues.clone()), (FIRST_ACTION, rest.numbers.first_action.to_string())]
-    });
+    let mut opening = Opening::of_result(result);
     let cut = result.cut.map(|cut| (resume::CUT, cut.to_string()));
-    manifest.facts.extend(continued.chain(cut).map(|(name, value)| (name.to_owned(), value)));
-    manifest.facts.insert("cache".into(), result.cache.start.words().into());
-    let limit = result.cache.limit_bytes.map(|bytes| format!("{} kB", bytes / 1024));
-    manifest.facts.extend(limit.map(|text| ("memory_limit".to_owned(), text)));
     let used =
         [("involuntary_switches", result.involuntary_switches), ("device_bytes_read", result.cache.device_bytes)];
-    manifest.facts.extend(used.into_iter().filter_map(|(name, count)| Some((name.to_owned(), count?.to_string()))));
+    let used = used.into_iter().filter_map(|(name, count)| Some((name, count?.to_string())));
+    let closing = [("confinement", result.confinement.clone()), ("end", end)].into_iter().chain(cut).chain(used);
+    opening.facts.extend(closing.map(|(name, value)| (name.to_owned(), value)));
+    write(opening, &result.log, &result.notes, original, out, around)
+}
+
+/// The same of a replay that was killed before it could do so itself.
+///
+/// # Errors
+/// As [`emit`].
+pub fn emit_unfinished(left: &Unfinished, original: &TraceReader, out: &Path) -> Result<Manifest, EmitError> {
+    let mut opening = left.opening.clone();
+    let first = opening.rest.as_ref().map_or(0, |rest| rest.numbers.first_action);
+    let all_done = left.cut >= first.saturating_add(opening.planned);
+    let cut = (!all_done).then(|| (resume::CUT, left.cut.to_string()));
+    let end = if all_done { COMPLETE } else { KILLED };
+    let closing = [("end", end.to_owned())].into_iter().chain(cut);
+    opening.facts.extend(closing.map(|(name, value)| (name.to_owned(), value)));
+    let notes =
+        [("the replay was killed: its result was made afterwards, of the log that it left behind".to_owned(), 1)];
+    write(opening, &left.log, &notes, original, out, &Around::default())
+}
+
+fn write(
+    opening: Opening,
+    log: &ReplayLog,
+    notes: &[(String, u64)],
+    original: &TraceReader,
+    out: &Path,
+    around: &Around,
+) -> Result<Manifest, EmitError> {
+    let about = original.manifest();
+    if about.id != opening.trace {
+        return Err(EmitError::OtherTrace { replayed: opening.trace, given: about.id.clone() });
+    }
+    let id = random_identity()?;
+    let mut manifest =
+        Manifest::new(Kind::Replay, about.data, about.command.clone(), id, opening.started_ns, Host::this());
+    manifest.origin = Some(about.id.clone());
+    manifest.facts.extend(opening.facts);
     manifest.facts.extend(around.facts.clone());
     let mut writer = TraceWriter::create(out, manifest, WriterOptions::default())?;
     for process in original.processes()? {
@@ -126,19 +214,25 @@ pub fn emit(result: &ReplayResult, original: &TraceReader, out: &Path, around: &
     for descriptor in original.descriptors()? {
         writer.descriptor(descriptor)?;
     }
-    for (text, count) in &result.notes {
+    for (text, count) in notes {
         *writer.ledger().notes.entry(text.clone()).or_default() += count;
     }
     around.write(&mut writer)?;
-    actions(result, original, &mut writer)?;
+    let first_action = opening.rest.map_or(0, |rest| rest.numbers.first_action);
+    actions(log, first_action, original, &mut writer)?;
     Ok(writer.close(about.end)?)
 }
 
-fn actions(result: &ReplayResult, original: &TraceReader, writer: &mut TraceWriter) -> Result<(), EmitError> {
-    let mut rows = Lookup::starting(original, result.first_action());
+fn actions(
+    log: &ReplayLog,
+    first_action: u64,
+    original: &TraceReader,
+    writer: &mut TraceWriter,
+) -> Result<(), EmitError> {
+    let mut rows = Lookup::starting(original, first_action);
     let mut contents = Contents::new(original);
     let mut seq = 0;
-    for record in result.log.merged() {
+    for record in log.merged() {
         let record = record?;
         let Some(row) = rows.take(record.origin)? else {
             writer.ledger().note("actions of the plan that the trace does not have, or has once only");

@@ -6,6 +6,7 @@
 
 mod error;
 mod place;
+mod threads;
 
 use std::fs;
 use std::io;
@@ -14,6 +15,7 @@ use std::time::Duration;
 
 pub use error::LimitError;
 use place::{Place, Version};
+pub(crate) use threads::of_threads;
 
 /// The most attempts to remove a group: its last process may take a moment to be gone.
 const ATTEMPTS: u32 = 20;

@@ -10,6 +10,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use reprise_trace::{Action, FIRST_ACTION, Kind, ReadError, TraceReader};
+use serde::{Deserialize, Serialize};
 
 use crate::emit::{COMPLETE, UNAVOIDABLE};
 use crate::log::Numbers;
@@ -20,7 +21,7 @@ pub const CONTINUES: &str = "continues";
 pub const CUT: &str = "cut";
 
 /// What a replay that continues another one replays.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rest {
     /// Identity of the trace.
     pub of: String,
@@ -107,9 +108,11 @@ impl Completed {
     }
 }
 
-/// Whether it was the target that refused an action which went differently: what ended a replay so was not done.
+/// Whether it was the target or the machine that refused an action which went differently: what ended a replay so was not done.
 pub(crate) fn is_refusal(result: i64) -> bool {
-    matches!(i32::try_from(-result), Ok(libc::ENOSPC | libc::EDQUOT | libc::EIO | libc::EROFS))
+    use libc::{EDQUOT, EIO, EMFILE, ENFILE, ENOSPC, ENOTCONN, EROFS, ESTALE, EUCLEAN};
+    let of_environment = [ENOSPC, EDQUOT, EIO, EROFS, EUCLEAN, ESTALE, ENOTCONN, EMFILE, ENFILE];
+    of_environment.iter().any(|error| result == -i64::from(*error))
 }
 
 /// Where the replay of `trace` goes on that left `result` behind.

@@ -10,9 +10,11 @@ mod meeting;
 mod ready;
 mod result;
 mod several;
+mod unfinished;
 mod vigil;
 mod worker;
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -30,6 +32,7 @@ pub use error::ReplayError;
 pub use extract::extract;
 pub use result::{Counts, Divergence, End, MOST_DIVERGENCES, Preparation, ReplayResult};
 pub use several::{Job, replay_all};
+pub use unfinished::{Unfinished, UnfinishedError};
 
 use crate::cache;
 use crate::confine;
@@ -47,6 +50,9 @@ pub struct Options {
     pub confinement: confine::Options,
     /// Where the log is kept while it is needed (an unlinked file): beside the result, outside the target.
     pub log_directory: PathBuf,
+    /// The log of a single replay has a name there, so that it survives if all processes are killed ([`Unfinished`]), and its result
+    /// these facts. Whoever made the directory removes it.
+    pub kept: Option<BTreeMap<String, String>>,
     /// Counts requests to end, see [`catch_signals`]: the first ends the replay in order, the second at once.
     pub interrupt: Option<&'static AtomicU32>,
     /// How fast it goes.
@@ -83,6 +89,7 @@ impl Default for Options {
             verify: Verify::Warn,
             confinement: confine::Options::default(),
             log_directory: std::env::temp_dir(),
+            kept: None,
             interrupt: None,
             pace: Pace::Afap,
             executor: Executor::Sync,
@@ -120,7 +127,8 @@ pub struct Progress {
     pub total: u64,
 }
 
-/// From now on SIGINT and SIGTERM no longer end this process, but count in what is returned: for [`Options::interrupt`].
+/// From now on SIGINT, SIGTERM, SIGHUP and SIGQUIT no longer end this process, but count in what is returned: for
+/// [`Options::interrupt`]. The last two, if they are not ignored (`nohup`), and count as one, however often they come.
 pub fn catch_signals() -> &'static AtomicU32 {
     crate::engine::catch_signals()
 }

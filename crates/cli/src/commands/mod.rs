@@ -21,6 +21,7 @@ mod tree;
 mod trust;
 mod validate;
 mod workload;
+mod workplace;
 
 use std::io::{IsTerminal, Write};
 use std::path::Path;

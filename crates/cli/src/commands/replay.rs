@@ -20,6 +20,7 @@ use tempfile::TempDir;
 
 use super::samples::Samples;
 use super::trust::Trust;
+use super::workplace::{self, Workplace};
 use super::{Outcome, end_if_interrupted, memory, print, print_json, resume, style};
 use crate::args::{Cache, Check, Io, Replay};
 use crate::exit::{Exit, Failure};
@@ -47,6 +48,9 @@ pub fn run(mut args: Replay) -> Outcome {
         _ => return super::overlay::run(args),
     };
     let (trace, given_plan) = open(&name)?;
+    if let Some(made) = resume::finish_killed(trace.as_ref(), &args)? {
+        return print(&made);
+    }
     let cut = resume::cut(trace.as_ref(), &mut args)?;
     if let (None, Some(_)) = (&trace, &args.output) {
         let cause = "a plan alone cannot give a result's trace: replay the trace itself, or leave -o out";
@@ -60,7 +64,7 @@ pub fn run(mut args: Replay) -> Outcome {
     let memory_bytes = memory::limit_bytes(&args, &[trace.as_ref()])?;
     // Before anything is made: what is made is removed again.
     let interrupt = run::catch_signals();
-    let directory = scratch(args.output.as_deref(), "the plan")?;
+    let directory = Workplace::of(&args)?;
     let resumed = match (&trace, cut) {
         (Some(trace), Some(cut)) => Some(resume::rest(trace, cut, directory.path(), args.quiet)?),
         _ => None,
@@ -74,7 +78,8 @@ pub fn run(mut args: Replay) -> Outcome {
         }
         (None, None) => return Err(Failure::new(Exit::Usage, "nothing to replay")),
     };
-    let options = Options { memory_bytes, ..options(&args, directory.path(), interrupt) };
+    let kept = directory.outlives_this().then(|| resume::kept_facts(&args));
+    let options = Options { memory_bytes, kept, ..options(&args, directory.path(), interrupt) };
     let begin = Instant::now();
     let job = Job { plan: &plan, dir: &args.target, rest: resumed.as_ref().map(|resumed| &resumed.rest) };
     let (mut result, samples) =
@@ -89,8 +94,16 @@ pub fn run(mut args: Replay) -> Outcome {
     let next = resume::next_command(&args, &result);
     let run = Run { result, compiled, wall, lacks, times, cut, next };
     if let (Some(trace), Some(output)) = (&trace, &args.output) {
-        emit::emit(&run.result, trace, output, &around(&args, &samples, &run.result)).map_err(emit_failure)?;
+        let around = around(&args, &samples, &run.result);
+        let written =
+            workplace::write_result(directory.path(), output, |out| emit::emit(&run.result, trace, out, &around));
+        if let Err(error) = written {
+            directory.keep();
+            let Failure { exit, message } = emit_failure(error);
+            return Err(Failure { exit, message: message + &resume::kept(&args) });
+        }
     }
+    drop(directory);
     report(&args, &run, trace.as_ref())?;
     end([(run.result, run.next)])
 }
@@ -98,7 +111,7 @@ pub fn run(mut args: Replay) -> Outcome {
 /// What was around a replay, and of its options what its result does not know.
 pub(super) fn around(args: &Replay, samples: &Samples, result: &ReplayResult) -> emit::Around {
     let mut around = samples.around(result.started_ns);
-    around.facts.insert(resume::FILL.to_owned(), args.fill.to_string());
+    around.facts.extend(resume::kept_facts(args));
     around
 }
 
@@ -392,11 +405,13 @@ pub fn failure(error: ReplayError) -> Failure {
     let exit = match &error {
         ReplayError::Target(_) => Exit::Target,
         ReplayError::Conflict { .. } => Exit::Usage,
-        ReplayError::Confine { .. } => Exit::Machine,
+        ReplayError::Confine { .. } | ReplayError::Threads { .. } => Exit::Machine,
         ReplayError::Engine(failure) => match failure {
             EngineFailure::TargetFull { .. }
             | EngineFailure::TargetReadOnly { .. }
-            | EngineFailure::TargetDevice { .. } => Exit::Target,
+            | EngineFailure::TargetDevice { .. }
+            | EngineFailure::TargetGone { .. } => Exit::Target,
+            EngineFailure::Limit { .. } | EngineFailure::Threads { .. } => Exit::Machine,
             EngineFailure::Damaged { .. } | EngineFailure::Absurd { .. } | EngineFailure::Stuck { .. } => Exit::Trace,
             EngineFailure::Stalled { .. } | EngineFailure::Log { .. } | EngineFailure::System { .. } => Exit::System,
         },

@@ -9,20 +9,27 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use clap::ValueEnum;
+use reprise_replay::emit;
 use reprise_replay::log::Numbers;
 use reprise_replay::resume::{self, Cut, Rest, ResumeError};
-use reprise_replay::run::{self, ReplayResult};
+use reprise_replay::run::{self, ReplayResult, Unfinished, UnfinishedError};
 use reprise_slice::{Moment, Selection};
 use reprise_trace::{Action, TraceReader};
 use serde_json::{Value, json};
 
-use super::end_if_interrupted;
+use super::replay::emit_failure;
+use super::{end_if_interrupted, workplace};
 use crate::args::{Io, Replay};
 use crate::exit::{Exit, Failure};
 use crate::progress::Progress;
 
 /// The fact of a result that says what stood for content that its trace lacks.
-pub(super) const FILL: &str = "fill";
+const FILL: &str = "fill";
+
+/// Of the options of a replay what its result does not know.
+pub(super) fn kept_facts(args: &Replay) -> BTreeMap<String, String> {
+    BTreeMap::from([(FILL.to_owned(), args.fill.to_string())])
+}
 
 /// A replay that goes on.
 pub(super) struct Resumed {
@@ -32,6 +39,34 @@ pub(super) struct Resumed {
     pub trace: TraceReader,
     /// What could not be brought forward to its beginning.
     pub notes: BTreeMap<String, u64>,
+}
+
+/// Makes the result that a replay did not come to write before it was killed, if one is to be resumed that was. What is said if
+/// nothing is left to do.
+pub(super) fn finish_killed(trace: Option<&TraceReader>, args: &Replay) -> Result<Option<String>, Failure> {
+    let (Some(trace), Some(path)) = (trace, &args.resume) else { return Ok(None) };
+    let left = workplace::beside(path);
+    if !Unfinished::is_in(&left) {
+        return Ok(None);
+    }
+    let unfinished = Unfinished::read(&left).map_err(unfinished_failure)?;
+    if TraceReader::open(path).is_ok_and(|result| result.manifest().complete) {
+        // It was killed when nothing was left to do but this.
+        std::fs::remove_dir_all(&left)?;
+        return Ok(None);
+    }
+    workplace::write_result(&left, path, |out| emit::emit_unfinished(&unfinished, trace, out)).map_err(emit_failure)?;
+    std::fs::remove_dir_all(&left)?;
+    let result = TraceReader::open(path)?;
+    match resume::cut(trace, &result) {
+        Err(ResumeError::Complete { path, trace }) => Ok(Some(format!(
+            "nothing was left to do but to write {}; compare it with `reprise verify {} {}`\n",
+            path.display(),
+            trace.display(),
+            path.display()
+        ))),
+        _ => Ok(None),
+    }
 }
 
 /// Where to go on, if that is asked for; `args` then say how the result was made.
@@ -102,7 +137,17 @@ pub(super) fn text(args: &Replay, cut: Option<&Cut>, trace: Option<&TraceReader>
 
 /// The command that does what a replay left to do, if that can be done.
 pub(super) fn next_command(args: &Replay, result: &ReplayResult) -> Option<String> {
-    let (Some(_), Some(output), [trace]) = (result.cut, &args.output, &args.traces[..]) else { return None };
+    result.cut.and_then(|_| command(args))
+}
+
+/// What is said where the result could not be written.
+pub(super) fn kept(args: &Replay) -> String {
+    command(args).map(|next| format!("; what was done is kept, go on there with `{next}`")).unwrap_or_default()
+}
+
+/// The command that goes on where a replay with these arguments ended.
+pub(super) fn command(args: &Replay) -> Option<String> {
+    let (Some(output), [trace]) = (&args.output, &args.traces[..]) else { return None };
     let words = [trace.as_path(), Path::new("--target"), &args.target, Path::new("--resume"), output.as_path()];
     let words = words.into_iter().map(quoted).collect::<Vec<_>>().join(" ");
     Some(format!("reprise replay {words} -o {}", quoted(&next_name(output))))
@@ -134,6 +179,14 @@ fn quoted(path: &Path) -> String {
     let text = path.display().to_string();
     let is_plain = |c: char| c.is_alphanumeric() || "/._-+,:@%=".contains(c);
     if !text.is_empty() && text.chars().all(is_plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
+}
+
+fn unfinished_failure(error: UnfinishedError) -> Failure {
+    let exit = match &error {
+        UnfinishedError::Runs { .. } => Exit::Usage,
+        UnfinishedError::Unreadable { .. } => Exit::Trace,
+    };
+    Failure::new(exit, error)
 }
 
 fn failure(error: ResumeError) -> Failure {

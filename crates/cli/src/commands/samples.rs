@@ -14,6 +14,8 @@ const MOST: usize = 8192;
 pub(super) struct Samples {
     observer: Observer,
     every: Duration,
+    /// One instant on both clocks: that of the day may be set while the replay runs.
+    begin: (Instant, SystemTime),
     last: Option<Instant>,
     /// Their times count from the epoch.
     taken: Vec<Observation>,
@@ -25,6 +27,7 @@ impl Samples {
         Samples {
             observer: Observer::new(Children).with_target(target),
             every: SAMPLE_EVERY,
+            begin: (Instant::now(), SystemTime::now()),
             last: None,
             taken: Vec::new(),
         }
@@ -38,7 +41,8 @@ impl Samples {
             return;
         }
         self.last = Some(Instant::now());
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos() as u64);
+        let now = self.begin.1 + self.begin.0.elapsed();
+        let now = now.duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos() as u64);
         self.taken.push(self.observer.observe(now));
         if self.taken.len() >= MOST {
             self.every *= 2;

@@ -13,6 +13,8 @@ use super::sync::{self, AtomicU32, AtomicU64, Ordering};
 const SPIN_NS: u64 = 20_000;
 /// Instants of completion that are remembered of each thread.
 pub(super) const REMEMBERED: u64 = 1024;
+/// A thread that sleeps longer tidies up.
+const LONG_SLEEP: Duration = Duration::from_secs(1);
 /// `Counter::wanted` where nobody sleeps.
 const NOBODY: u64 = u64::MAX;
 /// `Counter::waiting` of a thread that does not.
@@ -156,9 +158,10 @@ impl Counters {
         self.stop.load(Ordering::Relaxed) != 0
     }
 
-    /// Waits until a dependency on `awaited` is met, which it was not when last looked at. False when all must end.
-    pub(super) fn wait(&self, me: &Counter, awaited: &Counter, wait: Wait) -> bool {
-        self.spin(awaited, wait.count) || self.sleep(me, awaited, wait)
+    /// Waits until a dependency on `awaited` is met, which it was not when last looked at. False when all must end. If that takes
+    /// longer than [`LONG_SLEEP`], `tidy` is called now and then, until it returns true.
+    pub(super) fn wait(&self, me: &Counter, awaited: &Counter, wait: Wait, tidy: &mut dyn FnMut() -> bool) -> bool {
+        self.spin(awaited, wait.count) || self.sleep(me, awaited, wait, tidy)
     }
 
     /// Whether every thread that does not sleep can have a processor of its own.
@@ -193,7 +196,8 @@ impl Counters {
         }
     }
 
-    fn sleep(&self, me: &Counter, awaited: &Counter, wait: Wait) -> bool {
+    fn sleep(&self, me: &Counter, awaited: &Counter, wait: Wait, tidy: &mut dyn FnMut() -> bool) -> bool {
+        let mut at_most = Some(LONG_SLEEP);
         me.waiting.store(wait.to_word(), Ordering::SeqCst);
         self.sleeping.fetch_add(1, Ordering::SeqCst);
         let met = loop {
@@ -206,8 +210,11 @@ impl Counters {
             if self.stopping() {
                 break false;
             }
-            // Who ends the replay interrupts every thread again and again: no time limit is needed.
-            sync::futex_wait(&awaited.wakes, seen, None);
+            // Who ends the replay interrupts every thread again and again: no time limit is needed for that.
+            sync::futex_wait(&awaited.wakes, seen, at_most);
+            if at_most.is_some() && tidy() {
+                at_most = None;
+            }
         };
         self.sleeping.fetch_sub(1, Ordering::SeqCst);
         me.waiting.store(NOT_WAITING, Ordering::SeqCst);

@@ -45,13 +45,41 @@ pub enum Failure {
     },
     /// The device fails.
     #[error(
-        "the target's device fails: {call} (action {origin}) returned EIO where the trace succeeded; look at `dmesg`, and choose another target"
+        "the target's device fails: {call} (action {origin}) returned {error} where the trace succeeded; look at `dmesg`, and choose another target"
     )]
     TargetDevice {
         /// The call.
         call: String,
         /// The action of the trace.
         origin: u64,
+        /// `EIO`, or what the kernel says of a file system that is damaged or whose server is gone.
+        error: String,
+    },
+    /// Somebody has removed the target.
+    #[error(
+        "the target was removed meanwhile: {call} (action {origin}) returned ENOENT where the trace succeeded; replay into another directory"
+    )]
+    TargetGone {
+        /// The call.
+        call: String,
+        /// The action of the trace.
+        origin: u64,
+    },
+    /// A limit of the machine or user that the traced program did not meet.
+    #[error("a limit is too low here: {what} where the trace succeeded; {next}, then replay again")]
+    Limit {
+        /// The call, the action of the trace, the error.
+        what: String,
+        /// How it is raised.
+        next: String,
+    },
+    /// No more threads can be started.
+    #[error("cannot start a thread beside {alive} others ({error})")]
+    Threads {
+        /// Replay threads that live.
+        alive: u64,
+        /// The error's name.
+        error: String,
     },
     /// Threads that wait for each other.
     #[error(
@@ -101,7 +129,7 @@ impl Failure {
     /// A refusal; `result` is an error number negated.
     pub(crate) fn system(doing: &str, result: i64) -> Failure {
         let next = match i32::try_from(-result) {
-            Ok(libc::EAGAIN | libc::ENOMEM) => "free memory, or raise the limit of processes (`ulimit -u`)",
+            Ok(libc::EAGAIN | libc::ENOMEM) => "free memory, or raise the limits (`ulimit -a`)",
             Ok(libc::EMFILE | libc::ENFILE) => "raise the limit of open files (`ulimit -n`)",
             _ => "run with sudo, or on another machine",
         };

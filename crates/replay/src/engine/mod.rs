@@ -137,6 +137,11 @@ impl Slots {
         Slots((0..count).map(|_| AtomicU64::new(u64::from(u32::MAX))).collect())
     }
 
+    /// A limit of open files with which no process of the plan comes to its end.
+    fn wanted(&self) -> u64 {
+        room_for_descriptors(self.0.len() as u64)
+    }
+
     fn get(&self, slot: u32) -> Result<i32, Stop> {
         self.word(slot).map(Slots::number).ok_or(Stop::Damaged("there is no such descriptor slot"))
     }
@@ -236,6 +241,18 @@ pub(crate) struct Board {
     pub last_ns: AtomicU64,
 }
 
+/// How many numbers of descriptors a worker is given for a plan with so many slots: theirs and the engine's own, at most what a
+/// machine permits unless it is told to permit more (`fs.nr_open`).
+pub(crate) fn room_for_descriptors(slots: u64) -> u64 {
+    /// bash and others ask for numbers up to 255.
+    const FEWEST: u64 = 1024;
+    const MOST: u64 = 1 << 20;
+    slots.saturating_add(64).next_power_of_two().max(FEWEST).saturating_add(OWN_DESCRIPTORS).min(MOST)
+}
+
+/// Numbers kept for the engine.
+pub(crate) const OWN_DESCRIPTORS: u64 = 8;
+
 /// Slots of a plan beyond this number are absurd.
 const MOST_SLOTS: u32 = 1 << 24;
 /// Threads beyond this number are.
@@ -250,6 +267,8 @@ pub(crate) struct Engine {
     nameless: Vec<Vec<u8>>,
     sections: Arc<Sections>,
     board: Arc<Shared<Board>>,
+    /// Changes about twice a second: records of before are to be taken to the log.
+    pulse: AtomicU64,
     reserved: Reserved,
     settings: Settings,
     circumstances: Circumstances,
@@ -307,6 +326,7 @@ impl Engine {
             nameless: plan.nameless.clone(),
             sections,
             board,
+            pulse: AtomicU64::new(0),
             reserved,
             settings,
             circumstances: Circumstances { owners: settings.owners },

@@ -26,6 +26,8 @@ const EARLY_NS: std::ops::RangeInclusive<u64> = 20_000..=400_000;
 /// Sleeps that the calibration takes, and their length.
 const TRIALS: usize = 25;
 const TRIAL_NS: u64 = 200_000;
+/// Before a sleep that is longer, records are taken to the log.
+const LONG_SLEEP_NS: u64 = 1_000_000_000;
 /// A thread that does not get to read the clock for longer was interrupted.
 const GAP_NS: u64 = 10_000;
 
@@ -127,7 +129,7 @@ fn times(ns: u64, factor: f64) -> u64 {
 
 impl Engine {
     /// Waits until an action is due whose dependencies were completed at `ready` (ticks).
-    fn wait_for_pace(&self, worker: &Worker, by: By, factor: f64, timing: Timing) -> Result<Paced, Stop> {
+    fn wait_for_pace(&self, worker: &mut Worker, by: By, factor: f64, timing: Timing) -> Result<Paced, Stop> {
         let pacer = &self.pacer;
         let from = now(self.settings.tsc);
         let due_ns = match by {
@@ -140,6 +142,9 @@ impl Engine {
             let early_ns = if self.counters.processors_idle() { pacer.early_ns() } else { 0 };
             if due_ns <= instant.ns.saturating_add(early_ns) {
                 break;
+            }
+            if due_ns - instant.ns > LONG_SLEEP_NS {
+                worker.write_log()?;
             }
             self.sleep_for_pace(worker, due_ns - early_ns)?;
             instant = now(self.settings.tsc);
@@ -190,10 +195,11 @@ struct Spun {
 
 impl Worker {
     /// Waits until an action is due, if the replay has a pace.
-    pub(super) fn pace(&self, timing: Timing) -> Result<Option<Paced>, Stop> {
-        match self.engine.settings.pace {
+    pub(super) fn pace(&mut self, timing: Timing) -> Result<Option<Paced>, Stop> {
+        let engine = self.engine;
+        match engine.settings.pace {
             Pace::Afap => Ok(None),
-            Pace::Paced { by, factor } => self.engine.wait_for_pace(self, by, factor, timing).map(Some),
+            Pace::Paced { by, factor } => engine.wait_for_pace(self, by, factor, timing).map(Some),
         }
     }
 }

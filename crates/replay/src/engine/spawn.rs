@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use reprise_plan::ThreadPlan;
 use reprise_plan::command::{Command, StandIn};
 
-use super::failure::{Failure, Stop};
+use super::failure::{Failure, Stop, error_name};
 use super::thread::{Done, Worker};
 use super::{Engine, issue, lock};
 use crate::log::{Difference, Handling};
@@ -52,9 +52,9 @@ pub(super) fn start(engine: &'static Engine, thread: u32, beginning: Beginning) 
     };
     // Detached: the count of living threads is what is waited for.
     if let Err(error) = std::thread::Builder::new().stack_size(STACK_BYTES).spawn(body) {
-        engine.counters.live.fetch_sub(1, Ordering::SeqCst);
+        let alive = engine.counters.live.fetch_sub(1, Ordering::SeqCst) - 1;
         let number = error.raw_os_error().unwrap_or(libc::EAGAIN);
-        return Err(Stop::Failed(Failure::system("start a thread", -i64::from(number))));
+        return Err(Stop::Failed(Failure::Threads { alive, error: error_name(-i64::from(number)) }));
     }
     if engine.counters.await_nonzero(&counter.ready) { Ok(()) } else { Err(Stop::Told) }
 }

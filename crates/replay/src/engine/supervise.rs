@@ -7,6 +7,8 @@ use super::failure::Failure;
 use super::{Board, Ended, Engine, Outcome, clocks, issue, lock, start};
 
 const TICK: Duration = Duration::from_millis(50);
+/// How old records become before they go to the log.
+const PULSE: Duration = Duration::from_millis(500);
 const ENDING_TICK: Duration = Duration::from_millis(5);
 /// How often it is looked whether others are ready.
 const MEETING_TICK: Duration = Duration::from_micros(50);
@@ -61,7 +63,12 @@ impl Engine {
     fn watch(&self) {
         let (mut progress, mut since) = (0, Instant::now());
         let mut told: Option<Instant> = None;
+        let mut beat = Instant::now();
         loop {
+            if beat.elapsed() >= PULSE {
+                beat = Instant::now();
+                self.pulse.fetch_add(1, Ordering::Relaxed);
+            }
             let live = self.counters.live.load(Ordering::SeqCst);
             if live == 0 {
                 return;

@@ -54,6 +54,8 @@ pub(super) struct Worker {
     span: Option<(u64, u64)>,
     pub(super) log: Writer,
     outbox: Outbox,
+    /// The [`Engine::pulse`] at which records were taken away last.
+    taken: u64,
     /// Set where reads are to touch only.
     pub(super) windows: Option<Box<Windows>>,
     pub(super) pages: Pages,
@@ -81,6 +83,7 @@ impl Worker {
             span: None,
             log,
             outbox,
+            taken: engine.pulse.load(Ordering::Relaxed),
             windows,
             pages: Pages::default(),
             gathering,
@@ -120,10 +123,27 @@ impl Worker {
 
     /// Lets a porter take what was recorded so far.
     pub(super) fn write_log(&mut self) -> Result<(), Stop> {
+        self.taken = self.engine.pulse.load(Ordering::Relaxed);
         let Some(_) = self.log.finished() else { return Ok(()) };
         let spare = self.outbox.send(self.log.take())?;
         self.log.give(spare);
         Ok(())
+    }
+
+    /// Whether records are so old that they would be missed if all processes were killed.
+    #[inline]
+    pub(super) fn is_overdue(&self) -> bool {
+        self.engine.pulse.load(Ordering::Relaxed) != self.taken
+    }
+
+    /// What is done in a long sleep: records that are old are taken away. True when there are none left to take.
+    fn tidy(&mut self) -> bool {
+        if self.is_overdue()
+            && let Err(stop) = self.write_log()
+        {
+            self.report(stop);
+        }
+        self.log.is_empty()
     }
 
     /// Room for so many bytes to be read into.
@@ -221,7 +241,7 @@ impl Worker {
             };
             if awaited.completed() < wait.count {
                 waiting = Some(Waiting::go_on(waiting, engine.ticks(), wait.rule));
-                if !counters.wait(self.counter, awaited, wait) {
+                if !counters.wait(self.counter, awaited, wait, &mut || self.tidy()) {
                     return Err(Stop::Told);
                 }
             }
@@ -262,7 +282,7 @@ impl Worker {
         let full = self.log.add(&entry);
         self.listed.clear();
         self.scratch.trim(done.filled.length);
-        if full {
+        if full || self.is_overdue() {
             self.write_log()?;
         }
         self.environment(command, done)?;
@@ -282,14 +302,38 @@ impl Worker {
         }
         let call = reprise_calls::by_number(command.number).map_or("a call", |c| c.name).to_owned();
         let origin = command.origin;
+        let error = error_name(done.result);
+        let limit = |next: &str| {
+            let what = format!("{call} (action {origin}) returned {error}");
+            Failure::Limit { what, next: next.to_owned() }
+        };
         let failure = match i32::try_from(-done.result).unwrap_or(0) {
-            libc::ENOSPC | libc::EDQUOT => Failure::TargetFull { call, origin, error: error_name(done.result) },
-            libc::EIO => Failure::TargetDevice { call, origin },
+            libc::ENOSPC | libc::EMFILE if call.starts_with("inotify") => {
+                limit("raise fs.inotify.max_user_watches and fs.inotify.max_user_instances (`sysctl -w`)")
+            }
+            libc::ENOSPC | libc::EDQUOT => Failure::TargetFull { call, origin, error },
+            libc::EIO | libc::EUCLEAN => Failure::TargetDevice { call, origin, error },
+            // So says a file system whose server or daemon has ended; connections say it, too.
+            libc::ENOTCONN | libc::ESTALE if self.root_fails() => Failure::TargetDevice { call, origin, error },
             // The devices of the replayed world are read-only mounts of their own.
             libc::EROFS if self.read_only() => Failure::TargetReadOnly { call, origin },
+            libc::ENOENT if self.root_is_removed() => Failure::TargetGone { call, origin },
+            libc::EMFILE => {
+                let wanted = self.engine.slots.wanted();
+                limit(&format!("permit more open files with `ulimit -n {wanted}`, or run with sudo"))
+            }
+            libc::ENFILE => limit("permit more open files on this machine (`sysctl -w fs.file-max=…`)"),
             _ => return Ok(()),
         };
         Err(Stop::Failed(failure))
+    }
+
+    fn root_fails(&self) -> bool {
+        super::issue::file_system(self.engine.reserved.root).is_none()
+    }
+
+    fn root_is_removed(&self) -> bool {
+        super::issue::links(self.engine.reserved.root) == Some(0)
     }
 
     fn read_only(&self) -> bool {

@@ -102,10 +102,8 @@ impl Worker {
                 compared: verifies && matches!(transfer.expect, Expect::Content(..)),
                 together,
             };
-            match self.log.add_transfer(&plain) {
-                Some(false) => return Ok(()),
-                Some(true) => return self.write_log(),
-                None => {}
+            if let Some(full) = self.log.add_transfer(&plain) {
+                return if full || self.is_overdue() { self.write_log() } else { Ok(()) };
             }
         }
         transfer.expand(spare);

@@ -48,9 +48,8 @@ pub(super) struct Place {
 impl Place {
     /// The least limit of this group and those above it, and the machine's memory.
     pub fn allows_bytes(&self) -> Option<u64> {
-        let groups = self.dir.ancestors().take_while(|dir| dir.starts_with(&self.top));
-        let limit = |dir: &Path| fs::read_to_string(dir.join(self.version.limit_file())).ok()?.trim().parse().ok();
-        groups.filter_map(limit).chain(machine_bytes()).min()
+        let limits = limits(&self.dir, &self.top, self.version.limit_file());
+        limits.map(|(bytes, _)| bytes).chain(machine_bytes()).min()
     }
 
     /// In v2 a group says which controllers those below it have.
@@ -58,6 +57,19 @@ impl Place {
         let below = || fs::read_to_string(self.dir.join("cgroup.subtree_control")).unwrap_or_default();
         self.version == Version::One || below().split_whitespace().any(|name| name == "memory")
     }
+}
+
+/// What the groups from this one up to the top of their hierarchy say in a file, if it is a number.
+fn limits<'a>(dir: &'a Path, top: &'a Path, file: &'a str) -> impl Iterator<Item = (u64, PathBuf)> {
+    let groups = dir.ancestors().take_while(move |dir| dir.starts_with(top));
+    groups.filter_map(move |dir| Some((fs::read_to_string(dir.join(file)).ok()?.trim().parse().ok()?, dir.to_owned())))
+}
+
+/// The least limit of a kind for this process, and the group that has it.
+pub(super) fn least(controller: &str, file: &str) -> Option<(u64, PathBuf)> {
+    let read = |path| fs::read_to_string(path).ok();
+    let (top, own, _) = find(&read("/proc/self/mountinfo")?, &read("/proc/self/cgroup")?, controller)?;
+    limits(&own, &top, file).min()
 }
 
 /// All memory of the machine.
@@ -84,12 +96,12 @@ pub(super) fn own() -> Result<(PathBuf, PathBuf, Version), LimitError> {
             source,
         })
     };
-    let found = find(&read("/proc/self/mountinfo")?, &read("/proc/self/cgroup")?);
+    let found = find(&read("/proc/self/mountinfo")?, &read("/proc/self/cgroup")?, "memory");
     found.ok_or(LimitError::NoController)
 }
 
-/// The hierarchy with the memory controller, and in it the group of this process. If v1 has the controller, v2 has not.
-fn find(mounts: &str, own: &str) -> Option<(PathBuf, PathBuf, Version)> {
+/// The hierarchy with a controller, and in it the group of this process. If v1 has the controller, v2 has not.
+fn find(mounts: &str, own: &str, controller: &str) -> Option<(PathBuf, PathBuf, Version)> {
     let mut unified = None;
     for line in mounts.lines() {
         let Some((before, after)) = line.split_once(" - ") else { continue };
@@ -98,8 +110,8 @@ fn find(mounts: &str, own: &str) -> Option<(PathBuf, PathBuf, Version)> {
         let mut after = after.split(' ');
         let (kind, options) = (after.next(), after.nth(1).unwrap_or_default());
         match kind {
-            Some("cgroup") if has(options, "memory") => {
-                return Some(locate(root, top, group(own, "memory")?, Version::One));
+            Some("cgroup") if has(options, controller) => {
+                return Some(locate(root, top, group(own, controller)?, Version::One));
             }
             Some("cgroup2") => unified = Some((root, top)),
             _ => {}
@@ -137,22 +149,25 @@ mod tests {
     fn both_interfaces_are_found() {
         let one = "30 24 0:26 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n\
                    31 24 0:27 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n";
-        let (top, own, version) = find(one, "4:memory:/a/b\n0::/c\n").expect("a hierarchy");
+        let (top, own, version) = find(one, "4:memory:/a/b\n0::/c\n", "memory").expect("a hierarchy");
         assert_eq!((top, own), ("/sys/fs/cgroup/memory".into(), "/sys/fs/cgroup/memory/a/b".into()));
         assert_eq!(version, Version::One);
         let two = "31 24 0:27 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n";
-        let (top, own, version) = find(two, "0::/user.slice/x\n").expect("a hierarchy");
+        let (top, own, version) = find(two, "0::/user.slice/x\n", "memory").expect("a hierarchy");
         assert_eq!((top, own), ("/sys/fs/cgroup".into(), "/sys/fs/cgroup/user.slice/x".into()));
         assert_eq!(version, Version::Two);
+        // A controller that no hierarchy of v1 has is v2's.
+        let (top, ..) = find(one, "4:memory:/a/b\n0::/c\n", "pids").expect("a hierarchy");
+        assert_eq!(top, Path::new("/sys/fs/cgroup/unified"));
     }
 
     #[test]
     fn a_container_sees_a_part() {
         let part = "30 24 0:26 /docker/1f /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n";
-        let own = |path: &str| find(part, &format!("4:memory:{path}\n")).expect("a hierarchy").1;
+        let own = |path: &str| find(part, &format!("4:memory:{path}\n"), "memory").expect("a hierarchy").1;
         assert_eq!(own("/docker/1f"), Path::new("/sys/fs/cgroup/memory"));
         assert_eq!(own("/docker/1f/in"), Path::new("/sys/fs/cgroup/memory/in"));
         assert_eq!(own("/elsewhere"), Path::new("/sys/fs/cgroup/memory"));
-        assert_eq!(find("", "0::/\n"), None);
+        assert_eq!(find("", "0::/\n", "memory"), None);
     }
 }

@@ -5,11 +5,14 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-use super::difference::{Difference, Handling};
+use serde::{Deserialize, Serialize};
+
+use super::difference::{Class, Difference, Handling};
 use super::merge::Merged;
 use super::times::{self, Blocked, Pacing};
 use super::writer::HEAD_BYTES;
 use super::{KEPT_OUTPUT, MAGIC, RECORD_BYTES, SHORT, SHORT_BYTES, SHORT_NUMBER, SHORT_ORIGIN};
+use crate::resume::is_refusal;
 
 /// What one command did.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,6 +43,13 @@ pub struct Record {
     pub pacing: Option<Pacing>,
     /// What the call returned in memory where that differs, at most [`KEPT_OUTPUT`] bytes.
     pub output: Vec<u8>,
+}
+
+impl Record {
+    /// Whether the action was done: one that the target refused was not.
+    pub(crate) fn is_completed(&self) -> bool {
+        self.difference.class != Class::Diverged || !is_refusal(self.result)
+    }
 }
 
 /// From ticks to nanoseconds: two instants, read on both clocks.
@@ -88,7 +98,7 @@ pub struct ReplayLog {
 }
 
 /// Actions and threads as the trace counts them, where what was replayed is a part of it that counts from 0.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Numbers {
     /// The first action.
     pub first_action: u64,

@@ -107,6 +107,11 @@ impl Writer {
         Some(self.buffer.len() >= FULL)
     }
 
+    /// Whether nothing was gathered.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
     /// The batch of what was gathered, with its head; none if there is nothing.
     pub(crate) fn finished(&mut self) -> Option<&[u8]> {
         if self.count == 0 {

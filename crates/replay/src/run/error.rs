@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use reprise_plan::tree::NodeKind;
 
 use crate::engine::Failure;
-use crate::limit::LimitError;
+use crate::limit::{self, LimitError};
 use crate::target::TargetError;
 
 /// Why a replay could not begin, or ended early.
@@ -84,6 +84,16 @@ pub enum ReplayError {
     /// The engine ended the replay.
     #[error(transparent)]
     Engine(#[from] Failure),
+    /// No more threads can be started.
+    #[error(
+        "cannot start a thread beside {alive} others: EAGAIN; permitted are {limits}: raise what is too low, then replay again"
+    )]
+    Threads {
+        /// Replay threads that lived.
+        alive: u64,
+        /// What this machine permits, and by what that is raised.
+        limits: String,
+    },
     /// The worker hung, and was killed.
     #[error(
         "the worker gave no sign of life for {seconds} s and was killed ({places}); look at `dmesg`, replay again (the tree is restored), and report it if it happens twice"
@@ -105,6 +115,14 @@ pub enum ReplayError {
 impl ReplayError {
     pub(super) fn system(doing: &'static str, source: io::Error) -> ReplayError {
         ReplayError::System { doing, source }
+    }
+
+    /// What the worker cannot find out by itself is looked up here.
+    pub(super) fn ended(failure: Failure) -> ReplayError {
+        match failure {
+            Failure::Threads { alive, .. } => ReplayError::Threads { alive, limits: limit::of_threads() },
+            other => ReplayError::Engine(other),
+        }
     }
 
     /// Trees that do not go together; `jobs` are the numbers of the plans that were merged.

@@ -12,9 +12,11 @@ use super::meeting::Meeting;
 use super::ready::Ready;
 use super::result::{Counts, End, Preparation, ReplayResult};
 use super::several::Job;
+use super::unfinished::Journal;
 use super::vigil::{self, Vigil};
 use super::worker::{self, Message};
-use super::{Options, ReplayError, TICK_MS};
+use super::{Options, ReplayError, TICK_MS, file_system};
+use crate::emit::{About, Opening};
 use crate::engine::memory::Shared;
 use crate::engine::{Board, Ended, Outcome, Sections, issue};
 use crate::log::{Clock, ReplayLog};
@@ -27,6 +29,7 @@ pub(super) struct Launched<'a> {
     child: i32,
     board: Arc<Shared<Board>>,
     log: File,
+    journal: Option<Journal>,
     started_ns: u64,
     vigil: Vigil,
     /// It hung, and where.
@@ -44,6 +47,29 @@ fn reopened(file: &File) -> std::io::Result<File> {
     direct.or_else(|_| File::open(&path))
 }
 
+/// Where a replay's records go: to a file without a name, or to one that is kept.
+fn log(job: Job<'_>, started_ns: u64, options: &Options, ready: &Ready) -> std::io::Result<(Option<Journal>, File)> {
+    let Some(facts) = &options.kept else {
+        let log = tempfile::Builder::new().append(true).tempfile_in(&options.log_directory)?;
+        return Ok((None, log.into_file()));
+    };
+    let mut opening = Opening::of(&About {
+        trace: job.rest.map_or(&job.plan.contents.trace, |rest| &rest.of),
+        order: &job.plan.contents.order,
+        pace: options.pace,
+        executor: options.executor,
+        target: job.dir,
+        file_system: &file_system(job.dir),
+        started_ns,
+        planned: job.plan.contents.commands,
+        rest: job.rest,
+        cache: &ready.cache,
+    });
+    opening.facts.extend(facts.clone());
+    let (journal, log) = Journal::begin(&options.log_directory, opening)?;
+    Ok((Some(journal), log))
+}
+
 /// Forks a worker for a plan in a directory that was prepared.
 pub(super) fn launch<'a>(
     job: Job<'a>,
@@ -53,12 +79,11 @@ pub(super) fn launch<'a>(
     meeting: Option<&Meeting>,
 ) -> Result<Launched<'a>, ReplayError> {
     let Job { plan, dir, .. } = job;
-    let log = tempfile::Builder::new().append(true).tempfile_in(&options.log_directory);
-    let log = log.map_err(log_error(options))?.into_file();
+    let started_ns = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos() as u64);
+    let (journal, log) = log(job, started_ns, options, ready).map_err(log_error(options))?;
     let plan_file = reopened(&plan.file).map_err(|e| ReplayError::system("open the plan", e))?;
     let board = Arc::new(Shared::<Board>::new().map_err(|e| ReplayError::system("share memory", e))?);
     let (from, to) = std::io::pipe().map_err(|e| ReplayError::system("make a pipe", e))?;
-    let started_ns = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos() as u64);
     worker::silence_workers();
     let child = sys::fork().map_err(|e| ReplayError::system("fork a worker", e))?;
     let Some(child) = child else {
@@ -77,7 +102,7 @@ pub(super) fn launch<'a>(
         })
     };
     let (vigil, hung) = (Vigil::new(options.patience), None);
-    Ok(Launched { job, from, child, board, log, started_ns, vigil, hung })
+    Ok(Launched { job, from, child, board, log, journal, started_ns, vigil, hung })
 }
 
 impl Launched<'_> {
@@ -101,8 +126,21 @@ impl Launched<'_> {
         self.hung.is_some()
     }
 
+    /// The instants that its log counts from and to.
+    fn clock(&self) -> Clock {
+        let number = |n: &std::sync::atomic::AtomicU64| n.load(Ordering::Relaxed);
+        Clock {
+            first_ticks: number(&self.board.first_ticks),
+            first_ns: number(&self.board.first_ns),
+            last_ticks: number(&self.board.last_ticks),
+            last_ns: number(&self.board.last_ns),
+        }
+    }
+
     /// Reads what it says for a while; `false` when it has ended. One that hangs is killed.
     pub fn listen(&mut self, text: &mut Vec<u8>) -> bool {
+        let clock = self.clock();
+        self.journal.iter_mut().for_each(|journal| journal.keep(clock));
         if let Some(silent) = self.vigil.too_long(self.board.last_ns.load(Ordering::Relaxed), text.len())
             && self.hung.is_none()
         {
@@ -140,7 +178,7 @@ impl Launched<'_> {
             match message {
                 Message::Confined(report) => confinement = Some(report),
                 Message::Refused(text) => return Err(ReplayError::Confine { text }),
-                Message::Failed(failure) => return Err(ReplayError::Engine(failure)),
+                Message::Failed(failure) => return Err(ReplayError::ended(failure)),
                 Message::Used { device_bytes, involuntary_switches } => {
                     cache.device_bytes = Some(device_bytes);
                     switches = Some(involuntary_switches);
@@ -154,7 +192,7 @@ impl Launched<'_> {
                     Ended::Complete => End::Complete,
                     Ended::FirstDivergence => End::FirstDivergence,
                     Ended::Interrupted => End::Interrupted,
-                    Ended::Failed(failure) => End::Failed(failure.into()),
+                    Ended::Failed(failure) => End::Failed(ReplayError::ended(failure)),
                 };
                 (end, notes, degrees)
             }
@@ -170,13 +208,8 @@ impl Launched<'_> {
                 _ => died(self.hung.take()),
             });
         };
-        let number = |n: &std::sync::atomic::AtomicU64| n.load(Ordering::Relaxed);
-        let clock = Clock {
-            first_ticks: number(&self.board.first_ticks),
-            first_ns: number(&self.board.first_ns),
-            last_ticks: number(&self.board.last_ticks),
-            last_ns: number(&self.board.last_ns),
-        };
+        let clock = self.clock();
+        self.journal.iter_mut().for_each(|journal| journal.keep(clock));
         let Job { plan, dir, rest } = self.job;
         let numbers = rest.map(|rest| rest.numbers.clone()).unwrap_or_default();
         let log = ReplayLog::open(self.log, clock, numbers).map_err(log_error(options))?;

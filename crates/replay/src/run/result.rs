@@ -11,7 +11,7 @@ use crate::cache::CacheReport;
 use crate::executor::Executor;
 use crate::log::{Class, Handling, Record, ReplayLog};
 use crate::pace::Pace;
-use crate::resume::{Completed, Rest, is_refusal};
+use crate::resume::{Completed, Rest};
 use crate::target::{BuildReport, RestoreReport};
 
 /// Divergences that a result describes; all are in its log.
@@ -140,7 +140,7 @@ impl ReplayResult {
         let mut earliest: BinaryHeap<Earliest> = BinaryHeap::new();
         self.log.each(|record| {
             counts.actions += 1;
-            if record.difference.class != Class::Diverged || !is_refusal(record.result) {
+            if record.is_completed() {
                 completed.enter(record.origin);
             }
             *match record.handling {

@@ -14,15 +14,13 @@ use super::Options;
 use super::meeting::Meeting;
 use crate::confine::{self, Confinement};
 use crate::engine::memory::Shared;
-use crate::engine::{Board, Commands, Engine, Failure, Outcome, Reserved, Sections, Settings, allowed_calls, issue};
+use crate::engine::{
+    Board, Commands, Engine, Failure, OWN_DESCRIPTORS, Outcome, Reserved, Sections, Settings, allowed_calls, issue,
+    room_for_descriptors,
+};
 use crate::limit::MemoryGroup;
 use crate::pace::Pace;
 use crate::sys;
-
-/// Room for descriptors of a replay, at least; bash and others ask for numbers up to 255.
-const FEWEST_DESCRIPTORS: u64 = 1024;
-/// Numbers kept for the engine.
-const OWN_DESCRIPTORS: u64 = 8;
 
 /// What a worker says to its parent, one line of JSON each.
 #[derive(Debug, Serialize, Deserialize)]
@@ -120,8 +118,7 @@ fn run(work: &Work<'_>) -> Result<Message, Message> {
     memory.map_or(Ok(()), |group| group.join().map_err(|e| Message::Refused(not_joined(group, &e))))?;
     let tsc = std::fs::read_to_string("/sys/devices/system/clocksource/clocksource0/current_clocksource")
         .is_ok_and(|name| name.trim() == "tsc");
-    let slots = u64::from(plan.slots).saturating_add(64).next_power_of_two().clamp(FEWEST_DESCRIPTORS, 1 << 20);
-    let limit = issue::worker_limits(slots + OWN_DESCRIPTORS);
+    let limit = issue::worker_limits(room_for_descriptors(plan.slots.into()));
     confine::close_descriptors_except(&[log.as_raw_fd(), plan_file.as_raw_fd(), to.as_raw_fd()]).map_err(refused)?;
     let mut confinement = confine::enter(dir, options.confinement).map_err(refused)?;
     let null = null(&confinement).map_err(system("stand in for /dev/null"))?.into_raw_fd();

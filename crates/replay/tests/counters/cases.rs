@@ -25,7 +25,7 @@ fn wait_for(counters: &Counters, me: u32, thread: u32, count: u64) -> bool {
     let wait = Wait { thread, count, rule: reprise_plan::Rule::Single };
     {
         let awaited = own(counters, thread);
-        awaited.completed() >= count || counters.wait(own(counters, me), awaited, wait)
+        awaited.completed() >= count || counters.wait(own(counters, me), awaited, wait, &mut || true)
     }
 }
 

@@ -56,9 +56,15 @@ pub fn validated(
         instrument: &instrument,
         file_system: fact("filesystem")?,
         caches: fact("cache").filter(|words| ["cold", "warm"].contains(words)),
+        memory_bytes: fact("memory_limit").and_then(bytes_of),
         threads: u32::try_from(threads).unwrap_or(u32::MAX),
         call,
         mean_ns,
     };
     nearest(known, &replayed).cloned()
+}
+
+/// Of `N kB`, as the manifest has it.
+fn bytes_of(text: &str) -> Option<u64> {
+    text.strip_suffix(" kB")?.parse::<u64>().ok()?.checked_mul(1024)
 }

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use reprise_testkit::synthetic::{Mix, write};
 
 fn run() -> Result<(), String> {
-    const USAGE: &str = "usage: synth-trace mail|database|build|processes ACTIONS DIR [SEED]";
+    const USAGE: &str = "usage: synth-trace mail|database|build|processes|reads ACTIONS DIR [SEED]";
     let args: Vec<String> = std::env::args().skip(1).collect();
     let [mix, actions, dir, rest @ ..] = &args[..] else { return Err(USAGE.into()) };
     let number = |text: &str| text.replace('_', "").parse::<u64>().map_err(|_| USAGE.to_owned());

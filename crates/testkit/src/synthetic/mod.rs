@@ -8,6 +8,7 @@ mod build;
 mod database;
 mod mail;
 mod processes;
+mod reads;
 mod tape;
 
 use std::path::Path;
@@ -28,11 +29,13 @@ pub enum Mix {
     Build,
     /// Short processes: fork, exec, a few files, exit, wait.
     Processes,
+    /// Cached reads of few files, and some writes: any length of little else.
+    Reads,
 }
 
 impl Mix {
     /// All of them.
-    pub const ALL: [Mix; 4] = [Mix::Mail, Mix::Database, Mix::Build, Mix::Processes];
+    pub const ALL: [Mix; 5] = [Mix::Mail, Mix::Database, Mix::Build, Mix::Processes, Mix::Reads];
 
     /// Its name.
     pub fn name(self) -> &'static str {
@@ -41,6 +44,7 @@ impl Mix {
             Mix::Database => "database",
             Mix::Build => "build",
             Mix::Processes => "processes",
+            Mix::Reads => "reads",
         }
     }
 }
@@ -49,7 +53,7 @@ impl FromStr for Mix {
     type Err = String;
     fn from_str(text: &str) -> Result<Mix, String> {
         let found = Mix::ALL.into_iter().find(|mix| mix.name() == text);
-        found.ok_or_else(|| format!("'{text}' is no mix; choose mail, database, build or processes"))
+        found.ok_or_else(|| format!("'{text}' is no mix; choose mail, database, build, processes or reads"))
     }
 }
 
@@ -64,6 +68,7 @@ pub fn write(dir: &Path, mix: Mix, actions: u64, seed: u64) -> Result<(), WriteE
         Mix::Database => database::play(&mut tape, actions)?,
         Mix::Build => build::play(&mut tape, actions)?,
         Mix::Processes => processes::play(&mut tape, actions)?,
+        Mix::Reads => reads::play(&mut tape, actions)?,
     }
     tape.close()
 }

@@ -138,12 +138,29 @@ extern "C" fn on_bus_error(signal: i32, about: *const libc::siginfo_t, _: *const
     }
 }
 
-/// From now on SIGINT and SIGTERM only count in what is returned.
+/// A terminal that goes away may say so several times: that asks to end, not to end at once.
+extern "C" fn count_as_one(_: i32) {
+    SIGNALS.fetch_max(1, Ordering::SeqCst);
+}
+
+/// From now on SIGINT, SIGTERM, SIGHUP and SIGQUIT only count in what is returned; the last two if they are not ignored.
 pub(crate) fn catch_signals() -> &'static AtomicU32 {
     for signal in [libc::SIGINT, libc::SIGTERM] {
         handle(signal, count as extern "C" fn(i32) as usize);
     }
+    for signal in [libc::SIGHUP, libc::SIGQUIT].into_iter().filter(|signal| !is_ignored(*signal)) {
+        handle(signal, count_as_one as extern "C" fn(i32) as usize);
+    }
     &SIGNALS
+}
+
+/// Whether this process ignores a signal, as `nohup` has it.
+fn is_ignored(signal: i32) -> bool {
+    // SAFETY: plain data that the kernel fills.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(signal, std::ptr::null(), &raw mut action) == 0 && action.sa_sigaction == libc::SIG_IGN
+    }
 }
 
 /// Interrupts a call of one thread of this process.
@@ -165,7 +182,7 @@ pub(crate) fn readable(number: i32, milliseconds: i32) -> bool {
     unsafe { libc::poll(&raw mut wanted, 1, milliseconds) > 0 }
 }
 
-/// Sets limits of a worker: descriptors up to `wanted` as far as the hard limit permits, and no core file.
+/// Sets limits of a worker: descriptors up to `wanted`, as far as the hard limit permits or may be raised, and no core file.
 /// The limit of descriptors in force.
 pub(crate) fn worker_limits(wanted: u64) -> u64 {
     // SAFETY: plain data; the structures outlive the calls.
@@ -174,8 +191,11 @@ pub(crate) fn worker_limits(wanted: u64) -> u64 {
         libc::setrlimit(libc::RLIMIT_CORE, &raw const none);
         let mut limit = none;
         libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit);
-        limit.rlim_cur = wanted.min(limit.rlim_max);
-        libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit);
+        let raised = libc::rlimit { rlim_cur: wanted, rlim_max: wanted.max(limit.rlim_max) };
+        if libc::setrlimit(libc::RLIMIT_NOFILE, &raw const raised) != 0 {
+            limit.rlim_cur = wanted.min(limit.rlim_max);
+            libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit);
+        }
         libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit);
         limit.rlim_cur
     }
