@@ -10,8 +10,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use reprise_initial::Seeds;
 use reprise_trace::{
-    DataPolicy, End, Host, Kind, Ledger, Loss, MAPPED_STORES, Manifest, TraceWriter, WriterOptions, contents_elsewhere,
-    discard,
+    DataPolicy, End, Host, Kind, Ledger, Loss, MAPPED_STORES, MEMORY_LIMIT, Manifest, TraceWriter, WriterOptions,
+    contents_elsewhere, discard, kib_text,
 };
 
 use crate::ebpf::{OnFull, Sink, Summary};
@@ -390,8 +390,8 @@ fn manifest(options: &Options) -> Result<Manifest, CaptureError> {
 
 /// Notes the memory limit of the program, which is that of this process if it has been started by it.
 pub(crate) fn note_memory_limit(process: &str, manifest: &mut Manifest) {
-    let limit = memory_limit_bytes(process).map(|bytes| format!("{} kB", bytes / 1024));
-    manifest.facts.extend(limit.map(|text| ("memory_limit".to_owned(), text)));
+    let limit = memory_limit_bytes(process).map(kib_text);
+    manifest.facts.extend(limit.map(|text| (MEMORY_LIMIT.to_owned(), text)));
 }
 
 /// The manifest of a recording of a command that begins now.

@@ -14,8 +14,8 @@ use std::path::Path;
 
 use reprise_calls::{Effect, Replay};
 use reprise_trace::{
-    Action, DeviceSample, Environment, FIRST_ACTION, Host, Kind, Lookup, Loss, Manifest, Mount, QueueSetting,
-    ReadError, TraceReader, TraceWriter, WriteError, WriterOptions, random_identity,
+    Action, DeviceSample, Environment, FIRST_ACTION, Host, Kind, Lookup, Loss, MEMORY_LIMIT, Manifest, Mount,
+    QueueSetting, ReadError, TraceReader, TraceWriter, WriteError, WriterOptions, kib_text, random_identity,
 };
 use serde::{Deserialize, Serialize};
 
@@ -96,7 +96,7 @@ impl Opening {
         let continued = about.rest.into_iter().flat_map(|rest| {
             [(resume::CONTINUES, rest.continues.clone()), (FIRST_ACTION, rest.numbers.first_action.to_string())]
         });
-        let limit = about.cache.limit_bytes.map(|bytes| ("memory_limit", format!("{} kB", bytes / 1024)));
+        let limit = about.cache.limit_bytes.map(|bytes| (MEMORY_LIMIT, kib_text(bytes)));
         let facts = own.into_iter().chain(continued).chain(limit);
         Opening {
             trace: about.trace.to_owned(),

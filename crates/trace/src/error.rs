@@ -3,6 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use crate::manifest::{FORMAT_MAJOR, FORMAT_MINOR};
+
 /// Reading failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
@@ -27,7 +29,9 @@ pub enum ReadError {
         path: PathBuf,
     },
     /// Made by a newer Reprise in a format that this one cannot read.
-    #[error("{path}: trace format {major}.{minor} is newer than this program reads ({FORMAT}); install a newer Reprise", FORMAT = crate::manifest::VERSION_TEXT)]
+    #[error(
+        "{path}: trace format {major}.{minor} is newer than this program reads ({FORMAT_MAJOR}.{FORMAT_MINOR}); install a newer Reprise"
+    )]
     TooNew {
         /// The trace.
         path: PathBuf,
@@ -37,7 +41,9 @@ pub enum ReadError {
         minor: u32,
     },
     /// Made in a format older than the oldest that is still read.
-    #[error("{path}: trace format {major}.{minor} is older than this program reads ({FORMAT}); record it again, or convert it with the version that wrote it", FORMAT = crate::manifest::VERSION_TEXT)]
+    #[error(
+        "{path}: trace format {major}.{minor} is older than this program reads ({FORMAT_MAJOR}.{FORMAT_MINOR}); record it again, or convert it with the version that wrote it"
+    )]
     TooOld {
         /// The trace.
         path: PathBuf,

@@ -11,7 +11,6 @@ use crate::error::{ReadError, WriteError};
 pub const FORMAT_MAJOR: u32 = 1;
 /// Minor version: a newer one only adds what older readers may ignore.
 pub const FORMAT_MINOR: u32 = 5;
-pub(crate) const VERSION_TEXT: &str = "1.4";
 
 /// The fact that is `recorded` where stores to mappings of files stand in the trace as `mmap_pwrite`.
 pub const MAPPED_STORES: &str = "mapped_stores";
@@ -23,6 +22,19 @@ pub const IN_THE_KERNEL: &str = "measured in the kernel";
 
 /// The fact of a replay's trace that is the first action that it was to perform, where it continues another replay.
 pub const FIRST_ACTION: &str = "first_action";
+
+/// The fact that is the memory limit that the program, or the replay, had.
+pub const MEMORY_LIMIT: &str = "memory_limit";
+
+/// The value of [`MEMORY_LIMIT`], as `/proc/meminfo` writes sizes.
+pub fn kib_text(bytes: u64) -> String {
+    format!("{} kB", bytes / 1024)
+}
+
+/// The bytes that [`kib_text`] wrote; `None` of any other text.
+pub fn bytes_of_kib(text: &str) -> Option<u64> {
+    text.strip_suffix(" kB")?.parse::<u64>().ok()?.checked_mul(1024)
+}
 
 /// In the directory of a trace: what was recorded and is not a trace yet.
 pub const SPOOL: &str = "spool";

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use reprise_measure::metrology::{Difference, Summary, Verdict, differences};
-use reprise_trace::TraceReader;
+use reprise_trace::{MEMORY_LIMIT, TraceReader, bytes_of_kib};
 use serde::Serialize;
 
 use crate::ValidateError;
@@ -155,12 +155,11 @@ impl Way {
         else {
             return Ok(None);
         };
-        let kib = |text: String| text.strip_suffix(" kB")?.parse::<u64>().ok()?.checked_mul(1024);
         Ok(Some(Way {
             instrument: format!("{order} {pace} {io}"),
             file_system,
             caches: fact("cache").filter(|words| ["cold", "warm"].contains(&words.as_str())),
-            memory_bytes: fact("memory_limit").and_then(kib),
+            memory_bytes: fact(MEMORY_LIMIT).and_then(|text| bytes_of_kib(&text)),
             threads: u32::try_from(result.threads()?.len()).unwrap_or(u32::MAX),
         }))
     }

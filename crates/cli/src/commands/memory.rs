@@ -7,7 +7,7 @@
 use reprise_replay::cache::{CacheReport, Start};
 use reprise_replay::limit::MemoryGroup;
 use reprise_replay::run::ReplayError;
-use reprise_trace::{Environment, ReadError, TraceReader};
+use reprise_trace::{Environment, MEMORY_LIMIT, ReadError, TraceReader, bytes_of_kib};
 use serde_json::{Value, json};
 
 use super::replay;
@@ -44,18 +44,13 @@ fn unknown(why: &str) -> Failure {
 }
 
 fn recorded_bytes(trace: &TraceReader) -> Result<u64, Failure> {
-    let limit = trace.manifest().facts.get("memory_limit").and_then(|text| kib(text));
+    let limit = trace.manifest().facts.get(MEMORY_LIMIT).and_then(|text| bytes_of_kib(text));
     let found = if limit.is_some() { limit } else { sampled_bytes(trace)? };
     match found {
         Some(bytes) if bytes >= Memory::LEAST_BYTES => Ok(bytes),
         Some(bytes) => Err(unknown(&format!("{bytes} bytes, as the trace says, are too little for a replay;"))),
         None => Err(unknown("the trace has no samples of memory; record again with --sample-every 100, or")),
     }
-}
-
-/// As `/proc/meminfo` writes it: `65536 kB`.
-fn kib(text: &str) -> Option<u64> {
-    text.strip_suffix(" kB")?.parse::<u64>().ok()?.checked_mul(1024)
 }
 
 /// The median of the samples; a sample in which nothing is known of the machine's memory says nothing.

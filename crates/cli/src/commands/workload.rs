@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use reprise_capture::environment::Surroundings;
 use reprise_replay::limit::MemoryGroup;
 use reprise_replay::run::{ReplayError, catch_signals};
-use reprise_trace::WriteError;
+use reprise_trace::{MEMORY_LIMIT, WriteError, kib_text};
 use reprise_workload::{Personality, Prepared, Run, WorkloadError};
 use serde_json::json;
 
@@ -58,7 +58,7 @@ fn perform(workload: &dyn reprise_workload::Workload, common: &Common, output: &
     let limited = |error| super::replay::failure(ReplayError::Limit(error));
     let group = common.memory.map(|bytes| MemoryGroup::enter(bytes.0)).transpose().map_err(limited)?;
     if let Some(group) = &group {
-        facts.insert("memory_limit".to_owned(), format!("{} kB", group.limit_bytes() >> 10));
+        facts.insert(MEMORY_LIMIT.to_owned(), kib_text(group.limit_bytes()));
         reprise_workload::bring(workload, &common.dir, common.warm).map_err(failure)?;
     }
     let performed = reprise_workload::perform(workload, &Run { directory: &common.dir, stop: catch_signals() });

@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use reprise_trace::{Mount, ReadError, TraceReader};
+use reprise_trace::{MEMORY_LIMIT, Mount, ReadError, TraceReader, bytes_of_kib};
 use reprise_validate::{Known, Replayed, nearest};
 
 /// The facts of a trace.
@@ -56,15 +56,10 @@ pub fn validated(
         instrument: &instrument,
         file_system: fact("filesystem")?,
         caches: fact("cache").filter(|words| ["cold", "warm"].contains(words)),
-        memory_bytes: fact("memory_limit").and_then(bytes_of),
+        memory_bytes: fact(MEMORY_LIMIT).and_then(bytes_of_kib),
         threads: u32::try_from(threads).unwrap_or(u32::MAX),
         call,
         mean_ns,
     };
     nearest(known, &replayed).cloned()
-}
-
-/// Of `N kB`, as the manifest has it.
-fn bytes_of(text: &str) -> Option<u64> {
-    text.strip_suffix(" kB")?.parse::<u64>().ok()?.checked_mul(1024)
 }

@@ -6,13 +6,14 @@
 use std::collections::BTreeSet;
 
 use reprise_measure::metrology::{Difference, Verdict as Judgement};
+use reprise_trace::MEMORY_LIMIT;
 use reprise_validate::{Compared, Quantity};
 use serde::Serialize;
 
 use super::side::Side;
 
 /// Facts that make one setting of a replay another than the next one.
-const SETTINGS: [&str; 9] = ["host", "kernel", "filesystem", "device", "order", "pace", "io", "cache", "memory_limit"];
+const SETTINGS: [&str; 9] = ["host", "kernel", "filesystem", "device", "order", "pace", "io", "cache", MEMORY_LIMIT];
 /// Calls that are compared: those with most time.
 const CALLS: usize = 8;
 /// Coverage factor of uncertainties that a validation gives.
