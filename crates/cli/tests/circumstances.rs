@@ -5,6 +5,7 @@ mod means;
 
 use std::fs;
 use std::os::unix::fs::FileExt;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -24,7 +25,9 @@ const SLOW: [&str; 4] = ["--pace", "x200", "-q", "--json"];
 
 fn start(dir: &Path, target: &str, more: &[&str]) -> Child {
     let args = [&["replay", "t.reprise", "--target", target][..], more].concat();
-    reprise(dir, &args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    let mut command = reprise(dir, &args);
+    // A group of its own, whose parent is in the same session: no terminal can stop a group that has none.
+    command.process_group(0).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
 fn said(child: Child) -> Said {
