@@ -3,6 +3,7 @@
 //! Goals: under its name a result is whole or not there; a command that is interrupted says so, and ends with the documented
 //! code. Non-goals: replays and recordings, which keep what was done so far.
 
+use std::convert::Infallible;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -37,18 +38,24 @@ impl Unfinished {
     /// From now on SIGINT and SIGTERM end the program with [`Exit::Interrupted`]: `undo` is done, and `state` is said. It is
     /// done also when this goes before [`Unfinished::whole`].
     pub fn new(state: impl Into<String>, undo: impl FnOnce() + Send + 'static) -> Unfinished {
-        static WATCH: Once = Once::new();
-        *making() = Some(Making { undo: Box::new(undo), state: state.into() });
-        WATCH.call_once(|| {
-            let signals = reprise_replay::run::catch_signals();
-            std::thread::spawn(move || {
-                while signals.load(Ordering::Relaxed) == 0 {
-                    std::thread::sleep(LOOK_EVERY);
-                }
-                end();
-            });
-        });
-        Unfinished(())
+        let begun: Result<_, Infallible> = Unfinished::begin(state, || Ok(((), undo)));
+        let Ok(((), unfinished)) = begun;
+        unfinished
+    }
+
+    /// The same of something whose beginning must be undone, too: no interruption comes between `make` and what undoes it.
+    ///
+    /// # Errors
+    /// Those of `make`.
+    pub fn begin<T, E, U: FnOnce() + Send + 'static>(
+        state: impl Into<String>,
+        make: impl FnOnce() -> Result<(T, U), E>,
+    ) -> Result<(T, Unfinished), E> {
+        watch();
+        let mut making = making();
+        let (made, undo) = make()?;
+        *making = Some(Making { undo: Box::new(undo), state: state.into() });
+        Ok((made, Unfinished(())))
     }
 
     /// More of it, which is taken away first.
@@ -77,6 +84,22 @@ impl Drop for Unfinished {
             undo();
         }
     }
+}
+
+/// From now on signals are noticed.
+fn watch() {
+    static WATCH: Once = Once::new();
+    WATCH.call_once(|| {
+        let signals = reprise_replay::run::catch_signals();
+        std::thread::spawn(move || {
+            loop {
+                if signals.load(Ordering::Relaxed) != 0 {
+                    end();
+                }
+                std::thread::sleep(LOOK_EVERY);
+            }
+        });
+    });
 }
 
 /// Ends the program, unless what was made is whole: then little is left to do, and it is done.
@@ -115,11 +138,13 @@ impl Output {
         let place = path.parent().filter(|place| !place.as_os_str().is_empty()).unwrap_or(Path::new("."));
         // As the mask permits, like any file that is made.
         let mut builder = tempfile::Builder::new();
-        let file =
-            builder.prefix(".reprise-").permissions(std::fs::Permissions::from_mode(0o666)).tempfile_in(place)?;
-        let part = file.path().to_owned();
+        builder.prefix(".reprise-").permissions(std::fs::Permissions::from_mode(0o666));
         let state = format!("{} is as it was; the same command begins anew", path.display());
-        let unfinished = Unfinished::new(state, move || drop(std::fs::remove_file(part)));
+        let (file, unfinished) = Unfinished::begin(state, || {
+            let file = builder.tempfile_in(place)?;
+            let part = file.path().to_owned();
+            io::Result::Ok((file, move || drop(std::fs::remove_file(part))))
+        })?;
         Ok(Output { path, file: Written::Beside(file, unfinished) })
     }
 

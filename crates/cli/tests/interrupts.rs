@@ -96,6 +96,68 @@ fn what_is_interrupted_is_as_it_was() {
     }
 }
 
+/// A picture is read for before it is begun; what only reads ends by the signal.
+#[test]
+fn an_interrupted_picture_is_not_begun() {
+    let s = Scratch::new();
+    let dir = s.path();
+    stuck(dir);
+    mkdir(dir, "out");
+    program::succeed(std::process::Command::new("mkfifo").arg(dir.join(ACTIONS)));
+    fs::write(dir.join("out/old"), "what was there").unwrap();
+    let before = listing(&dir.join("out"));
+    for args in [["--svg", "out/x"], ["--dot", "out/old"]] {
+        let mut command = reprise(dir, &[&["graph", "stuck.reprise"][..], &args].concat());
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let held = held(&dir.join(ACTIONS));
+        kill(child.id(), libc::SIGINT);
+        let said = Said::new(format!("{command:?}"), child.wait_with_output().unwrap());
+        drop(held);
+        assert_eq!((said.signal, listing(&dir.join("out"))), (Some(libc::SIGINT), before.clone()), "{said:#?}");
+    }
+}
+
+/// A recording is cut when its program has ended: all pieces are made, or none, and then what they would be cut from is whole.
+#[test]
+fn an_interrupted_chain_is_whole_or_not_there() {
+    let s = Scratch::new();
+    let dir = s.path();
+    mkdir(dir, "work");
+    let script = "cd work; i=0; while [ $i -lt 200 ]; do head -c 8192 /dev/zero > f$i; i=$((i+1)); done";
+    let pieces = |dir: &Path| {
+        let names = fs::read_dir(dir).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap());
+        names.filter(|name| name.starts_with("c.reprise.")).count()
+    };
+    let mut interrupted = 0;
+    // Where in the cutting the signal comes is left to chance; that it comes in it once is not.
+    for attempt in 0..20 {
+        let mut command =
+            reprise(dir, &["record", "-q", "--rotate", "16K", "-o", "c.reprise", "--", "sh", "-c", script]);
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        until("it cuts", || pieces(dir) > attempt % 3);
+        kill(child.id(), libc::SIGINT);
+        let said = Said::new(format!("{command:?}"), child.wait_with_output().unwrap());
+        if said.code == Some(INTERRUPTED) {
+            said.fails(INTERRUPTED, &["no piece was kept", "is whole", "`reprise slice`"]);
+            assert_eq!(pieces(dir), 0, "{said:#?}");
+            assert_eq!(run(dir, &["info", "--json", "c.reprise"]).json()["complete"], true);
+            fs::remove_dir_all(dir.join("c.reprise")).unwrap();
+            interrupted += 1;
+        } else {
+            assert!(pieces(dir) > 10 && !dir.join("c.reprise").exists(), "{:#?}", said.ends(0));
+            for entry in fs::read_dir(dir).unwrap().map(Result::unwrap) {
+                if entry.file_name().to_string_lossy().starts_with("c.reprise.") {
+                    fs::remove_dir_all(entry.path()).unwrap();
+                }
+            }
+        }
+        if interrupted == 3 {
+            return;
+        }
+    }
+    panic!("interrupted {interrupted} times in 20");
+}
+
 /// What is no regular file is written to, not replaced; a link is followed; a mask is kept.
 #[test]
 fn what_is_written_is_written_where_it_was_asked_for() {

@@ -91,7 +91,7 @@ impl<T> Window<T> {
     pub fn push(&mut self, item: Item<T>) -> Place {
         self.latest_ns = self.latest_ns.max(item.end_ns);
         let place = self.items.push(item);
-        if self.settled.back().is_some_and(|(last, _)| place < *last) {
+        if self.settled.iter().any(|(settled, _)| place < *settled) {
             self.settled.clear();
         }
         place
@@ -144,10 +144,10 @@ impl<T> Window<T> {
         self.ask(&places, &mut calls, told);
         let late = self.late(&places, &calls, told);
         let looked_at = [&places[..], &late.places].concat();
-        for (at, call) in late.may_precede {
-            places.push(at);
-            calls.push(call);
-        }
+        let (late_places, late_calls): (Vec<Place>, Vec<Candidate>) = late.may_precede.into_iter().unzip();
+        places.extend(late_places);
+        calls.extend(late_calls);
+        (places, calls) = sorted(places, calls);
         let (mut order, mut cost) = best(&self.states, &calls, self.unseen_ns(&places));
         if cost > 0 {
             places = self.wide(&places);
@@ -186,15 +186,27 @@ impl<T> Window<T> {
         };
         late.places = self.items.begun_before(end, NEAR + LATE).into_iter().filter(|at| !near.contains(at)).collect();
         late.places.truncate(LATE);
+        // None goes before an earlier one of its thread: that comes along, or holds it back.
+        let (mut unconcerned, mut held): (Vec<(Place, Candidate)>, Vec<i32>) = (Vec::new(), Vec::new());
         for at in &late.places {
-            let Some(item) = self.items.get_mut(*at).filter(|item| item.is_ready) else { continue };
-            let found = told(&mut item.what);
-            if !found.all.iter().chain(&found.any).any(concern) {
+            let Some(item) = self.items.get_mut(*at) else { continue };
+            let tid = item.tid;
+            if !item.is_ready {
+                held.push(tid);
                 continue;
             }
-            match self.states.permit(&found) {
-                true => late.may_precede.push((*at, candidate(item, found))),
-                false => late.is_unsure = true,
+            let found = told(&mut item.what);
+            let is_concerned = found.all.iter().chain(&found.any).any(concern);
+            if held.contains(&tid) || !self.states.permit(&found) {
+                late.is_unsure |= is_concerned;
+                held.push(tid);
+                continue;
+            }
+            unconcerned.push((*at, candidate(item, found)));
+            if is_concerned {
+                let (own, others) = unconcerned.into_iter().partition(|(_, call)| call.tid == tid);
+                late.may_precede.extend::<Vec<_>>(own);
+                unconcerned = others;
             }
         }
         late

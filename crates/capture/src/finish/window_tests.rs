@@ -15,6 +15,10 @@ impl Random {
     }
 }
 
+/// Names that all threads share; each has one more of its own.
+const SHARED: u64 = 2;
+const NAMES: usize = SHARED as usize + 3;
+
 /// A call on one name: it makes it, removes it, or looks.
 #[derive(Debug, Clone)]
 struct Call {
@@ -24,6 +28,8 @@ struct Call {
     end: u64,
     name: u64,
     what: u64,
+    /// It takes effect when it begins, as is known of calls of its kind.
+    gives: bool,
     stood: bool,
 }
 
@@ -47,14 +53,18 @@ fn simulate(seed: u64, overlapping: bool) -> Vec<Call> {
         let mut now = 1 + r.below(100);
         for _ in 0..40 {
             let begin = now;
-            let end = begin + 2 + r.below(if overlapping { 60 } else { 2 });
-            let effect = begin + 1 + r.below(end - begin - 1);
-            calls.push(Call { tid, begin, effect, end, name: r.below(2), what: r.below(3), stood: false });
+            // Most are short beside the longest.
+            let longest = if r.below(4) == 0 { 240 } else { 20 };
+            let end = begin + 2 + r.below(if overlapping { longest } else { 2 });
+            let gives = r.below(4) == 0;
+            let effect = if gives { begin } else { begin + 1 + r.below(end - begin - 1) };
+            let name = if r.below(3) == 0 { SHARED + tid as u64 } else { r.below(SHARED) };
+            calls.push(Call { tid, begin, effect, end, name, what: r.below(3), gives, stood: false });
             now = end + 1 + r.below(if overlapping { 20 } else { 2000 });
         }
     }
     calls.sort_by_key(|c| (c.effect, c.tid));
-    let mut stands = [false; 2];
+    let mut stands = [false; NAMES];
     for call in &mut calls {
         call.stood = stands[call.name as usize];
         match call.what {
@@ -71,7 +81,8 @@ fn ordered(calls: &[Call]) -> (Vec<Call>, u64) {
     by_end.sort_by_key(|c| c.end);
     let (mut window, mut out) = (Window::default(), Vec::new());
     for call in by_end {
-        let (key_ns, begin_ns, end_ns) = (call.end, call.begin, call.end);
+        let (begin_ns, end_ns) = (call.begin, call.end);
+        let key_ns = if call.gives { begin_ns } else { end_ns };
         window.push(Item { key_ns, begin_ns, end_ns, tid: call.tid, is_ready: true, what: call });
         while let Some(call) = window.pop(false, &mut Call::told) {
             out.push(call.what);
@@ -84,7 +95,7 @@ fn ordered(calls: &[Call]) -> (Vec<Call>, u64) {
 }
 
 fn contradictions(calls: &[Call]) -> usize {
-    let mut stands = [false; 2];
+    let mut stands = [false; NAMES];
     let mut wrong = 0;
     for call in calls {
         wrong += usize::from(stands[call.name as usize] != call.stood);
@@ -113,7 +124,7 @@ fn overlapping_calls_are_put_where_their_results_permit() {
     for seed in 1..=300 {
         let calls = simulate(seed, true);
         let mut by_end = calls.clone();
-        by_end.sort_by_key(|c| c.end);
+        by_end.sort_by_key(|c| if c.gives { c.begin } else { c.end });
         before += contradictions(&by_end);
         let (out, _) = ordered(&calls);
         all += out.len();
@@ -124,5 +135,5 @@ fn overlapping_calls_are_put_where_their_results_permit() {
         }
     }
     assert!(before > all / 20, "the simulation must confuse an order by completion: {before} of {all}");
-    assert!(after * 100 < before, "{after} of {before} contradictions remain");
+    assert!(after * 50 < before, "{after} of {before} contradictions remain");
 }

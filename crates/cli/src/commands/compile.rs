@@ -25,11 +25,12 @@ pub fn run(args: Compile) -> Outcome {
         )
     };
     let place = args.output.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let scratch = tempfile::Builder::new().prefix(".reprise-").tempdir_in(place).map_err(cannot)?;
-    let kept = scratch.path().to_owned();
-    let unfinished = Unfinished::new("no plan was written; the same command begins anew", move || {
-        let _ = std::fs::remove_dir_all(kept);
-    });
+    let (scratch, unfinished) = Unfinished::begin("no plan was written; the same command begins anew", || {
+        let scratch = tempfile::Builder::new().prefix(".reprise-").tempdir_in(place)?;
+        let kept = scratch.path().to_owned();
+        Ok((scratch, move || drop(std::fs::remove_dir_all(kept))))
+    })
+    .map_err(cannot)?;
     let part = scratch.path().join("plan");
     let report = reprise_plan::compile_filled(&trace, &part, args.order, args.fill, &mut |done, total| {
         progress.at(done, total);

@@ -37,20 +37,25 @@ pub fn run(args: Tree) -> Outcome {
 
 /// The tree as the initial tree of a slice without actions, built as that of a replay.
 fn extract(trace: &TraceReader, cut: u64, directory: &Path, args: &Tree) -> Outcome {
-    let scratch = tempfile::Builder::new().prefix("reprise-").tempdir().map_err(|e| {
+    let cannot = |e: std::io::Error| {
         Failure::new(Exit::System, format!("cannot keep the tree: {e}; set TMPDIR to a place with room"))
-    })?;
-    let total = trace.count::<Action>();
-    let mut following = Progress::new("following", "actions", args.quiet);
+    };
     // Only what was empty is emptied again.
     let empty = directory.read_dir().is_ok_and(|mut entries| entries.next().is_none());
-    let (kept, place) = (scratch.path().to_owned(), directory.to_owned());
-    let unfinished = Unfinished::new("nothing was extracted; the same command begins anew", move || {
-        let _ = std::fs::remove_dir_all(kept);
-        if empty {
-            reprise_trace::discard(&place, true);
-        }
-    });
+    let (scratch, unfinished) = Unfinished::begin("nothing was extracted; the same command begins anew", || {
+        let scratch = tempfile::Builder::new().prefix("reprise-").tempdir()?;
+        let (kept, place) = (scratch.path().to_owned(), directory.to_owned());
+        let undo = move || {
+            let _ = std::fs::remove_dir_all(kept);
+            if empty {
+                reprise_trace::discard(&place, true);
+            }
+        };
+        Ok((scratch, undo))
+    })
+    .map_err(cannot)?;
+    let total = trace.count::<Action>();
+    let mut following = Progress::new("following", "actions", args.quiet);
     let part = scratch.path().join("state.reprise");
     let report = reprise_slice::state(trace, &part, cut, &mut |done| following.at(done, total));
     drop(following);
