@@ -1,6 +1,7 @@
 //! Simulated overlaps: threads whose calls take effect at a random instant between begin and end; the window sees begin,
 //! end and result only, and must find an order that every result permits.
 
+use super::search::{Candidate, States, best};
 use super::told::{Change, Condition, Found, Told};
 use super::window::{Item, Window};
 
@@ -136,4 +137,21 @@ fn overlapping_calls_are_put_where_their_results_permit() {
     }
     assert!(before > all / 20, "the simulation must confuse an order by completion: {before} of {all}");
     assert!(after * 50 < before, "{after} of {before} contradictions remain");
+}
+
+/// What no order explains does not keep others from the order that explains them.
+#[test]
+fn what_can_be_put_right_is_put_right_beside_what_cannot() {
+    let call = |tid: i32, name: u64, found: u64, change| {
+        let condition = Condition { known: Some(Some(0)), ..Condition::new(name, Found::Exactly(found), change) };
+        let told = Told { all: vec![condition], ..Told::default() };
+        Candidate { tid, begin_ns: 10, end_ns: 1000 + tid as u64, told }
+    };
+    // One finds a name that the next makes. Of others three found what nobody made.
+    let mut calls = vec![call(0, 1, 1, Change::Nothing), call(1, 1, 0, Change::To(1))];
+    calls.extend((2..40).map(|tid| call(tid, 100 + tid as u64, u64::from(tid % 13 == 5), Change::Nothing)));
+    let (order, cost) = best(&States::default(), &calls, u64::MAX);
+    let at = |i: usize| order.iter().position(|o| *o == i).unwrap();
+    assert!(at(1) < at(0) && order.len() == calls.len(), "{order:?}");
+    assert_eq!(cost, 3 * 4);
 }
