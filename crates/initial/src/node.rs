@@ -98,7 +98,7 @@ pub struct Node {
     pub is_seeded: bool,
     /// Whether what it was at the beginning is known beside the calls.
     pub is_looked_at: bool,
-    /// Whether all names that a directory had at the beginning are known.
+    /// Whether all names that a directory had at the beginning, or when it was made, are known.
     pub is_listed: bool,
     /// Names of a directory.
     pub entries: HashMap<Box<[u8]>, Slot>,

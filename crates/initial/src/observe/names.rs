@@ -100,6 +100,8 @@ impl World {
         }
         let Some((directory, name)) = self.place(s, 0, true).entry else { return };
         let node = self.names.add(directory, &name, kind, true, Source::Made);
+        // A new directory is empty.
+        self.names.node_mut(node).is_listed = kind == kind::DIRECTORY;
         if kind == kind::SYMLINK {
             self.names.node_mut(node).target = s.decoded.input.get(4..).unwrap_or_default().to_vec();
         }

@@ -118,7 +118,12 @@ impl Outcome<'_> {
             }
             EEXIST => {
                 let makes = usize::from(matches!(self.call.effect, Effect::Link | Effect::Rename));
-                told.all.extend(last(&paths[makes]).map(|step| step_is(step, Found::Something, Change::Nothing)));
+                // Who finds nothing there came before.
+                let teaches = |step: &Step| match step.stands {
+                    Stands::Unknown => Change::To(SOMETHING),
+                    _ => Change::Nothing,
+                };
+                told.all.extend(last(&paths[makes]).map(|step| step_is(step, Found::Something, teaches(step))));
             }
             // `name/` cannot be made by opening it, whatever stands there.
             EISDIR if self.flags & libc::O_CREAT as u64 != 0 && self.has_slash[0] => {}
