@@ -139,7 +139,22 @@ impl Trial<'_> {
             cost += self.perform(call);
         }
         things.extend(self.unexplained(others_ns).map(|sight| sight.thing));
-        (cost + UNEXPLAINED * self.unexplained(others_ns).count() as u32, things)
+        (cost + self.remains(others_ns), things)
+    }
+
+    /// How much of what was seen is not explained in the end.
+    fn remains(&self, others_ns: u64) -> u32 {
+        UNEXPLAINED * self.unexplained(others_ns).count() as u32
+    }
+
+    /// As it is now, for [`Trial::go_back`].
+    fn mark(&self) -> (usize, Vec<Sight>) {
+        (self.changed.len(), self.sights.clone())
+    }
+
+    fn go_back(&mut self, (changes, sights): (usize, Vec<Sight>)) {
+        self.changed.truncate(changes);
+        self.sights = sights;
     }
 
     /// Performs a call; gives how much it contradicts.
@@ -224,49 +239,46 @@ impl Search<'_> {
             return None;
         }
         if self.order.len() == self.calls.len() {
-            let cost = cost + UNEXPLAINED * self.trial.unexplained(self.others_ns).count() as u32;
+            let cost = cost + self.trial.remains(self.others_ns);
             return (cost <= self.limit).then_some(cost);
         }
         for next in self.possible() {
             self.left = self.left.checked_sub(1)?;
-            let (changes, sights) = (self.trial.changed.len(), self.trial.sights.clone());
-            let more = self.trial.perform(&self.calls[next]);
-            self.done[next] = true;
-            self.order.push(next);
+            let mark = self.trial.mark();
+            let more = self.take(next);
             if let Some(cost) = self.go_on(cost + more) {
                 return Some(cost);
             }
             self.order.pop();
             self.done[next] = false;
-            self.trial.changed.truncate(changes);
-            self.trial.sights = sights;
+            self.trial.go_back(mark);
         }
         None
     }
 
-    /// Takes what contradicts nothing, the first by its key, and else what contradicts least; what it costs.
+    /// Puts a call next; how much it contradicts.
+    fn take(&mut self, next: usize) -> u32 {
+        self.done[next] = true;
+        self.order.push(next);
+        self.trial.perform(&self.calls[next])
+    }
+
+    /// Completes the order with what contradicts least, and of that with the first by its key; what it costs.
     fn go_straight(&mut self) -> u32 {
         let mut cost = 0;
-        while self.order.len() < self.calls.len() {
-            let (mut least, mut chosen) = (u32::MAX, None);
-            for next in self.possible() {
-                let (changes, sights) = (self.trial.changed.len(), self.trial.sights.clone());
-                let more = self.trial.perform(&self.calls[next]);
-                self.trial.changed.truncate(changes);
-                self.trial.sights = sights;
-                if more < least {
-                    (least, chosen) = (more, Some(next));
-                }
-                if more == 0 {
-                    break;
-                }
-            }
-            let Some(next) = chosen else { return u32::MAX };
-            cost += self.trial.perform(&self.calls[next]);
-            self.done[next] = true;
-            self.order.push(next);
+        while let Some((_, next)) = self.possible().into_iter().map(|next| (self.contradicts(next), next)).min() {
+            cost += self.take(next);
         }
-        cost + UNEXPLAINED * self.trial.unexplained(self.others_ns).count() as u32
+        let is_whole = self.order.len() == self.calls.len();
+        if is_whole { cost + self.trial.remains(self.others_ns) } else { u32::MAX }
+    }
+
+    /// How much a call would contradict here.
+    fn contradicts(&mut self, next: usize) -> u32 {
+        let mark = self.trial.mark();
+        let more = self.trial.perform(&self.calls[next]);
+        self.trial.go_back(mark);
+        more
     }
 
     /// The calls that can come next: each the first of its thread, begun before any other was over.

@@ -144,10 +144,13 @@ impl<T> Window<T> {
         self.ask(&places, &mut calls, told);
         let late = self.late(&places, &calls, told);
         let looked_at = [&places[..], &late.places].concat();
-        let (late_places, late_calls): (Vec<Place>, Vec<Candidate>) = late.may_precede.into_iter().unzip();
-        places.extend(late_places);
-        calls.extend(late_calls);
-        (places, calls) = sorted(places, calls);
+        if !late.may_precede.is_empty() {
+            for (at, call) in late.may_precede {
+                places.push(at);
+                calls.push(call);
+            }
+            (places, calls) = sorted(places, calls);
+        }
         let (mut order, mut cost) = best(&self.states, &calls, self.unseen_ns(&places));
         if cost > 0 {
             places = self.wide(&places);
@@ -186,27 +189,30 @@ impl<T> Window<T> {
         };
         late.places = self.items.begun_before(end, NEAR + LATE).into_iter().filter(|at| !near.contains(at)).collect();
         late.places.truncate(LATE);
-        // None goes before an earlier one of its thread: that comes along, or holds it back.
-        let (mut unconcerned, mut held): (Vec<(Place, Candidate)>, Vec<i32>) = (Vec::new(), Vec::new());
+        let (mut calls_seen, mut held): (Vec<(Place, Candidate, bool)>, Vec<i32>) = (Vec::new(), Vec::new());
         for at in &late.places {
             let Some(item) = self.items.get_mut(*at) else { continue };
-            let tid = item.tid;
             if !item.is_ready {
-                held.push(tid);
+                held.push(item.tid);
                 continue;
             }
             let found = told(&mut item.what);
             let is_concerned = found.all.iter().chain(&found.any).any(concern);
-            if held.contains(&tid) || !self.states.permit(&found) {
+            if held.contains(&item.tid) || !self.states.permit(&found) {
                 late.is_unsure |= is_concerned;
-                held.push(tid);
+                held.push(item.tid);
                 continue;
             }
-            unconcerned.push((*at, candidate(item, found)));
+            calls_seen.push((*at, candidate(item, found), is_concerned));
+        }
+        // None goes before an earlier one of its thread: that comes along.
+        let mut threads = Vec::new();
+        for (at, call, is_concerned) in calls_seen.into_iter().rev() {
             if is_concerned {
-                let (own, others) = unconcerned.into_iter().partition(|(_, call)| call.tid == tid);
-                late.may_precede.extend::<Vec<_>>(own);
-                unconcerned = others;
+                threads.push(call.tid);
+            }
+            if threads.contains(&call.tid) {
+                late.may_precede.push((at, call));
             }
         }
         late
