@@ -17,11 +17,21 @@ use crate::exit::{Exit, Failure};
 
 /// How soon an interruption is noticed.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// Whoever makes what is taken away goes on meanwhile, and may just have begun another part of it: that comes to be within a moment.
+const PASSES: usize = 3;
+const A_MOMENT: Duration = Duration::from_millis(20);
 
 /// How to take away what is being made, and what is said then.
 struct Making {
-    undo: Box<dyn FnOnce() + Send>,
+    /// What was made last is taken away first.
+    undo: Vec<Box<dyn FnMut() + Send>>,
     state: String,
+}
+
+impl Making {
+    fn undo(&mut self) {
+        self.undo.iter_mut().rev().for_each(|undo| undo());
+    }
 }
 
 static MAKING: Mutex<Option<Making>> = Mutex::new(None);
@@ -37,7 +47,7 @@ pub struct Unfinished(());
 impl Unfinished {
     /// From now on SIGINT and SIGTERM end the program with [`Exit::Interrupted`]: `undo` is done, and `state` is said. It is
     /// done also when this goes before [`Unfinished::whole`].
-    pub fn new(state: impl Into<String>, undo: impl FnOnce() + Send + 'static) -> Unfinished {
+    pub fn new(state: impl Into<String>, undo: impl FnMut() + Send + 'static) -> Unfinished {
         let begun: Result<_, Infallible> = Unfinished::begin(state, || Ok(((), undo)));
         let Ok(((), unfinished)) = begun;
         unfinished
@@ -47,26 +57,21 @@ impl Unfinished {
     ///
     /// # Errors
     /// Those of `make`.
-    pub fn begin<T, E, U: FnOnce() + Send + 'static>(
+    pub fn begin<T, E, U: FnMut() + Send + 'static>(
         state: impl Into<String>,
         make: impl FnOnce() -> Result<(T, U), E>,
     ) -> Result<(T, Unfinished), E> {
         watch();
         let mut making = making();
         let (made, undo) = make()?;
-        *making = Some(Making { undo: Box::new(undo), state: state.into() });
+        *making = Some(Making { undo: vec![Box::new(undo)], state: state.into() });
         Ok((made, Unfinished(())))
     }
 
-    /// More of it, which is taken away first.
-    pub fn also(&self, more: impl FnOnce() + Send + 'static) {
-        let mut making = making();
-        if let Some(Making { undo, state }) = making.take() {
-            let undo = Box::new(move || {
-                more();
-                undo();
-            });
-            *making = Some(Making { undo, state });
+    /// More of it, which is taken away first. Once an interruption takes away what there is, this does not return.
+    pub fn also(&self, more: impl FnMut() + Send + 'static) {
+        if let Some(making) = &mut *making() {
+            making.undo.push(Box::new(more));
         }
     }
 
@@ -80,8 +85,8 @@ impl Unfinished {
 
 impl Drop for Unfinished {
     fn drop(&mut self) {
-        if let Some(Making { undo, .. }) = making().take() {
-            undo();
+        if let Some(mut making) = making().take() {
+            making.undo();
         }
     }
 }
@@ -105,9 +110,13 @@ fn watch() {
 /// Ends the program, unless what was made is whole: then little is left to do, and it is done.
 fn end() {
     let mut making = making();
-    let Some(Making { undo, state }) = making.take() else { return };
-    undo();
-    let _ = Failure::new(Exit::Interrupted, format!("interrupted; {state}")).report();
+    let Some(mut unfinished) = making.take() else { return };
+    unfinished.undo();
+    for _ in 1..PASSES {
+        std::thread::sleep(A_MOMENT);
+        unfinished.undo();
+    }
+    let _ = Failure::new(Exit::Interrupted, format!("interrupted; {}", unfinished.state)).report();
     std::process::exit(Exit::Interrupted as i32);
 }
 
@@ -143,7 +152,7 @@ impl Output {
         let (file, unfinished) = Unfinished::begin(state, || {
             let file = builder.tempfile_in(place)?;
             let part = file.path().to_owned();
-            io::Result::Ok((file, move || drop(std::fs::remove_file(part))))
+            io::Result::Ok((file, move || drop(std::fs::remove_file(&part))))
         })?;
         Ok(Output { path, file: Written::Beside(file, unfinished) })
     }

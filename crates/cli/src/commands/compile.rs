@@ -28,7 +28,7 @@ pub fn run(args: Compile) -> Outcome {
     let (scratch, unfinished) = Unfinished::begin("no plan was written; the same command begins anew", || {
         let scratch = tempfile::Builder::new().prefix(".reprise-").tempdir_in(place)?;
         let kept = scratch.path().to_owned();
-        Ok((scratch, move || drop(std::fs::remove_dir_all(kept))))
+        Ok((scratch, move || drop(std::fs::remove_dir_all(&kept))))
     })
     .map_err(cannot)?;
     let part = scratch.path().join("plan");

@@ -70,7 +70,7 @@ fn spool(logs: &[PathBuf], unfinished: &Unfinished) -> Result<Option<tempfile::N
     }
     let mut file = tempfile::NamedTempFile::new()?;
     let path = file.path().to_owned();
-    unfinished.also(move || drop(fs::remove_file(path)));
+    unfinished.also(move || drop(fs::remove_file(&path)));
     io::copy(&mut io::stdin().lock(), &mut file)?;
     Ok(Some(file))
 }

@@ -2,8 +2,6 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use reprise_slice::{Length, Moment, Selection};
 use reprise_trace::{TraceReader, WriteError, discard};
@@ -12,9 +10,6 @@ use super::slice;
 use crate::exit::Failure;
 use crate::progress::Progress;
 use crate::unfinished::Unfinished;
-
-/// In which a thread that goes on finds that its place is gone.
-const A_MOMENT: Duration = Duration::from_millis(20);
 
 /// Cuts a finished trace into pieces NAME.1, NAME.2 … of a length, of which the last `keep` are made, and removes it.
 /// Returns the pieces.
@@ -33,26 +28,16 @@ fn pieces(trace: &Path, length: Length, keep: Option<usize>, quiet: bool) -> Res
     let left_out = count.saturating_sub(keep.unwrap_or(count));
     let mut progress = Progress::new("rotating", "actions", quiet);
     let mut made = Vec::new();
-    let pieces_made: Arc<Mutex<Vec<PathBuf>>> = Arc::default();
-    let all = Arc::clone(&pieces_made);
     let state = format!("no piece was kept; the trace {} is whole: `reprise slice` cuts it", trace.display());
-    let unfinished = Unfinished::new(state, move || {
-        // No piece is begun from now on; the last one may have been named, and come into being a moment later.
-        let pieces = all.lock().unwrap_or_else(PoisonError::into_inner);
-        for _ in 0..2 {
-            pieces.iter().for_each(|piece| discard(piece, false));
-            std::thread::sleep(A_MOMENT);
-        }
-        pieces.iter().for_each(|piece| discard(piece, false));
-        std::mem::forget(pieces);
-    });
+    let unfinished = Unfinished::new(state, || ());
     for (number, (from, to)) in pieces.into_iter().enumerate().skip(left_out) {
         let path = name(trace, number + 1);
         if path.symlink_metadata().is_ok() {
             return Err(WriteError::Exists { path }.into());
         }
         let selection = Selection { from: Moment::Action(from), to: Moment::Action(to), ..Selection::default() };
-        pieces_made.lock().unwrap_or_else(PoisonError::into_inner).push(path.clone());
+        let piece = path.clone();
+        unfinished.also(move || discard(&piece, false));
         let cut = reprise_slice::slice(&reader, &path, &selection, &mut |done, _| progress.at(done, total));
         cut.map_err(slice::failure)?;
         made.push(path);

@@ -46,7 +46,7 @@ fn extract(trace: &TraceReader, cut: u64, directory: &Path, args: &Tree) -> Outc
         let scratch = tempfile::Builder::new().prefix("reprise-").tempdir()?;
         let (kept, place) = (scratch.path().to_owned(), directory.to_owned());
         let undo = move || {
-            let _ = std::fs::remove_dir_all(kept);
+            let _ = std::fs::remove_dir_all(&kept);
             if empty {
                 reprise_trace::discard(&place, true);
             }

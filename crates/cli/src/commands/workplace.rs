@@ -4,7 +4,6 @@
 //! Goals: a result is there as a whole or not at all; what a killed replay leaves behind is found again, and never overwritten.
 //! Non-goals: what is in it (`reprise_replay::run::Unfinished`).
 
-use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -85,7 +84,7 @@ impl Workplace {
 /// The directory beside a result.
 pub(super) fn beside(result: &Path) -> PathBuf {
     let mut name = result.components().as_path().as_os_str().to_owned();
-    name.push(OsString::from(".unfinished"));
+    name.push(".unfinished");
     name.into()
 }
 
