@@ -34,9 +34,14 @@ fn said(child: Child) -> Said {
     Said::new("replay".to_owned(), child.wait_with_output().unwrap())
 }
 
+/// Where a replay makes the first file of these programs.
+fn first_file(dir: &Path, target: &str) -> PathBuf {
+    dir.join(target).join(dir.strip_prefix("/").unwrap()).join("f")
+}
+
 /// A slow replay in its pause.
 fn pausing(dir: &Path, target: &str, more: &[&str]) -> Child {
-    let first = dir.join(target).join(dir.strip_prefix("/").unwrap()).join("f");
+    let first = first_file(dir, target);
     let child = start(dir, target, &[&SLOW, more].concat());
     until("the first file", || first.metadata().is_ok_and(|about| about.len() > 0));
     child
@@ -83,7 +88,7 @@ fn a_terminal_that_may_go_away() {
     let mut command = Command::new("sh");
     let command = command.args(["-c", &script]).current_dir(dir).stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = command.spawn().unwrap();
-    let first = dir.join("t").join(dir.strip_prefix("/").unwrap()).join("f");
+    let first = first_file(dir, "t");
     until("the first file", || first.exists());
     kill(child.id(), libc::SIGHUP);
     std::thread::sleep(std::time::Duration::from_millis(300));
@@ -307,7 +312,7 @@ fn a_target_that_vanishes() {
     record(dir, "t.reprise", "echo a > f; sleep 0.2; cat f > g; echo b > h");
     mkdir(dir, "t");
     let child = start(dir, "t", &["--pace", "x8", "-q", "-o", "r.reprise"]);
-    let first = dir.join("t").join(dir.strip_prefix("/").unwrap()).join("f");
+    let first = first_file(dir, "t");
     until("the first file", || first.metadata().is_ok_and(|about| about.len() > 0));
     fs::remove_dir_all(dir.join("t")).unwrap();
     said(child).fails(TARGET, &["was removed", "another directory", "--resume r.reprise"]);
@@ -351,7 +356,7 @@ fn a_clock_that_jumps() {
     record(dir, "t.reprise", "echo a > f; sleep 1; echo b > g");
     mkdir(dir, "t");
     let child = start(dir, "t", &["--pace", "natural", "-q", "--json", "-o", "r.reprise"]);
-    let first = dir.join("t").join(dir.strip_prefix("/").unwrap()).join("f");
+    let first = first_file(dir, "t");
     until("the first file", || first.exists());
     let jump = |by: &str| program::succeed(Command::new("date").args(["-s", by]).stdout(Stdio::null()));
     jump("+3 days");

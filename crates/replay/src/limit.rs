@@ -60,7 +60,7 @@ impl MemoryGroup {
     /// # Errors
     /// As [`MemoryGroup::make`], or when the kernel refuses.
     pub fn enter(limit_bytes: u64) -> Result<Entered, LimitError> {
-        let (_, home, _) = place::own()?;
+        let (_, home, _) = place::own("memory")?;
         let group = MemoryGroup::make(limit_bytes)?;
         let refused = |source| LimitError::System { doing: "enter it", place: group.dir.clone(), source };
         group.join().map_err(refused)?;

@@ -67,8 +67,7 @@ fn limits<'a>(dir: &'a Path, top: &'a Path, file: &'a str) -> impl Iterator<Item
 
 /// The least limit of a kind for this process, and the group that has it.
 pub(super) fn least(controller: &str, file: &str) -> Option<(u64, PathBuf)> {
-    let read = |path| fs::read_to_string(path).ok();
-    let (top, own, _) = find(&read("/proc/self/mountinfo")?, &read("/proc/self/cgroup")?, controller)?;
+    let (top, own, _) = own(controller).ok()?;
     limits(&own, &top, file).min()
 }
 
@@ -81,14 +80,14 @@ fn machine_bytes() -> Option<u64> {
 
 /// Where a group with a memory limit can be made, the nearest first.
 pub(super) fn places() -> Result<Vec<Place>, LimitError> {
-    let (top, own, version) = own()?;
+    let (top, own, version) = own("memory")?;
     let groups = own.ancestors().take_while(|dir| dir.starts_with(&top));
     let places = groups.map(|dir| Place { dir: dir.to_owned(), version, top: top.clone() });
     Ok(places.filter(Place::has_memory_below).collect())
 }
 
-/// The hierarchy, in it the group of this process, and the interface.
-pub(super) fn own() -> Result<(PathBuf, PathBuf, Version), LimitError> {
+/// The hierarchy with a controller, in it the group of this process, and the interface.
+pub(super) fn own(controller: &str) -> Result<(PathBuf, PathBuf, Version), LimitError> {
     let read = |path: &'static str| {
         fs::read_to_string(path).map_err(|source| LimitError::System {
             doing: "find the control group of this process",
@@ -96,7 +95,7 @@ pub(super) fn own() -> Result<(PathBuf, PathBuf, Version), LimitError> {
             source,
         })
     };
-    let found = find(&read("/proc/self/mountinfo")?, &read("/proc/self/cgroup")?, "memory");
+    let found = find(&read("/proc/self/mountinfo")?, &read("/proc/self/cgroup")?, controller);
     found.ok_or(LimitError::NoController)
 }
 
