@@ -13,7 +13,9 @@
 
 #include "common.h"
 
+#ifndef RING_ENTRIES
 #define RING_ENTRIES 64
+#endif
 #define RING_SQPOLL_IDLE_MS 20 /* short, so that the kernel's thread also has to be woken */
 
 struct ring {

@@ -6,7 +6,7 @@ use std::io::{BufWriter, Write};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use reprise_plan::command::{Arg, Command, Expect};
+use reprise_plan::command::{Arg, Command, CommandReader, Expect};
 use reprise_plan::{Plan, Section};
 
 type Failure = Box<dyn std::error::Error>;
@@ -76,8 +76,9 @@ impl Dump {
                 let words = self.at(contents.command_section, chunk.first * 8, chunk.words * 8)?;
                 let words: Vec<u64> = words.as_chunks::<8>().0.iter().map(|w| u64::from_le_bytes(*w)).collect();
                 let mut rest = &words[..];
+                let (mut reader, mut command) = (CommandReader::default(), Command::default());
                 while !rest.is_empty() {
-                    let (command, used) = Command::decode(rest).ok_or("a malformed command")?;
+                    let used = reader.command(rest, &mut command).ok_or("a malformed command")?;
                     rest = &rest[used..];
                     self.command(out, &command)?;
                 }

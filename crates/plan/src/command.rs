@@ -1,14 +1,16 @@
 //! One compiled action, and its encoding as 64-bit words.
 //!
 //! Goals: everything the engine needs to issue and judge one action without knowing rules, paths or the trace.
-//! Goals of the encoding (`encoding`, `transfer`): a reader survives any words. [`Command::decode`] checks every length and
+//! Goals of the encoding (`encoding`, `transfer`, `stream`): a reader survives any words. [`CommandReader`] checks every length and
 //! tag; offsets into the plan's bytes and buffers are checked by the engine, at use.
 
 mod encoding;
+mod stream;
 mod transfer;
 
 use crate::order::Rule;
 use crate::timing::Timing;
+pub use stream::{CommandReader, CommandWriter};
 pub use transfer::{Transfer, Way};
 
 /// How the engine performs a command. Closed: the engine matches exhaustively.

@@ -46,6 +46,11 @@ impl Timing {
     /// Appends its words; the flags say which.
     pub(crate) fn encode(&self, words: &mut Vec<u64>) -> u8 {
         words.extend([self.at_ns, self.predelay_ns]);
+        self.encode_rest(words)
+    }
+
+    /// The same without instants.
+    pub(crate) fn encode_rest(&self, words: &mut Vec<u64>) -> u8 {
         words.extend(self.cpu_ns);
         let cached = match self.cached {
             None => 0,
@@ -59,7 +64,18 @@ impl Timing {
     pub(crate) fn decode(flags: u8, words: &mut std::slice::Iter<'_, u64>) -> Option<Timing> {
         let mut next = || words.next().copied();
         let (at_ns, predelay_ns) = (next()?, next()?);
-        let cpu_ns = if flags & CPU != 0 { Some(next()?) } else { None };
+        Timing::decode_rest(at_ns, predelay_ns, flags, words)
+    }
+
+    /// Reads what [`Timing::encode_rest`] wrote.
+    #[inline]
+    pub(crate) fn decode_rest(
+        at_ns: u64,
+        predelay_ns: u64,
+        flags: u8,
+        words: &mut std::slice::Iter<'_, u64>,
+    ) -> Option<Timing> {
+        let cpu_ns = if flags & CPU != 0 { Some(words.next().copied()?) } else { None };
         let cached = match flags & !CPU {
             0 => None,
             HIT => Some(true),

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use reprise_plan::command::{Command, Op};
+use reprise_plan::command::{Command, CommandReader, Op};
 use reprise_plan::{Plan, compile};
 use reprise_testkit::scratch::Scratch;
 use reprise_testkit::synthetic::{self, Mix};
@@ -30,8 +30,10 @@ fn commands(plan: &Plan) -> Vec<(usize, Command)> {
             plan.file.read_exact_at(&mut bytes, at).expect("commands");
             let words: Vec<u64> = bytes.as_chunks::<8>().0.iter().map(|b| u64::from_le_bytes(*b)).collect();
             let mut rest = &words[..];
+            let mut reader = CommandReader::default();
             while !rest.is_empty() {
-                let (command, used) = Command::decode(rest).expect("a command");
+                let mut command = Command::default();
+                let used = reader.command(rest, &mut command).expect("a command");
                 rest = &rest[used..];
                 out.push((number, command));
             }

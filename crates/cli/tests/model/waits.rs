@@ -5,7 +5,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use reprise_plan::Plan;
-use reprise_plan::command::{Command, Wait};
+use reprise_plan::command::{Command, CommandReader, Wait};
 
 /// The n-th command of a thread.
 type Point = (u32, u64);
@@ -30,8 +30,10 @@ impl Waits {
             let mut count = 0;
             for chunk in &about.chunks {
                 let mut rest = &words[chunk.first as usize..(chunk.first + chunk.words) as usize];
+                let mut reader = CommandReader::default();
                 while !rest.is_empty() {
-                    let (command, used) = Command::decode(rest).expect("a command");
+                    let mut command = Command::default();
+                    let used = reader.command(rest, &mut command).expect("a command");
                     rest = &rest[used..];
                     count += 1;
                     out.points.insert(command.origin, (thread, count));

@@ -1,9 +1,9 @@
 //! A command as 64-bit words, and back.
 //!
-//! Layout: `docs/FORMAT.md`, "Plan". Reads and writes of one buffer, the bulk of most traces, have a shorter form of their own:
-//! [`Transfer`].
+//! Layout: `docs/FORMAT.md`, "Plan". Reads and writes of one buffer, the bulk of most traces, have shorter forms of their own
+//! (`transfer`, `stream`).
 
-use super::{Arg, Command, Expect, Op, StandIn, Tolerance, Transfer, Wait};
+use super::{Arg, Command, Expect, Op, StandIn, Tolerance, Wait};
 use crate::timing::Timing;
 
 impl Arg {
@@ -74,15 +74,8 @@ impl Expect {
 }
 
 impl Command {
-    /// Appends the command to a stream of words. Layout: see `docs/FORMAT.md`, "Plan".
-    pub fn encode(&self, stream: &mut Vec<u64>) {
-        match Transfer::of(self) {
-            Some(transfer) => transfer.encode(&self.waits, stream),
-            None => self.encode_whole(stream),
-        }
-    }
-
-    fn encode_whole(&self, stream: &mut Vec<u64>) {
+    /// Appends the command to a stream of words.
+    pub(super) fn encode(&self, stream: &mut Vec<u64>) {
         let start = stream.len();
         let (expect, a, b) = self.expect.parts();
         stream.extend([0, self.origin, self.result as u64, 0, a, b]);
@@ -107,21 +100,9 @@ impl Command {
         }
     }
 
-    /// Decodes the command at the begin of `words`; also returns its length in words. `None` if it is malformed.
-    pub fn decode(words: &[u64]) -> Option<(Command, usize)> {
-        let mut command = Command::default();
-        let used = command.decode_from(words)?;
-        Some((command, used))
-    }
-
-    /// As [`Command::decode`], into a command whose memory is used again. If `None` is returned its content is of no use.
-    pub fn decode_from(&mut self, words: &[u64]) -> Option<usize> {
-        if let Some(found) = Transfer::decode(words) {
-            let (transfer, waits, used) = found?;
-            transfer.expand(self);
-            self.waits.extend(waits.iter().map(|word| Wait::from_word(*word)));
-            return Some(used);
-        }
+    /// Decodes the command at the begin of `words`, which is no transfer, into one whose memory is used again; its length in words.
+    /// `None` if it is malformed; its content is of no use then.
+    pub(super) fn decode_from(&mut self, words: &[u64]) -> Option<usize> {
         let mut at = words.iter();
         let mut next = || at.next().copied();
         let (head, origin, result, tags) = (next()?, next()?, next()?, next()?);

@@ -3,14 +3,14 @@
 //! Goals: the engine issues them as they stand in the stream, without a [`Command`]; both forms say the same. Non-goals:
 //! vectors, failed calls, descriptors that the program never opened: those are commands like others.
 //!
-//! Words: head, origin, result, slot and length (32 bits each), offset in the file, offset of the content in the plan, issue,
+//! Where one is like the one before it, it takes less (`stream`). Words: head, origin, result, slot and length (32 bits each), offset in the file, offset of the content in the plan, issue,
 //! predelay; a word of processor time if the head says so; then waits up to the length in the head.
 
 use super::{Arg, Command, Expect, Op, StandIn, Tolerance, Wait};
 use crate::timing::Timing;
 
 /// Flag in a head's fourth byte, beside those of [`Timing::encode`]: a transfer.
-const TRANSFER: u8 = 0x80;
+pub(super) const TRANSFER: u8 = 0x80;
 /// Words before the timing.
 const FIXED: usize = 6;
 /// A length in the head that is greater stands nowhere; such a command is encoded whole.
@@ -176,17 +176,11 @@ impl Transfer {
         stream[start] = u64::from(u32::from_le_bytes(head)) | u64::from(self.way.number()) << 32 | length << 48;
     }
 
-    /// The transfer at the begin of `words`, its waits ([`Wait::from_word`]) and its length in words: `None` if no transfer
-    /// stands there, `Some(None)` if it is malformed.
+    /// The transfer at the begin of `words`, of which `head` is the first, its waits ([`Wait::from_word`]) and its length in
+    /// words; `None` if it is malformed.
     #[inline]
-    pub fn decode(words: &[u64]) -> Option<Option<(Transfer, &[u64], usize)>> {
-        let head = *words.first()?;
+    pub(super) fn decode(words: &[u64], head: u64) -> Option<(Transfer, &[u64], usize)> {
         let bytes = (head as u32).to_le_bytes();
-        (bytes[3] & TRANSFER != 0).then(|| Self::decode_rest(words, head, bytes))
-    }
-
-    #[inline]
-    fn decode_rest(words: &[u64], head: u64, bytes: [u8; 4]) -> Option<(Transfer, &[u64], usize)> {
         let all = words.get(..(head >> 48) as usize)?;
         let (fixed, rest) = all.split_first_chunk::<FIXED>()?;
         let mut rest = rest.iter();
@@ -221,6 +215,13 @@ impl Transfer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::command::{CommandReader, CommandWriter};
+
+    fn read(words: &[u64]) -> Option<(Command, usize)> {
+        let mut command = Command::default();
+        let used = CommandReader::default().command(words, &mut command)?;
+        Some((command, used))
+    }
 
     fn commands() -> Vec<Command> {
         let waits = vec![Wait { thread: 3, count: 77, rule: crate::Rule::Single }];
@@ -242,15 +243,15 @@ mod tests {
     #[test]
     fn both_forms_say_the_same() {
         for command in commands() {
-            assert!(Transfer::of(&command).is_some(), "{command:?}");
-            let mut words = Vec::new();
-            command.encode(&mut words);
+            let mut writer = CommandWriter::default();
+            writer.add(&command);
+            let mut words = writer.words().to_vec();
             let length = words.len();
             assert_eq!(length, 8 + command.waits.len() + usize::from(command.timing.cpu_ns.is_some()));
             words.extend([1, 2, 3]);
-            assert_eq!(Command::decode(&words), Some((command, length)));
+            assert_eq!(read(&words), Some((command, length)));
             // Nothing that is cut off is taken for a whole.
-            (0..length).for_each(|cut| assert_eq!(Command::decode(&words[..cut]), None));
+            (0..length).for_each(|cut| assert_eq!(read(&words[..cut]), None));
         }
     }
 
@@ -266,9 +267,9 @@ mod tests {
         ];
         for command in others {
             assert_eq!(Transfer::of(&command), None, "{command:?}");
-            let mut words = Vec::new();
-            command.encode(&mut words);
-            assert_eq!(Command::decode(&words).map(|(found, _)| found), Some(command));
+            let mut writer = CommandWriter::default();
+            writer.add(&command);
+            assert_eq!(read(writer.words()).map(|(found, _)| found), Some(command));
         }
     }
 }

@@ -19,7 +19,7 @@ use reprise_calls::Call;
 use reprise_model::{Interpretation, Resource, StreamKind, World};
 use reprise_trace::{Action, Process, ReadError, ThreadRow, TraceReader};
 
-use crate::command::{Arg, Command, Expect, Op, StandIn, Tolerance, Wait};
+use crate::command::{Arg, Command, CommandWriter, Expect, Op, StandIn, Tolerance, Wait};
 use crate::file::{
     Contents, FdSource, InitialFd, KinStart, Lane, PlanError, PlanWriter, ProcessPlan, ProcessStart, ThreadPlan,
 };
@@ -128,7 +128,7 @@ struct Compiler {
     slots: Slots,
     processes: Vec<ProcessPlan>,
     threads: Vec<ThreadPlan>,
-    streams: Vec<Vec<u64>>,
+    streams: Vec<CommandWriter>,
     mappings: u32,
     /// Memory for the arguments of the next command.
     spare: Vec<Arg>,
@@ -165,7 +165,7 @@ impl Compiler {
             slots: Slots::new(count),
             processes: vec![ProcessPlan::default(); processes],
             threads: Vec::with_capacity(count),
-            streams: vec![Vec::new(); count],
+            streams: (0..count).map(|_| CommandWriter::default()).collect(),
             mappings: 0,
             spare: Vec::new(),
             residency: Residency::of(trace.manifest()),
@@ -238,15 +238,15 @@ impl Compiler {
                 self.ordered(action, bare(action, UNKNOWN_CALL, Op::Unsupported), waits, &nothing)
             }
         };
-        command.encode(&mut self.streams[thread]);
+        self.streams[thread].add(&command);
         self.spare = command.args;
         self.threads[thread].commands += 1;
         self.report.actions += 1;
         self.report.waits += command.waits.len() as u64;
         if command.op == Op::Exit {
             self.flush(thread)?;
-            self.streams[thread] = Vec::new();
-        } else if self.streams[thread].len() >= chunk_words(self.threads[thread].chunks.len()) {
+            self.streams[thread] = CommandWriter::default();
+        } else if self.streams[thread].words().len() >= chunk_words(self.threads[thread].chunks.len()) {
             self.flush(thread)?;
         }
         Ok(())
@@ -295,8 +295,8 @@ impl Compiler {
     }
 
     fn flush(&mut self, thread: usize) -> Result<(), CompileError> {
-        if !self.streams[thread].is_empty() {
-            let chunk = self.store.writer.commands(&self.streams[thread])?;
+        if !self.streams[thread].words().is_empty() {
+            let chunk = self.store.writer.commands(self.streams[thread].words())?;
             self.threads[thread].chunks.push(chunk);
             self.streams[thread].clear();
         }

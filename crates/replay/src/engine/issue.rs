@@ -20,14 +20,50 @@ pub(crate) use process::{
     worker_signals,
 };
 
+/// Issues a call without glibc's wrapper, which costs as much as reading the clock.
+///
 /// # Safety
 /// The arguments must be what the call expects: pointers valid for what the kernel reads and writes through them.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+unsafe fn raw(number: i64, a: [u64; 6]) -> i64 {
+    let result;
+    // SAFETY: passed on to the caller. The kernel changes no registers but these (arch/x86/entry/entry_64.S).
+    unsafe {
+        std::arch::asm!(
+            "syscall",
+            inlateout("rax") number => result,
+            in("rdi") a[0], in("rsi") a[1], in("rdx") a[2], in("r10") a[3], in("r8") a[4], in("r9") a[5],
+            lateout("rcx") _, lateout("r11") _,
+            options(nostack),
+        );
+    }
+    result
+}
+
+/// # Safety
+/// As above.
+#[cfg(not(target_arch = "x86_64"))]
 unsafe fn raw(number: i64, a: [u64; 6]) -> i64 {
     // SAFETY: passed on to the caller; errno is this thread's own.
     unsafe {
         let result = libc::syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
         if result == -1 { -i64::from(*libc::__errno_location()) } else { result }
     }
+}
+
+/// Has the processor fetch what is `ahead` words after the begin of these, if it is among them, while other things are done.
+#[inline(always)]
+pub(super) fn fetch_ahead(words: &[u64], ahead: usize) {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(word) = words.get(ahead) {
+        // SAFETY: a hint about memory that is borrowed.
+        unsafe {
+            std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(std::ptr::from_ref(word).cast())
+        };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (words, ahead);
 }
 
 fn fd(number: i32) -> u64 {

@@ -372,11 +372,13 @@ impl Engine {
     }
 
     /// The present instant, in the units of the log.
+    #[inline]
     fn ticks(&self) -> u64 {
         if self.settings.tsc { issue::ticks() } else { issue::nanoseconds() }
     }
 
     /// The present instant, after what was loaded from memory until now.
+    #[inline]
     fn ticks_after_loads(&self) -> u64 {
         if self.settings.tsc { issue::ticks_after_loads() } else { issue::nanoseconds() }
     }

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use reprise_plan::command::{Command, Expect, Op, Transfer, Wait};
+use reprise_plan::command::{Command, CommandReader, Expect, Op, Wait};
 
 use super::arguments::{Checked, Range};
 use super::batch::Gathering;
@@ -17,6 +17,8 @@ use super::{Compared, Ended, Engine, Verify, issue};
 use crate::executor::Executor;
 use crate::log::{Class, Difference, Handling, Times, Waiting, Writer};
 
+/// Commands this far ahead are fetched into the processor's caches: two transfers.
+const FETCHED_WORDS: usize = 16;
 const UNREADABLE: Stop = Stop::Damaged("it cannot be decoded");
 
 /// What one command did.
@@ -163,18 +165,21 @@ impl Worker {
         let mut command = Command::default();
         let (mut count, mut lanes) = (0, engine.lanes.of_thread(self.me));
         while let Some(mut rest) = stream.next()? {
+            let mut reader = CommandReader::default();
             while !rest.is_empty() {
                 count += 1;
                 self.start_lanes(&mut lanes, count)?;
-                let transfer = Transfer::decode(rest).filter(|_| engine.turns.is_none());
-                if let Some(found) = transfer {
+                if engine.turns.is_none()
+                    && let Some(found) = reader.transfer(rest)
+                {
                     let (transfer, waits, used) = found.ok_or(UNREADABLE)?;
                     rest = &rest[used..];
-                    self.gather_or_transfer(&transfer, waits, count, &mut command)?;
+                    issue::fetch_ahead(rest, FETCHED_WORDS);
+                    self.gather_or_transfer(transfer, waits, count, &mut command)?;
                     continue;
                 }
                 self.perform_batch(&mut command)?;
-                let used = command.decode_from(rest).filter(|used| *used > 0).ok_or(UNREADABLE)?;
+                let used = reader.command(rest, &mut command).filter(|used| *used > 0).ok_or(UNREADABLE)?;
                 rest = &rest[used..];
                 if self.one(&command, count)? {
                     return Ok(());

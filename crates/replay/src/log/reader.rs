@@ -11,7 +11,10 @@ use super::difference::{Class, Difference, Handling};
 use super::merge::Merged;
 use super::times::{self, Blocked, Pacing};
 use super::writer::HEAD_BYTES;
-use super::{KEPT_OUTPUT, MAGIC, RECORD_BYTES, SHORT, SHORT_BYTES, SHORT_NUMBER, SHORT_ORIGIN};
+use super::{
+    KEPT_OUTPUT, LIKE, LIKE_BYTES, LIKE_ORIGIN, LIKE_TICKS, MAGIC, RECORD_BYTES, SHORT, SHORT_BYTES, SHORT_NUMBER,
+    SHORT_ORIGIN,
+};
 use crate::resume::is_refusal;
 
 /// What one command did.
@@ -86,6 +89,7 @@ pub(super) struct Batch {
     pub offset: u64,
     pub length: u64,
     pub first_end: u64,
+    pub count: u64,
 }
 
 /// A finished log.
@@ -122,7 +126,8 @@ impl ReplayLog {
                 break;
             };
             let thread = (word(&head, 0) >> 32) as u32;
-            batches.push(Batch { thread, offset: begin, length, first_end: word(&head, 16) });
+            let (first_end, count) = (word(&head, 16), word(&head, 24));
+            batches.push(Batch { thread, offset: begin, length, first_end, count });
             offset = end;
         }
         Ok(ReplayLog { file: Arc::new(file), clock, batches: Arc::new(batches), numbers: Arc::new(numbers) })
@@ -149,11 +154,15 @@ impl ReplayLog {
         let mut bytes = vec![0; batch.length as usize];
         self.file.read_exact_at(&mut bytes, batch.offset)?;
         let mut rest = &bytes[..];
-        let mut out = Vec::with_capacity(bytes.len() / SHORT_BYTES);
-        while rest.len() >= SHORT_BYTES {
+        let mut out = Vec::with_capacity(batch.count.min(batch.length / LIKE_BYTES as u64) as usize);
+        let mut last = None;
+        while rest.len() >= LIKE_BYTES {
             let is_short = word(rest, 0) & SHORT != 0;
-            let record =
-                if is_short { self.short(batch.thread, &mut rest) } else { self.whole(batch.thread, &mut rest) };
+            let record = if is_short {
+                short(&mut rest, &mut last).map(|short| self.expanded(batch.thread, short))
+            } else {
+                self.whole(batch.thread, &mut rest)
+            };
             let mut record =
                 record.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "the replay's log is damaged"))?;
             record.origin = record.origin.saturating_add(self.numbers.first_action);
@@ -190,26 +199,22 @@ impl ReplayLog {
         })
     }
 
-    /// The same of a short one.
-    fn short(&self, thread: u32, rest: &mut &[u8]) -> Option<Record> {
-        let (record, tail) = rest.split_first_chunk::<SHORT_BYTES>()?;
-        *rest = tail;
-        let (head, begin, last) = (word(record, 0), word(record, 8), word(record, 16));
-        Some(Record {
-            origin: head & SHORT_ORIGIN,
+    fn expanded(&self, thread: u32, short: Short) -> Record {
+        Record {
+            origin: short.origin,
             thread,
-            number: (head >> 48) as u32 & SHORT_NUMBER,
-            begin_ns: self.clock.since_begin(begin),
-            end_ns: self.clock.since_begin(begin.saturating_add(last & 0xffff_ffff)),
-            result: (last >> 32) as i64,
+            number: short.number,
+            begin_ns: self.clock.since_begin(short.begin),
+            end_ns: self.clock.since_begin(short.begin.saturating_add(short.taken)),
+            result: short.result,
             handling: Handling::Issued,
-            compared: head >> 62 & 1 != 0,
-            together: head >> 61 & 1 != 0,
+            compared: short.compared,
+            together: short.together,
             blocked: None,
             pacing: None,
             difference: Difference::NONE,
             output: Vec::new(),
-        })
+        }
     }
 
     pub(super) fn key(&self, batch: &Batch) -> u64 {
@@ -217,6 +222,104 @@ impl ReplayLog {
     }
 }
 
+/// What a short record says; begin and duration in ticks.
+#[derive(Debug, Clone, Copy)]
+struct Short {
+    origin: u64,
+    number: u32,
+    result: i64,
+    begin: u64,
+    taken: u64,
+    compared: bool,
+    together: bool,
+}
+
+/// The short record at the begin of `rest`, which moves on; `last` is the one before it in the batch.
+fn short(rest: &mut &[u8], last: &mut Option<Short>) -> Option<Short> {
+    let head = word(rest, 0);
+    let found = if head & LIKE != 0 {
+        *rest = &rest[LIKE_BYTES..];
+        let last = (*last)?;
+        let origin = last.origin.saturating_add(head >> 48 & LIKE_ORIGIN);
+        Short { origin, begin: last.begin.saturating_add(head >> 24 & LIKE_TICKS), taken: head & LIKE_TICKS, ..last }
+    } else {
+        let (record, tail) = rest.split_first_chunk::<SHORT_BYTES>()?;
+        *rest = tail;
+        let last = word(record, 16);
+        Short {
+            origin: head & SHORT_ORIGIN,
+            number: (head >> 48) as u32 & SHORT_NUMBER,
+            result: (last >> 32) as i64,
+            begin: word(record, 8),
+            taken: last & 0xffff_ffff,
+            compared: head >> 62 & 1 != 0,
+            together: head >> 61 & 1 != 0,
+        }
+    };
+    *last = Some(found);
+    Some(found)
+}
+
 fn word(bytes: &[u8], at: usize) -> u64 {
     bytes.get(at..at + 8).and_then(|b| b.try_into().ok()).map_or(0, u64::from_le_bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::log::{Plain, Writer};
+
+    /// Transfers of one thread: mostly alike, and one after the other.
+    fn transfers() -> impl Strategy<Value = Vec<Plain>> {
+        let step = prop_oneof![6 => Just(1u64), 1 => 0u64..5000, 1 => Just(1 << 40)];
+        let ticks = prop_oneof![6 => 0u64..2000, 1 => 0u64..1 << 25, 1 => 0u64..1 << 33];
+        let one = (step, ticks.clone(), ticks, 0u32..20, 0u32..8, any::<u8>());
+        prop::collection::vec(one, 0..60).prop_map(|steps| {
+            let (mut origin, mut begin, mut out) = (0, 1_000, Vec::new());
+            for (step, gap, taken, number, result, flags) in steps {
+                (origin, begin) = (origin + step, begin + gap);
+                let (number, result) = (number / 10, u64::from(result / 7) << 10);
+                let (compared, together) = (flags < 20, flags > 235);
+                out.push(Plain { origin, number, result, begin, end: begin + taken, compared, together });
+            }
+            out
+        })
+    }
+
+    fn expected(plain: &Plain) -> (u64, u32, i64, u64, u64, bool, bool) {
+        let Plain { origin, number, result, begin, end, compared, together } = *plain;
+        (origin, number, result as i64, begin, end, compared, together)
+    }
+
+    proptest! {
+        #[test]
+        fn transfers_are_read_as_they_were_added(transfers in transfers(), cut in 0usize..400) {
+            let mut writer = Writer::new(7);
+            let added: Vec<&Plain> = transfers.iter().filter(|plain| writer.add_transfer(plain).is_some()).collect();
+            let fits = |plain: &&Plain| plain.origin <= SHORT_ORIGIN && plain.end - plain.begin <= u32::MAX.into();
+            prop_assert_eq!(added.len(), transfers.iter().filter(fits).count());
+            let mut file = tempfile::tempfile().unwrap();
+            let bytes = writer.finished().unwrap_or_default().to_vec();
+            file.write_all(&bytes).unwrap();
+            // One tick is a nanosecond.
+            let clock = Clock { first_ticks: 0, first_ns: 0, last_ticks: 1 << 50, last_ns: 1 << 50 };
+            let read = |file: File| {
+                let mut found = Vec::new();
+                let log = ReplayLog::open(file, clock, Numbers::default()).unwrap();
+                let whole = log.each(|r| {
+                    found.push((r.origin, r.number, r.result, r.begin_ns, r.end_ns, r.compared, r.together));
+                });
+                whole.map(|()| found)
+            };
+            let wanted: Vec<_> = added.into_iter().map(expected).collect();
+            prop_assert_eq!(read(file.try_clone().unwrap()).unwrap(), wanted);
+            // A batch that is cut off ends the log before it.
+            file.set_len(bytes.len().saturating_sub(1 + cut) as u64).unwrap();
+            prop_assert_eq!(read(file).unwrap(), vec![]);
+        }
+    }
 }

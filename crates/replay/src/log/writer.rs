@@ -4,12 +4,15 @@
 
 use super::difference::{Difference, Handling};
 use super::times::{COMPARED, Times};
-use super::{KEPT_OUTPUT, MAGIC, RECORD_BYTES, SHORT, SHORT_BYTES, SHORT_NUMBER, SHORT_ORIGIN};
+use super::{
+    KEPT_OUTPUT, LIKE, LIKE_ORIGIN, LIKE_TICKS, MAGIC, RECORD_BYTES, SHORT, SHORT_BYTES, SHORT_NUMBER, SHORT_ORIGIN,
+};
 
 /// A batch's head: magic, thread, length of the records in bytes (u64), first end (ticks), number of records.
 pub(crate) const HEAD_BYTES: usize = 32;
-/// A batch is written when it is as long.
+/// A batch is written when it is as long, or has so many records: who reads it has all of them in memory.
 const FULL: usize = 64 << 10;
+const MOST_RECORDS: u64 = 4096;
 
 /// What a record says; see [`super::Record`].
 pub(crate) struct Entry<'a> {
@@ -24,6 +27,7 @@ pub(crate) struct Entry<'a> {
 }
 
 /// A transfer that went as traced and waited for nothing; see [`Writer::add_transfer`].
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Plain {
     pub origin: u64,
     pub number: u32,
@@ -37,6 +41,30 @@ pub(crate) struct Plain {
     pub together: bool,
 }
 
+impl Plain {
+    /// As a short record.
+    fn short(&self) -> [u8; SHORT_BYTES] {
+        let flags = SHORT | u64::from(self.compared) << 62 | u64::from(self.together) << 61;
+        let taken = self.end.wrapping_sub(self.begin);
+        let mut record = [0; SHORT_BYTES];
+        record[..8].copy_from_slice(&(flags | u64::from(self.number) << 48 | self.origin).to_le_bytes());
+        record[8..16].copy_from_slice(&self.begin.to_le_bytes());
+        record[16..].copy_from_slice(&(self.result << 32 | taken).to_le_bytes());
+        record
+    }
+
+    /// As a word, if it is like the one before.
+    #[inline]
+    fn like(&self, last: &Plain) -> Option<u64> {
+        let same = (self.number, self.result, self.compared, self.together)
+            == (last.number, last.result, last.compared, last.together);
+        let origin = self.origin.wrapping_sub(last.origin);
+        let (begin, taken) = (self.begin.wrapping_sub(last.begin), self.end.wrapping_sub(self.begin));
+        let fits = origin <= LIKE_ORIGIN && begin.max(taken) <= LIKE_TICKS;
+        (same && fits).then_some(SHORT | LIKE | origin << 48 | begin << 24 | taken)
+    }
+}
+
 /// One thread's records.
 #[derive(Debug)]
 pub(crate) struct Writer {
@@ -44,6 +72,8 @@ pub(crate) struct Writer {
     first_end: u64,
     count: u64,
     buffer: Vec<u8>,
+    /// The short record before, in this batch.
+    last: Option<Plain>,
 }
 
 impl Writer {
@@ -51,7 +81,7 @@ impl Writer {
     pub(crate) fn new(thread: u32) -> Writer {
         let mut buffer = Vec::with_capacity(FULL / 16);
         buffer.resize(HEAD_BYTES, 0);
-        Writer { thread, first_end: 0, count: 0, buffer }
+        Writer { thread, first_end: 0, count: 0, buffer, last: None }
     }
 
     /// Adds a record; true if the batch should be written.
@@ -82,29 +112,30 @@ impl Writer {
             self.buffer.extend_from_slice(output);
             self.buffer.resize(self.buffer.len().next_multiple_of(8), 0);
         }
-        self.buffer.len() >= FULL
+        self.is_full()
     }
 
-    /// Adds a transfer in 24 bytes; `None` if it does not fit, else whether the batch should be written.
+    fn is_full(&self) -> bool {
+        self.buffer.len() >= FULL || self.count >= MOST_RECORDS
+    }
+
+    /// Adds a transfer in 8 or 24 bytes; `None` if it does not fit, else whether the batch should be written.
     #[inline]
     pub(crate) fn add_transfer(&mut self, plain: &Plain) -> Option<bool> {
-        let taken = u32::try_from(plain.end.wrapping_sub(plain.begin)).ok()?;
-        let result = u32::try_from(plain.result).ok()?;
-        if plain.origin > SHORT_ORIGIN || plain.number > SHORT_NUMBER {
+        let taken = plain.end.wrapping_sub(plain.begin);
+        if plain.origin > SHORT_ORIGIN || plain.number > SHORT_NUMBER || plain.result.max(taken) > u32::MAX.into() {
             return None;
         }
         if self.count == 0 {
             self.first_end = plain.end;
         }
         self.count += 1;
-        let flags = SHORT | u64::from(plain.compared) << 62 | u64::from(plain.together) << 61;
-        let mut record = [0; SHORT_BYTES];
-        record[..8].copy_from_slice(&(flags | u64::from(plain.number) << 48 | plain.origin).to_le_bytes());
-        record[8..16].copy_from_slice(&plain.begin.to_le_bytes());
-        record[16..20].copy_from_slice(&taken.to_le_bytes());
-        record[20..].copy_from_slice(&result.to_le_bytes());
-        self.buffer.extend_from_slice(&record);
-        Some(self.buffer.len() >= FULL)
+        match self.last.as_ref().and_then(|last| plain.like(last)) {
+            Some(word) => self.buffer.extend_from_slice(&word.to_le_bytes()),
+            None => self.buffer.extend_from_slice(&plain.short()),
+        }
+        self.last = Some(*plain);
+        Some(self.is_full())
     }
 
     /// Whether nothing was gathered.
@@ -130,6 +161,7 @@ impl Writer {
     pub(crate) fn clear(&mut self) {
         self.buffer.truncate(HEAD_BYTES);
         self.count = 0;
+        self.last = None;
     }
 
     /// Takes the batch away, with its memory.

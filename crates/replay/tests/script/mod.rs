@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use reprise_plan::command::{Arg, Command, Expect, Op, StandIn, Tolerance, Wait};
+use reprise_plan::command::{Arg, Command, CommandWriter, Expect, Op, StandIn, Tolerance, Wait};
 use reprise_plan::tree::{Node, NodeKind};
 use reprise_plan::{Contents, InitialFd, Plan, PlanWriter, ProcessPlan, ProcessStart, ThreadPlan};
 use reprise_replay::run::{Options, ReplayError, ReplayResult, replay};
@@ -16,6 +16,8 @@ pub struct Script {
     writer: PlanWriter,
     pub contents: Contents,
     words: Vec<Vec<u64>>,
+    /// What has encoded them.
+    writers: Vec<CommandWriter>,
     /// Commands of a thread are put into the file when there are so many words.
     pub chunk_words: usize,
     origin: u64,
@@ -50,6 +52,7 @@ impl Script {
             path,
             contents,
             words: Vec::new(),
+            writers: Vec::new(),
             chunk_words: usize::MAX,
             origin: 0,
         }
@@ -75,6 +78,7 @@ impl Script {
     pub fn thread(&mut self, process: u32, spawned: bool) -> u32 {
         self.contents.threads.push(ThreadPlan { process, spawned, ..ThreadPlan::default() });
         self.words.push(Vec::new());
+        self.writers.push(CommandWriter::default());
         self.words.len() as u32 - 1
     }
 
@@ -95,7 +99,10 @@ impl Script {
         self.origin += 1;
         self.contents.threads[thread as usize].commands += 1;
         self.contents.commands += 1;
-        command.encode(&mut self.words[thread as usize]);
+        let writer = &mut self.writers[thread as usize];
+        let before = writer.words().len();
+        writer.add(&command);
+        self.words[thread as usize].extend_from_slice(&writer.words()[before..]);
         if self.words[thread as usize].len() >= self.chunk_words {
             self.flush(thread as usize);
         }
@@ -105,6 +112,7 @@ impl Script {
         let chunk = self.writer.commands(&self.words[thread]).unwrap();
         self.contents.threads[thread].chunks.push(chunk);
         self.words[thread].clear();
+        self.writers[thread].clear();
     }
 
     pub fn add_after(&mut self, thread: u32, waits: &[(u32, u64)], command: Command) {

@@ -59,7 +59,7 @@ impl Window {
             return true;
         }
         let before = MISSING.load(Ordering::Relaxed);
-        TOUCHED.set((self.address, self.address + self.length));
+        TOUCHED.with(|touched| touched.set((self.address, self.address + self.length)));
         let last = self.address + (end as usize - 1);
         let mut at = self.address + offset as usize;
         while at <= last {
@@ -68,7 +68,7 @@ impl Window {
             unsafe { std::ptr::read_volatile(at as *const u8) };
             at = (at & !(PAGE - 1)) + PAGE;
         }
-        TOUCHED.set((0, 0));
+        TOUCHED.with(|touched| touched.set((0, 0)));
         MISSING.load(Ordering::Relaxed) == before
     }
 }

@@ -1,0 +1,210 @@
+/* The least that replaying reads can cost on this machine: a loop in C that does nothing but what each way of a replay cannot do without.
+ *
+ * `leanest WAY FILE THREADS READS`: threads read 1 KiB at random offsets of cached files, FILE0, FILE1, …; each prints nothing, the
+ * program how long its slowest thread took, as JSON. WAY is
+ *   call      a `pread` for each read, and nothing else: the program that is replayed
+ *   filtered  the same under a list of permitted calls (seccomp), as any confined replay is
+ *   sync      the same, each read taken from a record of 64 bytes, its result checked, its begin and end kept in 24 bytes
+ *   uring     such records and results; reads by io_uring in batches of 128, each batch timed
+ *   linked    the same in strict order
+ *   touch     such records and results; one byte of a mapping loaded instead of a read, each load timed
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <time.h>
+
+#define RING_ENTRIES 128
+#include "ring.h"
+
+#define LENGTH 1024
+#define SIZE (1 << 20)
+#define LOG_BYTES (64 << 10)
+
+struct record {
+    uint64_t head, origin, result, slot, offset, content, spare[2];
+};
+
+struct entry {
+    uint64_t origin, begin;
+    uint32_t taken, result;
+};
+
+static const char *way, *path;
+static unsigned long reads;
+static pthread_barrier_t gate;
+
+static uint64_t ticks(void)
+{
+#ifdef __x86_64__
+    return __builtin_ia32_rdtsc();
+#else
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * 1000000000ull + t.tv_nsec;
+#endif
+}
+
+static uint64_t ticks_after_loads(void)
+{
+#ifdef __x86_64__
+    unsigned processor;
+    return __builtin_ia32_rdtscp(&processor);
+#else
+    return ticks();
+#endif
+}
+
+static uint64_t nanoseconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * 1000000000ull + t.tv_nsec;
+}
+
+static int is(const char *name)
+{
+    return !strcmp(way, name);
+}
+
+/* One call after the other is compared with those that are permitted, as many as a replay permits. */
+static void permit_calls(void)
+{
+    enum { CALLS = 300 };
+    static struct sock_filter program[2 * CALLS + 2];
+    unsigned short length = 0;
+    program[length++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
+    for (unsigned call = 0; call < CALLS; call++) {
+        program[length++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1);
+        program[length++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+    }
+    program[length++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+    struct sock_fprog filter = { .len = length, .filter = program };
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter))
+        die("no list of permitted calls: %m");
+}
+
+struct log {
+    struct entry *entries;
+    unsigned count;
+};
+
+static void keep(struct log *log, const struct record *record, uint64_t begin, uint64_t end)
+{
+    log->entries[log->count] = (struct entry){ record->origin, begin, end - begin, record->result };
+    if (++log->count == LOG_BYTES / sizeof(struct entry))
+        log->count = 0;
+}
+
+static void check(long result, const struct record *record)
+{
+    if (result != (long)record->result)
+        die("a read returned %ld: %m", result);
+}
+
+static void by_ring(int file, char *room, const struct record *records, struct log *log)
+{
+    struct ring ring;
+    struct batch batch;
+    if (ring_begin(&ring, IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN) && ring_begin(&ring, 0))
+        die("no io_uring: %m");
+    int linked = is("linked");
+    for (unsigned long done = 0; done < reads; done += batch.count) {
+        unsigned long count = reads - done < RING_ENTRIES ? reads - done : RING_ENTRIES;
+        batch.count = 0;
+        for (unsigned i = 0; i < count; i++) {
+            const struct record *record = &records[done + i];
+            struct io_uring_sqe *request = ring_add(&batch, IORING_OP_READ, file, record->result);
+            request->addr = (uint64_t)room, request->len = LENGTH, request->off = record->offset;
+            request->flags = linked && i + 1 < count ? IOSQE_IO_LINK : 0;
+        }
+        uint64_t begin = ticks();
+        ring_go(&ring, &batch, 0);
+        uint64_t end = ticks();
+        for (unsigned i = 0; i < count; i++)
+            keep(log, &records[done + i], begin, end);
+    }
+}
+
+static void by_call(int file, char *room, const struct record *records, struct log *log)
+{
+    for (unsigned long i = 0; i < reads; i++) {
+        const struct record *record = &records[i];
+        uint64_t begin = ticks();
+        long result = pread(file, room, LENGTH, record->offset);
+        uint64_t end = ticks();
+        check(result, record);
+        keep(log, record, begin, end);
+    }
+}
+
+static void by_touch(const char *mapped, const struct record *records, struct log *log)
+{
+    for (unsigned long i = 0; i < reads; i++) {
+        const struct record *record = &records[i];
+        uint64_t begin = ticks();
+        (void)*(const volatile char *)(mapped + record->offset);
+        uint64_t end = ticks_after_loads();
+        keep(log, record, begin, end);
+    }
+}
+
+static void bare(int file, char *room, const struct record *records)
+{
+    for (unsigned long i = 0; i < reads; i++)
+        check(pread(file, room, LENGTH, records[i].offset), &records[i]);
+}
+
+static void *one(void *which)
+{
+    char name[4096], room[LENGTH];
+    uint64_t state = (uint64_t)which;
+    snprintf(name, sizeof name, "%s%lu", path, (unsigned long)which);
+    int file = open(name, O_RDONLY);
+    const char *mapped = mmap(NULL, SIZE, PROT_READ, MAP_SHARED | MAP_POPULATE, file, 0);
+    struct record *records = malloc(reads * sizeof *records);
+    struct log log = { malloc(LOG_BYTES), 0 };
+    if (file < 0 || mapped == MAP_FAILED || !records || !log.entries)
+        die("%s: %m", name);
+    for (unsigned long i = 0; i < reads; i++)
+        records[i] = (struct record){ .origin = i, .result = LENGTH, .offset = next(&state) % (SIZE / LENGTH) * LENGTH };
+    memset(log.entries, 0, LOG_BYTES);
+    pthread_barrier_wait(&gate);
+    uint64_t begin = nanoseconds();
+    if (is("touch"))
+        by_touch(mapped, records, &log);
+    else if (is("uring") || is("linked"))
+        by_ring(file, room, records, &log);
+    else if (is("sync"))
+        by_call(file, room, records, &log);
+    else
+        bare(file, room, records);
+    return (void *)(nanoseconds() - begin);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 5 || atoi(argv[3]) < 1)
+        die("leanest call|filtered|sync|uring|linked|touch FILE THREADS READS");
+    way = argv[1], path = argv[2], reads = strtoul(argv[4], NULL, 10);
+    unsigned count = atoi(argv[3]);
+    pthread_t threads[count];
+    pthread_barrier_init(&gate, NULL, count);
+    if (!is("call"))
+        permit_calls();
+    for (unsigned long i = 0; i < count; i++)
+        if (pthread_create(&threads[i], NULL, one, (void *)i))
+            die("no thread: %m");
+    unsigned long longest = 0;
+    for (unsigned i = 0; i < count; i++) {
+        void *taken;
+        pthread_join(threads[i], &taken);
+        longest = (unsigned long)taken > longest ? (unsigned long)taken : longest;
+    }
+    printf("{\"way\": \"%s\", \"elapsed_ns\": %lu}\n", way, longest);
+}
