@@ -254,9 +254,11 @@ static long round(__u64 i, struct round *r)
 	__u64 now, until;
 
 	if (t->pending) {
-		int verdict = retry(r, hopeless(r));
+		/* Its pages are there now, but no room is: where none is waited for, it is not made. */
+		int no_room = t->verdict == VERDICT_NO_ROOM && !c->block;
+		int verdict = retry(r, no_room || hopeless(r));
 
-		if (t->pending && verdict != VERDICT_NO_ROOM)
+		if (t->pending && (verdict != VERDICT_NO_ROOM || !c->block))
 			return 0;
 	}
 	if (!t->pending && (c->free >= c->low || hopeless(r)))

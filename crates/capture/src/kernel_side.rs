@@ -34,16 +34,15 @@ pub fn record(options: &mut Options, why: &str) -> Result<Outcome, Failure> {
     let existed = options.trace.is_dir();
     let mut log = begun(options, existed)?;
     let seeds = log.take_names();
+    // The program may share the file that this is written to: said before it is looked at, so that its size is what it finds.
+    if options.backend == Backend::Auto {
+        (options.chosen)(&format!("recording in the kernel (ebpf): {why}"));
+    }
+    lacks.iter().for_each(|lacks| (options.warn)(lacks));
     // Until the end of this function a signal ends what is done, not this process: also between the recording and the
     // making of the trace.
     let (recorded, _signals) = match ready.start(&session) {
-        Ok(session) => {
-            if options.backend == Backend::Auto {
-                (options.chosen)(&format!("recording in the kernel (ebpf): {why}"));
-            }
-            lacks.iter().for_each(|lacks| (options.warn)(lacks));
-            session.run_guarded()
-        }
+        Ok(session) => session.run_guarded(),
         Err(error) => (Err(error), None),
     };
     let summary = match recorded {

@@ -293,6 +293,25 @@ fn said_by(dir: &Path, command: &mut Command) -> Said {
 
 /// Each of a chain replays by itself; what the last leaves behind is what the program left.
 #[test]
+fn what_is_said_is_in_the_file_before_the_program_looks_at_it() {
+    let s = Scratch::new();
+    let dir = s.path();
+    if !in_kernel("what_is_said_is_in_the_file_before_the_program_looks_at_it", dir) {
+        return;
+    }
+    // The file that it shares with the recorder.
+    let program = "import os; n = os.fstat(2).st_size; os.write(2, b'x'); os.lseek(2, 0, 1) == n + 1 or exit(3)";
+    let stderr = fs::File::create(dir.join("said")).unwrap();
+    let mut record = reprise(dir, &["record", "-o", "shared", "--", "python3", "-c", program]);
+    let status = record.stderr(stderr).status().expect("reprise");
+    let said = fs::read_to_string(dir.join("said")).unwrap();
+    assert!(status.success() && said.contains("recording in the kernel"), "{status}: {said}");
+    mkdir(dir, "target");
+    let replayed = run(dir, &["replay", "--json", "shared", "--target", "target"]).ends(0).json();
+    assert_eq!(number(&replayed, "diverged"), 0, "{replayed}");
+}
+
+#[test]
 fn a_chain_of_traces() {
     let s = Scratch::new();
     let dir = s.path();

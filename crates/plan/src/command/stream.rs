@@ -201,10 +201,10 @@ mod tests {
 
     /// A command that follows one: mostly a transfer, mostly like it.
     fn following(before: &Command, rng: &mut Rng) -> Command {
-        let way = if rng.next() % 4 == 0 { rng.one_of(&[0, 1, 17, 18, 3]) } else { before.number };
+        let way = if rng.next().is_multiple_of(4) { rng.one_of(&[0, 1, 17, 18, 3]) } else { before.number };
         let (reads, at) = (matches!(way, 0 | 17), matches!(way, 17 | 18));
         let asked = rng.one_of(&[512, 512, 512, 1024, 7, u32::MAX.into()]);
-        let result = if rng.next() % 5 == 0 { rng.one_of(&[0, 3, 511]) } else { asked as i64 };
+        let result = if rng.next().is_multiple_of(5) { rng.one_of(&[0, 3, 511]) } else { asked as i64 };
         let place = rng.next() % 1000;
         let memory = if reads { Arg::Out(asked) } else { Arg::Content(place * 64, asked) };
         let mut args = vec![Arg::Fd(rng.one_of(&[4, 4, 4, 5])), memory, Arg::Value(asked)];
@@ -218,7 +218,7 @@ mod tests {
             cpu_ns: rng.one_of(&[None, None, Some(5), Some(u64::MAX)]),
             cached: rng.one_of(&[None, Some(true), Some(false)]),
         };
-        let waits = vec![Wait { thread: 1, count: 7, rule: crate::Rule::Single }; usize::from(rng.next() % 9 == 0)];
+        let waits = vec![Wait { thread: 1, count: 7, rule: crate::Rule::Single }; usize::from(rng.next().is_multiple_of(9))];
         let origin = before.origin + rng.one_of(&[1, 1, 1, 2, 65_535, 65_536]);
         let tolerance = rng.one_of(&[Tolerance::None, Tolerance::None, Tolerance::Random]);
         Command {
