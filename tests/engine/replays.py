@@ -17,7 +17,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "capture"))
 
 import peers  # noqa: E402
 import workloads as working  # noqa: E402
-from machine import MIB, Unable  # noqa: E402
+from machine import MIB, Unable, build  # noqa: E402
 
 ORDER = "root"
 
@@ -30,6 +30,8 @@ class Way:
     options: tuple
     #: How many times the rate of the original it has at least.
     bar: float | None = None
+    #: Its name for `leanest.c`, which does in its place only what cannot be left out.
+    least: str | None = None
 
 
 @dataclass
@@ -41,10 +43,14 @@ class Line:
     ways: tuple
     original: list = field(default_factory=list)
     replays: dict = field(default_factory=dict)
+    least: dict = field(default_factory=dict)
     notes: set = field(default_factory=set)
 
     def ratios(self, way):
         return [a / b for a, b in zip(self.original, self.replays.get(way.name, []))]
+
+    def least_ratios(self, way):
+        return [a / b for a, b in zip(self.original, self.least.get(way.name, []))]
 
 
 def reprise(binary, *words):
@@ -83,18 +89,27 @@ class Pread:
 
     name, about = "pread", "two threads, each 1 KiB at random of 1 MiB in the page cache; lengths recorded, every result checked"
     ways = (
-        Way("sync", (), 0.97),
-        Way("uring", ("--io", "uring"), 2.2),
-        Way("linked", ("--io", "linked"), 1.9),
-        Way("uring, O_NOATIME", ("--io", "uring", "--noatime"), 2.4),
-        Way("touch", ("--io", "touch"), 20),
+        Way("sync", (), 0.97, "sync"),
+        Way("uring", ("--io", "uring"), 2.2, "uring"),
+        Way("linked", ("--io", "linked"), 1.9, "linked"),
+        Way("uring, O_NOATIME", ("--io", "uring", "--noatime"), 2.4, "noatime"),
+        Way("touch", ("--io", "touch"), 20, "touch"),
     )
 
-    def __init__(self, binaries, scale):
+    def __init__(self, binaries, scale, place):
         self.program, self.reads = binaries / "pread-load", max(10_000, int(1_000_000 * scale))
+        self.leanest = place / "programs" / "leanest"
 
     def prepare(self, directory, pristine):
         pread_files(directory)
+        if not self.leanest.exists():
+            build(self.leanest.parent, ["leanest"])
+
+    def least(self, way, directory):
+        """Seconds of the leanest program that there can be in place of a replay."""
+        words = [self.leanest, way, directory / "file", "2", str(self.reads)]
+        said = subprocess.run(words, capture_output=True, text=True, check=True)
+        return json.loads(said.stdout)["elapsed_ns"] / 1e9
 
     def recorded(self, binary, directory, trace):
         record_pread(binary, self.program, directory, trace, self.reads)
@@ -203,6 +218,8 @@ def measured(case, binary, place, repeat, tell):
         for way in case.ways:
             os.sync()
             line.replays.setdefault(way.name, []).append(replay(line, way, binary, plan, target))
+            if way.least:
+                line.least.setdefault(way.name, []).append(case.least(way.least, directory))
         if peer:
             os.sync()
             line.replays.setdefault(peer.name, []).append(peer.seconds())

@@ -6,7 +6,8 @@
  *   filtered  the same under a list of permitted calls (seccomp), as any confined replay is
  *   sync      the same, each read taken from a record of 64 bytes, its result checked, its begin and end kept in 24 bytes
  *   uring     such records and results; reads by io_uring in batches of 128, each batch timed
- *   linked    the same in strict order
+ *   noatime   the same, of files opened so that reads change no access times
+ *   linked    as uring, in strict order
  *   touch     such records and results; one byte of a mapping loaded instead of a read, each load timed
  */
 #define _GNU_SOURCE
@@ -110,24 +111,32 @@ static void check(long result, const struct record *record)
 static void by_ring(int file, char *room, const struct record *records, struct log *log)
 {
     struct ring ring;
-    struct batch batch;
     if (ring_begin(&ring, IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN) && ring_begin(&ring, 0))
         die("no io_uring: %m");
     int linked = is("linked");
-    for (unsigned long done = 0; done < reads; done += batch.count) {
-        unsigned long count = reads - done < RING_ENTRIES ? reads - done : RING_ENTRIES;
-        batch.count = 0;
+    unsigned count;
+    for (unsigned long done = 0; done < reads; done += count) {
+        count = reads - done < RING_ENTRIES ? reads - done : RING_ENTRIES;
         for (unsigned i = 0; i < count; i++) {
             const struct record *record = &records[done + i];
-            struct io_uring_sqe *request = ring_add(&batch, IORING_OP_READ, file, record->result);
-            request->addr = (uint64_t)room, request->len = LENGTH, request->off = record->offset;
-            request->flags = linked && i + 1 < count ? IOSQE_IO_LINK : 0;
+            unsigned slot = ring.submitted++ & ring.sq_mask;
+            ring.requests[slot] = (struct io_uring_sqe){ .opcode = IORING_OP_READ, .fd = file, .addr = (uint64_t)room, .len = LENGTH,
+                .off = record->offset, .user_data = i, .flags = linked && i + 1 < count ? IOSQE_IO_LINK : 0 };
+            ring.sq_array[slot] = slot;
         }
+        atomic_store_explicit(ring.sq_tail, ring.submitted, memory_order_release);
         uint64_t begin = ticks();
-        ring_go(&ring, &batch, 0);
+        long taken = syscall(SYS_io_uring_enter, ring.file, count, count, IORING_ENTER_GETEVENTS, NULL, 0);
         uint64_t end = ticks();
-        for (unsigned i = 0; i < count; i++)
-            keep(log, &records[done + i], begin, end);
+        unsigned head = atomic_load_explicit(ring.cq_head, memory_order_relaxed);
+        if (taken != (long)count || atomic_load_explicit(ring.cq_tail, memory_order_acquire) - head != count)
+            die("io_uring_enter took %ld of %u: %m", taken, count);
+        for (unsigned i = 0; i < count; i++) {
+            const struct io_uring_cqe *result = &ring.results[(head + i) & ring.cq_mask];
+            check(result->res, &records[done + result->user_data]);
+            keep(log, &records[done + result->user_data], begin, end);
+        }
+        atomic_store_explicit(ring.cq_head, head + count, memory_order_release);
     }
 }
 
@@ -165,7 +174,7 @@ static void *one(void *which)
     char name[4096], room[LENGTH];
     uint64_t state = (uint64_t)which;
     snprintf(name, sizeof name, "%s%lu", path, (unsigned long)which);
-    int file = open(name, O_RDONLY);
+    int file = open(name, O_RDONLY | (is("noatime") ? O_NOATIME : 0));
     const char *mapped = mmap(NULL, SIZE, PROT_READ, MAP_SHARED | MAP_POPULATE, file, 0);
     struct record *records = malloc(reads * sizeof *records);
     struct log log = { malloc(LOG_BYTES), 0 };
@@ -178,7 +187,7 @@ static void *one(void *which)
     uint64_t begin = nanoseconds();
     if (is("touch"))
         by_touch(mapped, records, &log);
-    else if (is("uring") || is("linked"))
+    else if (is("uring") || is("noatime") || is("linked"))
         by_ring(file, room, records, &log);
     else if (is("sync"))
         by_call(file, room, records, &log);
@@ -190,7 +199,7 @@ static void *one(void *which)
 int main(int argc, char **argv)
 {
     if (argc != 5 || atoi(argv[3]) < 1)
-        die("leanest call|filtered|sync|uring|linked|touch FILE THREADS READS");
+        die("leanest call|filtered|sync|uring|noatime|linked|touch FILE THREADS READS");
     way = argv[1], path = argv[2], reads = strtoul(argv[4], NULL, 10);
     unsigned count = atoi(argv[3]);
     pthread_t threads[count];
