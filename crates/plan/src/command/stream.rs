@@ -218,7 +218,8 @@ mod tests {
             cpu_ns: rng.one_of(&[None, None, Some(5), Some(u64::MAX)]),
             cached: rng.one_of(&[None, Some(true), Some(false)]),
         };
-        let waits = vec![Wait { thread: 1, count: 7, rule: crate::Rule::Single }; usize::from(rng.next().is_multiple_of(9))];
+        let waits =
+            vec![Wait { thread: 1, count: 7, rule: crate::Rule::Single }; usize::from(rng.next().is_multiple_of(9))];
         let origin = before.origin + rng.one_of(&[1, 1, 1, 2, 65_535, 65_536]);
         let tolerance = rng.one_of(&[Tolerance::None, Tolerance::None, Tolerance::Random]);
         Command {

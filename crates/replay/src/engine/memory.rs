@@ -89,10 +89,13 @@ pub(super) struct Scratch {
 
 impl Scratch {
     /// Makes room for `bytes`; what was in it may be lost. False if there is no memory.
+    #[inline]
     pub(super) fn reserve(&mut self, bytes: usize) -> bool {
-        if bytes <= self.length {
-            return true;
-        }
+        bytes <= self.length || self.grow(bytes)
+    }
+
+    #[cold]
+    fn grow(&mut self, bytes: usize) -> bool {
         let wanted = bytes.max(1 << 18).next_multiple_of(1 << 18);
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
         let Ok(address) = map(0, wanted, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0) else {

@@ -195,6 +195,7 @@ struct Spun {
 
 impl Worker {
     /// Waits until an action is due, if the replay has a pace.
+    #[inline]
     pub(super) fn pace(&mut self, timing: Timing) -> Result<Option<Paced>, Stop> {
         let engine = self.engine;
         match engine.settings.pace {

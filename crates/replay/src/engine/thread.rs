@@ -149,6 +149,7 @@ impl Worker {
     }
 
     /// Room for so many bytes to be read into.
+    #[inline]
     pub(super) fn reserve(&mut self, bytes: usize) -> Result<(), Stop> {
         match self.scratch.reserve(bytes) {
             true => Ok(()),

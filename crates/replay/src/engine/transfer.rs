@@ -53,7 +53,8 @@ impl Worker {
         self.counter.call.0.store(transfer.way.number(), Ordering::Relaxed);
         let fd = engine.slots.get(transfer.slot)?;
         let length = transfer.length as usize;
-        if content.is_none() {
+        let may_touch = self.windows.is_some();
+        if content.is_none() && !may_touch {
             self.reserve(length)?;
         }
         if engine.settings.traced_cache && transfer.way.reads() {
@@ -66,7 +67,12 @@ impl Worker {
         let result = match (touched, content) {
             (Some(result), _) => result,
             (None, Some(content)) => issue::write(fd, content, offset(transfer)),
-            (None, None) => issue::read(fd, self.scratch.bytes_mut(0, length), offset(transfer)),
+            (None, None) => {
+                if may_touch {
+                    self.reserve(length)?;
+                }
+                issue::read(fd, self.scratch.bytes_mut(0, length), offset(transfer))
+            }
         };
         let end = if touched.is_some() { engine.ticks_after_loads() } else { engine.ticks() };
         self.ready = end;
@@ -106,6 +112,13 @@ impl Worker {
                 return if full || self.is_overdue() { self.write_log() } else { Ok(()) };
             }
         }
+        self.conclude_unusual(transfer, came, spare)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn conclude_unusual(&mut self, transfer: &Transfer, came: &Came, spare: &mut Command) -> Result<(), Stop> {
+        let Came { result, at, times, touched, .. } = *came;
         transfer.expand(spare);
         if touched {
             spare.expect = Expect::Value;

@@ -11,7 +11,7 @@ use super::{PAGE, map, unmap};
 static MISSING: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
-    /// Address and end of what this thread touches.
+    /// Address and end of what this thread touches, from [`Window::make_ready`] on as long as that window lives.
     static TOUCHED: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
 }
 
@@ -51,6 +51,11 @@ impl Window {
         self.size
     }
 
+    /// To be called before this window is touched, unless it was the last of the thread to be made ready.
+    pub(in crate::engine) fn make_ready(&self) {
+        TOUCHED.set((self.address, self.address + self.length));
+    }
+
     /// Loads a byte of each page of a range within [`Window::size`]; false if a page is no longer there, or the range lies outside.
     #[inline]
     pub(in crate::engine) fn touch(&self, offset: u64, length: u64) -> bool {
@@ -59,7 +64,6 @@ impl Window {
             return true;
         }
         let before = MISSING.load(Ordering::Relaxed);
-        TOUCHED.with(|touched| touched.set((self.address, self.address + self.length)));
         let last = self.address + (end as usize - 1);
         let mut at = self.address + offset as usize;
         while at <= last {
@@ -68,13 +72,15 @@ impl Window {
             unsafe { std::ptr::read_volatile(at as *const u8) };
             at = (at & !(PAGE - 1)) + PAGE;
         }
-        TOUCHED.with(|touched| touched.set((0, 0)));
         MISSING.load(Ordering::Relaxed) == before
     }
 }
 
 impl Drop for Window {
     fn drop(&mut self) {
+        if TOUCHED.get().0 == self.address {
+            TOUCHED.set((0, 0));
+        }
         unmap(self.address, self.length);
     }
 }
