@@ -8,6 +8,7 @@
 # make bench-capture  what it costs a program to be traced, by strace, perf and Reprise (docs/RESULTS.md)
 # make bench-replay  how fast replays are beside the programs that they were recorded from
 # make bench-validate  how far response times of replays can be trusted, beside published figures (docs/METROLOGY.md)
+# make bench-report  how long timelines of 480,000 spans take to draw in a browser
 # make test-capture  programs with io_uring, Linux AIO and mapped files, recorded and replayed
 # make dist        a static tarball and a Debian package, in dist/
 # make bench       what recording, replaying and compiling cost, as tables
@@ -19,7 +20,7 @@ export CARGO PYTHON
 # rustup's place, for shells that have not read ~/.cargo/env
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
-.PHONY: build demo dist test lint docs-table table-programs bench bench-ordering bench-capture bench-replay bench-validate test-capture
+.PHONY: build demo dist test lint docs-table table-programs bench bench-ordering bench-capture bench-replay bench-validate bench-report test-capture
 .DEFAULT_GOAL := build
 
 build:
@@ -82,6 +83,11 @@ bench-validate:
 	@scripts/install-deps validate
 	$(CARGO) build --release
 	@scripts/bench-validate $(VALIDATE)
+
+bench-report:
+	@scripts/install-deps report
+	$(CARGO) build --release
+	@scripts/bench-report
 
 test-capture:
 	@scripts/install-deps capture test

@@ -5,6 +5,8 @@
  *   call      a `pread` for each read, and nothing else: the program that is replayed
  *   filtered  the same under a list of permitted calls (seccomp), as any confined replay is
  *   sync      the same, each read taken from a record of 64 bytes, its result checked, its begin and end kept in 24 bytes
+ *   compared  as sync, and what was read is compared with what was expected
+ *   apart     as sync, each read into another place of 16 MiB: what it takes that another thread could compare it meanwhile
  *   uring     such records and results; reads by io_uring in batches of 128, each batch timed
  *   noatime   the same, of files opened so that reads change no access times
  *   linked    as uring, in strict order
@@ -26,6 +28,7 @@
 #define LENGTH 1024
 #define SIZE (1 << 20)
 #define LOG_BYTES (64 << 10)
+#define APART_BYTES (16 << 20)
 
 struct record {
     uint64_t head, origin, result, slot, offset, content, spare[2];
@@ -140,14 +143,18 @@ static void by_ring(int file, char *room, const struct record *records, struct l
     }
 }
 
-static void by_call(int file, char *room, const struct record *records, struct log *log)
+static void by_call(int file, char *room, const char *expected, const struct record *records, struct log *log)
 {
-    for (unsigned long i = 0; i < reads; i++) {
+    unsigned long step = is("apart") ? LENGTH : 0, at = 0;
+    int compares = is("compared");
+    for (unsigned long i = 0; i < reads; i++, at = (at + step) % APART_BYTES) {
         const struct record *record = &records[i];
         uint64_t begin = ticks();
-        long result = pread(file, room, LENGTH, record->offset);
+        long result = pread(file, room + at, LENGTH, record->offset);
         uint64_t end = ticks();
         check(result, record);
+        if (compares && memcmp(room, expected + record->offset, LENGTH))
+            die("a read returned something else");
         keep(log, record, begin, end);
     }
 }
@@ -171,26 +178,28 @@ static void bare(int file, char *room, const struct record *records)
 
 static void *one(void *which)
 {
-    char name[4096], room[LENGTH];
+    char name[4096], *room = malloc(APART_BYTES), *expected = malloc(SIZE);
     uint64_t state = (uint64_t)which;
     snprintf(name, sizeof name, "%s%lu", path, (unsigned long)which);
     int file = open(name, O_RDONLY | (is("noatime") ? O_NOATIME : 0));
     const char *mapped = mmap(NULL, SIZE, PROT_READ, MAP_SHARED | MAP_POPULATE, file, 0);
     struct record *records = malloc(reads * sizeof *records);
     struct log log = { malloc(LOG_BYTES), 0 };
-    if (file < 0 || mapped == MAP_FAILED || !records || !log.entries)
+    if (file < 0 || mapped == MAP_FAILED || !records || !log.entries || !room || !expected)
         die("%s: %m", name);
     for (unsigned long i = 0; i < reads; i++)
         records[i] = (struct record){ .origin = i, .result = LENGTH, .offset = next(&state) % (SIZE / LENGTH) * LENGTH };
     memset(log.entries, 0, LOG_BYTES);
+    memset(room, 0, APART_BYTES);
+    memcpy(expected, mapped, SIZE);
     pthread_barrier_wait(&gate);
     uint64_t begin = nanoseconds();
     if (is("touch"))
         by_touch(mapped, records, &log);
     else if (is("uring") || is("noatime") || is("linked"))
         by_ring(file, room, records, &log);
-    else if (is("sync"))
-        by_call(file, room, records, &log);
+    else if (is("sync") || is("compared") || is("apart"))
+        by_call(file, room, expected, records, &log);
     else
         bare(file, room, records);
     return (void *)(nanoseconds() - begin);
@@ -199,7 +208,7 @@ static void *one(void *which)
 int main(int argc, char **argv)
 {
     if (argc != 5 || atoi(argv[3]) < 1)
-        die("leanest call|filtered|sync|uring|noatime|linked|touch FILE THREADS READS");
+        die("leanest call|filtered|sync|compared|apart|uring|noatime|linked|touch FILE THREADS READS");
     way = argv[1], path = argv[2], reads = strtoul(argv[4], NULL, 10);
     unsigned count = atoi(argv[3]);
     pthread_t threads[count];
