@@ -11,6 +11,11 @@ use super::sync::{self, AtomicU32, AtomicU64, Ordering};
 
 /// How long a waiter spins while processors are idle, in nanoseconds.
 const SPIN_NS: u64 = 20_000;
+/// How long it spins where that was in vain so many times one after the other: other programs have the processors, and the thread
+/// awaited may stand in the queue of this very one. Now and then it tries as long as before.
+const SHORT_SPIN_NS: u64 = 1_000;
+const OFTEN_IN_VAIN: u32 = 4;
+const TRIED_AGAIN: u32 = 64;
 /// Instants of completion that are remembered of each thread.
 pub(super) const REMEMBERED: u64 = 1024;
 /// A thread that sleeps longer tidies up.
@@ -37,6 +42,8 @@ pub(super) struct Counter {
     pub started: AtomicU32,
     /// The encoded [`Wait`] it sleeps for.
     pub waiting: AtomicU64,
+    /// How often in a row it spun in vain; its own thread's.
+    in_vain: AtomicU32,
     /// 1 while it waits for nothing but its pace.
     pub pacing: AtomicU32,
     /// The call it is in.
@@ -60,6 +67,7 @@ impl Counter {
             tid: AtomicU32::new(0),
             started: AtomicU32::new(0),
             waiting: AtomicU64::new(NOT_WAITING),
+            in_vain: AtomicU32::new(0),
             pacing: AtomicU32::new(0),
             call: Apart(AtomicU32::new(0)),
             ready: AtomicU64::new(0),
@@ -115,6 +123,24 @@ impl Counter {
     }
 }
 
+/// Looks until a dependency is met, at most for so long; whether it is.
+fn spins(awaited: &Counter, count: u64, at_most_ns: u64) -> bool {
+    let mut begin = None;
+    loop {
+        // A pause takes longer than many looks, and one after the other hypervisors take for a lock that is held elsewhere.
+        for _ in 0..sync::LOOKS {
+            if awaited.completed() >= count {
+                return true;
+            }
+        }
+        sync::spin_loop();
+        let now = sync::nanoseconds();
+        if now - *begin.get_or_insert(now) > at_most_ns {
+            return false;
+        }
+    }
+}
+
 /// All counters, and what waiting depends on.
 #[derive(Debug)]
 pub(super) struct Counters {
@@ -161,7 +187,7 @@ impl Counters {
     /// Waits until a dependency on `awaited` is met, which it was not when last looked at. False when all must end. If that takes
     /// longer than [`LONG_SLEEP`], `tidy` is called now and then, until it returns true.
     pub(super) fn wait(&self, me: &Counter, awaited: &Counter, wait: Wait, tidy: &mut dyn FnMut() -> bool) -> bool {
-        self.spin(awaited, wait.count) || self.sleep(me, awaited, wait, tidy)
+        self.spin(me, awaited, wait.count) || self.sleep(me, awaited, wait, tidy)
     }
 
     /// Whether every thread that does not sleep can have a processor of its own.
@@ -175,25 +201,16 @@ impl Counters {
         self.all.iter().any(|c| c.pacing.load(Ordering::SeqCst) != 0)
     }
 
-    fn spin(&self, awaited: &Counter, count: u64) -> bool {
+    fn spin(&self, me: &Counter, awaited: &Counter, count: u64) -> bool {
         // Spinning helps only if the thread awaited can run meanwhile.
         if !self.processors_idle() {
             return false;
         }
-        let mut begin = None;
-        loop {
-            // A pause takes longer than many looks, and one after the other hypervisors take for a lock that is held elsewhere.
-            for _ in 0..sync::LOOKS {
-                if awaited.completed() >= count {
-                    return true;
-                }
-            }
-            sync::spin_loop();
-            let now = sync::nanoseconds();
-            if now - *begin.get_or_insert(now) > SPIN_NS {
-                return false;
-            }
-        }
+        let in_vain = me.in_vain.load(Ordering::Relaxed);
+        let is_short = in_vain >= OFTEN_IN_VAIN && !in_vain.is_multiple_of(TRIED_AGAIN);
+        let met = spins(awaited, count, if is_short { SHORT_SPIN_NS } else { SPIN_NS });
+        me.in_vain.store(if met { 0 } else { in_vain.wrapping_add(1) }, Ordering::Relaxed);
+        met
     }
 
     fn sleep(&self, me: &Counter, awaited: &Counter, wait: Wait, tidy: &mut dyn FnMut() -> bool) -> bool {
