@@ -20,9 +20,9 @@
 #include <stddef.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <time.h>
 
 #define RING_ENTRIES 128
+#include "clock.h"
 #include "ring.h"
 
 #define LENGTH 1024
@@ -42,34 +42,6 @@ struct entry {
 static const char *way, *path;
 static unsigned long reads;
 static pthread_barrier_t gate;
-
-static uint64_t ticks(void)
-{
-#ifdef __x86_64__
-    return __builtin_ia32_rdtsc();
-#else
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * 1000000000ull + t.tv_nsec;
-#endif
-}
-
-static uint64_t ticks_after_loads(void)
-{
-#ifdef __x86_64__
-    unsigned processor;
-    return __builtin_ia32_rdtscp(&processor);
-#else
-    return ticks();
-#endif
-}
-
-static uint64_t nanoseconds(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * 1000000000ull + t.tv_nsec;
-}
 
 static int is(const char *name)
 {

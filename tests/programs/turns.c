@@ -8,29 +8,14 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "clock.h"
 
 static alignas(128) atomic_ulong turn;
 static alignas(128) uint64_t *given, *taken;
 static unsigned long count;
 static int file = -1;
-
-static uint64_t ticks(void) {
-#ifdef __x86_64__
-    return __builtin_ia32_rdtsc();
-#else
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * 1000000000ull + t.tv_nsec;
-#endif
-}
-
-static uint64_t nanoseconds(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * 1000000000ull + t.tv_nsec;
-}
 
 static void *one(void *which) {
     char room[16];
