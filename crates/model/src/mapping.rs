@@ -44,6 +44,11 @@ pub struct Space {
 
 const PAGE: u64 = 4096;
 
+/// So many bytes in whole pages; of more than there can be, all that there can be.
+pub(crate) fn whole_pages(bytes: u64) -> u64 {
+    bytes.checked_next_multiple_of(PAGE).unwrap_or(u64::MAX - (PAGE - 1))
+}
+
 impl Space {
     /// An empty one, of so many threads.
     pub fn of(users: u32) -> Space {
@@ -54,7 +59,7 @@ impl Space {
         let Some((&start, &region)) = self.regions.range(..at).next_back() else {
             return;
         };
-        if start + region.length > at {
+        if start.saturating_add(region.length) > at {
             let head = at - start;
             self.regions.insert(start, Region { length: head, ..region });
             self.regions.insert(at, region.behind(head));
@@ -63,7 +68,7 @@ impl Space {
 
     /// Removes a range of addresses.
     pub fn unmap(&mut self, address: u64, length: u64) {
-        let end = address.saturating_add(length.next_multiple_of(PAGE));
+        let end = address.saturating_add(whole_pages(length));
         self.split(address);
         self.split(end);
         let inside: Vec<u64> = self.regions.range(address..end).map(|(k, _)| *k).collect();
@@ -81,8 +86,8 @@ impl Space {
     /// Moves a range to another address, where it gets another length; what lay there ends. What is moved, if that is the
     /// whole of one mapping.
     pub fn remap(&mut self, from: u64, length: u64, to: u64, new_length: u64) -> Option<Region> {
-        let new_length = new_length.next_multiple_of(PAGE);
-        let end = from.saturating_add(length.next_multiple_of(PAGE));
+        let new_length = whole_pages(new_length);
+        let end = from.saturating_add(whole_pages(length));
         self.split(from);
         self.split(end);
         let pieces: Vec<(u64, Region)> = self.regions.range(from..end).map(|(at, region)| (*at, *region)).collect();
@@ -119,11 +124,11 @@ impl Space {
     /// The one mapping that a range lies in, with the distance and the length of the part that is mapped: `None` if it
     /// touches no file mapping, several, or one that belongs to another process.
     pub fn find(&self, address: u64, length: u64) -> Option<(MappingId, u64, u64)> {
-        let end = address.saturating_add(length.next_multiple_of(PAGE).max(PAGE));
+        let end = address.saturating_add(whole_pages(length).max(PAGE));
         let first = self.regions.range(..=address).next_back().map_or(address, |(k, _)| *k);
         let mut found: Option<(MappingId, u64, u64)> = None;
         for (&start, region) in self.regions.range(first..end) {
-            let (from, to) = (start.max(address), (start + region.length).min(end));
+            let (from, to) = (start.max(address), (start.saturating_add(region.length)).min(end));
             if from >= to {
                 continue;
             }
@@ -156,5 +161,24 @@ impl Space {
     pub fn inherited(&self) -> Space {
         let regions = self.regions.iter().map(|(k, r)| (*k, Region { owned: false, ..*r })).collect();
         Space { users: 1, regions }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_beyond_all_memory() {
+        let region =
+            Region { length: PAGE, mapping: 1, delta: 0, whole: PAGE, owned: true, node: 0, offset: 0, shared: false };
+        let mut space = Space::of(1);
+        space.map(PAGE, region);
+        assert_eq!(space.find(PAGE, u64::MAX), Some((1, 0, PAGE)));
+        space.map(u64::MAX - 5, region);
+        space.split(u64::MAX);
+        assert!(space.remap(PAGE, u64::MAX, 8 * PAGE, u64::MAX).is_none());
+        space.unmap(0, u64::MAX);
+        assert_eq!(space.at(PAGE), None);
     }
 }

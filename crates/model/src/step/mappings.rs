@@ -2,7 +2,7 @@
 
 use super::Step;
 use crate::interpretation::MappedRange;
-use crate::mapping::{Region, Space};
+use crate::mapping::{Region, Space, whole_pages};
 use crate::node::{FileKind, NodeId};
 use crate::touch::Resource;
 use crate::world::World;
@@ -43,7 +43,7 @@ impl World {
         let file = Region { length: 0, mapping: 0, delta: 0, whole: 0, owned: true, node, offset: s.arg(5), shared };
         let space = &mut self.spaces[s.thread.space as usize];
         let inside = if flags & FIXED != 0 { space.find(address, length) } else { None };
-        let whole = length.next_multiple_of(4096);
+        let whole = whole_pages(length);
         let region = match inside {
             Some((mapping, delta, n)) if n == whole => {
                 s.out.range = Some(MappedRange { mapping, delta, length });
