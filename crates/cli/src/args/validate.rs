@@ -133,7 +133,7 @@ pub struct Validate {
     /// Do not keep what was found for this machine
     #[arg(long)]
     pub no_store: bool,
-    /// Write all that was found as JSON here, for `reprise compare`
+    /// Write all that was found as JSON here, every run included
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Print all that was found as JSON
