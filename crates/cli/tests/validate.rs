@@ -108,6 +108,12 @@ fn fio_is_an_instrument() {
     assert_eq!(of_fio.len(), 8);
     for finding in of_fio {
         assert!(finding["uncertainty"]["mean"].as_f64().unwrap() > 0.0, "{finding:#}");
+        // Its instants are whole milliseconds, and these calls take microseconds: it tells no order, and no rate.
+        let distances = &finding["distances"];
+        assert!(distances["response_ns"]["kolmogorov_smirnov"].is_number(), "{finding:#}");
+        for unknown in [&distances["between_issues_ns"], &distances["in_flight"], &distances["issued_by_slice"]] {
+            assert!(unknown.is_null() && finding["rate_ratio"].is_null() && finding["reordering"].is_null());
+        }
     }
 }
 
@@ -349,7 +355,8 @@ fn what_makes_no_sense_is_refused() {
     let backwards = csv("echo 0,pread64,20,10 > {log}");
     let no_time = csv("echo 0,pread64,20,20 > {log}");
     let seconds = csv("echo 0,pread64,0,900000000000000 > {log}");
-    let cases: [(&[&str], i32, &str); 9] = [
+    let cases: [(&[&str], i32, &str); 10] = [
+        (&["--workload", "fileserver", "--rounds", "0"], 2, "--rounds"),
         (&backwards, 2, "not before the begin"),
         (&no_time, 2, "no time at all"),
         (&seconds, 2, "the whole run took"),

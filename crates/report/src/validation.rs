@@ -142,12 +142,13 @@ fn why(signal: Signal) -> &'static str {
 
 fn distributions(validation: &Validation, style: Style) -> String {
     use Align::{Left, Right};
-    let mut table = Table::new(2, &[Left, Right, Right, Left, Left, Right, Right, Right, Right, Right, Right, Right]);
+    let mut table = Table::new(2, &[[Left, Right, Right, Left, Left].as_slice(), &[Right; 8]].concat());
     table.row(ABOUT.into_iter().chain([
         "response KS",
         "Wasserstein",
         "issues KS",
         "in flight KS",
+        "by slice KS",
         "rate",
         "reordered",
         "(reference)",
@@ -163,6 +164,7 @@ fn distributions(validation: &Validation, style: Style) -> String {
             f.distances.response_ns.map_or("-".into(), |d| time(d.wasserstein)),
             ks(&f.distances.between_issues_ns),
             ks(&f.distances.in_flight),
+            ks(&f.distances.issued_by_slice),
             f.rate_ratio.map_or("-".into(), |ratio| format!("{ratio:.3}")),
             share(&f.reordering),
             share(&f.reference_reordering),

@@ -54,10 +54,9 @@ fn uncertainty(f: &Finding) -> Vec<String> {
 }
 
 fn chart(f: &Finding) -> String {
-    f.stability
-        .chart
-        .as_ref()
-        .map_or("-".to_owned(), |c| format!("{} to {}", signed_time(c.lower), signed_time(c.upper)))
+    let limit = |ns: f64| if ns < 0.0 { signed_time(ns) } else { time(ns) };
+    let limits = f.stability.chart.as_ref().map(|chart| format!("{} to {}", limit(chart.lower), limit(chart.upper)));
+    limits.unwrap_or_else(|| "-".to_owned())
 }
 
 /// What takes the bias of recorders away, a line for each call.

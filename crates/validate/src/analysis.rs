@@ -24,6 +24,8 @@ const ALPHA: f64 = 0.05;
 const MARGIN: f64 = 0.05;
 /// To which a mean is to be known, relative.
 const WANTED: f64 = 0.01;
+/// Slices of the time of a trace in which requests are counted.
+const SLICES: f64 = 100.0;
 /// Blocks that make a finding.
 pub(crate) const LEAST_BLOCKS: usize = 3;
 
@@ -175,7 +177,7 @@ fn finding(about: &About<'_>, pairs: &[Pair<'_>]) -> Finding {
         unlike_trace: pairs.iter().filter(|pair| !pair.1.record.is_as_traced).count(),
         changed_blocks: pairs.iter().filter(is_changed).count(),
         blocks: pairs.len(),
-        distances: distances(about.call, pairs),
+        distances: distances(about.call, trace, pairs),
         rate_ratio: rate(&|pair| pair.1.record.rate).zip(rate(&|pair| pair.0.record.rate)).map(|(m, r)| m / r),
         reordering: reordered(pairs.iter().map(|pair| pair.1), trace),
         reference_reordering: reordered(pairs.iter().map(|pair| pair.0), trace),
@@ -236,7 +238,8 @@ fn floor(reference: &[f64]) -> Option<reprise_measure::metrology::Uncertainty> {
     against(&next, reference)
 }
 
-fn distances(call: &str, pairs: &[Pair<'_>]) -> Distances {
+fn distances(call: &str, trace: &Observed, pairs: &[Pair<'_>]) -> Distances {
+    let slice_ns = trace.elapsed_ns().map_or(0.0, |elapsed_ns| elapsed_ns / SLICES);
     let pooled = |of: &dyn Fn(&Observed) -> Vec<f64>| -> Option<Distance> {
         let mut measured: Vec<f64> = pairs.iter().flat_map(|pair| of(&pair.1.observed)).collect();
         let mut reference: Vec<f64> = pairs.iter().flat_map(|pair| of(&pair.0.observed)).collect();
@@ -245,6 +248,7 @@ fn distances(call: &str, pairs: &[Pair<'_>]) -> Distances {
     Distances {
         response_ns: pooled(&|run| run.times_ns(call)),
         between_issues_ns: pooled(&Observed::between_issues_ns),
+        issued_by_slice: pooled(&|run| run.issued_by_slice(slice_ns)),
         in_flight: pooled(&Observed::in_flight),
     }
 }
@@ -282,7 +286,9 @@ fn stability(pairs: &[Pair<'_>], measured: &[f64], reference: &[f64]) -> Stabili
 /// Precision and bias over levels, where there are three at least.
 pub(crate) fn linearity(findings: &[Finding]) -> Vec<Linearity> {
     type Key<'a> = (&'a str, Micros, Caches, &'a str, &'a str, Statistic);
-    let mut groups: BTreeMap<Key<'_>, (Vec<(u32, f64, f64)>, usize)> = BTreeMap::new();
+    // Levels, and the least number of results at one.
+    type Line = (Vec<(u32, f64, f64)>, usize);
+    let mut groups: BTreeMap<Key<'_>, Line> = BTreeMap::new();
     for finding in findings {
         let SettingName { workload, pause_us, level, caches, .. } = &finding.setting;
         let key = (&**workload, *pause_us, *caches, &*finding.instrument, &*finding.call, finding.statistic);

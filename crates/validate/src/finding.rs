@@ -65,6 +65,8 @@ pub struct Distances {
     pub response_ns: Option<Distance>,
     /// Of times from issue to issue of a thread.
     pub between_issues_ns: Option<Distance>,
+    /// Of requests issued in a slice of time: a hundredth of what the trace took.
+    pub issued_by_slice: Option<Distance>,
     /// Of requests in flight at each issue.
     pub in_flight: Option<Distance>,
 }

@@ -57,12 +57,13 @@ pub fn drifts(known: &[Known]) -> Vec<Drift> {
     let mut out = Vec::new();
     for known in known {
         for charted in [Charted::Reference, Charted::Bias] {
-            let (past, now): (fn(&Past) -> Option<f64>, Option<f64>) = match charted {
-                Charted::Reference => (|past| Some(past.reference_ns), Some(known.reference_ns)),
-                Charted::Bias => (|past| past.bias, known.bias),
+            let (mut values, now): (Vec<f64>, Option<f64>) = match charted {
+                Charted::Reference => {
+                    (known.history.iter().map(|past| past.reference_ns).collect(), Some(known.reference_ns))
+                }
+                Charted::Bias => (known.history.iter().filter_map(|past| past.bias).collect(), known.bias),
             };
             let Some(now) = now else { continue };
-            let mut values: Vec<f64> = known.history.iter().filter_map(past).collect();
             let before = values.len();
             if before < LEAST_BASELINE {
                 continue;

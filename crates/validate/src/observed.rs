@@ -2,6 +2,9 @@
 
 use std::collections::BTreeMap;
 
+/// Slices of a run that are looked at: one that takes a thousand times longer than the trace has shown its rate by then.
+const MOST_SLICES: usize = 100_000;
+
 /// One request.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Request {
@@ -98,6 +101,22 @@ impl Observed {
         self.requests.iter().filter_map(since).collect()
     }
 
+    /// Requests issued in each slice of time from the first to the last, where instants are told.
+    pub fn issued_by_slice(&self, slice_ns: f64) -> Vec<f64> {
+        let (Some(first), Some(last)) = (self.requests.first(), self.requests.last()) else { return Vec::new() };
+        if !self.tells_instants() || slice_ns <= 0.0 {
+            return Vec::new();
+        }
+        let slice = |at: u64| ((at - first.begin_ns) as f64 / slice_ns) as usize;
+        let mut counts = vec![0.0; (slice(last.begin_ns) + 1).min(MOST_SLICES)];
+        for request in &self.requests {
+            if let Some(count) = counts.get_mut(slice(request.begin_ns)) {
+                *count += 1.0;
+            }
+        }
+        counts
+    }
+
     /// Requests in flight when each was issued, itself included; none where instants are not told.
     pub fn in_flight(&self) -> Vec<f64> {
         if !self.tells_instants() {
@@ -171,6 +190,8 @@ mod tests {
         assert_eq!(run.between_issues_ns(), [20.0, 35.0]);
         assert_eq!(run.in_flight(), [1.0, 2.0, 2.0, 1.0]);
         assert_eq!(run.rate(), Some(4.0 / 50e-9));
+        assert_eq!(run.issued_by_slice(10.0), [2.0, 0.0, 1.0, 0.0, 1.0]);
+        assert_eq!(run.issued_by_slice(1e9), [4.0]);
     }
 
     #[test]
