@@ -58,8 +58,8 @@ fn a_result_is_no_replication_of_itself() {
         let said = run(s.path(), &[&["compare"][..], &groups].concat());
         assert!(said.ends(2).err.contains(word), "{said:?}");
     };
-    refused(["a=a0.reprise,a0.reprise,a0.reprise", &b], "the same result");
-    refused([&a, "b=b0.reprise,a1.reprise"], "the same result");
+    refused(["a=a0.reprise,a0.reprise,a0.reprise", &b], "there twice");
+    refused([&a, "b=b0.reprise,a1.reprise"], "there twice");
     refused(["x=a0.reprise,a1.reprise", "x=b0.reprise,b1.reprise"], "called 'x'");
     // A copy is the same result, too.
     assert!(

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use means::{mkdir, reprise, run};
 use reprise_testkit::scratch::Scratch;
 use reprise_testkit::skip;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 const SMALL: &[&str] = &["validate", "--dir", "d", "--runs", "3", "--requests", "60", "--file-size", "1M", "--quiet"];
 
@@ -169,6 +169,34 @@ fn what_was_found_is_kept_for_this_machine() {
         let history = known.as_array().unwrap().iter().find(first).unwrap()["history"].clone();
         assert_eq!(history.as_array().unwrap().len(), before);
     }
+}
+
+/// A past in which calls took a nanosecond: what was measured now does not go with it, and of the rest nothing is said.
+#[test]
+fn what_does_not_go_with_the_validations_before_is_told() {
+    let s = Scratch::new();
+    mkdir(s.path(), "d");
+    let (state, place) = (s.path().join("state"), s.path().join("state/reprise/validation.json"));
+    let validated = |more: &[&str]| {
+        let base = ["validate", "--dir", "d", "--runs", "3", "--file-size", "1M", "-q", "--json", "-w", "random-read"];
+        let output = reprise(s.path(), &[&base, more].concat()).env("XDG_STATE_HOME", &state).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        serde_json::from_slice::<Value>(&output.stdout).unwrap()
+    };
+    assert!(list(&validated(&["--level", "1,2", "--requests", "60"]), "drifts").is_empty());
+    let mut kept: Value = serde_json::from_slice(&fs::read(&place).unwrap()).unwrap();
+    for known in kept["machines"].as_object_mut().unwrap().values_mut().flat_map(|all| all.as_array_mut().unwrap()) {
+        let past = |i: u32| json!({"when_ns": i, "reference_ns": 1.0 + f64::from(i) * 0.01, "u_c": 0.1, "bias": null});
+        known["reference_ns"] = json!(1.0);
+        known["history"] = (0..6).map(past).collect();
+    }
+    fs::write(&place, kept.to_string()).unwrap();
+    // Another experiment has no past.
+    assert!(list(&validated(&["--level", "1", "--requests", "70"]), "drifts").is_empty());
+    let found = validated(&["--level", "1", "--requests", "60"]);
+    let drifts = list(&found, "drifts");
+    assert_eq!((drifts.len(), &drifts[0]["charted"], &drifts[0]["before"]), (1, &json!("reference"), &json!(7)));
+    assert!(drifts[0]["of"].as_str().unwrap().contains("level 1"), "{drifts:#?}");
 }
 
 #[test]

@@ -172,12 +172,13 @@ fn check_names(groups: &[Group]) -> Result<(), ValidateError> {
 pub fn different_results(results: &[(PathBuf, String)]) -> Result<(), ValidateError> {
     let mut first: BTreeMap<&str, &PathBuf> = BTreeMap::new();
     for (path, id) in results {
-        if let Some(other) = first.insert(id, path) {
-            let (path, other) = (path.display(), other.display());
-            return Err(ValidateError::Settings(format!(
-                "{path} is the same result as {other}: one run is no replication of itself; give each result once"
-            )));
-        }
+        let Some(other) = first.insert(id, path) else { continue };
+        let what = match other == path {
+            true => format!("{} is there twice", path.display()),
+            false => format!("{} is the same result as {}", path.display(), other.display()),
+        };
+        let why = "one run is no replication of itself; give each result once";
+        return Err(ValidateError::Settings(format!("{what}: {why}")));
     }
     Ok(())
 }

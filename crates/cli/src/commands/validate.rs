@@ -52,7 +52,7 @@ pub fn run(args: Validate) -> Outcome {
     drop(bar);
     drop((place, logs));
     let Validated { validation, failure: failed } = validated.map_err(failure)?;
-    let is_nothing = failed.is_some() && validation.runs.is_empty();
+    let is_nothing = failed.is_some() && validation.findings.is_empty();
     let told = if is_nothing { Ok(()) } else { tell(&args, validation, store.as_deref()) };
     match failed {
         Some(error) => Err(failure(error)),
