@@ -48,8 +48,18 @@ def trends():
         x = np.repeat([1, 2, 3, 4], 3).astype(float)
         y = 2 + slope * x + noise * rng.standard_normal(len(x))
         fit = stats.linregress(x, y)
-        cases.append({"x": x.tolist(), "y": y.tolist(), "slope": fit.slope, "intercept": fit.intercept, "r": fit.rvalue, "p": fit.pvalue})
+        reach = stats.t.ppf(0.975, len(x) - 2) * fit.stderr
+        cases.append({
+            "x": x.tolist(), "y": y.tolist(), "slope": fit.slope, "intercept": fit.intercept, "r": fit.rvalue, "p": fit.pvalue,
+            "from": fit.slope - reach, "to": fit.slope + reach,
+        })  # fmt: skip
     return cases
+
+
+def limits(n):
+    """Of a chart whose baseline is 0, 1, ..., n - 1: how far from the centre the next value is as seldom as beyond three sigma."""
+    values = np.arange(n)
+    return stats.t.ppf(stats.norm.cdf(3), n - 1) * np.sqrt(1 + 1 / n) * np.std(values, ddof=1)
 
 
 def ties():
@@ -74,6 +84,8 @@ def main():
         "ties": ties(),
         "grubbs": [{"n": n, "alpha": a, "critical": grubbs(n, a)} for n in (3, 5, 10, 20, 40) for a in (0.05, 0.01)],
         "cochran": [{"p": p, "n": n, "alpha": a, "critical": cochran(p, n, a)} for p in (2, 4, 10, 40) for n in (2, 3, 6) for a in (0.05, 0.01)],
+        "limits": [{"n": n, "reach": limits(n)} for n in (4, 5, 10, 100)],
+        "coverage": [{"degrees": d, "k": stats.t.ppf(0.975, d)} for d in (2, 9, 500)],
         "holm": {"p": [0.01, 0.04, 0.03, 0.005], "adjusted": [0.03, 0.06, 0.06, 0.02]},
     }
     place = pathlib.Path(__file__).with_name("fixtures.json")

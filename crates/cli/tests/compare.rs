@@ -50,6 +50,34 @@ fn one_result_each_tells_nothing() {
     assert_eq!(run(s.path(), &["compare", &a, "absent.reprise"]).code, Some(3));
 }
 
+#[test]
+fn a_result_is_no_replication_of_itself() {
+    let s = Scratch::new();
+    let (a, b) = (references(s.path(), "a", "0us", 2), references(s.path(), "b", "1ms", 2));
+    let refused = |groups: [&str; 2], word: &str| {
+        let said = run(s.path(), &[&["compare"][..], &groups].concat());
+        assert!(said.ends(2).err.contains(word), "{said:?}");
+    };
+    refused(["a=a0.reprise,a0.reprise,a0.reprise", &b], "there twice");
+    refused([&a, "b=b0.reprise,a1.reprise"], "there twice");
+    refused(["x=a0.reprise,a1.reprise", "x=b0.reprise,b1.reprise"], "called 'x'");
+    // A copy is the same result, too.
+    assert!(
+        std::process::Command::new("cp")
+            .args(["-r", "a0.reprise", "c.reprise"])
+            .current_dir(s.path())
+            .status()
+            .unwrap()
+            .success()
+    );
+    refused(["a=a0.reprise,c.reprise", &b], "the same result");
+    // Every quantity has a row for the pair, whatever can be said of it.
+    let text = run(s.path(), &["compare", &a, &b]).out;
+    let rows = text.lines().filter(|line| line.contains("a, b")).count();
+    assert_eq!(rows, 4, "elapsed, openat, pread64, close: {text}");
+    assert!(text.contains("adjusted for all 4 pairs"), "{text}");
+}
+
 fn with_state(dir: &Path, args: &[&str]) -> Output {
     reprise(dir, args).env("XDG_STATE_HOME", dir.join("state")).output().unwrap()
 }
@@ -78,6 +106,11 @@ fn a_replay_says_how_far_its_times_can_be_trusted() {
     let expected = number(&pread["validated"]["u_c"]) * number(&pread["mean_ns"]);
     assert!((number(&pread["u_c_ns"]) / expected - 1.0).abs() < 1e-9);
     assert!(calls.iter().any(|call| call["call"] == "openat" && call["validated"].is_null()), "{calls:#?}");
+    assert!(after.lines().any(|line| line.contains("openat: mean") && line.contains("not known here")), "{after}");
+    assert!(after.contains("3 runs") && after.contains("degrees of freedom, 20"), "{after}");
+    // Nothing is known of it where the caches are empty.
+    let cold = text(&with_state(dir, &["replay", "t0.reprise", "--target", &target, "--fill", "random", "--cold"]));
+    assert!(cold.contains("pread64: mean") && cold.contains("u_c not known: validated with other caches"), "{cold}");
     // So do several at once, each for itself, and a comparison.
     let both = with_state(
         dir,

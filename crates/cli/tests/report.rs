@@ -200,7 +200,12 @@ fn a_browser_draws_several_beside_each_other() {
     let s = Scratch::new();
     let dir = s.path();
     reported(dir);
-    means::copy(&dir.join("r.reprise"), &dir.join("again.reprise"));
+    // The same result once more is no replication of it.
+    means::copy(&dir.join("r.reprise"), &dir.join("copy.reprise"));
+    let said = run(dir, &["report", "t.reprise", "r.reprise", "copy.reprise"]);
+    assert!(said.ends(2).err.contains("same result"), "{said:?}");
+    let target = mkdir(dir, "another");
+    run(dir, &["replay", "-q", "--pace", "natural", "--target", &target, "-o", "again.reprise", "t.reprise"]).ends(0);
     for traces in [&["r.reprise", "again.reprise"][..], &["one=r.reprise", "two=again.reprise"]] {
         run(dir, &[&["report", "t.reprise"], traces].concat()).ends(0);
         let Some(found) = browsed(dir, &fs::read_to_string(dir.join("report.html")).unwrap()) else {

@@ -84,18 +84,21 @@ fn a_stored_validation_says_it_where_each_was_replayed_once() {
     // Rows are for the calls that took the most time: which those are, only the replays know.
     let (data, _) = reported(dir, &["a.reprise", "n.reprise"]);
     let call = data["beside"]["rows"][1]["quantity"]["mean_response"].as_str().unwrap().to_owned();
-    let known = |pace: &str, u_c: f64| {
+    let mean = |of: usize| data["beside"]["rows"][1]["estimates"][of]["mean"].as_f64().unwrap();
+    let means = [mean(0), mean(1)];
+    let known = |pace: &str, of: usize, u_c: f64| {
         json!({
             "instrument": format!("{} {pace} {}", text("order"), text("io")), "workload": "random-write", "level": 1,
-            "pause_us": 0, "caches": "warm", "file_system": text("filesystem"), "call": &call, "reference_ns": 1000.0,
-            "u_c": u_c, "bias": 0.0, "when_ns": 0,
+            "pause_us": 0, "caches": "warm", "file_system": text("filesystem"), "call": &call, "device": "d",
+            "program": "micro", "runs": 10, "reference_ns": means[of], "measured_ns": means[of], "u_c": u_c, "degrees": 9.0,
+            "bias": 0.0, "when_ns": 0,
         })
     };
     let machine =
         format!("{} {}", manifest["host"]["name"].as_str().unwrap(), manifest["host"]["kernel"].as_str().unwrap());
     fs::create_dir_all(dir.join("state/reprise")).unwrap();
     for u_c in [1e-9, 100.0] {
-        let kept = json!({"machines": {&machine: [known("afap", u_c), known("natural", u_c)]}});
+        let kept = json!({"version": 2, "machines": {&machine: [known("afap", 0, u_c), known("natural", 1, u_c)]}});
         fs::write(dir.join("state/reprise/validation.json"), kept.to_string()).unwrap();
         let (data, _) = reported(dir, &["a.reprise", "n.reprise"]);
         let rows = data["beside"]["rows"].as_array().unwrap();

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use means::{mkdir, reprise, run};
 use reprise_testkit::scratch::Scratch;
 use reprise_testkit::skip;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 const SMALL: &[&str] = &["validate", "--dir", "d", "--runs", "3", "--requests", "60", "--file-size", "1M", "--quiet"];
 
@@ -79,7 +79,9 @@ fn the_error_of_a_known_instrument_is_found() {
         let reference = number("/uncertainty/reference");
         assert!((number("/uncertainty/mean") - 123_456.0).abs() < 1e-6);
         assert!((number("/bias/bias") - (123_456.0 - reference)).abs() < 1e-6);
-        assert_eq!(finding["precision"], Value::Null, "no F-test of a variance of 0");
+        assert_eq!(finding["precision"]["ratio"], Value::Null, "no F-test of a variance of 0");
+        assert_eq!(number("/precision/measured/sd"), 0.0);
+        assert_eq!(finding["unlike_trace"], 0);
         // All of it is bias: the root of its mean square, by each block's own reference.
         let which = if finding["statistic"] == "mean" { "mean_ns" } else { "median_ns" };
         let runs = found["runs"][0][1].as_array().unwrap();
@@ -106,6 +108,12 @@ fn fio_is_an_instrument() {
     assert_eq!(of_fio.len(), 8);
     for finding in of_fio {
         assert!(finding["uncertainty"]["mean"].as_f64().unwrap() > 0.0, "{finding:#}");
+        // Its instants are whole milliseconds, and these calls take microseconds: it tells no order, and no rate.
+        let distances = &finding["distances"];
+        assert!(distances["response_ns"]["kolmogorov_smirnov"].is_number(), "{finding:#}");
+        for unknown in [&distances["between_issues_ns"], &distances["in_flight"], &distances["issued_by_slice"]] {
+            assert!(unknown.is_null() && finding["rate_ratio"].is_null() && finding["reordering"].is_null());
+        }
     }
 }
 
@@ -120,6 +128,19 @@ fn recorders_are_instruments() {
     for finding in list(&found, "findings") {
         // The bias is the correction to be taken away.
         assert!(finding["bias"]["bias"].as_f64().unwrap() > 0.0, "{finding:#}");
+    }
+    // Of the file server the program's threads read and write other things, too: their own state, and the trace.
+    let more = ["--workload", "fileserver", "--rounds", "4", "--no-replay", "--capture", "ptrace"];
+    let beside = Scratch::new();
+    let found = validate(beside.path(), &more);
+    let runs = list(&found, "runs")[0][1].as_array().unwrap();
+    assert!(runs.iter().all(|run| run["count"] == runs[0]["count"] && run["is_as_traced"] == true), "{runs:#?}");
+    for finding in list(&found, "findings") {
+        let (bias, correction) = (&finding["bias"]["bias"], &finding["correction"]["add_ns"]);
+        match finding["instrument"] == "record ptrace" {
+            true => assert_eq!(correction.as_f64().unwrap(), -bias.as_f64().unwrap()),
+            false => assert!(finding["correction"].is_null(), "{finding:#}"),
+        }
     }
     let unknown = run(s.path(), &[SMALL, &["--capture", "strace", "--no-store"]].concat());
     assert!(unknown.ends(2).err.contains("ptrace or ebpf"), "{unknown:?}");
@@ -150,6 +171,34 @@ fn what_was_found_is_kept_for_this_machine() {
     }
 }
 
+/// A past in which calls took a nanosecond: what was measured now does not go with it, and of the rest nothing is said.
+#[test]
+fn what_does_not_go_with_the_validations_before_is_told() {
+    let s = Scratch::new();
+    mkdir(s.path(), "d");
+    let (state, place) = (s.path().join("state"), s.path().join("state/reprise/validation.json"));
+    let validated = |more: &[&str]| {
+        let base = ["validate", "--dir", "d", "--runs", "3", "--file-size", "1M", "-q", "--json", "-w", "random-read"];
+        let output = reprise(s.path(), &[&base, more].concat()).env("XDG_STATE_HOME", &state).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        serde_json::from_slice::<Value>(&output.stdout).unwrap()
+    };
+    assert!(list(&validated(&["--level", "1,2", "--requests", "60"]), "drifts").is_empty());
+    let mut kept: Value = serde_json::from_slice(&fs::read(&place).unwrap()).unwrap();
+    for known in kept["machines"].as_object_mut().unwrap().values_mut().flat_map(|all| all.as_array_mut().unwrap()) {
+        let past = |i: u32| json!({"when_ns": i, "reference_ns": 1.0 + f64::from(i) * 0.01, "u_c": 0.1, "bias": null});
+        known["reference_ns"] = json!(1.0);
+        known["history"] = (0..6).map(past).collect();
+    }
+    fs::write(&place, kept.to_string()).unwrap();
+    // Another experiment has no past.
+    assert!(list(&validated(&["--level", "1", "--requests", "70"]), "drifts").is_empty());
+    let found = validated(&["--level", "1", "--requests", "60"]);
+    let drifts = list(&found, "drifts");
+    assert_eq!((drifts.len(), &drifts[0]["charted"], &drifts[0]["before"]), (1, &json!("reference"), &json!(7)));
+    assert!(drifts[0]["of"].as_str().unwrap().contains("level 1"), "{drifts:#?}");
+}
+
 #[test]
 fn an_interruption_ends_it_in_order() {
     let s = Scratch::new();
@@ -168,6 +217,85 @@ fn an_interruption_ends_it_in_order() {
     let status = child.wait().unwrap();
     assert_eq!(status.code(), Some(7));
     assert_eq!(fs::read_dir(s.path().join("d")).unwrap().count(), 0);
+}
+
+/// Runs of a validation that fails late are told and kept, and it still fails.
+#[test]
+fn what_was_found_before_a_failure_is_told() {
+    let s = Scratch::new();
+    mkdir(s.path(), "d");
+    let runs = s.path().join("runs");
+    let failing = format!(
+        "echo x >> {0}; if [ $(wc -l < {0}) -gt 4 ]; then echo too much >&2; exit 3; fi; \
+         for i in $(seq 60); do echo \"0,pread64,${{i}}000000,$((i * 1000000 + 777))\"; done > {{log}}",
+        runs.display()
+    );
+    let more = ["--workload", "random-read", "--level", "1,2", "--no-replay", "--instrument", &failing, "--log", "csv"];
+    let state = s.path().join("state");
+    let mut command = reprise(s.path(), &[SMALL, &more, &["--json", "-o", "found.json"]].concat());
+    let output = command.env("XDG_STATE_HOME", &state).output().unwrap();
+    let err = String::from_utf8_lossy(&output.stderr);
+    assert_eq!((output.status.code(), err.contains("too much")), (Some(8), true), "{err}");
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&found["is_complete"], list(&found, "findings").len()), (&Value::Bool(false), 2), "{found:#}");
+    let of_level = |setting: &Value| setting[1].as_array().unwrap().len();
+    assert!(list(&found, "runs").iter().map(of_level).sum::<usize>() >= 8);
+    // Its requests are those of one thread, whatever the level.
+    let finding = &list(&found, "findings")[0];
+    assert_eq!(finding["unlike_trace"], if finding["setting"]["level"] == 1 { 0 } else { 3 }, "{finding:#}");
+    assert_eq!(serde_json::from_slice::<Value>(&fs::read(s.path().join("found.json")).unwrap()).unwrap(), found);
+    assert!(state.join("reprise/validation.json").exists());
+}
+
+#[test]
+fn where_nothing_can_be_kept_is_said_before_the_first_run() {
+    let s = Scratch::new();
+    mkdir(s.path(), "d");
+    let mark = format!("echo x > {}; exit 3", s.path().join("ran").display());
+    let more = ["--workload", "random-read", "--level", "1", "--no-replay", "--instrument", &mark];
+    let said = run(s.path(), &[SMALL, &more, &["--no-store", "-o", "absent/found.json"]].concat());
+    assert!(said.ends(8).err.contains("absent/found.json") && !s.path().join("ran").exists(), "{said:?}");
+    // A state directory that is a file; and a store that is damaged, which is set aside.
+    let state = s.path().join("state");
+    fs::write(&state, "").unwrap();
+    let with_state = |more: &[&str]| reprise(s.path(), &[SMALL, more].concat()).env("XDG_STATE_HOME", &state).output();
+    let output = with_state(&more).unwrap();
+    assert_eq!((output.status.code(), s.path().join("ran").exists()), (Some(8), false));
+    fs::remove_file(&state).unwrap();
+    fs::create_dir_all(state.join("reprise")).unwrap();
+    fs::write(state.join("reprise/validation.json"), "{").unwrap();
+    let output = with_state(&["--workload", "random-read", "--level", "1"]).unwrap();
+    let err = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && err.contains("validation.json.unreadable"), "{err}");
+    assert_eq!(fs::read(state.join("reprise/validation.json.unreadable")).unwrap(), b"{");
+}
+
+/// Places with spaces and quotes are one word for the shell; what it started ends with it.
+#[test]
+fn an_instrument_has_its_places_and_ends_with_all_it_started() {
+    let s = Scratch::new();
+    for dir in ["d d", "it's"] {
+        mkdir(s.path(), dir);
+    }
+    let csv =
+        "test -d {dir} && test -d {trace} && for i in $(seq 60); do echo \"0,pread64,${i}0000,${i}0999\"; done > {log}";
+    let base =
+        ["validate", "--dir", "d d", "--scratch", "it's", "--runs", "3", "--requests", "60", "--file-size", "1M"];
+    let more = ["-q", "--no-store", "--workload", "random-read", "--level", "1", "--no-replay", "--log", "csv"];
+    run(s.path(), &[&base[..], &more, &["--instrument", csv]].concat()).ends(0);
+
+    let number = s.path().join("pid");
+    let sleeps = format!("sleep 1000 & echo $! > {0}.new; mv {0}.new {0}; wait", number.display());
+    let mut child = reprise(s.path(), &[&base[..], &more, &["--instrument", &sleeps]].concat()).spawn().unwrap();
+    let begin = Instant::now();
+    while !number.exists() && begin.elapsed() < Duration::from_secs(60) {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let pid = fs::read_to_string(&number).unwrap();
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    assert_eq!(child.wait().unwrap().code(), Some(7));
+    let status = fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
+    assert!(status.is_empty() || status.contains(") Z "), "{status}");
 }
 
 /// Pieces of a validation: what is finished is kept, taken as it is, and told with the rest.
@@ -249,7 +377,17 @@ fn replays_run_in_the_memory_of_the_reference() {
 fn what_makes_no_sense_is_refused() {
     let s = Scratch::new();
     mkdir(s.path(), "d");
-    let cases: [(&[&str], i32, &str); 6] = [
+    let csv = |line: &'static str| {
+        ["--workload", "random-read", "--no-replay", "--instrument", line, "--log", "csv", "--level", "1"]
+    };
+    let backwards = csv("echo 0,pread64,20,10 > {log}");
+    let no_time = csv("echo 0,pread64,20,20 > {log}");
+    let seconds = csv("echo 0,pread64,0,900000000000000 > {log}");
+    let cases: [(&[&str], i32, &str); 10] = [
+        (&["--workload", "fileserver", "--rounds", "0"], 2, "--rounds"),
+        (&backwards, 2, "not before the begin"),
+        (&no_time, 2, "no time at all"),
+        (&seconds, 2, "the whole run took"),
         (&["--runs", "2"], 2, "--runs"),
         (&["--order", "sideways"], 2, "sideways"),
         (&["--pace", "fast"], 2, "choose afap"),

@@ -34,13 +34,16 @@ fn precision_and_bias_are_those_of_scipy() {
         near(found.measured.sd, number(&case, "sd"));
         near(found.measured.cv, number(&case, "cv"));
         near(found.measured.u_mean, number(&case, "u_mean"));
-        near(found.ratio.f, number(&case, "f"));
-        near(found.ratio.p, number(&case, "f_p"));
-        near(found.ratio.critical, number(&case, "f_critical"));
-        assert_eq!(found.ratio.is_greater, number(&case, "f_p") < 0.05);
+        let ratio = found.ratio.unwrap();
+        near(ratio.f, number(&case, "f"));
+        near(ratio.p, number(&case, "f_p"));
+        near(ratio.critical, number(&case, "f_critical"));
+        assert_eq!(ratio.is_greater, number(&case, "f_p") < 0.05);
         let found = bias(&a, &b).unwrap();
         near(found.p, number(&case, "p"));
         near(found.degrees, number(&case, "degrees"));
+        assert_eq!(found.is_significant, number(&case, "p") < 0.05);
+        assert_eq!(found.is_beyond_2u, found.bias.abs() > 2.0 * found.u);
         near(found.from, number(&case, "from"));
         near(found.to, number(&case, "to"));
         near(equivalence(&found, number(&case, "margin")).unwrap().p, number(&case, "tost_p"));
@@ -70,6 +73,8 @@ fn trends_are_those_of_scipy() {
         near(found.intercept, number(&case, "intercept"));
         near(found.correlation, number(&case, "r"));
         near(found.p, number(&case, "p"));
+        near(found.from, number(&case, "from"));
+        near(found.to, number(&case, "to"));
     }
     assert_eq!(trend(&[(1.0, 1.0), (1.0, 2.0), (1.0, 3.0)]), None);
     let exact = trend(&[(1.0, 1.0), (2.0, 2.0), (3.0, 3.0)]).unwrap();
@@ -216,11 +221,12 @@ fn reordering_agrees_with_its_definition_on_all_permutations() {
 
 #[test]
 fn a_control_chart_tells_shifts_and_only_them() {
-    // The mean range of this baseline is 2, so sigma is 2 / 1.128.
     let mut values: Vec<f64> = [10.0, 12.0].repeat(10);
     let chart = control_chart(&values, 20).unwrap();
     near(chart.centre, 11.0);
-    assert!((chart.sigma - 1.772_453_850_9).abs() < 1e-9, "{chart:?}");
+    near(chart.sigma, (20.0f64 / 19.0).sqrt());
+    // A third of the way to a limit is 1.2: so far are the zones here.
+    assert!((chart.upper - 11.0 - 3.6).abs() < 0.05, "{chart:?}");
     assert!(chart.signals.is_empty(), "{chart:?}");
     values.push(17.0);
     assert_eq!(control_chart(&values, 20).unwrap().signals, [(20, Signal::BeyondLimits)]);
@@ -228,11 +234,35 @@ fn a_control_chart_tells_shifts_and_only_them() {
         let values = [[10.0, 12.0].repeat(10), more.to_vec()].concat();
         control_chart(&values, 20).unwrap().signals
     };
-    assert_eq!(with(&[15.0, 10.0, 15.0]), [(22, Signal::TwoOfThree)]);
-    assert_eq!(with(&[13.0, 13.0, 10.0, 13.0, 13.0]), [(24, Signal::FourOfFive)]);
+    assert_eq!(with(&[14.0, 10.0, 14.0]), [(22, Signal::TwoOfThree)]);
+    assert_eq!(with(&[12.5, 12.5, 10.0, 12.5, 12.5]), [(24, Signal::FourOfFive)]);
     // The last of the baseline is above the centre, too.
     assert_eq!(with(&[11.5; 7]), [(26, Signal::Run)]);
     assert!(control_chart(&[1.0], 1).is_none());
+}
+
+#[test]
+fn limits_of_few_results_are_as_wide_as_little_is_known() {
+    for case in cases("limits") {
+        let values: Vec<f64> = (0..number(&case, "n") as u32).map(f64::from).collect();
+        let chart = control_chart(&values, values.len()).unwrap();
+        near(chart.upper - chart.centre, number(&case, "reach"));
+        near(chart.centre - chart.lower, number(&case, "reach"));
+    }
+}
+
+#[test]
+fn the_coverage_factor_is_that_of_the_degrees_of_freedom() {
+    for case in cases("coverage") {
+        // Nothing but the reference contributes: its degrees of freedom are those of all.
+        let n = number(&case, "degrees") as usize + 1;
+        let found = uncertainty(&vec![1.0; n], &vec![1.0; n], &vec![0.1; n]).unwrap();
+        near(found.degrees, number(&case, "degrees"));
+        near(found.expanded_95.k, number(&case, "k"));
+        near(found.expanded_95.relative, 0.1 * found.expanded_95.k);
+    }
+    let exact = uncertainty(&[1.0, 1.0], &[1.0, 1.0], &[0.0, 0.0]).unwrap();
+    assert!((exact.expanded_95.k - 1.959_963_984_540_054).abs() < 1e-9);
 }
 
 #[test]
@@ -266,7 +296,8 @@ fn differences_are_adjusted_as_holm_says_and_judged() {
     let around = |mean: f64| [mean - 0.1, mean, mean + 0.1, mean + 0.05, mean - 0.05];
     let (a, b, c) = (around(100.0), around(100.02), around(103.0));
     let wild = [90.0, 110.0, 95.0, 105.0, 101.0];
-    let found = differences(&[&a, &b, &c, &wild], 0.01);
+    let groups = [a, b, c, wild].map(Vec::from).to_vec();
+    let found = differences(std::slice::from_ref(&groups), 0.01).remove(0);
     let verdict = |first, second| found.iter().find(|d| (d.first, d.second) == (first, second)).unwrap().verdict;
     assert_eq!(verdict(0, 1), Verdict::Equal);
     assert_eq!(verdict(0, 2), Verdict::Greater);
@@ -279,18 +310,42 @@ fn differences_are_adjusted_as_holm_says_and_judged() {
         let expected = (0..=rank).map(|i| ascending[i] * (single.len() - i) as f64).fold(0.0, f64::max).min(1.0);
         near(pair.p_adjusted, expected);
     }
+    // The same, looked at in two quantities: the least probability counts for twelve pairs, not for six.
+    let both = differences(&[groups.clone(), groups], 0.01);
+    let least = |pairs: &[Difference]| pairs.iter().map(|pair| pair.p_adjusted).fold(1.0, f64::min);
+    near(least(&both[0]), 2.0 * least(&found));
+    assert_eq!(both[0].len(), both[1].len());
+    let unequal = |pairs: &[Difference]| pairs.iter().map(|pair| pair.p_unequal_adjusted).fold(1.0, f64::min);
+    near(unequal(&both[0]), 2.0 * unequal(&found));
+}
+
+#[test]
+fn equal_means_are_compared_and_what_does_not_scatter_is_not() {
+    // The same two results in another order: no difference, and none that is shown to be small.
+    let found = differences(&[vec![vec![1.0, 2.0], vec![2.0, 1.0]]], 0.05);
+    assert_eq!((found[0].len(), found[0][0].verdict), (1, Verdict::CannotBeTold));
+    // The same result three times over, whose mean is rounded.
+    let once = |x: f64| vec![x; 3];
+    assert!(differences(&[vec![once(0.1), once(0.7)]], 0.05)[0].is_empty());
+    assert_eq!(bias(&once(0.1), &once(0.7)), None);
+    assert!(differences(&[vec![vec![0.0, 0.0], vec![-1.0, 1.0]]], 0.05)[0].iter().all(|d| d.difference.p.is_finite()));
 }
 
 #[test]
 fn where_too_little_is_known_nothing_is_said() {
     assert_eq!(Summary::of(&[1.0]), None);
     assert_eq!(Summary::of(&[1.0, f64::NAN]), None);
-    assert_eq!(precision(&[1.0, 1.0], &[1.0, 2.0], 0.05), None);
+    let level = precision(&[1.0, 1.0], &[1.0, 2.0], 0.05).unwrap();
+    assert!(level.ratio.is_none() && level.measured.cv == 0.0 && level.reference.sd > 0.0);
+    // Nothing is relative to no time at all.
+    assert_eq!(uncertainty(&[0.0, 0.0], &[1.0, 2.0], &[0.1, 0.1]), None);
+    let nothing = serde_json::to_string(&Summary::of(&[0.0, 0.0]).unwrap()).unwrap();
+    assert!(serde_json::from_str::<Summary>(&nothing).unwrap().cv.is_nan(), "{nothing}");
     assert_eq!(bias(&[1.0, 1.0], &[1.0, 1.0]), None);
     assert_eq!(uncertainty(&[1.0, 2.0], &[1.0], &[0.0]), None);
     assert_eq!(uncertainty(&[1.0, 2.0], &[0.0, 1.0], &[0.0, 0.0]), None);
     assert_eq!(distance(&mut [], &mut [1.0]), None);
     assert_eq!(grubbs(&[1.0, 1.0, 1.0]), None);
     assert_eq!(cochran(&[0.0, 0.0], 3), None);
-    assert!(differences(&[&[1.0], &[2.0]], 0.01).is_empty());
+    assert!(differences(&[vec![vec![1.0], vec![2.0]]], 0.01)[0].is_empty());
 }

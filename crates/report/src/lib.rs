@@ -19,6 +19,7 @@ mod table;
 mod tree;
 mod units;
 mod validation;
+mod validation_details;
 
 pub use cat::{Cat, CatOptions, cat};
 pub use compared::compared_text;
@@ -33,4 +34,4 @@ pub use style::Style;
 pub use table::{Align, Table};
 pub use tree::{TreeOptions, tree_lines};
 pub use units::{bytes, count, date, duration};
-pub use validation::{drifts_text, validation_text};
+pub use validation::validation_text;

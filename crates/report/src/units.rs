@@ -57,6 +57,11 @@ pub fn count(n: u64) -> String {
     out
 }
 
+/// A probability: one that rounds to nothing is not nothing.
+pub(crate) fn probability(p: f64) -> String {
+    if p < 0.001 { "< 0.001".to_owned() } else { format!("{p:.3}") }
+}
+
 /// Nanoseconds since the epoch as a date and time of day in UTC: `2026-11-20 17:50:52 UTC`.
 pub fn date(epoch_ns: u64) -> String {
     let seconds = epoch_ns / 1_000_000_000;

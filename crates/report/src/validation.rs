@@ -1,16 +1,19 @@
 //! A validation as tables.
 
-use reprise_measure::metrology::{Component, Signal, Uncertainty};
+use reprise_measure::metrology::{Component, Signal, Strength, Trend, Uncertainty};
 use reprise_validate::{
     Charted, Disturbance, Drift, Finding, Influence, Limits, Linearity, Measure, Origin, Statistic, Validation,
 };
 
 use crate::style::Style;
 use crate::table::{Align, Table};
-use crate::units::duration;
+use crate::units::{duration, probability};
+use crate::validation_details::{corrections, details};
 
 /// Findings whose budget is told: those of the greatest uncertainty.
 const BUDGETS: usize = 5;
+/// With fewer runs the numbers say little.
+const FEW_RUNS: usize = 10;
 
 /// What was found, as text.
 pub fn validation_text(validation: &Validation, style: Style) -> String {
@@ -25,16 +28,18 @@ pub fn validation_text(validation: &Validation, style: Style) -> String {
             text += &findings(&of, style);
         }
     }
+    text += &details(&validation.findings, style);
+    text += &corrections(&validation.findings, style);
     text += &distributions(validation, style);
     text += &linearity(&validation.linearity, style);
     text += &budgets(validation, style);
-    text + &disturbances(validation, style)
+    text + &disturbances(validation, style) + &drifts(&validation.drifts, style)
 }
 
 /// What a row is about: titles and cells.
-const ABOUT: [&str; 5] = ["workload", "pause", "level", "call", "instrument"];
+pub(crate) const ABOUT: [&str; 5] = ["workload", "pause", "level", "call", "instrument"];
 
-fn about(f: &Finding) -> [String; 5] {
+pub(crate) fn about(f: &Finding) -> [String; 5] {
     let (workload, level) = (f.setting.workload.clone(), f.setting.level.to_string());
     [workload, format!("{} µs", f.setting.pause_us), level, f.call.clone(), f.instrument.clone()]
 }
@@ -46,9 +51,9 @@ fn findings(findings: &[&Finding], style: Style) -> String {
     table.row(ABOUT.into_iter().chain(["reference", "measured", "bias", "F", "U (k=2)", "floor", "undisturbed", ""]));
     for f in findings {
         let expanded = |u: &Option<Uncertainty>| u.as_ref().map_or("-".to_owned(), |u| percent(u.expanded[1].relative));
-        let f_test = f.precision.map_or("-".to_owned(), |p| {
-            let text = format!("{:.2}", p.ratio.f);
-            if p.ratio.is_greater { style.notable(&(text + "!")) } else { text }
+        let f_test = f.precision.and_then(|p| p.ratio).map_or("-".to_owned(), |ratio| {
+            let text = format!("{:.2}", ratio.f);
+            if ratio.is_greater { style.notable(&(text + "!")) } else { text }
         });
         let bias = f.bias.map_or("-".to_owned(), |bias| {
             let text = signed_percent(bias.relative);
@@ -61,12 +66,26 @@ fn findings(findings: &[&Finding], style: Style) -> String {
             f_test,
             expanded(&f.uncertainty),
             expanded(&f.floor),
-            expanded(&f.undisturbed),
+            undisturbed(f),
             remarks(f),
         ]));
     }
-    let note = "  bias!: significant (|bias| > 2 u); F!: scatters more than the reference (5 %)\n";
-    table.text() + &style.faint(note)
+    let mut notes = "  bias!: significant (Student, 5 %); F!: scatters more than the reference (5 %)\n".to_owned();
+    if findings.iter().any(|f| f.blocks < FEW_RUNS) {
+        notes += "  fewer than ten runs say little: k = 2 then covers less than 95 %; U95 below takes their number into account\n";
+    }
+    table.text() + &style.faint(&notes)
+}
+
+/// U of the calm blocks, or why there is none.
+fn undisturbed(f: &Finding) -> String {
+    let calm = f.blocks - f.disturbed_blocks - f.unknown_blocks;
+    match &f.undisturbed {
+        Some(u) => percent(u.expanded[1].relative),
+        None if calm == f.blocks => "all calm".to_owned(),
+        None if f.unknown_blocks > 0 => "not known".to_owned(),
+        None => format!("{calm} calm"),
+    }
 }
 
 /// What is to be known beside the numbers.
@@ -86,23 +105,50 @@ fn remarks(f: &Finding) -> String {
     if f.changed_blocks > 0 {
         out.push(format!("{} of {} blocks under other settings", f.changed_blocks, f.blocks));
     }
-    if let Some(outlier) = &f.stability.outlier {
-        out.push(format!("run {} is an outlier", outlier.index + 1));
+    if f.unknown_blocks > 0 {
+        out.push(format!("{} of {} blocks: not known whether disturbed", f.unknown_blocks, f.blocks));
     }
+    if f.unlike_trace > 0 {
+        out.push(format!("other requests than the trace's in {} of {} runs", f.unlike_trace, f.blocks));
+    }
+    for (what, outlier) in [("run", &f.stability.outlier), ("reference run", &f.stability.reference_outlier)] {
+        out.extend(
+            outlier.as_ref().map(|outlier| format!("{what} {} is {}", outlier.index, strength(outlier.strength))),
+        );
+    }
+    let signals = f.stability.chart.iter().flat_map(|chart| &chart.signals);
+    out.extend(signals.map(|(place, signal)| format!("run {place} {}", why(*signal))));
     if let Some(more) = f.stability.further_runs.filter(|more| *more > 0) {
         out.push(format!("{more} more runs for 1 %"));
     }
     out.join("; ")
 }
 
+fn strength(strength: Strength) -> &'static str {
+    match strength {
+        Strength::Straggler => "a straggler (Grubbs, 5 %)",
+        Strength::Outlier => "an outlier (Grubbs, 1 %)",
+    }
+}
+
+/// Why a value does not go with those before.
+fn why(signal: Signal) -> &'static str {
+    match signal {
+        Signal::BeyondLimits => "is beyond the limits",
+        Signal::TwoOfThree | Signal::FourOfFive => "is once more near a limit",
+        Signal::Run => "is on one side of the centre for long",
+    }
+}
+
 fn distributions(validation: &Validation, style: Style) -> String {
     use Align::{Left, Right};
-    let mut table = Table::new(2, &[Left, Right, Right, Left, Left, Right, Right, Right, Right, Right, Right, Right]);
+    let mut table = Table::new(2, &[[Left, Right, Right, Left, Left].as_slice(), &[Right; 8]].concat());
     table.row(ABOUT.into_iter().chain([
         "response KS",
         "Wasserstein",
         "issues KS",
         "in flight KS",
+        "by slice KS",
         "rate",
         "reordered",
         "(reference)",
@@ -118,6 +164,7 @@ fn distributions(validation: &Validation, style: Style) -> String {
             f.distances.response_ns.map_or("-".into(), |d| time(d.wasserstein)),
             ks(&f.distances.between_issues_ns),
             ks(&f.distances.in_flight),
+            ks(&f.distances.issued_by_slice),
             f.rate_ratio.map_or("-".into(), |ratio| format!("{ratio:.3}")),
             share(&f.reordering),
             share(&f.reference_reordering),
@@ -144,13 +191,9 @@ fn linearity(lines: &[Linearity], style: Style) -> String {
         "relative bias by level",
     ]);
     for line in lines.iter().filter(|line| line.statistic == Statistic::Mean) {
-        let course = |of: &dyn Fn(&(u32, f64, f64)) -> String, trend: &Option<reprise_measure::metrology::Trend>| {
+        let course = |of: &dyn Fn(&(u32, f64, f64)) -> String, trend: &Option<Trend>| {
             let levels: Vec<String> = line.levels.iter().map(of).collect();
-            let word = match trend {
-                Some(trend) if trend.is_significant => style.notable(&format!("trend (p = {:.3})", trend.p)),
-                Some(trend) => format!("no trend (p = {:.2})", trend.p),
-                None => "too few levels for a trend".to_owned(),
-            };
+            let word = trend.map_or("too few levels for a trend".to_owned(), |trend| seen(&trend, levels.len(), style));
             format!("{}: {word}", levels.join(" "))
         };
         table.row([
@@ -163,6 +206,22 @@ fn linearity(lines: &[Linearity], style: Style) -> String {
         ]);
     }
     format!("\n{}\n{}", style.heading("Linearity"), table.text())
+}
+
+/// A line through the values of levels; that no trend is seen proves none away, so its interval stands beside.
+fn seen(trend: &Trend, levels: usize, style: Style) -> String {
+    let line = format!(
+        "{} at none, {} a level, 95 %: {} to {}; p {}",
+        signed_percent(trend.intercept),
+        signed_percent(trend.slope),
+        signed_percent(trend.from),
+        signed_percent(trend.to),
+        probability(trend.p)
+    );
+    match trend.is_significant {
+        true => style.notable(&format!("trend ({line})")),
+        false => format!("no trend seen ({levels} levels; {line})"),
+    }
 }
 
 /// The level that scatters unlike the others.
@@ -249,9 +308,12 @@ fn measure(measure: Measure) -> (&'static str, fn(f64) -> String) {
 fn disturbances(validation: &Validation, style: Style) -> String {
     let all: Vec<_> = validation.runs.iter().flat_map(|(_, runs)| runs).collect();
     let disturbed = all.iter().filter(|run| !run.disturbances.is_empty()).count();
+    let unknown = all.iter().filter(|run| run.disturbances.is_empty() && !run.unknown.is_empty()).count();
+    let others = if unknown > 0 { format!("; of {unknown} it is not known") } else { String::new() };
     let summary = match disturbed {
+        0 if unknown > 0 => format!("{} runs, none seen disturbed{others}", all.len()),
         0 => format!("{} runs, none disturbed", all.len()),
-        _ => style.notable(&format!("{} runs, {disturbed} disturbed; they are counted in", all.len())),
+        _ => style.notable(&format!("{} runs, {disturbed} disturbed; they are counted in{others}", all.len())),
     };
     let mut text = format!("\n{}\n{summary}\n", style.heading("Disturbances"));
     for which in Measure::ALL {
@@ -263,10 +325,16 @@ fn disturbances(validation: &Validation, style: Style) -> String {
             continue;
         };
         let base = format!("before the runs {}, limit {}", show(limit.base), show(limit.limit));
+        if !limit.can_be_judged() {
+            text += &format!("  {name}: cannot be judged; before the runs {} already\n", show(limit.base));
+            continue;
+        }
+        let unknown = all.iter().filter(|run| run.unknown.contains(&which)).count();
+        let short = if unknown > 0 { format!("; {unknown} runs too short to say") } else { String::new() };
         let most = of.iter().map(|d| d.value).fold(0.0, f64::max);
         text += &match of.len() {
-            0 => format!("  {name}: no run ({base})\n"),
-            n => format!("  {name}: {n} runs, at most {} ({base})\n", show(most)),
+            0 => format!("  {name}: no run ({base}){short}\n"),
+            n => format!("  {name}: {n} runs, at most {} ({base}){short}\n", show(most)),
         };
     }
     text + &busy(&validation.limits, style) + &changed(validation, style)
@@ -289,31 +357,27 @@ fn changed(validation: &Validation, style: Style) -> String {
 }
 
 /// What does not go with the validations before, a line each; empty where all does.
-pub fn drifts_text(drifts: &[Drift], style: Style) -> String {
+fn drifts(drifts: &[Drift], style: Style) -> String {
     let line = |d: &Drift| {
         let (what, show): (_, fn(f64) -> String) = match d.charted {
             Charted::Reference => ("reference", time),
             Charted::Bias => ("bias", signed_percent),
         };
-        let why = match d.signal {
-            Signal::BeyondLimits => "is beyond the limits",
-            Signal::TwoOfThree | Signal::FourOfFive => "is once more near a limit",
-            Signal::Run => "is on one side of the centre for long",
-        };
+        let why = why(d.signal);
         let limits = format!("{} to {}, of {} validations before", show(d.lower), show(d.upper), d.before);
         style.notable(&format!("{}: {what} {} {why} ({limits})", d.of, show(d.value))) + "\n"
     };
     drifts.iter().map(line).collect()
 }
 
-fn percent(share: f64) -> String {
+pub(crate) fn percent(share: f64) -> String {
     format!("{:.1} %", 100.0 * share)
 }
 
-fn signed_percent(share: f64) -> String {
+pub(crate) fn signed_percent(share: f64) -> String {
     format!("{:+.1} %", 100.0 * share)
 }
 
-fn time(ns: f64) -> String {
+pub(crate) fn time(ns: f64) -> String {
     duration(ns.max(0.0) as u64)
 }

@@ -3,15 +3,18 @@
 use std::collections::BTreeMap;
 
 use reprise_measure::metrology::{
-    Distance, Reordering, Summary, bias, cochran, control_chart, distance, equivalence, further_runs, grubbs,
-    precision, reordering, trend, uncertainty,
+    Bias, ControlChart, Distance, Outlier, Reordering, Summary, bias, cochran, control_chart, distance, equivalence,
+    further_runs, grubbs, precision, reordering, trend, uncertainty,
 };
 
 use crate::caches::Caches;
-use crate::conditions::{Conditions, Disturbance};
-use crate::finding::{ClockQuality, Distances, Finding, Linearity, RunRecord, Source, Stability, Statistic};
+use crate::conditions::{Conditions, Disturbance, Measure};
+use crate::finding::{
+    ClockQuality, Correction, Distances, Finding, Linearity, RunRecord, Source, Stability, Statistic,
+};
 use crate::influence::{Influence, Records, influences};
-use crate::instrument::Instrument;
+use crate::instrument::{Instrument, View};
+use crate::micros::Micros;
 use crate::observed::Observed;
 use crate::setting::{Setting, SettingName};
 
@@ -21,6 +24,8 @@ const ALPHA: f64 = 0.05;
 const MARGIN: f64 = 0.05;
 /// To which a mean is to be known, relative.
 const WANTED: f64 = 0.01;
+/// Slices of the time of a trace in which requests are counted.
+const SLICES: f64 = 100.0;
 /// Blocks that make a finding.
 pub(crate) const LEAST_BLOCKS: usize = 3;
 
@@ -37,6 +42,7 @@ fn result(statistic: Statistic, run: &RunRecord, call: usize) -> f64 {
 pub(crate) struct Around {
     pub conditions: Conditions,
     pub disturbances: Vec<Disturbance>,
+    pub unknown: Vec<Measure>,
     pub changed_rules: Vec<String>,
 }
 
@@ -47,12 +53,12 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// Sums a run up.
+    /// Sums a run up; `trace` is what it was to do.
     pub fn new(
         source: Source,
         (block, place): (usize, usize),
         calls: &[&str],
-        observed: Observed,
+        (observed, trace): (Observed, &Observed),
         around: Around,
     ) -> Run {
         let times: Vec<Vec<f64>> = calls.iter().map(|call| observed.times_ns(call)).collect();
@@ -71,6 +77,8 @@ impl Run {
             median_ns: times.into_iter().map(median).collect(),
             rate: observed.rate(),
             disturbances: around.disturbances,
+            unknown: around.unknown,
+            is_as_traced: calls.iter().all(|call| observed.counts(call) == trace.counts(call)),
             conditions: around.conditions,
             changed_rules: around.changed_rules,
         };
@@ -103,8 +111,9 @@ pub(crate) struct Subject<'a> {
 pub(crate) fn findings(subject: &Subject<'_>, instruments: &[Instrument], runs: &[Run]) -> Vec<Finding> {
     let setting = subject.setting;
     let mut out = Vec::new();
-    for instrument in instruments {
-        let instrument = &instrument.name();
+    for way in instruments {
+        let instrument = &way.name();
+        let is_recorder = matches!(way, Instrument::Record { view: View::Recorder, .. });
         let source = Source::Instrument(instrument.clone());
         let of = |source: &Source| runs.iter().filter(|run| run.record.source == *source).collect::<Vec<&Run>>();
         let references: BTreeMap<usize, &Run> =
@@ -116,7 +125,7 @@ pub(crate) fn findings(subject: &Subject<'_>, instruments: &[Instrument], runs: 
         }
         for (number, call) in setting.calls().iter().enumerate() {
             for statistic in [Statistic::Mean, Statistic::Median] {
-                let about = About { subject, instrument, call, number, statistic };
+                let about = About { subject, instrument, is_recorder, call, number, statistic };
                 out.push(finding(&about, &pairs));
             }
         }
@@ -128,6 +137,7 @@ pub(crate) fn findings(subject: &Subject<'_>, instruments: &[Instrument], runs: 
 struct About<'a> {
     subject: &'a Subject<'a>,
     instrument: &'a str,
+    is_recorder: bool,
     call: &'a str,
     /// Of the call.
     number: usize,
@@ -139,10 +149,7 @@ fn finding(about: &About<'_>, pairs: &[Pair<'_>]) -> Finding {
     let value = |run: &Run| result(about.statistic, &run.record, about.number);
     let reference: Vec<f64> = pairs.iter().map(|(reference, _)| value(reference)).collect();
     let measured: Vec<f64> = pairs.iter().map(|(_, measured)| value(measured)).collect();
-    let is_calm = |(reference, measured): &&Pair<'_>| {
-        reference.record.disturbances.is_empty() && measured.record.disturbances.is_empty()
-    };
-    let calm: Vec<&Pair> = pairs.iter().filter(is_calm).collect();
+    let calm: Vec<&Pair> = pairs.iter().filter(|pair| told(pair) == Told::Calm).collect();
     let undisturbed = (LEAST_BLOCKS..pairs.len()).contains(&calm.len()).then(|| {
         let values: Vec<f64> = calm.iter().map(|pair| value(pair.1)).collect();
         let references: Vec<f64> = calm.iter().map(|pair| value(pair.0)).collect();
@@ -159,25 +166,53 @@ fn finding(about: &About<'_>, pairs: &[Pair<'_>]) -> Finding {
     Finding {
         precision: precision(&measured, &reference, ALPHA),
         equivalence: found_bias.and_then(|found| equivalence(&found, MARGIN * mean)),
+        correction: found_bias.filter(|_| about.is_recorder).map(|bias| correction(&bias, mean)),
         bias: found_bias,
         influences: found.as_ref().map_or(vec![], |found| origins(about, pairs, found.u_c)),
         uncertainty: found,
         floor: floor(&reference),
         undisturbed: undisturbed.flatten(),
-        disturbed_blocks: pairs.len() - calm.len(),
+        disturbed_blocks: pairs.iter().filter(|pair| told(pair) == Told::Disturbed).count(),
+        unknown_blocks: pairs.iter().filter(|pair| told(pair) == Told::Unknown).count(),
+        unlike_trace: pairs.iter().filter(|pair| !pair.1.record.is_as_traced).count(),
         changed_blocks: pairs.iter().filter(is_changed).count(),
         blocks: pairs.len(),
-        distances: distances(about.call, pairs),
+        distances: distances(about.call, trace, pairs),
         rate_ratio: rate(&|pair| pair.1.record.rate).zip(rate(&|pair| pair.0.record.rate)).map(|(m, r)| m / r),
         reordering: reordered(pairs.iter().map(|pair| pair.1), trace),
         reference_reordering: reordered(pairs.iter().map(|pair| pair.0), trace),
-        stability: stability(&measured, &reference),
+        stability: stability(pairs, &measured, &reference),
+        program: about.subject.setting.words().join(" "),
         call: about.call.to_owned(),
         statistic: about.statistic,
         instrument: about.instrument.to_owned(),
         setting: about.subject.setting.name(),
         started_ns: about.subject.started_ns,
     }
+}
+
+/// What is known of the calm of a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Told {
+    Calm,
+    Disturbed,
+    Unknown,
+}
+
+fn told((reference, measured): &Pair<'_>) -> Told {
+    let both = [&reference.record, &measured.record];
+    if both.iter().any(|run| !run.disturbances.is_empty()) {
+        Told::Disturbed
+    } else if both.iter().any(|run| !run.unknown.is_empty()) {
+        Told::Unknown
+    } else {
+        Told::Calm
+    }
+}
+
+/// What takes a bias away again.
+fn correction(bias: &Bias, reference: f64) -> Correction {
+    Correction { add_ns: -bias.bias, factor: reference / (reference + bias.bias), u_ns: bias.u, degrees: bias.degrees }
 }
 
 /// Of means: medians have no such parts.
@@ -203,7 +238,8 @@ fn floor(reference: &[f64]) -> Option<reprise_measure::metrology::Uncertainty> {
     against(&next, reference)
 }
 
-fn distances(call: &str, pairs: &[Pair<'_>]) -> Distances {
+fn distances(call: &str, trace: &Observed, pairs: &[Pair<'_>]) -> Distances {
+    let slice_ns = trace.elapsed_ns().map_or(0.0, |elapsed_ns| elapsed_ns / SLICES);
     let pooled = |of: &dyn Fn(&Observed) -> Vec<f64>| -> Option<Distance> {
         let mut measured: Vec<f64> = pairs.iter().flat_map(|pair| of(&pair.1.observed)).collect();
         let mut reference: Vec<f64> = pairs.iter().flat_map(|pair| of(&pair.0.observed)).collect();
@@ -212,6 +248,7 @@ fn distances(call: &str, pairs: &[Pair<'_>]) -> Distances {
     Distances {
         response_ns: pooled(&|run| run.times_ns(call)),
         between_issues_ns: pooled(&Observed::between_issues_ns),
+        issued_by_slice: pooled(&|run| run.issued_by_slice(slice_ns)),
         in_flight: pooled(&Observed::in_flight),
     }
 }
@@ -229,34 +266,45 @@ fn reordered<'a>(runs: impl Iterator<Item = &'a Run>, trace: &Observed) -> Optio
     Some(all)
 }
 
-fn stability(measured: &[f64], reference: &[f64]) -> Stability {
+fn stability(pairs: &[Pair<'_>], measured: &[f64], reference: &[f64]) -> Stability {
+    let outlier = |values: &[f64], place: &dyn Fn(usize) -> usize| -> Option<Outlier> {
+        grubbs(values).map(|found| Outlier { index: place(found.index), ..found })
+    };
+    let place = |index: usize| pairs[index].1.record.place;
+    let placed = |chart: ControlChart| ControlChart {
+        signals: chart.signals.iter().map(|(index, signal)| (place(*index), *signal)).collect(),
+        ..chart
+    };
     Stability {
-        outlier: grubbs(measured),
-        reference_outlier: grubbs(reference),
-        chart: control_chart(measured, measured.len().div_ceil(2).max(2)),
+        outlier: outlier(measured, &place),
+        reference_outlier: outlier(reference, &|index| pairs[index].0.record.place),
+        chart: control_chart(measured, measured.len().div_ceil(2).max(2)).map(placed),
         further_runs: Summary::of(measured).and_then(|so_far| further_runs(&so_far, WANTED)),
     }
 }
 
 /// Precision and bias over levels, where there are three at least.
 pub(crate) fn linearity(findings: &[Finding]) -> Vec<Linearity> {
-    type Key<'a> = (&'a str, u64, Caches, &'a str, &'a str, Statistic);
-    let mut groups: BTreeMap<Key<'_>, Vec<(u32, f64, f64)>> = BTreeMap::new();
-    // Cochran's test is about as many results at each level.
-    let runs = findings.iter().map(|finding| finding.blocks).min().unwrap_or(0);
+    type Key<'a> = (&'a str, Micros, Caches, &'a str, &'a str, Statistic);
+    // Levels, and the least number of results at one.
+    type Line = (Vec<(u32, f64, f64)>, usize);
+    let mut groups: BTreeMap<Key<'_>, Line> = BTreeMap::new();
     for finding in findings {
         let SettingName { workload, pause_us, level, caches, .. } = &finding.setting;
         let key = (&**workload, *pause_us, *caches, &*finding.instrument, &*finding.call, finding.statistic);
         if let (Some(precision), Some(bias)) = (&finding.precision, &finding.bias) {
-            groups.entry(key).or_default().push((*level, precision.measured.cv, bias.relative));
+            let (levels, runs) = groups.entry(key).or_insert((Vec::new(), usize::MAX));
+            levels.push((*level, precision.measured.cv, bias.relative));
+            // Cochran's test is about as many results at each level.
+            *runs = finding.blocks.min(*runs);
         }
     }
     let over = |levels: &[(u32, f64, f64)], of: fn(&(u32, f64, f64)) -> f64| {
         trend(&levels.iter().map(|level| (f64::from(level.0), of(level))).collect::<Vec<_>>())
     };
-    let groups = groups.into_iter().filter(|(_, levels)| levels.len() > 1);
+    let groups = groups.into_iter().filter(|(_, (levels, _))| levels.len() > 1);
     groups
-        .map(|((workload, pause_us, caches, instrument, call, statistic), levels)| Linearity {
+        .map(|((workload, pause_us, caches, instrument, call, statistic), (levels, runs))| Linearity {
             workload: workload.to_owned(),
             pause_us,
             caches,
@@ -292,7 +340,8 @@ mod tests {
         let disturbance = Disturbance { measure: Measure::Steal, value: 0.5, limit: 0.01 };
         let around =
             Around { disturbances: disturbed.then_some(disturbance).into_iter().collect(), ..Around::default() };
-        Run::new(source, (block, 0), &["pread64"], observed, around)
+        let trace = observed.clone();
+        Run::new(source, (block, 100 + block), &["pread64"], (observed, &trace), around)
     }
 
     #[test]
@@ -320,10 +369,60 @@ mod tests {
             // The bias of each block is 100 of about 1009; there is next to nothing else.
             assert!((u.u_c - 0.0995).abs() < 0.002, "{u:?}");
             assert!(finding.floor.as_ref().unwrap().u_c < 0.03);
-            assert!(finding.undisturbed.is_some());
+            assert!(finding.undisturbed.is_some() && finding.correction.is_none() && finding.unlike_trace == 0);
             assert_eq!(finding.distances.response_ns.unwrap().kolmogorov_smirnov, 1.0);
             assert!((finding.distances.response_ns.unwrap().wasserstein - 100.0).abs() < 1e-6);
         }
         assert!(linearity(&found).is_empty());
+    }
+
+    fn found(instrument: &Instrument, runs: &[Run]) -> Finding {
+        let setting = Setting { program: Program::Micro(Micro::default()), caches: Caches::Warm, memory_bytes: None };
+        let clock = ClockQuality { step_ns: 1.0, read_ns: 10.0 };
+        let subject = Subject { setting: &setting, started_ns: 7, clock: &clock, trace: &Observed::default() };
+        findings(&subject, std::slice::from_ref(instrument), runs).remove(0)
+    }
+
+    #[test]
+    fn what_is_not_known_to_be_calm_is_not_undisturbed() {
+        let recorder = Instrument::Record { backend: "ebpf".into(), view: View::Recorder };
+        let source = Source::Instrument(recorder.name());
+        let mut runs = Vec::new();
+        for block in 0..10 {
+            let time = 1000 + 10 * (block as u64 % 3);
+            runs.push(run(Source::Reference, block, &[time; 5], false));
+            runs.push(run(source.clone(), block, &[time + 250; 5], block == 9));
+        }
+        // The last but one is far off; of the first three little is known.
+        runs[17] = run(source, 8, &[9000; 5], false);
+        for short in runs.iter_mut().take(6) {
+            short.record.unknown = vec![Measure::OtherPrograms];
+        }
+        runs[17].record.is_as_traced = false;
+        let of = found(&recorder, &runs);
+        assert_eq!((of.blocks, of.disturbed_blocks, of.unknown_blocks, of.unlike_trace), (10, 1, 3, 1));
+        assert!(of.undisturbed.is_some(), "of six blocks");
+        // Runs are named by their place.
+        assert_eq!(of.stability.outlier.unwrap().index, 108);
+        assert!(of.stability.chart.unwrap().signals.iter().any(|(place, _)| *place == 108));
+        for run in &mut runs {
+            run.record.unknown = vec![Measure::Steal];
+        }
+        assert!(found(&recorder, &runs).undisturbed.is_none());
+    }
+
+    #[test]
+    fn a_correction_takes_the_bias_of_a_recorder_away() {
+        let recorder = Instrument::Record { backend: "ebpf".into(), view: View::Recorder };
+        let mut runs = Vec::new();
+        for block in 0..6 {
+            let jitter = block as u64 % 2;
+            runs.push(run(Source::Reference, block, &[1000 + jitter; 5], false));
+            runs.push(run(Source::Instrument(recorder.name()), block, &[1250 - jitter; 5], false));
+        }
+        let of = found(&recorder, &runs);
+        let (correction, bias) = (of.correction.unwrap(), of.bias.unwrap());
+        assert!((correction.add_ns + 249.0).abs() < 1e-9 && correction.u_ns == bias.u, "{correction:?}");
+        assert!((1249.5 * correction.factor - 1000.5).abs() < 1e-9, "{correction:?}");
     }
 }

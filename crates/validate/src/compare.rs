@@ -9,8 +9,9 @@ use serde::Serialize;
 
 use crate::ValidateError;
 use crate::log::trace;
+use crate::nearest::{Replayed, nearest};
 use crate::observed::Observed;
-use crate::store::{Known, Replayed, nearest};
+use crate::store::Known;
 
 /// The relative difference that would not matter.
 const MARGIN: f64 = 0.05;
@@ -53,17 +54,20 @@ pub struct Compared {
 }
 
 impl Compared {
-    /// A quantity with its values in each group, in nanoseconds.
-    pub fn of(quantity: Quantity, values: Vec<Vec<f64>>) -> Compared {
-        let groups: Vec<&[f64]> = values.iter().map(Vec::as_slice).collect();
-        Compared {
+    /// Quantities, each with its values in each group in nanoseconds; their differences are judged together.
+    pub fn all(quantities: Vec<(Quantity, Vec<Vec<f64>>)>) -> Vec<Compared> {
+        let (quantities, values): (Vec<Quantity>, Vec<Vec<Vec<f64>>>) = quantities.into_iter().unzip();
+        let differences = differences(&values, MARGIN);
+        let each = quantities.into_iter().zip(values).zip(differences);
+        each.map(|((quantity, values), differences)| Compared {
             quantity,
             total_ns: values.iter().flatten().sum(),
-            summaries: groups.iter().map(|values| Summary::of(values)).collect(),
-            differences: differences(&groups, MARGIN),
+            summaries: values.iter().map(|values| Summary::of(values)).collect(),
+            differences,
             u_c: vec![None; values.len()],
             values,
-        }
+        })
+        .collect()
     }
 }
 
@@ -96,6 +100,8 @@ pub fn compare(groups: &[Group], known: &[Known]) -> Result<Comparison, Validate
             "give two groups of results at least: NAME=TRACE,TRACE NAME=TRACE,…".into(),
         ));
     }
+    check_names(groups)?;
+    let mut ids: Vec<(PathBuf, String)> = Vec::new();
     let mut origins: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let mut first = None;
     let mut runs: Vec<Vec<Observed>> = Vec::new();
@@ -108,6 +114,7 @@ pub fn compare(groups: &[Group], known: &[Known]) -> Result<Comparison, Validate
             if of_group.is_empty() {
                 ways.push(Way::of(&reader)?);
             }
+            ids.push((path.clone(), manifest.id.clone()));
             let origin = manifest.origin.unwrap_or(manifest.id);
             first.get_or_insert(origin.clone());
             origins.entry(origin).or_default().push(path.display().to_string());
@@ -115,18 +122,13 @@ pub fn compare(groups: &[Group], known: &[Known]) -> Result<Comparison, Validate
         }
         runs.push(of_group);
     }
-    let calls: BTreeSet<&str> = runs.iter().flatten().flat_map(Observed::calls).collect();
-    let mut quantities = vec![compared(Quantity::Elapsed, &runs, &|run| run.elapsed_ns())];
-    for call in calls {
-        let mean = |run: &Observed| {
-            let times = run.times_ns(call);
-            (!times.is_empty()).then(|| times.iter().sum::<f64>() / times.len() as f64)
-        };
-        let mut found = compared(Quantity::MeanResponse(call.to_owned()), &runs, &mean);
+    different_results(&ids)?;
+    let mut quantities = Compared::all(values(&runs));
+    for found in &mut quantities {
+        let Quantity::MeanResponse(call) = &found.quantity else { continue };
         found.u_c =
             found.values.iter().zip(&ways).map(|(values, way)| u_c(known, way.as_ref()?, call, values)).collect();
         found.total_ns = runs.iter().flatten().flat_map(|run| run.times_ns(call)).sum();
-        quantities.push(found);
     }
     quantities[1..].sort_by(|a, b| b.total_ns.total_cmp(&a.total_ns));
     let others = origins.into_iter().filter(|(origin, _)| Some(origin) != first.as_ref());
@@ -135,6 +137,50 @@ pub fn compare(groups: &[Group], known: &[Known]) -> Result<Comparison, Validate
         other_traces: others.flat_map(|(_, paths)| paths).collect(),
         quantities,
     })
+}
+
+/// Elapsed times, and mean response times of every call, of each run of each group that has them.
+fn values(runs: &[Vec<Observed>]) -> Vec<(Quantity, Vec<Vec<f64>>)> {
+    let of_groups = |of: &dyn Fn(&Observed) -> Option<f64>| -> Vec<Vec<f64>> {
+        runs.iter().map(|group| group.iter().filter_map(of).collect()).collect()
+    };
+    let mean = |run: &Observed, call: &str| {
+        let times = run.times_ns(call);
+        (!times.is_empty()).then(|| times.iter().sum::<f64>() / times.len() as f64)
+    };
+    let calls: BTreeSet<&str> = runs.iter().flatten().flat_map(Observed::calls).collect();
+    let responses =
+        calls.into_iter().map(|call| (Quantity::MeanResponse(call.to_owned()), of_groups(&|run| mean(run, call))));
+    std::iter::once((Quantity::Elapsed, of_groups(&Observed::elapsed_ns))).chain(responses).collect()
+}
+
+fn check_names(groups: &[Group]) -> Result<(), ValidateError> {
+    let mut names = BTreeSet::new();
+    match groups.iter().find(|group| !names.insert(&group.name)) {
+        Some(twice) => Err(ValidateError::Settings(format!(
+            "two groups are called '{}'; give each a name of its own, or all results to one: NAME=TRACE,TRACE",
+            twice.name
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// Results, given with their identities, are replications only if they are of different runs.
+///
+/// # Errors
+/// Names a result that is there twice.
+pub fn different_results(results: &[(PathBuf, String)]) -> Result<(), ValidateError> {
+    let mut first: BTreeMap<&str, &PathBuf> = BTreeMap::new();
+    for (path, id) in results {
+        let Some(other) = first.insert(id, path) else { continue };
+        let what = match other == path {
+            true => format!("{} is there twice", path.display()),
+            false => format!("{} is the same result as {}", path.display(), other.display()),
+        };
+        let why = "one run is no replication of itself; give each result once";
+        return Err(ValidateError::Settings(format!("{what}: {why}")));
+    }
+    Ok(())
 }
 
 /// How results of a group were made, as they say themselves.
@@ -176,9 +222,5 @@ fn u_c(known: &[Known], way: &Way, call: &str, values: &[f64]) -> Option<f64> {
         call,
         mean_ns,
     };
-    Some(nearest(known, &replayed)?.u_c)
-}
-
-fn compared(quantity: Quantity, runs: &[Vec<Observed>], of: &dyn Fn(&Observed) -> Option<f64>) -> Compared {
-    Compared::of(quantity, runs.iter().map(|group| group.iter().filter_map(of).collect()).collect())
+    nearest(known, &replayed).ok().map(|known| known.u_c)
 }

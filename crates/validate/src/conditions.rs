@@ -8,8 +8,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::totals::Totals;
 
-/// With less processor time than this, shares say nothing: the kernel counts in steps of 10 ms.
-const LEAST_NS: f64 = 1e8;
 /// Bytes that were written for each byte of the run, at most: what is beyond a journal and metadata is others'.
 const WRITTEN_BY_OWN: f64 = 2.0;
 /// Standard deviations above the base level that are no chance.
@@ -53,6 +51,16 @@ impl Measure {
             Measure::Throttling => 0.0,
         }
     }
+
+    /// Whether it is a part of a whole.
+    fn is_share(self) -> bool {
+        matches!(self, Measure::OtherPrograms | Measure::Steal | Measure::MemoryPressure)
+    }
+
+    /// Processor time, in ticks, in which one of its ticks is no more than what does not matter: with less, its share says nothing.
+    pub(crate) fn least_ticks(self) -> f64 {
+        1.0 / self.least_limit()
+    }
 }
 
 /// What happened during a run; `None` is what the machine does not tell, or of a run too short to tell.
@@ -82,19 +90,18 @@ pub struct Conditions {
 
 impl Conditions {
     /// What happened between two looks.
-    pub(crate) fn between(before: Totals, after: Totals) -> Conditions {
+    pub(crate) fn between(before: &Totals, after: &Totals) -> Conditions {
         let ticks = after.all - before.all;
-        let is_known = ticks * crate::totals::TICK_NS >= LEAST_NS;
-        let share = |of: f64| is_known.then(|| (of / ticks).clamp(0.0, 1.0));
-        let count = |of: fn(&Totals) -> f64| (of(&after) - of(&before)).max(0.0);
+        let share = |measure: Measure, of: f64| (ticks >= measure.least_ticks()).then(|| (of / ticks).clamp(0.0, 1.0));
+        let count = |of: fn(&Totals) -> f64| (of(after) - of(before)).max(0.0);
         let bytes = |of: fn(&Totals) -> Option<f64>, own: f64| {
-            let moved = of(&after)? - of(&before)?;
+            let moved = of(after)? - of(before)?;
             Some((moved - own).max(0.0) as u64)
         };
         Conditions {
             elapsed_ns: after.at.duration_since(before.at).as_nanos() as u64,
-            others_share: share(count(|t| t.programs) - count(|t| t.own)),
-            steal_share: share(count(|t| t.steal)),
+            others_share: share(Measure::OtherPrograms, after.programs_since(before) - count(|t| t.own)),
+            steal_share: share(Measure::Steal, count(|t| t.steal)),
             context_switches: count(|t| t.switches) as u64,
             io_some_ns: count(|t| t.io_some_ns) as u64,
             memory_some_ns: count(|t| t.memory_some_ns) as u64,
@@ -133,6 +140,13 @@ pub struct Limit {
     pub limit: f64,
 }
 
+impl Limit {
+    /// Whether any run could be beyond it: no share is more than all.
+    pub fn can_be_judged(&self) -> bool {
+        !self.measure.is_share() || self.limit < 1.0
+    }
+}
+
 /// The limits of all measures that the machine tells.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Limits(pub Vec<Limit>);
@@ -156,10 +170,17 @@ impl Limits {
         Limits(self.0.iter().filter(|limit| limit.measure != measure).copied().collect())
     }
 
+    /// What cannot be said of a run: it was too short, or the machine's own level leaves no room above it.
+    pub fn unknown(&self, conditions: &Conditions) -> Vec<Measure> {
+        let is_unknown = |limit: &&Limit| !limit.can_be_judged() || conditions.value(limit.measure).is_none();
+        self.0.iter().filter(is_unknown).map(|limit| limit.measure).collect()
+    }
+
     /// Why a run counts as disturbed; empty if it does not.
     pub fn judge(&self, conditions: &Conditions) -> Vec<Disturbance> {
         let beyond = |limit: &Limit| {
-            let value = conditions.value(limit.measure).filter(|value| *value > limit.limit)?;
+            let value =
+                conditions.value(limit.measure).filter(|value| limit.can_be_judged() && *value > limit.limit)?;
             Some(Disturbance { measure: limit.measure, value, limit: limit.limit })
         };
         self.0.iter().filter_map(beyond).collect()
@@ -184,7 +205,7 @@ mod tests {
     use super::*;
 
     fn totals(at: Instant, programs: f64, own: f64, all: f64) -> Totals {
-        Totals { programs, own, all, ..Totals::at(at) }
+        Totals { processes: programs, own, all, ..Totals::at(at) }
     }
 
     fn words(limits: &Limits, conditions: &Conditions) -> Vec<Measure> {
@@ -202,14 +223,18 @@ mod tests {
         let begin = Instant::now();
         let end = begin + Duration::from_secs(1);
         let before = totals(begin, 1000.0, 500.0, 9000.0);
-        let alone = Conditions::between(before, totals(end, 1100.0, 600.0, 9200.0));
+        let alone = Conditions::between(&before, &totals(end, 1100.0, 600.0, 9200.0));
         assert_eq!((alone.others_share, words(&quiet(), &alone)), (Some(0.0), vec![]));
-        let disturbed = Conditions::between(before, totals(end, 1120.0, 600.0, 9200.0));
+        let disturbed = Conditions::between(&before, &totals(end, 1120.0, 600.0, 9200.0));
         assert_eq!(words(&quiet(), &disturbed), [Measure::OtherPrograms]);
-        // Ten milliseconds of two processors tell nothing.
-        assert_eq!(Conditions::between(before, totals(end, 1001.0, 500.0, 9002.0)).others_share, None);
+        // In 190 ms of processor time one tick is more than the limit: nothing is known, which is not the same as calm.
+        let short = Conditions::between(&before, &totals(end, 1000.0, 500.0, 9019.0));
+        assert_eq!((short.others_share, words(&quiet(), &short)), (None, vec![]));
+        assert_eq!(quiet().unknown(&short)[..2], [Measure::OtherPrograms, Measure::Steal]);
+        // In 200 ms the time of programs can be told, and what the host kept cannot.
+        assert_eq!(Conditions::between(&before, &totals(end, 1000.0, 500.0, 9020.0)).others_share, Some(0.0));
         let stolen = Totals { steal: 10.0, ..totals(end, 1100.0, 600.0, 9200.0) };
-        assert_eq!(words(&quiet(), &Conditions::between(before, stolen)), [Measure::Steal]);
+        assert_eq!(words(&quiet(), &Conditions::between(&before, &stolen)), [Measure::Steal]);
     }
 
     #[test]
@@ -220,7 +245,7 @@ mod tests {
             let before = Totals { device_read: Some(0.0), device_written: Some(0.0), ..totals(begin, 0.0, 0.0, 0.0) };
             let (device_read, device_written) = (Some(read), Some(written));
             let conditions =
-                Conditions::between(before, Totals { device_read, own_read, device_written, own_written, ..end });
+                Conditions::between(&before, &Totals { device_read, own_read, device_written, own_written, ..end });
             words(&quiet(), &conditions)
         };
         assert_eq!(moved(50e6, 50e6, 80e6, 50e6), []);
@@ -239,6 +264,10 @@ mod tests {
         // What is not told has no limit; what is always there in some scenario is not judged.
         assert!(limits.0.iter().all(|limit| limit.measure != Measure::Throttling));
         assert_eq!(words(&limits.without(Measure::OtherPrograms), &interval(0.9)), []);
+        // A limit that no share can reach marks nothing, and says so.
+        let wild = Limits::of(&[0.1, 0.9, 0.1, 0.9].map(interval));
+        let all = interval(1.0);
+        assert_eq!((words(&wild, &all), wild.unknown(&all)), (vec![], vec![Measure::OtherPrograms]));
         let hot = Conditions { throttled: Some(1), elapsed_ns: 1_000_000_000, ..Conditions::default() };
         assert_eq!(words(&quiet(), &hot), [Measure::Throttling]);
     }

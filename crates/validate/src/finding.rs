@@ -6,8 +6,10 @@ use reprise_measure::metrology::{
 use serde::{Deserialize, Serialize};
 
 use crate::caches::Caches;
-use crate::conditions::{Conditions, Disturbance, Limits};
+use crate::conditions::{Conditions, Disturbance, Limits, Measure};
+use crate::history::Drift;
 use crate::influence::Influence;
+use crate::micros::Micros;
 use crate::rules::Rules;
 use crate::setting::SettingName;
 
@@ -48,6 +50,10 @@ pub struct RunRecord {
     pub conditions: Conditions,
     /// Why it counts as disturbed; it is part of all results.
     pub disturbances: Vec<Disturbance>,
+    /// By what it may have been disturbed without anybody knowing: it was too short to say, or the machine's own level is too high.
+    pub unknown: Vec<Measure>,
+    /// Whether it issued the measured calls as often as the trace says, in as many threads.
+    pub is_as_traced: bool,
     /// Settings of devices, mounts and processors that were not those of the first run: `NAME: VALUE, now VALUE`.
     pub changed_rules: Vec<String>,
 }
@@ -59,6 +65,8 @@ pub struct Distances {
     pub response_ns: Option<Distance>,
     /// Of times from issue to issue of a thread.
     pub between_issues_ns: Option<Distance>,
+    /// Of requests issued in a slice of time: a hundredth of what the trace took.
+    pub issued_by_slice: Option<Distance>,
     /// Of requests in flight at each issue.
     pub in_flight: Option<Distance>,
 }
@@ -66,14 +74,27 @@ pub struct Distances {
 /// Results that do not belong, and how the next may come out.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Stability {
-    /// Of the instrument's runs (Grubbs).
+    /// Of the instrument's runs (Grubbs); its index is the run's `place`.
     pub outlier: Option<Outlier>,
-    /// Of the reference's.
+    /// Of the reference's, likewise.
     pub reference_outlier: Option<Outlier>,
-    /// The instrument's runs in the order of time; the first half makes the limits.
+    /// The instrument's runs in the order of time; the first half makes the limits. Signals name the run's `place`.
     pub chart: Option<ControlChart>,
     /// Further runs until the mean is known to a hundredth; `None` where they cannot be named.
     pub further_runs: Option<usize>,
+}
+
+/// What to do about the bias of a recorder: a recorded response time, corrected, is what the program would have taken.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Correction {
+    /// To be added to a response time, in nanoseconds.
+    pub add_ns: f64,
+    /// Or: by which it is to be multiplied, where the bias grows with the time.
+    pub factor: f64,
+    /// Standard uncertainty of what is added.
+    pub u_ns: f64,
+    /// Degrees of freedom of that.
+    pub degrees: f64,
 }
 
 /// What is found of one instrument, in one setting, about the response time of one call.
@@ -81,6 +102,8 @@ pub struct Stability {
 pub struct Finding {
     /// The setting.
     pub setting: SettingName,
+    /// All that makes the reference program what it is: the words after `reprise workload`.
+    pub program: String,
     /// The instrument.
     pub instrument: String,
     /// The call.
@@ -93,6 +116,8 @@ pub struct Finding {
     pub precision: Option<Precision>,
     /// Bias.
     pub bias: Option<Bias>,
+    /// What corrects it, if the instrument records.
+    pub correction: Option<Correction>,
     /// Whether the bias is shown to be within the margin.
     pub equivalence: Option<Equivalence>,
     /// Combined and expanded uncertainty, with its budget.
@@ -101,10 +126,14 @@ pub struct Finding {
     pub influences: Vec<Influence>,
     /// The same of the reference against itself: what an instrument without any error of its own would show here.
     pub floor: Option<Uncertainty>,
-    /// The same of the blocks in which neither run was disturbed, if they are three at least and not all.
+    /// The same of the blocks in which neither run was disturbed, as far as is known, if they are three at least and not all.
     pub undisturbed: Option<Uncertainty>,
     /// Blocks in which one of the two runs was disturbed.
     pub disturbed_blocks: usize,
+    /// Other blocks in which it is not known of one of the two whether it was.
+    pub unknown_blocks: usize,
+    /// Runs of the instrument that did not issue the measured calls as the trace has them.
+    pub unlike_trace: usize,
     /// Blocks in which one of the two ran under other settings than the first run of the scenario.
     pub changed_blocks: usize,
     /// Blocks.
@@ -156,7 +185,7 @@ pub struct Linearity {
     /// The workload and its pause, without its level.
     pub workload: String,
     /// Time between requests, in microseconds.
-    pub pause_us: u64,
+    pub pause_us: Micros,
     /// The state of the caches.
     pub caches: Caches,
     /// The instrument.
@@ -199,6 +228,8 @@ pub struct Validation {
     pub directory: String,
     /// Its file system.
     pub file_system: String,
+    /// The device that it is on, or its number alone.
+    pub device: String,
     /// Seed of the order of runs.
     pub seed: u64,
     /// Whether all runs were done.
@@ -215,4 +246,6 @@ pub struct Validation {
     pub linearity: Vec<Linearity>,
     /// Every run, by setting.
     pub runs: Vec<(SettingName, Vec<RunRecord>)>,
+    /// What does not go with the validations of the same before.
+    pub drifts: Vec<Drift>,
 }

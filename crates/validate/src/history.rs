@@ -19,12 +19,12 @@ pub struct Past {
     pub reference_ns: f64,
     /// Combined standard uncertainty, relative.
     pub u_c: f64,
-    /// Relative bias.
-    pub bias: f64,
+    /// Relative bias; `None` where it could not be determined.
+    pub bias: Option<f64>,
 }
 
 /// What is charted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Charted {
     /// The reference's mean response time: the machine itself.
@@ -52,17 +52,23 @@ pub struct Drift {
     pub before: usize,
 }
 
-/// What has drifted among all that has been validated often enough.
+/// What has drifted among what has been validated often enough.
 pub fn drifts(known: &[Known]) -> Vec<Drift> {
     let mut out = Vec::new();
-    for known in known.iter().filter(|known| known.history.len() >= LEAST_BASELINE) {
+    for known in known {
         for charted in [Charted::Reference, Charted::Bias] {
-            let (past, now): (fn(&Past) -> f64, f64) = match charted {
-                Charted::Reference => (|past| past.reference_ns, known.reference_ns),
-                Charted::Bias => (|past| past.bias, known.bias),
+            let (mut values, now): (Vec<f64>, Option<f64>) = match charted {
+                Charted::Reference => {
+                    (known.history.iter().map(|past| past.reference_ns).collect(), Some(known.reference_ns))
+                }
+                Charted::Bias => (known.history.iter().filter_map(|past| past.bias).collect(), known.bias),
             };
-            let values: Vec<f64> = known.history.iter().map(past).chain([now]).collect();
-            let before = known.history.len();
+            let Some(now) = now else { continue };
+            let before = values.len();
+            if before < LEAST_BASELINE {
+                continue;
+            }
+            values.push(now);
             let Some(chart) = control_chart(&values, before) else { continue };
             let signal = chart.signals.iter().find(|(place, _)| *place == before);
             out.extend(signal.map(|(_, signal)| Drift {

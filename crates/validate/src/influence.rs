@@ -111,6 +111,8 @@ mod tests {
             rate: None,
             conditions: Conditions::default(),
             disturbances: Vec::new(),
+            unknown: Vec::new(),
+            is_as_traced: true,
             changed_rules: Vec::new(),
         }
     }

@@ -19,8 +19,11 @@ mod influence;
 mod instrument;
 mod iolog;
 mod log;
+mod micros;
+mod nearest;
 mod observed;
 mod procedure;
+mod recording;
 mod rules;
 mod series;
 mod setting;
@@ -28,17 +31,20 @@ mod store;
 mod totals;
 
 pub use caches::Caches;
-pub use compare::{Compared, Comparison, Group, Quantity, compare};
+pub use compare::{Compared, Comparison, Group, Quantity, compare, different_results};
 pub use conditions::{Conditions, Disturbance, Limit, Limits, Measure};
 pub use error::ValidateError;
 pub use finding::{
-    ClockQuality, Distances, Examined, Finding, Linearity, RunRecord, Source, Stability, Statistic, Validation,
+    ClockQuality, Correction, Distances, Examined, Finding, Linearity, RunRecord, Source, Stability, Statistic,
+    Validation,
 };
 pub use history::{Charted, Drift, Past, drifts};
 pub use influence::{Influence, Origin};
 pub use instrument::{Instrument, View};
 pub use log::LogFormat;
-pub use procedure::{Procedure, Scenario, Step, validate};
+pub use micros::Micros;
+pub use nearest::{Nothing, Replayed, TIMES_APART, nearest};
+pub use procedure::{Procedure, Scenario, Step, Validated, validate};
 pub use rules::Rules;
 pub use setting::{Program, Setting, SettingName};
-pub use store::{Known, Replayed, STORE_FILE, StoreError, nearest, state_directory, store, stored, stored_of};
+pub use store::{Known, STORE_FILE, Store, StoreError, state_directory, stored, stored_of};

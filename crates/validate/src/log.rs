@@ -4,17 +4,21 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use reprise_trace::{Action, TraceReader};
+use reprise_trace::TraceReader;
 
 use crate::ValidateError;
 use crate::observed::{Observed, Request};
+use crate::recording::recording;
+
+/// In what `fio` tells when a request was complete.
+const FIO_STEP_NS: f64 = 1e6;
 
 /// The format of an instrument's log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogFormat {
     /// A trace of ours.
     Reprise,
-    /// A trace of a recorded reference program, whose first thread only starts the others.
+    /// A trace of a recorded reference program, which did more than its workload: it was started, and it wrote its own trace.
     Recording,
     /// `fio --write_lat_log={log} --per_job_logs=1`: `{log}_lat.N.log` of each job, `ms, ns, direction, …` a line.
     Fio,
@@ -36,18 +40,21 @@ impl FromStr for LogFormat {
 }
 
 impl LogFormat {
-    /// Reads it; `calls` are those that reads and writes are counted as, where a log knows no more than that.
-    pub(crate) fn read(self, log: &Path, calls: &[&str]) -> Result<Observed, ValidateError> {
-        let requests = match self {
+    /// Reads it; `calls` are those that reads and writes are counted as, where a log knows no more than that, and `files` is where
+    /// the workload's files were.
+    pub(crate) fn read(self, log: &Path, calls: &[&str], files: &Path) -> Result<Observed, ValidateError> {
+        let (requests, instant_step_ns) = match self {
             LogFormat::Reprise => return trace(log),
-            LogFormat::Recording => return recording(log),
-            LogFormat::Fio => fio(log, calls)?,
-            LogFormat::Csv => csv(log)?,
+            LogFormat::Recording => (recording(log, files)?, 0.0),
+            LogFormat::Fio => (fio(log, calls)?, FIO_STEP_NS),
+            LogFormat::Csv => (csv(log)?, 0.0),
         };
-        match requests.is_empty() {
-            true => Err(wrong(log, "it has no requests")),
-            false => Ok(Observed::new(requests)),
+        if requests.is_empty() {
+            return Err(wrong(log, "it has no requests"));
         }
+        let mut observed = Observed::new(requests);
+        observed.instant_step_ns = instant_step_ns;
+        Ok(observed)
     }
 }
 
@@ -57,23 +64,13 @@ fn wrong(path: &Path, cause: impl ToString) -> ValidateError {
 
 /// What was issued of a trace.
 pub(crate) fn trace(path: &Path) -> Result<Observed, ValidateError> {
-    issued(path, &|_| true)
-}
-
-/// What the threads did that the program started.
-fn recording(path: &Path) -> Result<Observed, ValidateError> {
-    let is_worker = |action: &Action| action.thread > 0;
-    issued(path, &is_worker)
-}
-
-fn issued(path: &Path, counts: &dyn Fn(&Action) -> bool) -> Result<Observed, ValidateError> {
     let mut requests = Vec::new();
     let reader = TraceReader::open(path)?;
     let fact = |name: &str| reader.manifest().facts.get(name).and_then(|text| text.parse::<u64>().ok());
     let (preemptions, device_bytes) = (fact("involuntary_switches"), fact("device_bytes_read"));
     for action in reader.actions() {
         let action = action?;
-        if counts(&action) && action.handling.as_deref().is_none_or(|handling| handling == "issued") {
+        if action.handling.as_deref().is_none_or(|handling| handling == "issued") {
             let end_ns = action.end_ns();
             requests.push(Request {
                 thread: Some(action.thread),
@@ -117,12 +114,17 @@ fn csv(log: &Path) -> Result<Vec<Request>, ValidateError> {
         let fields: Vec<&str> = line.split(',').map(str::trim).collect();
         let request = match fields[..] {
             [thread, call, begin, end] => (|| {
-                let (begin_ns, end_ns) = (begin.parse().ok()?, end.parse().ok()?);
+                let (begin_ns, end_ns): (u64, u64) = (begin.parse().ok()?, end.parse().ok()?);
+                if end_ns < begin_ns {
+                    return None;
+                }
                 Some(Request { thread: Some(thread.parse().ok()?), call: call.to_owned(), begin_ns, end_ns })
             })(),
             _ => None,
         };
-        requests.push(request.ok_or_else(|| wrong(log, format!("'{line}' is not thread,call,begin_ns,end_ns")))?);
+        requests.push(request.ok_or_else(|| {
+            wrong(log, format!("'{line}' is not thread,call,begin_ns,end_ns, the end not before the begin"))
+        })?);
     }
     Ok(requests)
 }
@@ -137,15 +139,15 @@ mod tests {
         let log = dir.path().join("log");
         fs::write(dir.path().join("log_lat.1.log"), "0, 900, 0, 4096, 0, 0\n1, 1100, 0, 4096, 8192, 0\n").unwrap();
         fs::write(dir.path().join("log_lat.2.log"), "2, 5000, 1, 4096, 0, 0\n").unwrap();
-        let read = LogFormat::Fio.read(&log, &["pread64"]).unwrap();
+        let read = LogFormat::Fio.read(&log, &["pread64"], dir.path()).unwrap();
         assert_eq!((read.times_ns("pread64"), read.times_ns("write")), (vec![900.0, 1100.0], vec![5000.0]));
         fs::write(&log, "0,read,10,30\n\n1, read, 5, 6\n").unwrap();
-        assert_eq!(LogFormat::Csv.read(&log, &[]).unwrap().times_ns("read"), [1.0, 20.0]);
-        for bad in ["", "0,read,10", "x,read,1,2", "0,read,-1,2"] {
+        assert_eq!(LogFormat::Csv.read(&log, &[], dir.path()).unwrap().times_ns("read"), [1.0, 20.0]);
+        for bad in ["", "0,read,10", "x,read,1,2", "0,read,-1,2", "0,read,20,10"] {
             fs::write(&log, bad).unwrap();
-            assert!(LogFormat::Csv.read(&log, &[]).is_err(), "{bad}");
+            assert!(LogFormat::Csv.read(&log, &[], dir.path()).is_err(), "{bad}");
         }
         fs::write(dir.path().join("log_lat.1.log"), "nonsense\n").unwrap();
-        assert!(LogFormat::Fio.read(&log, &[]).is_err());
+        assert!(LogFormat::Fio.read(&log, &[], dir.path()).is_err());
     }
 }

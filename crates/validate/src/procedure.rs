@@ -1,6 +1,8 @@
 //! The procedure: which scenarios, in which order, and what is left of them when it ends early.
 
 use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -11,18 +13,20 @@ use reprise_trace::{Host, file_system_name};
 
 use crate::ValidateError;
 use crate::analysis::{self, LEAST_BLOCKS, Subject};
-use crate::bench::{Bench, shuffle};
-use crate::conditions::{Conditions, Limits};
+use crate::bench::{Bench, Ended, shuffle};
+use crate::conditions::{Conditions, Limits, Measure};
 use crate::finding::{ClockQuality, Examined, Validation};
 use crate::instrument::Instrument;
 use crate::rules::{self, Rules};
 use crate::series::Series;
 use crate::setting::{Setting, SettingName};
-use crate::totals::Totals;
+use crate::totals::{TICK_NS, Totals};
 
-/// Intervals in which is looked how the machine is without a run, and their length.
+/// Intervals in which is looked how the machine is without a run, and their length at least.
 const BASE_INTERVALS: usize = 5;
 const BASE_INTERVAL: Duration = Duration::from_millis(300);
+/// Longer than the processor time that a share needs, as ticks are counted late.
+const BASE_MARGIN: f64 = 1.2;
 
 /// A setting, with what is validated in it.
 #[derive(Debug, Clone)]
@@ -72,11 +76,21 @@ pub struct Step {
     pub left: Option<Duration>,
 }
 
-/// Validates, in a random order of scenarios; one that is stopped has those that were finished, and of the last what its blocks say.
+/// What a validation came to: hours of it are not lost to a run that fails.
+#[derive(Debug)]
+pub struct Validated {
+    /// What was found until its end.
+    pub validation: Validation,
+    /// Why that came before all was done, unless it was told to stop.
+    pub failure: Option<ValidateError>,
+}
+
+/// Validates, in a random order of scenarios; one that is stopped, or in which a run fails, has those that were finished, and of the
+/// last what its blocks say.
 ///
 /// # Errors
-/// When a run fails, or its log cannot be read; when a series was made otherwise.
-pub fn validate(procedure: &Procedure<'_>, progress: &mut dyn FnMut(&Step)) -> Result<Validation, ValidateError> {
+/// When nothing can be begun; when a series was made otherwise.
+pub fn validate(procedure: &Procedure<'_>, progress: &mut dyn FnMut(&Step)) -> Result<Validated, ValidateError> {
     check(procedure)?;
     let mut whole = Whole::begin(procedure)?;
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(procedure.seed);
@@ -89,17 +103,15 @@ pub fn validate(procedure: &Procedure<'_>, progress: &mut dyn FnMut(&Step)) -> R
         if !whole.clock.has_time_for(runs_of(procedure, &procedure.scenarios[number]), procedure.time) {
             break;
         }
-        let (examined, is_whole) = whole.examine(number, &mut rng, progress)?;
-        if let (true, Some(directory)) = (is_whole, procedure.series) {
-            Series(directory).put(&examined, made_by(procedure, &procedure.scenarios[number], &whole.validation))?;
+        if let Err(error) = whole.scenario(number, &mut rng, progress) {
+            whole.is_stopped = true;
+            return Ok(Validated { validation: whole.end(), failure: Some(error) });
         }
-        whole.is_stopped |= !is_whole;
-        whole.examined.insert(number, examined);
         if whole.is_stopped {
             break;
         }
     }
-    Ok(whole.end())
+    Ok(Validated { validation: whole.end(), failure: None })
 }
 
 fn check(procedure: &Procedure<'_>) -> Result<(), ValidateError> {
@@ -109,6 +121,9 @@ fn check(procedure: &Procedure<'_>) -> Result<(), ValidateError> {
     }
     if procedure.scenarios.is_empty() || procedure.scenarios.iter().any(|scenario| scenario.instruments.is_empty()) {
         return wrong("there is nothing to validate; name workloads and instruments".into());
+    }
+    if procedure.scenarios.iter().any(|scenario| scenario.setting.makes_nothing()) {
+        return wrong("a program without requests takes no time; give more (--requests, --rounds)".into());
     }
     let mut names: Vec<SettingName> = procedure.scenarios.iter().map(|scenario| scenario.setting.name()).collect();
     names.sort_unstable();
@@ -124,7 +139,8 @@ fn runs_of(procedure: &Procedure<'_>, scenario: &Scenario) -> usize {
 
 /// All that a scenario of a series must have been made with.
 fn made_by(procedure: &Procedure<'_>, scenario: &Scenario, validation: &Validation) -> Vec<String> {
-    let machine = format!("{} {} on {}", validation.host, validation.kernel, validation.file_system);
+    let Validation { host, kernel, file_system, device, .. } = validation;
+    let machine = format!("{host} {kernel} on {file_system} ({device})");
     let program = format!("reprise {}", env!("CARGO_PKG_VERSION"));
     let instruments = scenario.instruments.iter().map(Instrument::description);
     [machine, program, scenario.setting.words().join(" "), format!("{} runs", procedure.runs)]
@@ -186,13 +202,36 @@ impl<'a> Whole<'a> {
         Ok(Whole { procedure, validation, kept: examined.len(), examined, clock, is_stopped: false })
     }
 
-    /// A scenario, and whether all of its blocks were done.
+    /// A scenario, which is kept if it is whole; what there is of one that fails is told, too.
+    fn scenario(
+        &mut self,
+        number: usize,
+        rng: &mut Xoshiro256PlusPlus,
+        progress: &mut dyn FnMut(&Step),
+    ) -> Result<(), ValidateError> {
+        let (examined, ended) = self.examine(number, rng, progress)?;
+        if let (Ended::Whole, Some(directory)) = (&ended, self.procedure.series) {
+            let made_by = made_by(self.procedure, &self.procedure.scenarios[number], &self.validation);
+            Series(directory).put(&examined, made_by)?;
+        }
+        self.examined.insert(number, examined);
+        match ended {
+            Ended::Whole => Ok(()),
+            Ended::Stopped => {
+                self.is_stopped = true;
+                Ok(())
+            }
+            Ended::Failed(error) => Err(error),
+        }
+    }
+
+    /// A scenario, and how its runs ended.
     fn examine(
         &mut self,
         number: usize,
         rng: &mut Xoshiro256PlusPlus,
         progress: &mut dyn FnMut(&Step),
-    ) -> Result<(Examined, bool), ValidateError> {
+    ) -> Result<(Examined, Ended), ValidateError> {
         let (procedure, scenario) = (self.procedure, &self.procedure.scenarios[number]);
         let (begin, started_ns) = (Instant::now(), now_ns());
         let total: usize = procedure.scenarios.iter().map(|scenario| runs_of(procedure, scenario)).sum();
@@ -204,20 +243,23 @@ impl<'a> Whole<'a> {
         };
         let (runs_before, took_before) = (self.clock.runs, self.clock.took);
         let mut runs = Vec::new();
-        let is_whole = trace.is_some()
-            && bench.runs(rng, &mut runs, &mut |what, done| {
-                self.clock.runs = runs_before + done;
-                self.clock.took = took_before + begin.elapsed();
-                let setting = scenario.setting.name();
-                let left = total - done_before - done;
-                progress(&Step {
-                    done: done_before + done,
-                    total,
-                    kept: self.kept,
-                    what: format!("{} {}: {what}", setting.workload, setting.level),
-                    left: self.clock.each().map(|each| each * u32::try_from(left).unwrap_or(u32::MAX)),
-                });
-            })?;
+        let mut step = |what: &str, done: usize| {
+            self.clock.runs = runs_before + done;
+            self.clock.took = took_before + begin.elapsed();
+            let setting = scenario.setting.name();
+            let left = total - done_before - done;
+            progress(&Step {
+                done: done_before + done,
+                total,
+                kept: self.kept,
+                what: format!("{} {}: {what}", setting.workload, setting.level),
+                left: self.clock.each().map(|each| each * u32::try_from(left).unwrap_or(u32::MAX)),
+            });
+        };
+        let ended = match &trace {
+            Some(trace) => bench.runs(trace, rng, &mut runs, &mut step),
+            None => Ended::Stopped,
+        };
         let setting = &scenario.setting;
         let trace = trace.unwrap_or_default();
         let subject = Subject { setting, started_ns, clock: &self.validation.clock, trace: &trace };
@@ -230,7 +272,7 @@ impl<'a> Whole<'a> {
             findings: analysis::findings(&subject, &scenario.instruments, &runs),
             runs: runs.into_iter().map(|run| run.record).collect(),
         };
-        Ok((examined, is_whole))
+        Ok((examined, ended))
     }
 
     fn is_told_to_stop(&self) -> bool {
@@ -271,6 +313,7 @@ fn beginning(procedure: &Procedure<'_>) -> Validation {
         processors: host.processors as usize,
         directory: procedure.directory.display().to_string(),
         file_system: file_system_name(kind),
+        device: device(procedure.directory),
         seed: procedure.seed,
         is_complete: false,
         clock: ClockQuality { step_ns, read_ns },
@@ -279,15 +322,29 @@ fn beginning(procedure: &Procedure<'_>) -> Validation {
         findings: Vec::new(),
         linearity: Vec::new(),
         runs: Vec::new(),
+        drifts: Vec::new(),
     }
+}
+
+/// The device that a directory is on, by name where it has one; of a file system without one, the number that the kernel made up.
+fn device(directory: &Path) -> String {
+    let Ok(device) = fs::metadata(directory).map(|meta| meta.dev()) else { return "unknown".to_owned() };
+    let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
+    let place = fs::canonicalize(format!("/sys/dev/block/{major}:{minor}")).ok();
+    let name = place.as_ref().and_then(|place| Some(place.file_name()?.to_string_lossy().into_owned()));
+    name.unwrap_or_else(|| format!("{major}:{minor}"))
 }
 
 /// How the machine is without a run.
 fn base(directory: &Path) -> Vec<Conditions> {
+    let processors = std::thread::available_parallelism().map_or(1.0, |n| n.get() as f64);
+    let ticks =
+        Measure::ALL.map(Measure::least_ticks).into_iter().filter(|ticks| ticks.is_finite()).fold(0.0, f64::max);
+    let length = Duration::from_nanos((BASE_MARGIN * ticks * TICK_NS / processors) as u64).max(BASE_INTERVAL);
     let interval = |_| {
         let before = Totals::now(directory);
-        std::thread::sleep(BASE_INTERVAL);
-        Conditions::between(before, Totals::now(directory))
+        std::thread::sleep(length);
+        Conditions::between(&before, &Totals::now(directory))
     };
     (0..BASE_INTERVALS).map(interval).collect()
 }

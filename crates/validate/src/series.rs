@@ -1,7 +1,7 @@
 //! Scenarios that are finished, kept in a directory, so that a validation can be done in pieces.
 //!
-//! A file each, which says by what it was made. What was made otherwise, on another machine or by another kernel is refused, not
-//! mixed. Non-goals: half of a scenario.
+//! A file each, which says by what it was made. What was made otherwise, on another machine, device or by another kernel is refused,
+//! not mixed; what an earlier version wrote is measured again. Non-goals: half of a scenario.
 
 use std::fs;
 use std::io;
@@ -13,9 +13,20 @@ use crate::ValidateError;
 use crate::finding::Examined;
 use crate::setting::SettingName;
 
+/// Of the form of a file: raised with every change of what a scenario has in it.
+const VERSION: u32 = 2;
+
+/// What every version of a file says.
+#[derive(Deserialize)]
+struct Form {
+    #[serde(default)]
+    version: u32,
+}
+
 /// A file.
 #[derive(Serialize, Deserialize)]
 struct Kept {
+    version: u32,
     /// Machine, file system, options: what must be the same.
     made_by: Vec<String>,
     examined: Examined,
@@ -41,6 +52,9 @@ impl Series<'_> {
             Err(e) => return Err(ValidateError::files("read", &place, e)),
         };
         let refused = |cause: String| Err(ValidateError::Series { path: place.clone(), cause });
+        if serde_json::from_slice::<Form>(&bytes).is_ok_and(|form| form.version != VERSION) {
+            return Ok(None);
+        }
         match serde_json::from_slice::<Kept>(&bytes) {
             Err(e) => refused(e.to_string()),
             Ok(kept) if kept.made_by == made_by => Ok(Some(kept.examined)),
@@ -58,7 +72,8 @@ impl Series<'_> {
         let place = self.place(&examined.setting);
         let failed = |e: io::Error| ValidateError::files("write", &place, e);
         fs::create_dir_all(self.0).map_err(failed)?;
-        let text = serde_json::to_vec(&Kept { made_by, examined: examined.clone() }).map_err(|e| failed(e.into()))?;
+        let text = serde_json::to_vec(&Kept { version: VERSION, made_by, examined: examined.clone() })
+            .map_err(|e| failed(e.into()))?;
         let fresh = place.with_extension("new");
         fs::write(&fresh, text).and_then(|()| fs::rename(&fresh, &place)).map_err(failed)
     }

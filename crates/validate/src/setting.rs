@@ -1,9 +1,10 @@
 //! What is run: a workload, at a load level, with a state of the caches.
 
-use reprise_workload::{Access, Filebench, Micro, PauseBy, Workload};
+use reprise_workload::{Access, Filebench, Length, Micro, PauseBy, Workload};
 use serde::{Deserialize, Serialize};
 
 use crate::caches::Caches;
+use crate::micros::Micros;
 
 /// A reference program.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,7 +32,7 @@ pub struct SettingName {
     /// The workload.
     pub workload: String,
     /// Time between requests, in microseconds.
-    pub pause_us: u64,
+    pub pause_us: Micros,
     /// Load level: the number of threads.
     pub level: u32,
     /// How that time is spent.
@@ -66,12 +67,20 @@ impl Setting {
         }
     }
 
+    /// Whether there is nothing to be measured.
+    pub(crate) fn makes_nothing(&self) -> bool {
+        match &self.program {
+            Program::Micro(micro) => micro.requests == 0,
+            Program::Filebench(bench) => bench.length == Length::Rounds(0),
+        }
+    }
+
     /// What tells it apart.
     pub fn name(&self) -> SettingName {
         let workload = self.workload();
         SettingName {
             workload: workload.name().to_owned(),
-            pause_us: workload.pause().map_or(0, |pause| pause.length.as_micros() as u64),
+            pause_us: workload.pause().map_or(Micros::default(), |pause| pause.length.into()),
             level: workload.threads(),
             pause_by: workload.pause().map_or(PauseBy::Spin, |pause| pause.by),
             caches: self.caches,
@@ -112,8 +121,8 @@ impl Setting {
             }
             Program::Filebench(f) => {
                 let length = match f.length {
-                    reprise_workload::Length::Rounds(rounds) => flag("rounds", &rounds),
-                    reprise_workload::Length::Time(time) => flag("time", &format!("{}s", time.as_secs_f64())),
+                    Length::Rounds(rounds) => flag("rounds", &rounds),
+                    Length::Time(time) => flag("time", &format!("{}s", time.as_secs_f64())),
                 };
                 let flags = [
                     flag("threads", &f.threads),

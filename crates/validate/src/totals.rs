@@ -1,5 +1,6 @@
 //! What the machine has done since it was booted, as `/proc` and `/sys` tell it.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -13,11 +14,13 @@ const SECTOR_BYTES: f64 = 512.0;
 const KERNEL_THREAD: f64 = 2_097_152.0;
 
 /// Totals; what a machine does not tell is 0, or `None` where 0 would say something.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Totals {
     pub at: Instant,
-    /// Processor time of programs, in ticks; without interrupts and the kernel's own threads, which work for whoever moves data.
-    pub programs: f64,
+    /// Processor time of all processes, in ticks; without interrupts.
+    pub processes: f64,
+    /// That of the kernel's own threads, which work for whoever moves data; by number and instant of start.
+    pub kernel: BTreeMap<(u64, u64), f64>,
     pub steal: f64,
     pub all: f64,
     /// Of this process and of its children that ended.
@@ -41,7 +44,8 @@ impl Totals {
     pub fn at(at: Instant) -> Totals {
         Totals {
             at,
-            programs: 0.0,
+            processes: 0.0,
+            kernel: BTreeMap::new(),
             steal: 0.0,
             all: 0.0,
             own: 0.0,
@@ -64,7 +68,7 @@ impl Totals {
         let cpu = line("cpu ");
         let at = |i: usize| cpu.get(i).copied().unwrap_or(0.0);
         // user, nice, system, idle, iowait, irq, softirq, steal
-        let programs = at(0) + at(1) + at(2);
+        let processes = at(0) + at(1) + at(2);
         let sectors = device_counts(directory);
         let moved = |field: usize| Some(sectors.as_ref()?.get(field)? * SECTOR_BYTES);
         let io = fs::read_to_string("/proc/self/io").unwrap_or_default();
@@ -74,7 +78,8 @@ impl Totals {
         };
         Totals {
             at: Instant::now(),
-            programs: programs - kernel_ticks(),
+            processes,
+            kernel: kernel_ticks(),
             steal: at(7),
             all: cpu.iter().take(8).sum(),
             own: own_ticks(),
@@ -88,6 +93,15 @@ impl Totals {
             own_written: own_bytes("write_bytes"),
             throttled: throttled(Path::new("/sys/devices/system/cpu")),
         }
+    }
+}
+
+impl Totals {
+    /// Processor time that programs took since an earlier look, in ticks. What a thread of the kernel did that ended meanwhile is
+    /// nobody's, as far as it was seen: its whole life would otherwise count as that of a program.
+    pub fn programs_since(&self, before: &Totals) -> f64 {
+        let grown = |(thread, ticks): (&(u64, u64), &f64)| ticks - before.kernel.get(thread).copied().unwrap_or(0.0);
+        self.processes - before.processes - self.kernel.iter().map(grown).sum::<f64>()
     }
 }
 
@@ -107,16 +121,17 @@ fn own_ticks() -> f64 {
     process(&stat).iter().skip(10).take(4).sum()
 }
 
-/// Of all threads of the kernel.
-fn kernel_ticks() -> f64 {
+/// Of every thread of the kernel.
+fn kernel_ticks() -> BTreeMap<(u64, u64), f64> {
     let all = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let is_process = |name: &std::ffi::OsString| name.as_encoded_bytes().iter().all(u8::is_ascii_digit);
-    let ticks = all.filter(|entry| is_process(&entry.file_name())).filter_map(|entry| {
+    let ticks = all.filter_map(|entry| {
+        let number: u64 = entry.file_name().to_str()?.parse().ok()?;
         let numbers = process(&fs::read_to_string(entry.path().join("stat")).ok()?);
         let is_kernel = (numbers.get(5)? / KERNEL_THREAD).floor() % 2.0 == 1.0;
-        is_kernel.then(|| numbers.iter().skip(10).take(2).sum::<f64>())
+        let began = *numbers.get(18)? as u64;
+        is_kernel.then(|| ((number, began), numbers.iter().skip(10).take(2).sum::<f64>()))
     });
-    ticks.sum()
+    ticks.collect()
 }
 
 /// Total of `some`, in nanoseconds.
@@ -176,6 +191,19 @@ mod tests {
         while Totals::now(here).own < before.own + 2.0 {}
         let after = Totals::now(here);
         assert!(after.all > before.all && after.at > before.at, "{after:?}");
-        assert!(after.programs <= after.all, "{after:?}");
+        assert!(after.programs_since(&before) <= after.all - before.all, "{after:?}");
+    }
+
+    #[test]
+    fn a_thread_of_the_kernel_that_ends_is_no_program() {
+        let look = |processes: f64, kernel: &[((u64, u64), f64)]| Totals {
+            processes,
+            kernel: kernel.iter().copied().collect(),
+            ..Totals::at(Instant::now())
+        };
+        let before = look(1000.0, &[((2, 5), 300.0), ((3, 5), 50.0), ((4, 5), 7.0)]);
+        // The first ends, the second works on, the number of the third is given to another.
+        let after = look(1010.0, &[((3, 5), 54.0), ((4, 99), 2.0)]);
+        assert_eq!(after.programs_since(&before), 4.0);
     }
 }

@@ -30,6 +30,8 @@ pub struct Prepared {
     pub kept: u64,
     /// Files that must not be there.
     pub removed: u64,
+    /// Of those that were made: in place of one of the name that was not as it must be.
+    pub replaced: u64,
 }
 
 /// Makes the directory hold the files of the workload as they are before it starts; says how many bytes of all are done.
@@ -61,6 +63,7 @@ pub fn prepare(
             (there, Some(bytes)) => {
                 if there.is_some() {
                     fs::remove_file(&path).map_err(|e| WorkloadError::files("remove", &path, e))?;
+                    prepared.replaced += 1;
                 }
                 make(&path, *bytes, &noise, &mut |more| {
                     done += more;
@@ -144,16 +147,20 @@ fn is_whole(meta: &Metadata) -> bool {
 fn make(path: &Path, bytes: u64, noise: &[u8], progress: &mut dyn FnMut(u64) -> bool) -> Result<(), WorkloadError> {
     let failed = |e| WorkloadError::files("make", path, e);
     let mut file = File::create_new(path).map_err(failed)?;
-    let mut left = bytes;
-    while left > 0 {
-        let piece = left.min(noise.len() as u64);
-        file.write_all(&noise[..piece as usize]).map_err(failed)?;
-        left -= piece;
-        if !progress(piece) {
-            return Err(WorkloadError::Interrupted);
+    let mut fill = || {
+        let mut left = bytes;
+        while left > 0 {
+            let piece = left.min(noise.len() as u64);
+            file.write_all(&noise[..piece as usize]).map_err(failed)?;
+            left -= piece;
+            if !progress(piece) {
+                return Err(WorkloadError::Interrupted);
+            }
         }
-    }
-    Ok(())
+        Ok(())
+    };
+    // A part of a file is no file of the workload.
+    fill().inspect_err(|_| drop(fs::remove_file(path)))
 }
 
 /// Bytes that do not compress, the same for the same number.
@@ -163,4 +170,27 @@ pub(crate) fn noise(length: usize, number: u32) -> Vec<u8> {
     let mut out = vec![0; length];
     stream(SEED, number).fill_bytes(&mut out);
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Micro;
+
+    #[test]
+    fn a_part_of_a_file_is_taken_away_and_what_was_replaced_is_told() {
+        let dir = tempfile::tempdir().unwrap();
+        let micro = Micro { threads: 2, requests: 1, file_bytes: 3 << 20, ..Micro::default() };
+        let mut pieces = 0;
+        let stopped = prepare(&micro, dir.path(), &mut |_, _| {
+            pieces += 1;
+            pieces < 5
+        });
+        assert!(matches!(stopped, Err(WorkloadError::Interrupted)));
+        let left: Vec<u64> = fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().metadata().unwrap().len()).collect();
+        assert_eq!(left, [3 << 20], "the first file is whole, of the second there is nothing");
+        fs::write(dir.path().join("thread1"), "not of this program").unwrap();
+        let prepared = prepare(&micro, dir.path(), &mut |_, _| true).unwrap();
+        assert_eq!((prepared.made, prepared.kept, prepared.replaced, prepared.removed), (1, 1, 1, 0));
+    }
 }

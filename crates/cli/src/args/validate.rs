@@ -133,7 +133,7 @@ pub struct Validate {
     /// Do not keep what was found for this machine
     #[arg(long)]
     pub no_store: bool,
-    /// Write all that was found as JSON here, for `reprise compare`
+    /// Write all that was found as JSON here, every run included
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Print all that was found as JSON
@@ -158,9 +158,10 @@ Examples:
 
 For each setting (program, level, pause) the reference program and each instrument run N times, in a random order, from the
 same state. What a run says is the mean response time of the calls in question; the medians stand beside. U is the expanded
-uncertainty for k = 2; floor is the U that an instrument without any error would have shown, from the references alone. Runs
-that were disturbed by others, or ran under other settings of devices, are marked and counted in. docs/METROLOGY.md explains all
-of it. Exit code 7: interrupted, or out of time (--for); what was finished is printed and kept.";
+uncertainty for k = 2, U95 for 95 % by its degrees of freedom; floor is the U that an instrument without any error would have
+shown, from the references alone. Runs that were disturbed by others, or ran under other settings of devices, are marked and
+counted in; of a run that was too short that is not known. A run that fails ends it; what was found until then is told, and kept.
+docs/METROLOGY.md explains all of it. Exit code 7: interrupted, or out of time (--for); what was finished is printed and kept.";
 
 /// Arguments of `compare`.
 #[derive(Debug, Args)]
@@ -179,7 +180,7 @@ Examples:
   reprise compare ext4=ext4.1,ext4.2,ext4.3,ext4.4,ext4.5 xfs=xfs.1,xfs.2,xfs.3,xfs.4,xfs.5
 
 Elapsed times and mean response times are compared, every pair of groups: greater or less where the difference is real (5 %, by
-Welch's test, adjusted for the number of pairs by Holm), equal where it is shown to be within 5 % of the first, and else it
+Welch's test, adjusted by Holm for all pairs of all quantities), equal where it is shown to be within 5 % of the first, and else it
 cannot be told, however different the means look. u_c of one is the uncertainty of a single mean response time, where such
 replays were validated on this machine (`reprise validate`). Interleave the replays of the groups, so that a machine that grows
 slower slows all of them. Exit code 1: something differs.";

@@ -76,6 +76,8 @@ fn check(traces: &[TraceReader]) -> Result<(), Failure> {
         let text = format!("{} is a second recording; a report has one, and replays of it", second.path().display());
         return Err(Failure::new(Exit::Usage, text));
     }
+    let ids: Vec<_> = results.iter().map(|trace| (trace.path().to_owned(), trace.manifest().id.clone())).collect();
+    reprise_validate::different_results(&ids).map_err(|error| Failure::new(Exit::Usage, error))?;
     let origins: std::collections::BTreeSet<_> = results.iter().map(|r| r.manifest().origin.as_deref()).collect();
     if origins.len() > 1 {
         return Err(Failure::new(Exit::Usage, "the results are replays of different traces; report each by itself"));

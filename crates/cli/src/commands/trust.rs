@@ -2,7 +2,7 @@
 
 use reprise_measure::{CallTimes, ReplayTimes};
 use reprise_replay::run::ReplayResult;
-use reprise_validate::{Known, Replayed, nearest, state_directory, stored};
+use reprise_validate::{Known, Nothing, Replayed, TIMES_APART, nearest, state_directory, stored};
 use serde_json::{Value, json};
 
 /// Calls that are told: those with most time.
@@ -11,7 +11,7 @@ const FEW_CALLS: usize = 4;
 /// What is known of a replay's calls.
 pub(super) struct Trust {
     /// The call with its mean response time, and what is known.
-    calls: Vec<(String, f64, Option<Known>)>,
+    calls: Vec<(String, f64, Result<Known, Nothing>)>,
     /// Why the store tells nothing, if it cannot be read.
     trouble: Option<String>,
 }
@@ -47,34 +47,52 @@ impl Trust {
         if let Some(trouble) = &self.trouble {
             return format!("  uncertainty of response times: not known: {trouble}\n");
         }
-        let line = |(call, mean_ns, known): &(String, f64, Option<Known>)| {
-            let k = known.as_ref()?;
-            Some(format!(
-                "  {call}: mean {}, u_c {} ({:.1} %), as validated by {} of {} threads, caches {}, pause {} µs\n",
-                reprise_report::duration(*mean_ns as u64),
-                reprise_report::duration((mean_ns * k.u_c) as u64),
-                100.0 * k.u_c,
-                k.workload,
-                k.level,
-                k.caches,
-                k.pause_us
-            ))
-        };
-        let lines: Vec<String> = self.calls.iter().filter_map(line).collect();
-        match lines.is_empty() {
-            true => {
-                "  uncertainty of response times: not known here; `reprise validate` finds it for such replays\n".into()
-            }
-            false => lines.concat(),
+        if self.calls.iter().all(|(_, _, known)| *known == Err(Nothing::NotValidated)) {
+            return "  uncertainty of response times: not known here; `reprise validate` finds it for such replays\n"
+                .into();
         }
+        self.calls.iter().map(|(call, mean_ns, known)| line(call, *mean_ns, known)).collect()
     }
 
     /// The same for programs; `null` where nothing is known.
     pub fn document(&self) -> Value {
         let calls = self.calls.iter().map(|(call, mean_ns, known)| {
-            let u_c_ns = known.as_ref().map(|k| k.u_c * mean_ns);
-            json!({"call": call, "mean_ns": mean_ns, "u_c_ns": u_c_ns, "validated": known})
+            let u_c_ns = known.as_ref().ok().map(|k| k.u_c * mean_ns);
+            json!({"call": call, "mean_ns": mean_ns, "u_c_ns": u_c_ns, "validated": known.as_ref().ok()})
         });
         calls.collect()
+    }
+}
+
+/// Of one call: what is known, or why nothing is.
+fn line(call: &str, mean_ns: f64, known: &Result<Known, Nothing>) -> String {
+    let duration = |ns: f64| reprise_report::duration(ns as u64);
+    let mean = duration(mean_ns);
+    match known {
+        Ok(k) => {
+            let degrees = k.degrees.map_or(String::new(), |degrees| format!(", {degrees:.0} degrees of freedom"));
+            let instant = reprise_report::date(k.when_ns);
+            let day = instant.split(' ').next().unwrap_or_default();
+            format!(
+                "  {call}: mean {mean}, u_c {} ({:.1} %), as validated by {} of {} threads, caches {}, pause {} µs ({} runs{degrees}, {day})\n",
+                duration(mean_ns * k.u_c),
+                100.0 * k.u_c,
+                k.workload,
+                k.level,
+                k.caches,
+                k.pause_us,
+                k.runs,
+            )
+        }
+        Err(Nothing::NotValidated) => format!("  {call}: mean {mean}, u_c not known here\n"),
+        Err(Nothing::OtherState) => {
+            format!(
+                "  {call}: mean {mean}, u_c not known: validated with other caches or another limit of memory only\n"
+            )
+        }
+        Err(Nothing::OtherTimes(other)) => format!(
+            "  {call}: mean {mean}, u_c not known for such times: validated at {}, more than {TIMES_APART} times off\n",
+            duration(*other)
+        ),
     }
 }

@@ -8,7 +8,8 @@ use std::time::Duration;
 use reprise_capture::environment::Surroundings;
 use reprise_replay::run::{Pace, catch_signals};
 use reprise_validate::{
-    Caches, Instrument, Procedure, Program, Rules, Scenario, Setting, Step, ValidateError, Validation, View,
+    Caches, Instrument, Procedure, Program, Rules, Scenario, Setting, Step, Store, ValidateError, Validated,
+    Validation, View,
 };
 use reprise_workload::{Filebench, Length, Micro, Pause};
 
@@ -17,12 +18,15 @@ use super::{Outcome, print, print_json, style};
 use crate::args::validate::{Kind, Validate};
 use crate::exit::{Exit, Failure};
 use crate::progress::Progress;
-use crate::unfinished;
+use crate::unfinished::{self, Output};
 
 /// Runs the protocol.
 pub fn run(args: Validate) -> Outcome {
     check_target(&args.dir)?;
     let scenarios = scenarios(&args)?;
+    // What cannot be kept at the end is no work of hours.
+    let store = store(&args)?;
+    check_output(&args)?;
     let stop = catch_signals();
     let (place, logs) = directories(&args)?;
     let reprise = std::env::current_exe()?;
@@ -41,14 +45,38 @@ pub fn run(args: Validate) -> Outcome {
     };
     let mut bar = Progress::new("validating", "runs", args.quiet);
     let mut is_estimated = args.quiet;
-    let validation = reprise_validate::validate(&procedure, &mut |step: &Step| {
+    let validated = reprise_validate::validate(&procedure, &mut |step: &Step| {
         is_estimated = is_estimated || estimate(step, scenarios.len());
         bar.at(step.done as u64, step.total as u64);
     });
     drop(bar);
-    let validation = validation.map_err(failure)?;
     drop((place, logs));
-    end(&args, &validation)
+    let Validated { validation, failure: failed } = validated.map_err(failure)?;
+    let is_nothing = failed.is_some() && validation.findings.is_empty();
+    let told = if is_nothing { Ok(()) } else { tell(&args, validation, store.as_deref()) };
+    match failed {
+        Some(error) => Err(failure(error)),
+        None => told.map(|()| ExitCode::SUCCESS),
+    }
+}
+
+/// Where findings are kept, which can be written there; a file there that cannot be understood is set aside, and that is said.
+fn store(args: &Validate) -> Result<Option<PathBuf>, Failure> {
+    let Some(directory) = reprise_validate::state_directory().filter(|_| !args.no_store) else { return Ok(None) };
+    let store = Store::open(&directory).map_err(|e| Failure::new(Exit::System, e))?;
+    if let Some(aside) = store.set_aside() {
+        eprintln!("reprise: what was known of this machine could not be read, and is now in {}", aside.display());
+    }
+    Ok(Some(directory))
+}
+
+fn check_output(args: &Validate) -> Result<(), Failure> {
+    let Some(output) = &args.output else { return Ok(()) };
+    let tried = Output::create(output).map(drop);
+    tried.map_err(|e| {
+        let text = format!("{}: cannot be written: {e}; choose another place with -o", output.display());
+        Failure::new(Exit::System, text)
+    })
 }
 
 /// Says how long it will take, once that is known: after the first run, or by those of a series at once.
@@ -94,30 +122,29 @@ fn rules(directory: &Path) -> Rules {
     queues.map(|queue| (format!("{} {}", queue.name, queue.setting), queue.value)).chain(options).chain(facts).collect()
 }
 
-/// What is found is kept and told.
-fn end(args: &Validate, validation: &Validation) -> Outcome {
-    let said = |e: &dyn ToString| Failure::new(Exit::System, e.to_string());
-    let kept = match reprise_validate::state_directory().filter(|_| !args.no_store) {
-        Some(directory) => Some(reprise_validate::store(validation, &directory).map_err(|e| said(&e))?),
-        None => None,
-    };
+/// What was found is told, and then kept: whatever happens to the store, it is not lost.
+fn tell(args: &Validate, mut validation: Validation, store: Option<&Path>) -> Result<(), Failure> {
+    let mut store = store.map(Store::open).transpose().map_err(|e| Failure::new(Exit::System, e));
+    if let Ok(Some(store)) = &mut store {
+        validation.drifts = reprise_validate::drifts(&store.learn(&validation));
+    }
     if let Some(output) = &args.output {
-        let text = serde_json::to_vec(validation).map_err(|e| said(&e))?;
+        let text = serde_json::to_vec(&validation).map_err(|e| Failure::new(Exit::System, e))?;
         unfinished::write(output, &text, "-o")?;
     }
     if args.json {
-        print_json(validation)?;
+        print_json(&validation)?;
     } else {
-        let mut text = reprise_report::validation_text(validation, style());
-        if let Some(path) = kept {
-            let known = path.parent().map(reprise_validate::stored).transpose().map_err(|e| said(&e))?;
-            text += &reprise_report::drifts_text(&reprise_validate::drifts(&known.unwrap_or_default()), style());
-            text += &format!("kept for this machine in {}\n", path.display());
+        print(&reprise_report::validation_text(&validation, style()))?;
+    }
+    if let Some(store) = store? {
+        let path = store.keep().map_err(|e| Failure::new(Exit::System, e))?;
+        if !args.json {
+            print(&format!("kept for this machine in {}\n", path.display()))?;
         }
-        print(&text)?;
     }
     match validation.is_complete {
-        true => Ok(ExitCode::SUCCESS),
+        true => Ok(()),
         false => Err(Failure::new(Exit::Interrupted, unfinished(args))),
     }
 }

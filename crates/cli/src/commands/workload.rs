@@ -42,12 +42,16 @@ fn prepare(workload: &dyn reprise_workload::Workload, common: &Common) -> Outcom
         signal.load(Ordering::Relaxed) == 0
     });
     drop(bar);
-    let Prepared { made, bytes, kept, removed } = prepared.map_err(failure)?;
+    let Prepared { made, bytes, kept, removed, replaced } = prepared.map_err(failure)?;
     if common.json {
-        return print_json(&json!({"made": made, "bytes": bytes, "kept": kept, "removed": removed}));
+        return print_json(
+            &json!({"made": made, "bytes": bytes, "kept": kept, "removed": removed, "replaced": replaced}),
+        );
     }
     let size = reprise_report::bytes(bytes);
-    print(&format!("{}: made {made} files ({size}), kept {kept}, removed {removed}\n", common.dir.display()))
+    let of_them = if replaced > 0 { format!(", {replaced} of them in place of others") } else { String::new() };
+    let dir = common.dir.display();
+    print(&format!("{dir}: made {made} files ({size}{of_them}), kept {kept}, removed {removed}\n"))
 }
 
 fn perform(workload: &dyn reprise_workload::Workload, common: &Common, output: &Path) -> Outcome {
@@ -65,7 +69,10 @@ fn perform(workload: &dyn reprise_workload::Workload, common: &Common, output: &
     drop(group);
     let performed = performed.map_err(failure)?;
     let command = std::env::args().collect();
-    let written = reprise_workload::write(&performed, output, command, facts).map_err(failure)?;
+    let existed = output.exists();
+    let written = reprise_workload::write(&performed, output, command, facts);
+    // A part of a trace is none.
+    let written = written.inspect_err(|_| reprise_trace::discard(output, existed)).map_err(failure)?;
     let elapsed_ns = performed.elapsed_ns();
     if common.json {
         return print_json(&json!({

@@ -19,8 +19,10 @@ pub struct Bias {
     pub u: f64,
     /// Effective degrees of freedom of that (Welch–Satterthwaite).
     pub degrees: f64,
-    /// Whether |bias| > 2 u.
+    /// Whether it is none by chance, at the level of 5 %, by Student's distribution with these degrees of freedom.
     pub is_significant: bool,
+    /// Whether |bias| > 2 u, the criterion of Pereira et al.: with few results it is met by chance more often than that.
+    pub is_beyond_2u: bool,
     /// Probability of such a bias, or a greater one either way, if there is none.
     pub p: f64,
     /// Between these, with a probability of 95 %, it lies.
@@ -44,9 +46,13 @@ pub struct Equivalence {
 
 const LEVEL: f64 = 0.05;
 
-/// The bias of replicated results against references, which vary independently of each other.
+/// The bias of replicated results against references, which vary independently of each other; `None` where neither scatters, which
+/// no measurement does.
 pub fn bias(measured: &[f64], reference: &[f64]) -> Option<Bias> {
     let (m, r) = (Summary::of(measured)?, Summary::of(reference)?);
+    if !m.scatters() && !r.scatters() {
+        return None;
+    }
     let bias = m.mean - r.mean;
     let u = m.u_mean.hypot(r.u_mean);
     let degrees = welch(&m, &r);
@@ -57,7 +63,8 @@ pub fn bias(measured: &[f64], reference: &[f64]) -> Option<Bias> {
         relative: bias / r.mean,
         u,
         degrees,
-        is_significant: bias.abs() > 2.0 * u,
+        is_significant: bias.abs() > reach,
+        is_beyond_2u: bias.abs() > 2.0 * u,
         p: 2.0 * student(-t.abs(), degrees)?,
         from: bias - reach,
         to: bias + reach,

@@ -2,13 +2,17 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::probability::student;
+use super::probability::{student, student_quantile};
 
 /// A straight line through values at levels, and whether it is level.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Trend {
     /// Change by one level.
     pub slope: f64,
+    /// Between these, with a probability of 95 %, it lies.
+    pub from: f64,
+    /// The upper end.
+    pub to: f64,
     /// Value at level 0.
     pub intercept: f64,
     /// Pearson's coefficient of correlation.
@@ -39,5 +43,16 @@ pub fn trend(points: &[(f64, f64)]) -> Option<Trend> {
     let correlation = if yy == 0.0 { 0.0 } else { (xy / (xx * yy).sqrt()).clamp(-1.0, 1.0) };
     let t = correlation.abs() * (degrees / (1.0 - correlation.powi(2))).sqrt();
     let p = if t.is_finite() { 2.0 * student(-t, degrees)? } else { 0.0 };
-    Some(Trend { slope, intercept: my - slope * mx, correlation, degrees, p, is_significant: p < 0.05 })
+    let u_slope = ((1.0 - correlation.powi(2)) * yy / xx / degrees).sqrt();
+    let reach = student_quantile(0.975, degrees)? * u_slope;
+    Some(Trend {
+        slope,
+        from: slope - reach,
+        to: slope + reach,
+        intercept: my - slope * mx,
+        correlation,
+        degrees,
+        p,
+        is_significant: p < 0.05,
+    })
 }

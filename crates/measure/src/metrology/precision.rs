@@ -12,8 +12,8 @@ pub struct Precision {
     pub measured: Summary,
     /// Results of the reference.
     pub reference: Summary,
-    /// The test of their variances.
-    pub ratio: VarianceRatio,
+    /// The test of their variances; `None` where one of them does not scatter.
+    pub ratio: Option<VarianceRatio>,
 }
 
 /// F-test, one-sided: is the first variance greater than the second?
@@ -50,5 +50,5 @@ pub fn variance_ratio(above: &Summary, below: &Summary, alpha: f64) -> Option<Va
 /// The precision of replicated results.
 pub fn precision(measured: &[f64], reference: &[f64], alpha: f64) -> Option<Precision> {
     let (measured, reference) = (Summary::of(measured)?, Summary::of(reference)?);
-    Some(Precision { measured, reference, ratio: variance_ratio(&measured, &reference, alpha)? })
+    Some(Precision { measured, reference, ratio: variance_ratio(&measured, &reference, alpha) })
 }

@@ -4,7 +4,8 @@ use statrs::distribution::{ContinuousCDF, FisherSnedecor, Normal, StudentsT};
 
 /// P(T ≤ t) of Student's distribution.
 pub(super) fn student(t: f64, degrees: f64) -> Option<f64> {
-    StudentsT::new(0.0, 1.0, degrees).ok().map(|d| d.cdf(t)).filter(|p| p.is_finite())
+    let distribution = StudentsT::new(0.0, 1.0, degrees).ok().filter(|_| !t.is_nan())?;
+    Some(distribution.cdf(t)).filter(|p| p.is_finite())
 }
 
 /// The t below which a share `p` of Student's distribution lies.
@@ -18,7 +19,8 @@ pub(super) fn student_quantile(p: f64, degrees: f64) -> Option<f64> {
 
 /// P(F ≤ f) of Fisher's distribution.
 pub(super) fn fisher(f: f64, above: f64, below: f64) -> Option<f64> {
-    FisherSnedecor::new(above, below).ok().map(|d| d.cdf(f)).filter(|p| p.is_finite())
+    let distribution = FisherSnedecor::new(above, below).ok().filter(|_| !f.is_nan())?;
+    Some(distribution.cdf(f)).filter(|p| p.is_finite())
 }
 
 /// The f below which a share `p` of Fisher's distribution lies.

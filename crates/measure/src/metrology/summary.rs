@@ -1,6 +1,6 @@
 //! Mean and spread of replicated results.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::probability::student_quantile;
 
@@ -13,10 +13,19 @@ pub struct Summary {
     pub mean: f64,
     /// Standard deviation of the sample (divided by count − 1).
     pub sd: f64,
-    /// Standard deviation by mean.
+    /// Standard deviation by mean; not a number where the mean is zero.
+    #[serde(deserialize_with = "number_or_none")]
     pub cv: f64,
     /// Standard uncertainty of the mean: `sd` by the root of the number.
     pub u_mean: f64,
+}
+
+/// Standard deviations less than this, by the mean, are rounding: a sum of a million numbers has as much.
+const ROUNDING: f64 = 1e-12;
+
+/// JSON has no "not a number": it is written as null.
+fn number_or_none<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
+    Ok(Option::deserialize(from)?.unwrap_or(f64::NAN))
 }
 
 impl Summary {
@@ -36,6 +45,11 @@ impl Summary {
     /// Expanded uncertainty of the mean: within it of `mean` lies what the mean of many results would be, with 95 %.
     pub fn expanded(&self) -> Option<f64> {
         Some(student_quantile(0.975, self.degrees())? * self.u_mean)
+    }
+
+    /// Whether the results differ by more than rounding.
+    pub fn scatters(&self) -> bool {
+        self.sd > ROUNDING * self.mean.abs()
     }
 
     /// Degrees of freedom of `sd`.

@@ -5,6 +5,7 @@
 
 use serde::{Deserialize, Deserializer, Serialize};
 
+use super::probability::{normal_quantile, student_quantile};
 use super::summary::Summary;
 
 /// What a standard uncertainty is made of.
@@ -59,6 +60,8 @@ pub struct Uncertainty {
     pub degrees: f64,
     /// For k = 1, 2, 3.
     pub expanded: [Expanded; 3],
+    /// For a coverage of 95 %: k is the quantile of Student's distribution with the effective degrees of freedom.
+    pub expanded_95: Expanded,
     /// The budget, the greatest first.
     pub budget: Vec<Contribution>,
 }
@@ -76,13 +79,19 @@ pub fn combine(parts: &[(f64, f64)]) -> (f64, f64) {
     (u2.sqrt(), if below > 0.0 { u2.powi(2) / below } else { f64::INFINITY })
 }
 
-/// The uncertainty of an instrument: `measured[i]` beside `reference[i]`, whose standard uncertainty is `u_reference[i]`.
+/// The coverage factor of 95 %.
+fn coverage(degrees: f64) -> Option<f64> {
+    if degrees.is_finite() { student_quantile(0.975, degrees) } else { normal_quantile(0.975) }
+}
+
+/// The uncertainty of an instrument: `measured[i]` beside `reference[i]`, whose standard uncertainty is `u_reference[i]`. `None`
+/// where a mean or a reference is not greater than zero: nothing is relative to that.
 pub fn uncertainty(measured: &[f64], reference: &[f64], u_reference: &[f64]) -> Option<Uncertainty> {
     let n = measured.len();
     if reference.len() != n || u_reference.len() != n || reference.iter().any(|r| *r <= 0.0) {
         return None;
     }
-    let (m, r) = (Summary::of(measured)?, Summary::of(reference)?);
+    let (m, r) = (Summary::of(measured).filter(|m| m.mean > 0.0)?, Summary::of(reference)?);
     let mean_square = |values: &mut dyn Iterator<Item = f64>| values.map(|v| v.powi(2)).sum::<f64>() / n as f64;
     let precision = m.cv;
     let bias = mean_square(&mut measured.iter().zip(reference).map(|(x, r)| (x - r) / r)).sqrt();
@@ -93,6 +102,9 @@ pub fn uncertainty(measured: &[f64], reference: &[f64], u_reference: &[f64]) -> 
         (Component::Reference, known, r.degrees()),
     ];
     let (u_c, degrees) = combine(&parts.map(|(_, u, degrees)| (u, degrees)));
+    if !u_c.is_finite() {
+        return None;
+    }
     let share = |u: f64| if u_c > 0.0 { (u / u_c).powi(2) } else { 0.0 };
     let mut budget: Vec<Contribution> =
         parts.map(|(component, u, degrees)| Contribution { component, u, degrees, share: share(u) }).into();
@@ -105,6 +117,7 @@ pub fn uncertainty(measured: &[f64], reference: &[f64], u_reference: &[f64]) -> 
         u_c_absolute: u_c * m.mean,
         degrees,
         expanded: [1.0, 2.0, 3.0].map(expand),
+        expanded_95: expand(coverage(degrees)?),
         budget,
     })
 }

@@ -61,5 +61,5 @@ pub fn validated(
         call,
         mean_ns,
     };
-    nearest(known, &replayed).cloned()
+    nearest(known, &replayed).ok().cloned()
 }

@@ -96,19 +96,23 @@ pub fn beside(sides: &[Side], given: &[Option<String>]) -> Option<Beside> {
         return None;
     }
     let groups = groups(sides, &replays, given);
-    let mut rows = vec![row(Quantity::Elapsed, sides, &groups, &|side| Some(side.elapsed_ns as f64))];
+    let values = |of: &dyn Fn(&Side) -> Option<f64>| -> Vec<Vec<f64>> {
+        groups.iter().map(|group| group.members.iter().filter_map(|i| of(&sides[*i])).collect()).collect()
+    };
+    let elapsed = (Quantity::Elapsed, values(&|side| Some(side.elapsed_ns as f64)));
     let calls: BTreeSet<&str> = replays.iter().flat_map(|i| &sides[*i].calls).map(|c| c.call.as_str()).collect();
-    let mut of_calls: Vec<(u64, Row)> = calls
+    let mut of_calls: Vec<(u64, _)> = calls
         .into_iter()
         .map(|call| {
             let find = |side: &Side| side.calls.iter().find(|c| c.call == call).map(|c| c.times);
             let total = replays.iter().filter_map(|i| find(&sides[*i])).map(|times| times.total_ns).sum();
             let mean = |side: &Side| find(side).map(|times| times.mean_ns);
-            (total, row(Quantity::MeanResponse(call.to_owned()), sides, &groups, &mean))
+            (total, (Quantity::MeanResponse(call.to_owned()), values(&mean)))
         })
         .collect();
     of_calls.sort_by_key(|(total, _)| std::cmp::Reverse(*total));
-    rows.extend(of_calls.into_iter().take(CALLS).map(|(_, row)| row));
+    let quantities = std::iter::once(elapsed).chain(of_calls.into_iter().take(CALLS).map(|(_, of_call)| of_call));
+    let rows = Compared::all(quantities.collect()).into_iter().map(|compared| row(compared, sides, &groups)).collect();
     Some(Beside { groups, rows })
 }
 
@@ -138,9 +142,7 @@ fn groups(sides: &[Side], replays: &[usize], given: &[Option<String>]) -> Vec<Gr
     out
 }
 
-fn row(quantity: Quantity, sides: &[Side], groups: &[Group], of: &dyn Fn(&Side) -> Option<f64>) -> Row {
-    let values = groups.iter().map(|group| group.members.iter().filter_map(|i| of(&sides[*i])).collect()).collect();
-    let compared = Compared::of(quantity, values);
+fn row(compared: Compared, sides: &[Side], groups: &[Group]) -> Row {
     let validated = |group: &Group| match (&compared.quantity, &group.members[..]) {
         (Quantity::MeanResponse(call), [only]) => {
             let known = sides[*only].calls.iter().find(|c| c.call == *call)?.validated.as_ref()?;
