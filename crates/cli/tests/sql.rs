@@ -197,6 +197,21 @@ fn answers_come_in_three_forms() {
 }
 
 #[test]
+fn tables_are_joined_by_columns_that_nothing_else_names() {
+    let s = Scratch::new();
+    traces(s.path());
+    for (query, rows) in [
+        ("SELECT count(*) FROM threads JOIN processes USING (process)", 2),
+        ("select count(*) from threads natural join (select process from processes)", 2),
+        ("SELECT count(*) FROM actions a JOIN threads t USING (\"thread\")", ROWS.len()),
+        ("WITH x AS (SELECT 1 AS thread) SELECT count(*) FROM x JOIN threads USING (Thread)", 1),
+    ] {
+        let said = run(s.path(), &["sql", "--csv", "db.reprise", query]);
+        assert_eq!(said.ends(0).out.lines().nth(1), Some(&*rows.to_string()), "{query}");
+    }
+}
+
+#[test]
 fn a_query_reads_and_nothing_else() {
     let s = Scratch::new();
     traces(s.path());
