@@ -21,6 +21,7 @@ impl World {
             let entry = &self.names.entries[description.opened_as? as usize];
             self.names.path_of(entry.directory, &entry.name)
         };
+        let opened = || description.opened_by.as_deref().map(<[u8]>::to_vec);
         let word: &[u8] = match description.stream {
             Some(StreamKind::Null) => b"[other]",
             Some(StreamKind::Pipe) => b"[pipe]",
@@ -30,7 +31,7 @@ impl World {
             Some(StreamKind::Watch) => b"[watch]",
             None => b"[nameless file]",
         };
-        Some(directory.or_else(named).unwrap_or_else(|| word.to_vec()))
+        Some(directory.or_else(named).or_else(opened).unwrap_or_else(|| word.to_vec()))
     }
 
     /// The file that an action concerns, before the action: its first path argument, or else the path of its first descriptor.
