@@ -7,6 +7,7 @@ mod export;
 mod graph;
 mod import;
 mod memory;
+mod names;
 mod overlay;
 mod read;
 mod record;

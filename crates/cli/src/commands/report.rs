@@ -7,7 +7,7 @@ use reprise_report::Given;
 use reprise_trace::{Host, Kind, TraceReader};
 use reprise_validate::{Known, StoreError, state_directory, stored_of};
 
-use super::{Outcome, print, reading};
+use super::{Outcome, names, print, reading};
 use crate::args::report::Report;
 use crate::exit::{Exit, Failure};
 use crate::unfinished::Output;
@@ -24,12 +24,14 @@ pub fn run(args: Report) -> Outcome {
     let open = |named: &Named| reading(&named.path, args.quiet);
     let traces = named.iter().map(open).collect::<Result<Vec<_>, _>>()?;
     check(&traces)?;
+    let called = names::distinct(&named.iter().map(|named| named.path.as_path()).collect::<Vec<_>>());
     let mut trouble = None;
     let given: Vec<Given<'_>> = named
         .iter()
         .zip(&traces)
-        .map(|(named, trace)| Given {
-            name: name(&named.path),
+        .zip(called)
+        .map(|((named, trace), name)| Given {
+            name,
             group: named.group.clone(),
             trace,
             known: known(&trace.manifest().host).unwrap_or_else(|error| {
@@ -68,6 +70,7 @@ fn named(text: &Path) -> Vec<Named> {
 fn known(host: &Host) -> Result<Vec<Known>, StoreError> {
     state_directory().map_or(Ok(Vec::new()), |directory| stored_of(&directory, host))
 }
+
 /// At most one recording, and replays of one trace: that one, if it is given.
 fn check(traces: &[TraceReader]) -> Result<(), Failure> {
     let (recordings, results): (Vec<&TraceReader>, Vec<&TraceReader>) =
@@ -75,6 +78,14 @@ fn check(traces: &[TraceReader]) -> Result<(), Failure> {
     if let [_, second, ..] = recordings[..] {
         let text = format!("{} is a second recording; a report has one, and replays of it", second.path().display());
         return Err(Failure::new(Exit::Usage, text));
+    }
+    for (i, result) in results.iter().enumerate() {
+        let same = |other: &&&TraceReader| other.manifest().id == result.manifest().id;
+        if let Some(other) = results[..i].iter().find(same) {
+            let (a, b) = (other.path().display(), result.path().display());
+            let text = format!("{a} and {b} are the same run: give each result once, another run is another replay");
+            return Err(Failure::new(Exit::Usage, text));
+        }
     }
     let origins: std::collections::BTreeSet<_> = results.iter().map(|r| r.manifest().origin.as_deref()).collect();
     if origins.len() > 1 {
@@ -84,9 +95,4 @@ fn check(traces: &[TraceReader]) -> Result<(), Failure> {
         Some(original) => results.iter().try_for_each(|result| super::read::is_replay_of(result, original)),
         None => Ok(()),
     }
-}
-
-fn name(path: &Path) -> String {
-    let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
-    name.strip_suffix(".reprise").unwrap_or(&name).to_owned()
 }

@@ -4,7 +4,7 @@ use std::io::{BufWriter, Read, Write};
 use std::sync::atomic::Ordering;
 
 use reprise_query::{Answer, QueryError, Sources, VIEWS, Value};
-use reprise_report::{Align, Table, export};
+use reprise_report::{Align, Table, export, printable};
 use reprise_trace::TraceReader;
 
 use super::{Outcome, print, reading, streams_to_terminal, style};
@@ -177,7 +177,7 @@ fn shown(value: &Value) -> String {
     match value {
         Value::Real(n) => format!("{n:.3}"),
         // What a name holds must not move the terminal's cursor.
-        Value::Text(text) => text.chars().map(|c| if c.is_control() { '?' } else { c }).collect(),
+        Value::Text(text) => printable(text).into_owned(),
         value => plain(value),
     }
 }

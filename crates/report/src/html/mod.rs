@@ -7,8 +7,10 @@
 mod bins;
 mod chosen;
 mod facts;
+mod files;
 mod groups;
 mod hot;
+mod losses;
 mod over_time;
 mod punctual;
 mod side;
@@ -22,12 +24,13 @@ use reprise_validate::Known;
 use serde::Serialize;
 
 use chosen::Chosen;
+use files::Files;
 use groups::Beside;
 use side::Side;
 use verdict::{Verdict, verdict};
 
 /// Version of what is embedded: scripts that read reports go by it.
-const SCHEMA: u32 = 2;
+const SCHEMA: u32 = 3;
 
 const STYLE: &str = include_str!("page/report.css");
 const BODY: &str = include_str!("page/body.html");
@@ -87,11 +90,11 @@ pub fn report(traces: &[Given<'_>]) -> Result<Report, ReadError> {
     let results: Vec<&TraceReader> = traces.iter().filter(is_replay).map(|given| given.trace).collect();
     let chosen = Chosen::by_all(&results)?;
     let mut calls = Vec::new();
-    let mut sides = Vec::new();
+    let (mut sides, mut files) = (Vec::new(), Files::default());
     let mut sorted: Vec<&Given<'_>> = traces.iter().collect();
     sorted.sort_by_key(|given| is_replay(given));
     for given in &sorted {
-        sides.push(side::side(given, &chosen, &mut calls)?);
+        sides.push(side::side(given, &chosen, &mut calls, &mut files)?);
     }
     let given_groups: Vec<Option<String>> = sorted.iter().map(|given| given.group.clone()).collect();
     let beside = groups::beside(&sides, &given_groups);
