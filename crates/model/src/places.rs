@@ -3,7 +3,7 @@
 //! Goals: one name for one file in reports, whatever working directory or descriptor it was reached through.
 //! Non-goals: resolving symbolic links; a path is shown as the program meant it.
 
-use reprise_calls::{Access, ArgKind, Call};
+use reprise_calls::{Access, ArgKind, Call, Effect};
 use reprise_trace::{Action, Name};
 
 use crate::descriptors::StreamKind;
@@ -34,9 +34,14 @@ impl World {
         Some(directory.or_else(named).or_else(opened).unwrap_or_else(|| word.to_vec()))
     }
 
-    /// The file that an action concerns, before the action: its first path argument, or else the path of its first descriptor.
-    /// `None` if it concerns none.
+    /// The file that an action concerns, before the action: its first path argument, or else the path of its first descriptor,
+    /// or of what is mapped where it loads or stores. `None` if it concerns none.
     pub fn concerned_path(&self, call: &Call, action: &Action) -> Option<Vec<u8>> {
+        if matches!(call.effect, Effect::MappedRead | Effect::MappedWrite) {
+            let thread = self.thread(action.thread)?;
+            let region = self.spaces[thread.space as usize].at(action.args[0])?;
+            return self.path_of(region.node);
+        }
         self.argument_path(call, action, 0).or_else(|| {
             let fd = call.position(|k| matches!(k, ArgKind::Fd(Access::Use | Access::Destroy)))?;
             self.descriptor_path(action.thread, action.args[fd])
