@@ -82,6 +82,12 @@ fn the_numbers_are_those_of_the_traces() {
         );
     }
     assert_eq!(sides.len(), 2);
+    // Threads are called by what they execute, not by who started them.
+    for side in sides {
+        let names: Vec<&str> =
+            side["threads"].as_array().unwrap().iter().map(|thread| thread["name"].as_str().unwrap()).collect();
+        assert!(names.contains(&"sync") && !names.contains(&"reprise"), "{names:?}");
+    }
 }
 
 #[test]
@@ -278,6 +284,11 @@ fn what_does_not_belong_together_is_refused() {
     run(dir, &["report", "t.reprise", "r.reprise", "copied.reprise"]).fails(2, &["the same run"]);
     run(dir, &["report", "t.reprise", "-o", "none/x.html"]).fails(8, &["-o"]);
     assert!(!dir.join("report.html").exists());
+    let streamed = run(dir, &["report", "t.reprise", "-o", "-"]);
+    assert!(streamed.ends(0).out.starts_with("<!doctype html>") && !dir.join("-").exists());
+    let told = run(dir, &["report", "t.reprise", "--json"]).ends(0).json();
+    assert!(told["verdict"]["text"].as_str().unwrap().contains("1 thread in "), "{told:#}");
+    assert!(told["sides"][0]["calls"].is_array() && told["sides"][0]["spans"].is_null());
     let alone = run(dir, &["report", "t.reprise"]);
     assert!(alone.ends(0).out.contains("actions of 1 thread in "), "{alone:#?}");
     if let Some(found) = browsed(dir, &fs::read_to_string(dir.join("report.html")).unwrap()) {

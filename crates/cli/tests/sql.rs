@@ -176,6 +176,14 @@ fn tables_and_views_are_documented() {
 }
 
 #[test]
+fn programs_get_the_tables_as_json() {
+    let s = Scratch::new();
+    let listed = run(s.path(), &["sql", "--tables", "--json"]).ends(0).json();
+    assert_eq!(listed["tables"][0]["columns"][0]["name"], "seq");
+    assert!(listed["views"].as_array().unwrap().iter().any(|view| view["name"] == "replayed"));
+}
+
+#[test]
 fn answers_come_in_three_forms() {
     let s = Scratch::new();
     traces(s.path());
@@ -230,6 +238,7 @@ fn a_query_reads_and_nothing_else() {
     run(s.path(), &["sql", "db.reprise", "SELECT none FROM actions"]).fails(2, &["none", "--tables"]);
     run(s.path(), &["sql", "db.reprise", "nonsense"]).fails(2, &["nonsense", "character"]);
     run(s.path(), &["sql", "db.reprise", ""]).fails(2, &["empty"]);
+    run(s.path(), &["sql", "db.reprise", "SELECT * FROM replayed"]).fails(2, &["--result RESULT"]);
     run(s.path(), &["sql", "none.reprise", "SELECT 1"]).ends(3);
     run(s.path(), &["sql", "db.reprise", "--result", "db.reprise", "SELECT 1"]).fails(2, &["not a replay"]);
 }

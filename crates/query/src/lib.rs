@@ -70,6 +70,9 @@ pub fn query(
 ) -> Result<std::io::Result<()>, QueryError> {
     let connection = empty()?;
     let needs = needs(&connection, sql)?;
+    if needs.contains_key("results") && sources.results.is_empty() {
+        return Err(QueryError::NoResults);
+    }
     connection.execute_batch("BEGIN")?;
     for (table, columns) in &needs {
         tables::fill(&connection, sources, table, columns, &stop)?;

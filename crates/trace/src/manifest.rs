@@ -192,7 +192,7 @@ impl Manifest {
         };
         let version: Version = serde_json::from_slice(&bytes).map_err(|e| ReadError::damaged(&path, e))?;
         if version.format != "reprise" {
-            return Err(ReadError::NotATrace { path: dir.into() });
+            return Err(ReadError::OtherFormat { path: dir.into(), format: version.format });
         }
         let Version { major, minor, .. } = version;
         if major > FORMAT_MAJOR {

@@ -74,11 +74,28 @@ pub struct Given<'a> {
 }
 
 /// A finished report.
-pub struct Report {
+pub struct Report(Document);
+
+impl Report {
     /// The file.
-    pub html: String,
+    pub fn html(&self) -> String {
+        page(&self.0)
+    }
+
     /// The sentence at its top.
-    pub verdict: String,
+    pub fn verdict(&self) -> &str {
+        &self.0.verdict.text
+    }
+
+    /// Its verdict and numbers for programs: what the file embeds but the spans of the timelines.
+    pub fn json(&self) -> serde_json::Value {
+        let mut all = serde_json::to_value(&self.0).unwrap_or_default();
+        let sides = all.get_mut("sides").and_then(|sides| sides.as_array_mut());
+        for side in sides.into_iter().flatten().filter_map(|side| side.as_object_mut()) {
+            side.remove("spans");
+        }
+        all
+    }
 }
 
 /// A report of traces: at most one recording, and any number of replays of it.
@@ -100,18 +117,17 @@ pub fn report(traces: &[Given<'_>]) -> Result<Report, ReadError> {
     let beside = groups::beside(&sides, &given_groups);
     let verdict = verdict(&sides, beside.as_ref());
     let command = traces.first().map(|given| given.trace.manifest().command.join(" ")).unwrap_or_default();
-    let document = Document {
+    Ok(Report(Document {
         schema: SCHEMA,
         writer: concat!("reprise ", env!("CARGO_PKG_VERSION")),
         title: command,
-        verdict: verdict.clone(),
+        verdict,
         categories: Category::ALL.iter().map(|c| c.word()).collect(),
         call_kinds: calls.iter().map(|call| kind(call)).collect(),
         calls,
         sides,
         beside,
-    };
-    Ok(Report { html: page(&document), verdict: verdict.text })
+    }))
 }
 
 fn kind(call: &str) -> usize {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use reprise_calls::{Category, Effect};
+use reprise_calls::{Call, Category, Effect};
 use reprise_measure::{
     Concurrency, Distribution, Overlap, Punctuality, ReplayAccount, ReplayTimes, Samples, SizeClass, Sizes,
 };
@@ -85,6 +85,13 @@ pub struct ThreadSide {
     pub in_calls_ns: [u64; Category::ALL.len()],
     pub waiting_ns: u64,
     pub pacing_ns: u64,
+}
+
+/// What a thread is called once it executes another program: the recorder saw it before.
+fn executed(call: &Call, action: &Action, path: &Name) -> Option<String> {
+    let executes = call.effect == Effect::Execute && action.result == 0;
+    let name = path.rsplit(|b| *b == b'/').next().filter(|name| !name.is_empty())?;
+    executes.then(|| Name(name.to_vec()).to_text())
 }
 
 #[derive(Default)]
@@ -188,6 +195,9 @@ impl Gathering {
             waiting_ns: 0,
             pacing_ns: 0,
         });
+        if let Some(program) = action.path.as_ref().and_then(|path| executed(call?, action, path)) {
+            thread.name = program;
+        }
         thread.in_calls_ns[category as usize] += action.duration_ns;
         thread.waiting_ns += action.waited_ns.unwrap_or(0);
         thread.pacing_ns += action.paced_ns.unwrap_or(0);
