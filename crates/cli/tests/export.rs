@@ -281,3 +281,19 @@ fn what_makes_no_sense_is_refused() {
     run(dir, &["export", "t.reprise", "--replay-of", "t.reprise", "--to", "perfetto"]).fails(2, &["not a replay"]);
     assert!(fs::read_dir(dir).unwrap().flatten().all(|e| e.file_name() != "x"));
 }
+
+/// Paths that are relative to where the program began.
+#[test]
+fn a_log_of_strace_keeps_the_working_directory() {
+    let s = Scratch::new();
+    let dir = s.path();
+    record(dir, "t.reprise", "echo x > f; mkdir d; cd d; cat ../f > g; mv g h");
+    run(dir, &["export", "-q", "t.reprise", "--to", "strace", "-o", "t.log"]).ends(0);
+    run(dir, &["import", "-q", "t.log", "-o", "back.reprise"]).ends(0);
+    let files = "SELECT DISTINCT file FROM actions WHERE file LIKE '%/f' OR file LIKE '%/h' ORDER BY file";
+    let [original, back] =
+        ["t.reprise", "back.reprise"].map(|trace| run(dir, &["sql", "--csv", trace, files]).ends(0).out.clone());
+    assert!(original == back && original.contains("/f"), "{original} {back}");
+    let target = mkdir(dir, "target");
+    run(dir, &["replay", "-q", "--target", &target, "back.reprise"]).ends(0);
+}
