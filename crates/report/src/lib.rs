@@ -7,6 +7,7 @@ mod cat;
 mod compared;
 mod comparison;
 mod environment;
+mod executed;
 pub mod export;
 mod graph;
 mod html;

@@ -19,7 +19,7 @@ pub fn tally_text(tally: &Tally) -> String {
     format!(
         "{} of {}, order {}\n\n{}",
         counted(tally.actions, "action"),
-        counted(tally.threads as u64, "thread"),
+        counted(tally.threads, "thread"),
         tally.order,
         table.text()
     )

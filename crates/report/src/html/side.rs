@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use reprise_calls::{Call, Category, Effect};
+use reprise_calls::{Category, Effect};
 use reprise_measure::{
     Concurrency, Distribution, Overlap, Punctuality, ReplayAccount, ReplayTimes, Samples, SizeClass, Sizes,
 };
@@ -22,6 +22,7 @@ use super::over_time::{Course, Happened, OverTime};
 use super::punctual::{Gathered, Punctual};
 use super::space::{Space, space};
 use super::spans::{Encoded, Spans};
+use crate::executed::executed;
 use crate::replay_times::sample;
 
 /// One trace in a report.
@@ -85,13 +86,6 @@ pub struct ThreadSide {
     pub in_calls_ns: [u64; Category::ALL.len()],
     pub waiting_ns: u64,
     pub pacing_ns: u64,
-}
-
-/// What a thread is called once it executes another program: the recorder saw it before.
-fn executed(call: &Call, action: &Action, path: &Name) -> Option<String> {
-    let executes = call.effect == Effect::Execute && action.result == 0;
-    let name = path.rsplit(|b| *b == b'/').next().filter(|name| !name.is_empty())?;
-    executes.then(|| Name(name.to_vec()).to_text())
 }
 
 #[derive(Default)]
@@ -195,7 +189,7 @@ impl Gathering {
             waiting_ns: 0,
             pacing_ns: 0,
         });
-        if let Some(program) = action.path.as_ref().and_then(|path| executed(call?, action, path)) {
+        if let Some(program) = executed(action) {
             thread.name = program;
         }
         thread.in_calls_ns[category as usize] += action.duration_ns;
