@@ -120,6 +120,8 @@ const ASK: &str = "<script>\
     answer.plots = [...document.querySelectorAll('[data-plot]')].map(e => e.dataset.plot); \
     answer.rows = [...document.querySelectorAll('figure')].map(f => csv(f.rows()).split('\\r\\n').length - 2); \
     answer.lines = [...document.querySelectorAll('svg .line')].map(e => e.getAttribute('d')); \
+    answer.ticks = { near: [0, 1, 2].map(i => exact(1.07e9 + i * 1000, 1000)), decade: logTicks(2.9e3, 4.5e3), nothing: sizeTicks(0, 1, 4) }; \
+    answer.legends = document.querySelectorAll('section .legend:not(.blocks)').length; \
     answer.ready = document.documentElement.dataset.ready; \
     document.body.innerHTML = ''; \
     const pre = document.createElement('pre'); pre.id = 'answer'; pre.textContent = JSON.stringify(answer); document.body.append(pre);\
@@ -196,8 +198,14 @@ fn a_browser_draws_every_plot_and_zooms() {
     assert!((span(&wheel) / span(&whole) - 0.8).abs() < 1e-6, "{wheel:?}");
     assert!(numbers("colours").iter().all(|n| *n > 3.0), "an empty canvas: {}", found["colours"]);
     assert!(numbers("rows").iter().all(|n| *n >= 1.0), "a plot without data: {}", found["rows"]);
+    let ticks = &found["ticks"];
+    assert_eq!(ticks["near"], serde_json::json!(["1.070000 s", "1.070001 s", "1.070002 s"]));
+    assert!(ticks["decade"].as_array().unwrap().len() > 2, "{ticks}");
+    assert_eq!(ticks["nothing"], serde_json::json!([0, 1]));
+    assert!(found["legends"].as_u64() >= Some(6), "{}", found["legends"]);
     for line in found["lines"].as_array().unwrap() {
         let line = line.as_str().unwrap();
+        assert!(line.len() > 12, "a point alone is not drawn: {line}");
         assert!(line.starts_with('M') && !line.contains("NaN") && !line.contains("Infinity"), "{line}");
     }
 }
