@@ -262,7 +262,7 @@ fn perfetto_shows_original_and_replay_as_two_processes() {
     let names: Vec<&str> =
         both.iter().filter(|e| e["name"] == "process_name").filter_map(|e| e["args"]["name"].as_str()).collect();
     assert!(names[0].starts_with("original: ") && names[1].starts_with("replay: "), "{names:?}");
-    let tracks = both.iter().filter(|e| e["name"] == "thread_name").filter_map(|e| e["args"]["name"].as_str());
+    let mut tracks = both.iter().filter(|e| e["name"] == "thread_name").filter_map(|e| e["args"]["name"].as_str());
     assert!(
         tracks.last().is_some_and(|name| !name.ends_with(" reprise")),
         "the program's name comes after the recorder's"
