@@ -264,7 +264,7 @@ fn perfetto_shows_original_and_replay_as_two_processes() {
     assert!(names[0].starts_with("original: ") && names[1].starts_with("replay: "), "{names:?}");
     let mut tracks = both.iter().filter(|e| e["name"] == "thread_name").filter_map(|e| e["args"]["name"].as_str());
     assert!(
-        tracks.last().is_some_and(|name| !name.ends_with(" reprise")),
+        tracks.next_back().is_some_and(|name| !name.ends_with(" reprise")),
         "the program's name comes after the recorder's"
     );
     let graph = run(dir, &["graph", "--json", "t.reprise"]).ends(0).json();
