@@ -12,7 +12,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::builder::styling::{AnsiColor, Styles};
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 use crate::amounts::{Bytes, Interval, Memory, Period, Size};
 use crate::exit::Exit;
@@ -30,6 +30,37 @@ pub struct Cli {
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
+}
+
+/// The command, with help whose paragraphs are broken once: where the terminal ends, not where the source does.
+pub fn command() -> clap::Command {
+    flowing(Cli::command())
+}
+
+/// The arguments of this process.
+pub fn parse() -> Cli {
+    Cli::from_arg_matches(&command().get_matches()).unwrap_or_else(|error| error.exit())
+}
+
+fn flowing(command: clap::Command) -> clap::Command {
+    let after = command.get_after_help().map(|text| unbroken(&text.to_string()));
+    let command = command.mut_subcommands(flowing);
+    if let Some(after) = after { command.after_help(after) } else { command }
+}
+
+/// Lines of a paragraph as one; what is indented (examples, lists) and titles stay lines.
+fn unbroken(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut goes_on = false;
+    for line in text.lines() {
+        let flows = !line.is_empty() && !line.starts_with(' ');
+        if !out.is_empty() {
+            out.push(if goes_on && flows { ' ' } else { '\n' });
+        }
+        out.push_str(line);
+        goes_on = flows && !line.ends_with(':');
+    }
+    out
 }
 
 /// Subcommands.
@@ -84,6 +115,7 @@ pub enum Command {
     #[command(after_help = slices::SLICE_EXAMPLES)]
     Slice(slices::Slice),
     /// Perform a reference program that times its own calls, and writes them as a trace
+    #[command(after_help = workload::EXAMPLES)]
     Workload(workload::Workload),
     /// Say how far the response times of replays can be trusted: the validation protocol of metrology
     #[command(after_help = validate::EXAMPLES)]

@@ -89,6 +89,16 @@ impl Failure {
         Failure { exit, message: message.to_string() }
     }
 
+    /// The standard output takes no more. A reader that has seen enough (`| head`) is no failure.
+    pub fn output(error: std::io::Error) -> Failure {
+        if error.kind() == std::io::ErrorKind::BrokenPipe {
+            return Failure { exit: Exit::Done, message: String::new() };
+        }
+        let text =
+            format!("the standard output cannot be written: {error}; make room where it goes, or send it elsewhere");
+        Failure::new(Exit::System, text)
+    }
+
     /// Tells the user; a closed standard error changes nothing.
     pub fn report(self) -> ExitCode {
         use std::io::Write;
@@ -105,13 +115,16 @@ impl From<ReadError> for Failure {
             ReadError::TooNew { .. } | ReadError::TooOld { .. } => Exit::Version,
             ReadError::Missing { .. }
             | ReadError::NotATrace { .. }
+            | ReadError::OtherFormat { .. }
             | ReadError::Unfinished { .. }
             | ReadError::Damaged { .. }
             | ReadError::NoContents { .. } => Exit::Trace,
             ReadError::Io { .. } => Exit::System,
         };
         let next = match &error {
-            ReadError::NotATrace { .. } => "; give the directory NAME.reprise that `reprise record` made",
+            ReadError::NotATrace { .. } | ReadError::OtherFormat { .. } => {
+                "; give the directory NAME.reprise that `reprise record` made"
+            }
             ReadError::Io { .. } => "; check its permissions and the disk",
             _ => "",
         };

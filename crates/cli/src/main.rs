@@ -12,10 +12,8 @@ mod reference;
 mod span;
 mod unfinished;
 
-use clap::Parser;
-
 fn main() -> std::process::ExitCode {
-    let cli = args::Cli::parse();
+    let cli = args::parse();
     match commands::run(cli) {
         Ok(code) => code,
         Err(failure) => failure.report(),

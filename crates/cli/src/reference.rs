@@ -2,9 +2,7 @@
 
 use std::fmt::Write;
 
-use clap::CommandFactory;
-
-use crate::args::Cli;
+use crate::args::command;
 use crate::exit::Exit;
 
 /// Columns of the help as it stands in the book.
@@ -18,7 +16,7 @@ pub fn pages() -> [(&'static str, String); 3] {
 
 /// The help of every command, as `--help` prints it.
 fn commands() -> String {
-    let mut top = Cli::command().term_width(WIDTH);
+    let mut top = command().term_width(WIDTH);
     top.build();
     let mut out = format!("# Commands\n\n{MADE}\n\n{}", fenced(&mut top));
     below(&mut top, &mut out);

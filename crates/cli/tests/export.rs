@@ -262,6 +262,11 @@ fn perfetto_shows_original_and_replay_as_two_processes() {
     let names: Vec<&str> =
         both.iter().filter(|e| e["name"] == "process_name").filter_map(|e| e["args"]["name"].as_str()).collect();
     assert!(names[0].starts_with("original: ") && names[1].starts_with("replay: "), "{names:?}");
+    let mut tracks = both.iter().filter(|e| e["name"] == "thread_name").filter_map(|e| e["args"]["name"].as_str());
+    assert!(
+        tracks.next_back().is_some_and(|name| !name.ends_with(" reprise")),
+        "the program's name comes after the recorder's"
+    );
     let graph = run(dir, &["graph", "--json", "t.reprise"]).ends(0).json();
     let edges = graph["edges"]["between_threads"]["edges"].as_u64();
     let arrows = both.iter().filter(|e| e["ph"] == "s").count() as u64;
@@ -280,4 +285,20 @@ fn what_makes_no_sense_is_refused() {
     run(dir, &["export", "none.reprise", "--to", "csv"]).fails(3, &["none.reprise"]);
     run(dir, &["export", "t.reprise", "--replay-of", "t.reprise", "--to", "perfetto"]).fails(2, &["not a replay"]);
     assert!(fs::read_dir(dir).unwrap().flatten().all(|e| e.file_name() != "x"));
+}
+
+/// Paths that are relative to where the program began.
+#[test]
+fn a_log_of_strace_keeps_the_working_directory() {
+    let s = Scratch::new();
+    let dir = s.path();
+    record(dir, "t.reprise", "echo x > f; mkdir d; cd d; cat ../f > g; mv g h");
+    run(dir, &["export", "-q", "t.reprise", "--to", "strace", "-o", "t.log"]).ends(0);
+    run(dir, &["import", "-q", "t.log", "-o", "back.reprise"]).ends(0);
+    let files = "SELECT DISTINCT file FROM actions WHERE file LIKE '%/f' OR file LIKE '%/h' ORDER BY file";
+    let [original, back] =
+        ["t.reprise", "back.reprise"].map(|trace| run(dir, &["sql", "--csv", trace, files]).ends(0).out.clone());
+    assert!(original == back && original.contains("/f"), "{original} {back}");
+    let target = mkdir(dir, "target");
+    run(dir, &["replay", "-q", "--target", &target, "back.reprise"]).ends(0);
 }

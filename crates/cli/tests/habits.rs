@@ -561,3 +561,44 @@ fn the_ledger_shows_losses() {
     let replay = run(dir, &["replay", "t.reprise", "--target", "t"]);
     assert!(replay.ends(0).out.contains("writes through a shared mapping"), "{replay:#?}");
 }
+
+/// A name with an escape sequence and an end of line in it.
+#[test]
+fn names_do_nothing_to_a_terminal() {
+    let s = Scratch::new();
+    let dir = s.path();
+    record(dir, "t.reprise", "echo x > \"$(printf 'a\\033[31mb\\nc')\"");
+    let file = "SELECT file FROM actions WHERE file LIKE '%[31m%'";
+    for args in [&["stat", "--by", "path", "t.reprise"][..], &["tree", "t.reprise"], &["sql", "t.reprise", file]] {
+        let said = run(dir, args);
+        assert!(said.ends(0).out.contains("a\\x1b[31mb\\x0ac"), "{said:#?}");
+        assert!(said.out.chars().all(|c| c == '\n' || !c.is_control()), "{said:#?}");
+    }
+}
+
+#[test]
+fn what_is_not_for_a_form_is_refused_and_a_full_output_is_told() {
+    let s = Scratch::new();
+    let dir = s.path();
+    record(dir, "t.reprise", "true");
+    run(dir, &["export", "t.reprise", "--to", "csv", "--weight", "bytes"]).fails(2, &["--to folded"]);
+    let streamed = run(dir, &["export", "t.reprise", "--to", "csv", "-o", "-"]);
+    assert!(streamed.ends(0).out.starts_with("seq,") && !dir.join("-").exists());
+    for args in [&["stat", "t.reprise"][..], &["sql", "--csv", "t.reprise", "SELECT 1"]] {
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+        let output = reprise(dir, args).stdout(full).output().unwrap();
+        let err = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.code() == Some(8) && err.contains("standard output"), "{args:?}: {err}");
+    }
+}
+
+#[test]
+fn help_ends_in_whole_paragraphs() {
+    let s = Scratch::new();
+    let said = run(s.path(), &["report", "--help"]);
+    let last = said.ends(0).out.trim_end().rsplit("\n\n").next().unwrap().to_owned();
+    let lines: Vec<&str> = last.lines().collect();
+    let (_, whole) = lines.split_last().unwrap();
+    assert!(whole.iter().all(|line| line.len() > 80), "{last}");
+    assert!(run(s.path(), &["workload", "--help"]).ends(0).out.contains("Examples:"));
+}

@@ -82,6 +82,12 @@ fn the_numbers_are_those_of_the_traces() {
         );
     }
     assert_eq!(sides.len(), 2);
+    // Threads are called by what they execute, not by who started them.
+    for side in sides {
+        let names: Vec<&str> =
+            side["threads"].as_array().unwrap().iter().map(|thread| thread["name"].as_str().unwrap()).collect();
+        assert!(names.contains(&"sync") && !names.contains(&"reprise"), "{names:?}");
+    }
 }
 
 #[test]
@@ -107,13 +113,15 @@ const ASK: &str = "<script>\
     const view = () => { canvas.draw(); return [+canvas.dataset.from, +canvas.dataset.to]; }; \
     const press = key => { canvas.dispatchEvent(new KeyboardEvent('keydown', { key, cancelable: true })); return view(); }; \
     const answer = { errors, whole: view(), zoomed: press('+'), panned: press('ArrowRight'), all: press('0') }; \
-    canvas.dispatchEvent(new WheelEvent('wheel', { deltaY: -100, clientX: 400, cancelable: true })); \
-    answer.wheel = view(); \
+    const wheel = ctrlKey => { canvas.dispatchEvent(new WheelEvent('wheel', { ctrlKey, deltaY: -100, clientX: 400, cancelable: true })); return view(); }; \
+    answer.scrolled = wheel(false); answer.wheel = wheel(true); \
     const pixels = c => new Set(new Uint32Array(c.getContext('2d').getImageData(0, 0, c.width, c.height).data.buffer)).size; \
     answer.colours = [...document.querySelectorAll('canvas')].map(pixels); \
     answer.plots = [...document.querySelectorAll('[data-plot]')].map(e => e.dataset.plot); \
     answer.rows = [...document.querySelectorAll('figure')].map(f => csv(f.rows()).split('\\r\\n').length - 2); \
     answer.lines = [...document.querySelectorAll('svg .line')].map(e => e.getAttribute('d')); \
+    answer.ticks = { near: [0, 1, 2].map(i => exact(1.07e9 + i * 1000, 1000)), decade: logTicks(2.9e3, 4.5e3), nothing: sizeTicks(0, 1, 4) }; \
+    answer.legends = document.querySelectorAll('section .legend:not(.blocks)').length; \
     answer.ready = document.documentElement.dataset.ready; \
     document.body.innerHTML = ''; \
     const pre = document.createElement('pre'); pre.id = 'answer'; pre.textContent = JSON.stringify(answer); document.body.append(pre);\
@@ -172,6 +180,7 @@ fn a_browser_draws_every_plot_and_zooms() {
         "threads-t",
         "threads-r",
         "files-t",
+        "files-r",
         "directories-r",
         "read-sizes",
         "write-sizes",
@@ -185,11 +194,18 @@ fn a_browser_draws_every_plot_and_zooms() {
     assert!((span(&zoomed) / span(&whole) - 0.6).abs() < 1e-6, "{whole:?} {zoomed:?}");
     assert!((span(&panned) / span(&zoomed) - 1.0).abs() < 1e-6 && panned[0] > zoomed[0]);
     assert_eq!(numbers("all"), whole);
+    assert_eq!(numbers("scrolled"), whole, "without Ctrl or focus the page scrolls");
     assert!((span(&wheel) / span(&whole) - 0.8).abs() < 1e-6, "{wheel:?}");
     assert!(numbers("colours").iter().all(|n| *n > 3.0), "an empty canvas: {}", found["colours"]);
     assert!(numbers("rows").iter().all(|n| *n >= 1.0), "a plot without data: {}", found["rows"]);
+    let ticks = &found["ticks"];
+    assert_eq!(ticks["near"], serde_json::json!(["1.070000 s", "1.070001 s", "1.070002 s"]));
+    assert!(ticks["decade"].as_array().unwrap().len() > 2, "{ticks}");
+    assert_eq!(ticks["nothing"], serde_json::json!([0, 1]));
+    assert!(found["legends"].as_u64() >= Some(6), "{}", found["legends"]);
     for line in found["lines"].as_array().unwrap() {
         let line = line.as_str().unwrap();
+        assert!(line.len() > 12, "a point alone is not drawn: {line}");
         assert!(line.starts_with('M') && !line.contains("NaN") && !line.contains("Infinity"), "{line}");
     }
 }
@@ -222,6 +238,50 @@ fn a_browser_draws_several_beside_each_other() {
     }
 }
 
+/// A log of calls of which the third cannot go as it says.
+const DIVERGING: &str = "\
+7 1700000001.000000 openat(AT_FDCWD, \"/x/f\", O_RDWR|O_CREAT, 0644) = 3 <0.000010>
+7 1700000001.001000 write(3, \"abc\", 3) = 3 <0.000010>
+7 1700000001.002000 lseek(3, 5, SEEK_SET) = 7 <0.000010>
+7 1700000001.003000 write(3, \"abc\", 3) = 3 <0.000010>
+7 1700000002.000000 close(3) = 0 <0.000010>
+7 1700000002.001000 exit_group(0) = ?
+";
+
+#[test]
+fn what_diverged_and_what_ended_early_is_told() {
+    let s = Scratch::new();
+    let dir = s.path();
+    fs::write(dir.join("x.log"), DIVERGING).unwrap();
+    run(dir, &["import", "-q", "x.log", "-o", "t.reprise"]).ends(0);
+    for (name, check) in [("warn", "warn"), ("abort", "abort")] {
+        let target = mkdir(dir, name);
+        let output = format!("{name}.reprise");
+        run(dir, &["replay", "-q", "--verify", check, "--target", &target, "-o", &output, "t.reprise"]).ends(1);
+    }
+    let warned = run(dir, &["report", "t.reprise", "warn.reprise"]);
+    assert!(warned.ends(0).out.starts_with("The replay went differently: 1 of 6 actions diverged."), "{warned:#?}");
+    let warned = data(&fs::read_to_string(dir.join("report.html")).unwrap());
+    let row = &warned["sides"][1]["divergences"]["rows"][0];
+    assert_eq!((&row["call"], &row["file"], &row["first"]), (&"lseek".into(), &"/x/f".into(), &2.into()), "{row}");
+    assert_eq!(warned["sides"][1]["lost"][0]["word"], "diverged");
+    let aborted = run(dir, &["report", "t.reprise", "abort.reprise"]);
+    let words = "The replay ended early (ended at the first divergence), after 50 %: 3 of 6 actions, 1 diverged.";
+    assert!(aborted.ends(0).out.starts_with(words), "{aborted:#?}");
+    let html = fs::read_to_string(dir.join("report.html")).unwrap();
+    let aborted = data(&html);
+    assert_eq!(aborted["verdict"]["good"], false);
+    // Compared with what the original did until there.
+    assert!(aborted["sides"][0]["reached_ns"].as_u64() < Some(10_000_000), "{}", aborted["sides"][0]["reached_ns"]);
+    let both = run(dir, &["report", "t.reprise", "warn.reprise", "abort.reprise"]);
+    assert!(both.ends(0).out.contains("abort ended early"), "{both:#?}");
+    assert!(run(dir, &["info", "abort.reprise"]).ends(0).out.contains("no: the replay ended early"));
+    if let Some(found) = browsed(dir, &html) {
+        assert_eq!(found["errors"], Value::Array(vec![]), "{found:#}");
+        assert!(found["plots"].as_array().unwrap().contains(&"diverged".into()), "{found:#}");
+    }
+}
+
 #[test]
 fn what_does_not_belong_together_is_refused() {
     let s = Scratch::new();
@@ -230,8 +290,17 @@ fn what_does_not_belong_together_is_refused() {
     record(dir, "u.reprise", "true");
     run(dir, &["report", "t.reprise", "u.reprise"]).fails(2, &["second recording"]);
     run(dir, &["report", "none.reprise"]).ends(3);
+    let target = mkdir(dir, "target");
+    run(dir, &["replay", "-q", "--target", &target, "-o", "r.reprise", "t.reprise"]).ends(0);
+    means::copy(&dir.join("r.reprise"), &dir.join("copied.reprise"));
+    run(dir, &["report", "t.reprise", "r.reprise", "copied.reprise"]).fails(2, &["the same run"]);
     run(dir, &["report", "t.reprise", "-o", "none/x.html"]).fails(8, &["-o"]);
     assert!(!dir.join("report.html").exists());
+    let streamed = run(dir, &["report", "t.reprise", "-o", "-"]);
+    assert!(streamed.ends(0).out.starts_with("<!doctype html>") && !dir.join("-").exists());
+    let told = run(dir, &["report", "t.reprise", "--json"]).ends(0).json();
+    assert!(told["verdict"]["text"].as_str().unwrap().contains("1 thread in "), "{told:#}");
+    assert!(told["sides"][0]["calls"].is_array() && told["sides"][0]["spans"].is_null());
     let alone = run(dir, &["report", "t.reprise"]);
     assert!(alone.ends(0).out.contains("actions of 1 thread in "), "{alone:#?}");
     if let Some(found) = browsed(dir, &fs::read_to_string(dir.join("report.html")).unwrap()) {

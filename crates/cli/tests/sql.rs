@@ -176,6 +176,14 @@ fn tables_and_views_are_documented() {
 }
 
 #[test]
+fn programs_get_the_tables_as_json() {
+    let s = Scratch::new();
+    let listed = run(s.path(), &["sql", "--tables", "--json"]).ends(0).json();
+    assert_eq!(listed["tables"][0]["columns"][0]["name"], "seq");
+    assert!(listed["views"].as_array().unwrap().iter().any(|view| view["name"] == "replayed"));
+}
+
+#[test]
 fn answers_come_in_three_forms() {
     let s = Scratch::new();
     traces(s.path());
@@ -197,6 +205,21 @@ fn answers_come_in_three_forms() {
 }
 
 #[test]
+fn tables_are_joined_by_columns_that_nothing_else_names() {
+    let s = Scratch::new();
+    traces(s.path());
+    for (query, rows) in [
+        ("SELECT count(*) FROM threads JOIN processes USING (process)", 2),
+        ("select count(*) from threads natural join (select process from processes)", 2),
+        ("SELECT count(*) FROM actions a JOIN threads t USING (\"thread\")", ROWS.len()),
+        ("WITH x AS (SELECT 1 AS thread) SELECT count(*) FROM x JOIN threads USING (Thread)", 1),
+    ] {
+        let said = run(s.path(), &["sql", "--csv", "db.reprise", query]);
+        assert_eq!(said.ends(0).out.lines().nth(1), Some(&*rows.to_string()), "{query}");
+    }
+}
+
+#[test]
 fn a_query_reads_and_nothing_else() {
     let s = Scratch::new();
     traces(s.path());
@@ -215,6 +238,7 @@ fn a_query_reads_and_nothing_else() {
     run(s.path(), &["sql", "db.reprise", "SELECT none FROM actions"]).fails(2, &["none", "--tables"]);
     run(s.path(), &["sql", "db.reprise", "nonsense"]).fails(2, &["nonsense", "character"]);
     run(s.path(), &["sql", "db.reprise", ""]).fails(2, &["empty"]);
+    run(s.path(), &["sql", "db.reprise", "SELECT * FROM replayed"]).fails(2, &["--result RESULT"]);
     run(s.path(), &["sql", "none.reprise", "SELECT 1"]).ends(3);
     run(s.path(), &["sql", "db.reprise", "--result", "db.reprise", "SELECT 1"]).fails(2, &["not a replay"]);
 }

@@ -160,6 +160,10 @@ fn room(target: &Path) -> Finding {
     let Ok(stat) = rustix::fs::statvfs(target) else {
         return Finding::unknown(WHAT, format!("{} is not there", target.display()));
     };
+    if !target.is_dir() {
+        let text = format!("{} is no directory: nothing can be replayed into it", target.display());
+        return Finding::missing(WHAT, text, "name a directory on the file system that is meant");
+    }
     let mib = |blocks: u64| blocks.saturating_mul(stat.f_frsize) >> 20;
     let text = format!("{} of {} MiB left", mib(stat.f_bavail), mib(stat.f_blocks));
     match stat.f_bavail.saturating_mul(10) < stat.f_blocks {

@@ -113,9 +113,17 @@ fn fuse(machine: &Machine) -> Finding {
     }
 }
 
+/// Capabilities that permit what `perf_event_paranoid` forbids: CAP_SYS_ADMIN and CAP_PERFMON.
+const COUNTS_EVENTS: u64 = 1 << 21 | 1 << 38;
+
 fn perf(machine: &Machine) -> Finding {
+    let status = machine.text("/proc/self/status").unwrap_or_default();
+    let effective = status.lines().find_map(|line| u64::from_str_radix(line.strip_prefix("CapEff:")?.trim(), 16).ok());
     match machine.text("/proc/sys/kernel/perf_event_paranoid").and_then(|text| text.parse::<i64>().ok()) {
         Some(..=1) => Finding::good("perf", "events of the kernel can be counted"),
+        Some(_) if effective.is_some_and(|bits| bits & COUNTS_EVENTS != 0) => {
+            Finding::good("perf", "events of the kernel can be counted, by this user")
+        }
         Some(n) => Finding::missing(
             "perf",
             format!("kernel.perf_event_paranoid is {n}: only root counts events of the kernel"),

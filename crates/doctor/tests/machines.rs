@@ -93,3 +93,24 @@ fn places_are_looked_at() {
     assert_eq!(state("trace and target"), Some(State::Disturbs));
     assert!(matches!(state("room on the target"), Some(State::Good | State::Disturbs)));
 }
+
+#[test]
+fn what_only_root_may_is_fine_for_root() {
+    let dir = tempfile::tempdir().unwrap();
+    for (capabilities, state) in [("0000000000000000", State::Missing), ("000001ffffffffff", State::Good)] {
+        let status = format!("Name: reprise\nCapEff:\t{capabilities}\n");
+        let files = [("proc/sys/kernel/perf_event_paranoid", "2\n"), ("proc/self/status", &*status)];
+        let machine = machine(dir.path(), &files);
+        let perf = findings(&machine).into_iter().find(|finding| finding.what == "perf").unwrap();
+        assert_eq!(perf.state, state, "{perf:?}");
+    }
+}
+
+#[test]
+fn a_file_is_no_target() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let places = Places { trace: None, target: Some(file.path().to_owned()) };
+    let found = examine(&Machine::of_files(file.path().parent().unwrap()), &places);
+    let room = found.disturbs.iter().find(|finding| finding.what.starts_with("room")).unwrap();
+    assert_eq!(room.state, State::Missing, "{room:?}");
+}

@@ -5,6 +5,8 @@
 
 use serde::Serialize;
 
+use crate::levels::Levels;
+
 /// Most slices that time is divided into.
 pub const MOST_SLICES: usize = 512;
 /// Width of a slice to begin with: 2^10 ns.
@@ -16,6 +18,7 @@ pub struct Concurrency {
     shift: u32,
     /// Time in the intervals, by slice.
     busy_ns: Vec<u64>,
+    levels: Levels,
     first_ns: u64,
     last_ns: u64,
 }
@@ -43,11 +46,14 @@ pub struct Overlap {
     pub slices_from_ns: u64,
     /// Mean number in each slice.
     pub slices: Vec<f64>,
+    /// The share of time with none, one, two … at a time, from the first begin to the last end.
+    pub levels: Vec<f64>,
 }
 
 impl Default for Concurrency {
     fn default() -> Self {
-        Concurrency { shift: FIRST_SHIFT, busy_ns: vec![0; MOST_SLICES], first_ns: u64::MAX, last_ns: 0 }
+        let (busy_ns, levels) = (vec![0; MOST_SLICES], Levels::default());
+        Concurrency { shift: FIRST_SHIFT, busy_ns, levels, first_ns: u64::MAX, last_ns: 0 }
     }
 }
 
@@ -57,6 +63,7 @@ impl Concurrency {
         let end_ns = end_ns.max(begin_ns);
         self.first_ns = self.first_ns.min(begin_ns);
         self.last_ns = self.last_ns.max(end_ns);
+        self.levels.add(begin_ns, end_ns);
         while (end_ns >> self.shift) as usize >= MOST_SLICES {
             self.double();
         }
@@ -119,6 +126,7 @@ impl Concurrency {
             slice_ns: 1 << self.shift,
             slices_from_ns: first << self.shift,
             slices: weighed.iter().map(|(mean, _)| *mean).collect(),
+            levels: self.levels.shares(self.first_ns, self.last_ns),
         }
     }
 }

@@ -5,6 +5,7 @@
 
 mod concurrency;
 mod distribution;
+mod levels;
 pub mod metrology;
 mod punctuality;
 mod replay;

@@ -65,6 +65,8 @@ pub struct Description {
     pub node: Option<NodeId>,
     /// The name it was opened under, if it has one.
     pub opened_as: Option<EntryId>,
+    /// The path that it was opened by, where the model knows no file there.
+    pub opened_by: Option<Box<[u8]>>,
     /// Set if its I/O is taken from the trace.
     pub stream: Option<StreamKind>,
     /// Flags of `open` and `F_SETFL`.

@@ -3,7 +3,7 @@
 //! Goals: one name for one file in reports, whatever working directory or descriptor it was reached through.
 //! Non-goals: resolving symbolic links; a path is shown as the program meant it.
 
-use reprise_calls::{Access, ArgKind, Call};
+use reprise_calls::{Access, ArgKind, Call, Effect};
 use reprise_trace::{Action, Name};
 
 use crate::descriptors::StreamKind;
@@ -21,6 +21,7 @@ impl World {
             let entry = &self.names.entries[description.opened_as? as usize];
             self.names.path_of(entry.directory, &entry.name)
         };
+        let opened = || description.opened_by.as_deref().map(<[u8]>::to_vec);
         let word: &[u8] = match description.stream {
             Some(StreamKind::Null) => b"[other]",
             Some(StreamKind::Pipe) => b"[pipe]",
@@ -30,12 +31,17 @@ impl World {
             Some(StreamKind::Watch) => b"[watch]",
             None => b"[nameless file]",
         };
-        Some(directory.or_else(named).unwrap_or_else(|| word.to_vec()))
+        Some(directory.or_else(named).or_else(opened).unwrap_or_else(|| word.to_vec()))
     }
 
-    /// The file that an action concerns, before the action: its first path argument, or else the path of its first descriptor.
-    /// `None` if it concerns none.
+    /// The file that an action concerns, before the action: its first path argument, or else the path of its first descriptor,
+    /// or of what is mapped where it loads or stores. `None` if it concerns none.
     pub fn concerned_path(&self, call: &Call, action: &Action) -> Option<Vec<u8>> {
+        if matches!(call.effect, Effect::MappedRead | Effect::MappedWrite) {
+            let thread = self.thread(action.thread)?;
+            let region = self.spaces[thread.space as usize].at(action.args[0])?;
+            return self.path_of(region.node);
+        }
         self.argument_path(call, action, 0).or_else(|| {
             let fd = call.position(|k| matches!(k, ArgKind::Fd(Access::Use | Access::Destroy)))?;
             self.descriptor_path(action.thread, action.args[fd])

@@ -290,9 +290,11 @@ impl World {
         let listing = ListingState { lost, ..ListingState::default() };
         let place = node.and_then(|n| self.initial.places.get(&n).cloned());
         let opened_as = place.map(|(directory, name)| self.names.entry(directory, &name));
+        let opened_by = (node.is_none() && row.path.starts_with(b"/")).then(|| row.path.0.clone().into());
         self.descriptors.describe(Description {
             node,
             opened_as,
+            opened_by,
             stream,
             flags: row.flags,
             offset: row.offset,

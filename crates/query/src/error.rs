@@ -18,6 +18,9 @@ pub enum QueryError {
         /// In SQLite's words, with the place.
         message: String,
     },
+    /// The query is about replays, and there are none.
+    #[error("the query asks for results of replays, and none was given: name them with --result RESULT")]
+    NoResults,
     /// The query would change something, or look outside of the trace.
     #[error("a query only reads the trace: one SELECT, or WITH … SELECT")]
     NotReading,

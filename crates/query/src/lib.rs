@@ -70,6 +70,9 @@ pub fn query(
 ) -> Result<std::io::Result<()>, QueryError> {
     let connection = empty()?;
     let needs = needs(&connection, sql)?;
+    if needs.contains_key("results") && sources.results.is_empty() {
+        return Err(QueryError::NoResults);
+    }
     connection.execute_batch("BEGIN")?;
     for (table, columns) in &needs {
         tables::fill(&connection, sources, table, columns, &stop)?;
@@ -110,8 +113,25 @@ fn needs(connection: &Connection, sql: &str) -> Result<Needs, QueryError> {
     }));
     prepare(connection, sql)?;
     connection.authorizer(None::<fn(AuthContext<'_>) -> Authorization>);
-    let found = needs.lock().map(|needs| needs.clone()).unwrap_or_default();
+    let mut found = needs.lock().map(|needs| needs.clone()).unwrap_or_default();
+    add_joined(&mut found, sql);
     Ok(found)
+}
+
+/// Of columns that tables are joined by without an expression (`USING`, `NATURAL`) SQLite does not tell, nor of a table that
+/// only these are read of. They stand in the query by name, or are any: a column too many costs time, one too few the answer.
+fn add_joined(needs: &mut Needs, sql: &str) {
+    let sql = sql.to_ascii_lowercase();
+    let (using, natural) = (sql.contains("using"), sql.contains("natural"));
+    if !using && !natural {
+        return;
+    }
+    for table in tables() {
+        if needs.contains_key(table.name) || sql.contains(table.name) {
+            let names = table.columns.iter().map(|(name, _)| *name).filter(|name| natural || sql.contains(name));
+            needs.entry(table.name.to_owned()).or_default().extend(names.map(str::to_owned));
+        }
+    }
 }
 
 /// Reading is permitted, and nothing else.

@@ -14,8 +14,9 @@ use std::path::Path;
 
 use reprise_calls::{Effect, Replay};
 use reprise_trace::{
-    Action, DeviceSample, Environment, FIRST_ACTION, Host, Kind, Lookup, Loss, MEMORY_LIMIT, Manifest, Mount,
-    QueueSetting, ReadError, TraceReader, TraceWriter, WriteError, WriterOptions, kib_text, random_identity,
+    Action, COMPLETE, CUT, DeviceSample, END, Environment, FIRST_ACTION, Host, Kind, Lookup, Loss, MEMORY_LIMIT,
+    Manifest, Mount, QueueSetting, ReadError, TraceReader, TraceWriter, WriteError, WriterOptions, kib_text,
+    random_identity,
 };
 use serde::{Deserialize, Serialize};
 
@@ -27,9 +28,7 @@ use crate::resume::{self, Rest};
 use crate::run::{End, ReplayResult, Unfinished};
 use contents::Contents;
 
-/// The fact `end` of a replay that performed all actions.
-pub(crate) const COMPLETE: &str = "complete";
-/// That of one that was killed.
+/// The fact `end` of a replay that was killed.
 const KILLED: &str = "killed";
 /// How the text of a difference begins that no replay can avoid.
 pub(crate) const UNAVOIDABLE: &str = "unavoidable: ";
@@ -89,7 +88,8 @@ impl Opening {
             ("order", about.order.to_owned()),
             ("pace", about.pace.to_string()),
             ("io", about.executor.to_string()),
-            ("target", about.target.display().to_string()),
+            // Whoever reads the result is elsewhere.
+            ("target", std::path::absolute(about.target).unwrap_or_else(|_| about.target.into()).display().to_string()),
             ("filesystem", about.file_system.to_owned()),
             ("cache", about.cache.start.words().to_owned()),
         ];
@@ -160,11 +160,11 @@ pub fn emit(result: &ReplayResult, original: &TraceReader, out: &Path, around: &
         End::Failed(error) => error.to_string(),
     };
     let mut opening = Opening::of_result(result);
-    let cut = result.cut.map(|cut| (resume::CUT, cut.to_string()));
+    let cut = result.cut.map(|cut| (CUT, cut.to_string()));
     let used =
         [("involuntary_switches", result.involuntary_switches), ("device_bytes_read", result.cache.device_bytes)];
     let used = used.into_iter().filter_map(|(name, count)| Some((name, count?.to_string())));
-    let closing = [("confinement", result.confinement.clone()), ("end", end)].into_iter().chain(cut).chain(used);
+    let closing = [("confinement", result.confinement.clone()), (END, end)].into_iter().chain(cut).chain(used);
     opening.facts.extend(closing.map(|(name, value)| (name.to_owned(), value)));
     write(opening, &result.log, &result.notes, original, out, around)
 }
@@ -177,9 +177,9 @@ pub fn emit_unfinished(left: &Unfinished, original: &TraceReader, out: &Path) ->
     let mut opening = left.opening.clone();
     let first = opening.rest.as_ref().map_or(0, |rest| rest.numbers.first_action);
     let all_done = left.cut >= first.saturating_add(opening.planned);
-    let cut = (!all_done).then(|| (resume::CUT, left.cut.to_string()));
+    let cut = (!all_done).then(|| (CUT, left.cut.to_string()));
     let end = if all_done { COMPLETE } else { KILLED };
-    let closing = [("end", end.to_owned())].into_iter().chain(cut);
+    let closing = [(END, end.to_owned())].into_iter().chain(cut);
     opening.facts.extend(closing.map(|(name, value)| (name.to_owned(), value)));
     let notes =
         [("the replay was killed: its result was made afterwards, of the log that it left behind".to_owned(), 1)];

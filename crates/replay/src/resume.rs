@@ -9,16 +9,14 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::PathBuf;
 
-use reprise_trace::{Action, FIRST_ACTION, Kind, ReadError, TraceReader};
+use reprise_trace::{Action, COMPLETE, END, FIRST_ACTION, Kind, ReadError, TraceReader};
 use serde::{Deserialize, Serialize};
 
-use crate::emit::{COMPLETE, UNAVOIDABLE};
+use crate::emit::UNAVOIDABLE;
 use crate::log::Numbers;
 
 /// In a result's facts: the result that it continues.
 pub const CONTINUES: &str = "continues";
-/// In a result's facts: the first action that was not completed.
-pub const CUT: &str = "cut";
 
 /// What a replay that continues another one replays.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -142,7 +140,7 @@ pub fn cut(trace: &TraceReader, result: &TraceReader) -> Result<Cut, ResumeError
             return Err(malformed(format!("its action {} is none that the trace has, or stands twice", row.seq)));
         }
     }
-    let all_done = about.facts.get("end").is_some_and(|text| text == COMPLETE);
+    let all_done = about.facts.get(END).is_some_and(|text| text == COMPLETE);
     match completed.cut() {
         all if all >= end || all_done => Err(ResumeError::Complete { path: path(), trace: trace.path().to_owned() }),
         action => Ok(Cut { result: about.id.clone(), action, again: completed.beyond() }),

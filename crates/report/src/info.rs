@@ -50,6 +50,8 @@ pub struct Info {
     pub complete: bool,
     /// How the program ended.
     pub end: Option<End>,
+    /// How a replay ended, if that was before its last action.
+    pub ended_early: Option<String>,
     /// Number of actions.
     pub actions: u64,
     /// Number of threads.
@@ -111,6 +113,7 @@ pub fn info(trace: &TraceReader) -> Result<Info, ReadError> {
         data: about.data,
         complete: about.complete,
         end: about.end,
+        ended_early: about.ended_early().map(str::to_owned),
         actions: 0,
         threads: 0,
         lanes: 0,

@@ -3,6 +3,7 @@
 use reprise_trace::{DataPolicy, Entry, Kind, Loss};
 
 use crate::info::Info;
+use crate::printable::printable;
 use crate::style::Style;
 use crate::table::{Align, Table};
 use crate::units::{bytes, count, date, duration};
@@ -37,7 +38,7 @@ impl Info {
             (Kind::Replay, Some(origin)) => format!("replay of {origin}"),
             (Kind::Replay, None) => "replay".to_owned(),
         };
-        line("trace", format!("{}  {}", style.heading(&self.path), style.faint(&self.id)));
+        line("trace", format!("{}  {}", style.heading(&printable(&self.path)), style.faint(&self.id)));
         line("is a", format!("{what}, format {}, written by {}", self.format, self.writer));
         line("command", command(&self.command));
         line("started", format!("{}, for {}", date(self.started_ns), duration(self.duration_ns)));
@@ -51,10 +52,12 @@ impl Info {
             },
             None => "not seen".to_owned(),
         };
-        line("ended", ended);
-        let complete = match self.complete {
-            true => style.good("yes"),
-            false => style.bad("no: it was not closed in order and ends at the last flush"),
+        // The end of the program says nothing of its replay.
+        line(if self.kind == Kind::Replay { "original ended" } else { "ended" }, ended);
+        let complete = match (self.complete, &self.ended_early) {
+            (false, _) => style.bad("no: it was not closed in order and ends at the last flush"),
+            (true, Some(how)) => style.bad(&format!("no: the replay ended early ({how})")),
+            (true, None) => style.good("yes"),
         };
         line("complete", complete);
         let data = match self.data {
@@ -67,7 +70,7 @@ impl Info {
             line("kept in", place.clone());
         }
         for (name, value) in &self.facts {
-            line(&name.replace('_', " "), value.clone());
+            line(&name.replace('_', " "), printable(value).into_owned());
         }
         table.text()
     }
@@ -157,5 +160,5 @@ fn command(words: &[String]) -> String {
         true => w.clone(),
         false => format!("'{}'", w.replace('\'', "'\\''")),
     });
-    quoted.collect::<Vec<_>>().join(" ")
+    printable(&quoted.collect::<Vec<_>>().join(" ")).into_owned()
 }

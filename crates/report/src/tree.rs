@@ -7,6 +7,8 @@ use reprise_slice::{File, Snapshot};
 use reprise_trace::{BlobReader, Name, ReadError, TraceReader};
 use serde::Serialize;
 
+use crate::printable::printable;
+
 /// More zeros than these are not hashed.
 const MOST_ZEROS: u64 = 1 << 30;
 
@@ -64,7 +66,7 @@ pub fn tree_lines<'a>(
         let hash = if options.long || options.json { hash(file, &mut blobs) } else { Ok(None) };
         Some(hash.map(|hash| match options.json {
             true => object(name, file, link_of, hash),
-            false => line(name, file, link_of, hash, options.long),
+            false => printable(&line(name, file, link_of, hash, options.long)).into_owned(),
         }))
     })
 }

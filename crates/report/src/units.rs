@@ -62,6 +62,11 @@ pub(crate) fn probability(p: f64) -> String {
     if p < 0.001 { "< 0.001".to_owned() } else { format!("{p:.3}") }
 }
 
+/// So many of what a noun names: `1 action`, `1,234 actions`.
+pub fn counted(n: u64, noun: &str) -> String {
+    format!("{} {noun}{}", count(n), if n == 1 { "" } else { "s" })
+}
+
 /// Nanoseconds since the epoch as a date and time of day in UTC: `2026-11-20 17:50:52 UTC`.
 pub fn date(epoch_ns: u64) -> String {
     let seconds = epoch_ns / 1_000_000_000;

@@ -20,6 +20,14 @@ pub enum ReadError {
         /// The path asked for.
         path: PathBuf,
     },
+    /// A directory with a manifest of something else.
+    #[error("{path}: not a trace: its manifest.json is of the format `{format}`")]
+    OtherFormat {
+        /// The path asked for.
+        path: PathBuf,
+        /// What its manifest says that it is.
+        format: String,
+    },
     /// The recorder was killed before it made a trace of what it had kept, or is still at it.
     #[error(
         "{path}: the recording is not finished; if the recorder was killed, `reprise recover {path}` makes a trace of what it had kept"

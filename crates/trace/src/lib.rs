@@ -31,8 +31,8 @@ pub use error::{ReadError, WriteError};
 pub use ledger::{Entry, Ledger, Loss};
 pub use lookup::Lookup;
 pub use manifest::{
-    DataPolicy, End, FIRST_ACTION, FORMAT_MAJOR, FORMAT_MINOR, Host, IN_THE_KERNEL, Kind, MAPPED_STORES, MEMORY_LIMIT,
-    Manifest, RESPONSE_TIME, SPOOL, bytes_of_kib, kib_text,
+    COMPLETE, CUT, DataPolicy, END, End, FIRST_ACTION, FORMAT_MAJOR, FORMAT_MINOR, Host, IN_THE_KERNEL, Kind,
+    MAPPED_STORES, MEMORY_LIMIT, Manifest, RESPONSE_TIME, SPOOL, bytes_of_kib, kib_text,
 };
 pub use name::Name;
 pub use origin::{file_system_name, random_identity};

@@ -23,6 +23,13 @@ pub const IN_THE_KERNEL: &str = "measured in the kernel";
 /// The fact of a replay's trace that is the first action that it was to perform, where it continues another replay.
 pub const FIRST_ACTION: &str = "first_action";
 
+/// The fact of a replay's trace that says how it ended.
+pub const END: &str = "end";
+/// The value of [`END`] where all actions were performed.
+pub const COMPLETE: &str = "complete";
+/// The fact of a replay's trace that ended early: the first action that it did not complete.
+pub const CUT: &str = "cut";
+
 /// The fact that is the memory limit that the program, or the replay, had.
 pub const MEMORY_LIMIT: &str = "memory_limit";
 
@@ -160,6 +167,16 @@ impl Manifest {
         self.facts.get(FIRST_ACTION).map_or(Some(0), |text| text.parse().ok())
     }
 
+    /// Of a replay's trace: how it ended, if that was before its last action.
+    pub fn ended_early(&self) -> Option<&str> {
+        self.facts.get(END).map(String::as_str).filter(|end| *end != COMPLETE)
+    }
+
+    /// Of a replay's trace that ended early: the first action of the original that it did not complete.
+    pub fn cut(&self) -> Option<u64> {
+        self.facts.get(CUT)?.parse().ok()
+    }
+
     pub(crate) fn load(dir: &Path) -> Result<Manifest, ReadError> {
         if dir.join(SPOOL).is_dir() {
             return Err(ReadError::Unfinished { path: dir.into() });
@@ -175,7 +192,7 @@ impl Manifest {
         };
         let version: Version = serde_json::from_slice(&bytes).map_err(|e| ReadError::damaged(&path, e))?;
         if version.format != "reprise" {
-            return Err(ReadError::NotATrace { path: dir.into() });
+            return Err(ReadError::OtherFormat { path: dir.into(), format: version.format });
         }
         let Version { major, minor, .. } = version;
         if major > FORMAT_MAJOR {

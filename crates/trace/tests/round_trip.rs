@@ -149,6 +149,9 @@ fn versions_are_their_own_errors() {
     fs::write(path.join("manifest.json"), text.replace("\"major\": 1", "\"major\": 0")).unwrap();
     assert!(matches!(TraceReader::open(&path), Err(ReadError::TooOld { major: 0, .. })));
     assert!(matches!(TraceReader::open(dir.path()), Err(ReadError::NotATrace { .. })));
+    fs::write(dir.path().join("manifest.json"), r#"{"format":"another","major":1,"minor":0}"#).unwrap();
+    let error = TraceReader::open(dir.path()).err().unwrap().to_string();
+    assert!(error.contains("format `another`"), "{error}");
     assert!(matches!(TraceReader::open(&dir.path().join("x")), Err(ReadError::Missing { .. })));
 }
 

@@ -38,7 +38,7 @@ pub struct Export {
     /// The form
     #[arg(long, value_enum, value_name = "FORM")]
     pub to: To,
-    /// Where it goes [default: standard output]
+    /// Where it goes; '-' is the standard output [default: -]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// The trace is a replay's: show this original beside it (perfetto)
@@ -47,9 +47,9 @@ pub struct Export {
     /// Draw the dependencies of an ordering as arrows: as `replay --order` (perfetto)
     #[arg(long, value_name = "ORDER")]
     pub arrows: Option<reprise_plan::Order>,
-    /// What folded stacks add up
-    #[arg(long, value_enum, default_value = "time")]
-    pub weight: Weight,
+    /// What folded stacks add up [default: time]
+    #[arg(long, value_enum)]
+    pub weight: Option<Weight>,
     /// Show no progress
     #[arg(short, long)]
     pub quiet: bool,

@@ -11,9 +11,12 @@ pub struct Report {
     /// other; without names, replays with the same settings are
     #[arg(required = true, value_name = "RESULT")]
     pub traces: Vec<PathBuf>,
-    /// The report
+    /// The report; '-' is the standard output
     #[arg(short, long, value_name = "FILE", default_value = "report.html")]
     pub output: PathBuf,
+    /// Print what is in the report as JSON: verdict and numbers, without timelines
+    #[arg(long)]
+    pub json: bool,
     /// Say nothing but errors
     #[arg(short, long)]
     pub quiet: bool,

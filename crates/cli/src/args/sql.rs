@@ -28,7 +28,7 @@ pub struct Sql {
     /// Comma-separated values
     #[arg(long, conflicts_with = "json")]
     pub csv: bool,
-    /// A JSON object a row
+    /// A JSON object a row; of --tables a document
     #[arg(long)]
     pub json: bool,
 }

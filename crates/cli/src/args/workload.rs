@@ -9,7 +9,6 @@ use crate::amounts::{Bytes, Memory, Pause, Period};
 
 /// Arguments of `workload`.
 #[derive(Debug, Args)]
-#[command(args_conflicts_with_subcommands = true)]
 pub struct Workload {
     /// Which.
     #[command(subcommand)]
@@ -214,7 +213,7 @@ Examples:
   reprise workload micro random-read --threads 4 --dir /mnt/t -o ref.reprise
   reprise workload micro sequential-write --pause 10us --dir /mnt/t -o ref.reprise
   reprise workload fileserver --dir /mnt/t --prepare
-  reprise workload fileserver --memory 128M --dir /mnt/t -o ref.reprise      its trace says so: replay --memory recorded
+  reprise workload fileserver --memory 128M --dir /mnt/t -o ref.reprise      see replay --memory recorded
   reprise workload varmail --threads 4 --rounds 200 --dir /mnt/t -o ref.reprise
   reprise workload fileserver --time 30s --dir /mnt/t -o ref.reprise
   reprise stat ref.reprise && mkdir t && reprise replay ref.reprise --fill random --target t

@@ -6,7 +6,7 @@ use std::time::Instant;
 use reprise_trace::TraceReader;
 use serde_json::json;
 
-use super::{Outcome, print, print_json};
+use super::{Outcome, print, print_json, several};
 use crate::args::Compile;
 use crate::exit::{Exit, Failure};
 use crate::progress::Progress;
@@ -49,11 +49,11 @@ pub fn run(args: Compile) -> Outcome {
         }));
     }
     let mut text = format!(
-        "{}: {} actions, {} dependencies, {} names in the initial tree\n",
+        "{}: {}, {} dependencies, {} in the initial tree\n",
         args.output.display(),
-        report.actions,
+        several(report.actions, "action"),
         report.waits,
-        report.names
+        several(report.names, "name")
     );
     for (surprise, count) in report.surprises {
         text += &format!("note: {surprise} ({count})\n");

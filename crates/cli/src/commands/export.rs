@@ -3,6 +3,7 @@
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
+use reprise_report::counted;
 use reprise_report::export::{self, ExportError, Exported, Format, Request};
 use reprise_trace::TraceReader;
 
@@ -16,13 +17,15 @@ use crate::unfinished::Output;
 const BUFFER_BYTES: usize = 1 << 16;
 
 /// Writes a trace in another form.
-pub fn run(args: Export) -> Outcome {
-    let beside = |what| Failure::new(Exit::Usage, format!("{what} is for `--to perfetto` only; leave it out"));
-    if args.to != To::Perfetto && args.replay_of.is_some() {
-        return Err(beside("--replay-of"));
-    }
-    if args.to != To::Perfetto && args.arrows.is_some() {
-        return Err(beside("--arrows"));
+pub fn run(mut args: Export) -> Outcome {
+    args.output = args.output.filter(|path| path != Path::new("-"));
+    let only = [
+        (args.replay_of.is_some(), "--replay-of", To::Perfetto, "perfetto"),
+        (args.arrows.is_some(), "--arrows", To::Perfetto, "perfetto"),
+        (args.weight.is_some(), "--weight", To::Folded, "folded"),
+    ];
+    if let Some((_, what, _, form)) = only.into_iter().find(|(given, _, to, _)| *given && args.to != *to) {
+        return Err(Failure::new(Exit::Usage, format!("{what} is for `--to {form}` only; leave it out")));
     }
     let trace = TraceReader::open(&args.trace)?;
     let original = args.replay_of.as_deref().map(|path| super::read::original_of(&trace, path)).transpose()?;
@@ -30,7 +33,7 @@ pub fn run(args: Export) -> Outcome {
         trace: &trace,
         original: original.as_ref(),
         format: format(args.to),
-        weight: weight(args.weight),
+        weight: weight(args.weight.unwrap_or(Weight::Time)),
         arrows: args.arrows,
     };
     let quiet = args.quiet || args.output.is_none();
@@ -64,7 +67,7 @@ pub fn run(args: Export) -> Outcome {
 fn say(args: &Export, written: Exported) {
     let mut text = String::new();
     if let Some(path) = &args.output {
-        text += &format!("{}: {} actions\n", path.display(), written.actions);
+        text += &format!("{}: {}\n", path.display(), counted(written.actions, "action"));
     }
     if written.left_out > 0 {
         text += &format!("  {} actions left out: they are no system calls, and stand in remarks\n", written.left_out);
@@ -97,7 +100,7 @@ fn failure(error: ExportError, path: &Path) -> Failure {
     match error {
         ExportError::Read(error) => error.into(),
         ExportError::Order(error) => error.into(),
-        ExportError::Write(error) if path == Path::new("-") => error.into(),
+        ExportError::Write(error) if path == Path::new("-") => Failure::output(error),
         ExportError::Write(error) => unwritable(path, &error),
     }
 }

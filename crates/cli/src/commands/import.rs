@@ -10,7 +10,7 @@ use reprise_formats::strace::{Account, ImportError, Log, Report, Scanned, Tally,
 use reprise_trace::{DataPolicy, Host, Kind, Manifest, TraceWriter, WriterOptions};
 use serde_json::json;
 
-use super::{Outcome, print_json};
+use super::{Outcome, print_json, several};
 use crate::args::Import;
 use crate::exit::{Exit, Failure};
 use crate::progress::Progress;
@@ -101,10 +101,10 @@ fn failure(error: ImportError) -> Failure {
 fn summary(args: &Import, report: &Report) -> String {
     let account = &report.account;
     let mut text = format!(
-        "reprise: {} actions, {} of content, from {} lines in {}\n",
-        report.actions,
+        "reprise: {}, {} of content, from {} in {}\n",
+        several(report.actions, "action"),
         reprise_report::bytes(report.bytes),
-        account.lines,
+        several(account.lines, "line"),
         args.output.display()
     );
     text += &format!(

@@ -7,6 +7,7 @@ mod export;
 mod graph;
 mod import;
 mod memory;
+mod names;
 mod overlay;
 mod read;
 mod record;
@@ -29,11 +30,10 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use clap::CommandFactory;
 use reprise_report::Style;
 use reprise_trace::{ReadError, TraceReader};
 
-use crate::args::{Cli, Command};
+use crate::args::{Cli, Command, command};
 use crate::exit::{Exit, Failure};
 use crate::progress::Progress;
 
@@ -60,12 +60,12 @@ pub fn run(cli: Cli) -> Outcome {
         }
         Command::Completions { shell } => {
             let mut script = Vec::new();
-            clap_complete::generate(shell, &mut Cli::command(), "reprise", &mut script);
+            clap_complete::generate(shell, &mut command(), "reprise", &mut script);
             write(&script)
         }
         Command::Man { directory } => {
             std::fs::create_dir_all(&directory)?;
-            clap_mangen::generate_to(Cli::command(), &directory)?;
+            clap_mangen::generate_to(command(), &directory)?;
             Ok(Exit::Done.into())
         }
         Command::Reference { directory } => {
@@ -122,6 +122,18 @@ fn style() -> Style {
     if !declined && std::io::stdout().is_terminal() { Style::Colour } else { Style::Plain }
 }
 
+/// So many of what a noun names: `1 action`, `2 processes`.
+fn several(n: u64, noun: &str) -> String {
+    let end = if n == 1 {
+        ""
+    } else if noun.ends_with('s') {
+        "es"
+    } else {
+        "s"
+    };
+    format!("{n} {noun}{end}")
+}
+
 fn call_list() -> String {
     reprise_calls::all().map(|c| format!("{:20} {}\n", c.name, c.doc)).collect()
 }
@@ -133,7 +145,7 @@ fn print(text: &str) -> Outcome {
 
 fn write(bytes: &[u8]) -> Outcome {
     let mut out = std::io::stdout().lock();
-    out.write_all(bytes).and_then(|()| out.flush())?;
+    out.write_all(bytes).and_then(|()| out.flush()).map_err(Failure::output)?;
     Ok(Exit::Done.into())
 }
 

@@ -31,9 +31,9 @@ pub fn environment(args: Environment) -> Outcome {
     if args.json {
         let mut out = BufWriter::new(std::io::stdout().lock());
         for line in reprise_report::environment_lines(&trace) {
-            writeln!(out, "{}", line?)?;
+            writeln!(out, "{}", line?).map_err(Failure::output)?;
         }
-        out.flush()?;
+        out.flush().map_err(Failure::output)?;
         return Ok(Exit::Done.into());
     }
     match reprise_report::environment_table(&trace, MOST_ROWS, style())? {
@@ -54,9 +54,9 @@ pub fn cat(args: Cat) -> Outcome {
     let options = CatOptions { thread: args.thread, path: args.path, calls: args.call, json: args.json };
     let mut out = BufWriter::new(std::io::stdout().lock());
     for line in reprise_report::cat(&trace, options)? {
-        writeln!(out, "{}", line?)?;
+        writeln!(out, "{}", line?).map_err(Failure::output)?;
     }
-    out.flush()?;
+    out.flush().map_err(Failure::output)?;
     Ok(Exit::Done.into())
 }
 

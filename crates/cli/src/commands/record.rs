@@ -11,7 +11,7 @@ use reprise_capture::{CaptureError, KernelOptions, Options, Outcome as Recorded,
 use reprise_trace::{DataPolicy, Loss, WriteError};
 use serde_json::json;
 
-use super::Outcome;
+use super::{Outcome, several};
 use crate::args::{self, Backend, Data, InKernel, Mapped, OnFull, Record, Recover, Sink};
 use crate::exit::{Exit, Failure};
 use crate::progress::Progress;
@@ -196,7 +196,10 @@ fn summary(trace: &Path, recorded: &Recorded) -> String {
     let bytes = reprise_report::bytes(recorded.bytes);
     let mut text = match kept_nothing(recorded) {
         Some(in_kernel) => format!("reprise: {} records, {bytes}, went nowhere (--sink null)", in_kernel.records),
-        None => format!("reprise: {} actions, {bytes} of content recorded in {}", recorded.actions, trace.display()),
+        None => {
+            let actions = several(recorded.actions, "action");
+            format!("reprise: {actions}, {bytes} of content recorded in {}", trace.display())
+        }
     };
     for loss in LOSSES {
         for (cause, entry) in recorded.ledger.losses.get(&loss).into_iter().flatten() {

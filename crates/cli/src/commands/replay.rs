@@ -21,7 +21,7 @@ use tempfile::TempDir;
 use super::samples::Samples;
 use super::trust::Trust;
 use super::workplace::{self, Workplace};
-use super::{Outcome, end_if_interrupted, memory, print, print_json, resume, style};
+use super::{Outcome, end_if_interrupted, memory, print, print_json, resume, several, style};
 use crate::args::{Cache, Check, Io, Replay};
 use crate::exit::{Exit, Failure};
 use crate::progress::Progress;
@@ -283,11 +283,11 @@ pub(super) fn document(result: &ReplayResult) -> Map<String, Value> {
 pub(super) fn head_text(result: &ReplayResult) -> String {
     let counts = result.counts;
     format!(
-        "{} of {} actions of {} in {} ({}), ordering {}, on {}\n  \
+        "{} of {} of {} in {} ({}), ordering {}, on {}\n  \
          issued {}, simulated {}, skipped {}, unsupported {}, diverged {} (and {} differences that no replay can avoid)\n",
         counts.actions,
-        result.planned,
-        threads(result.threads),
+        several(result.planned, "action"),
+        several(result.threads, "thread"),
         reprise_report::duration(result.elapsed_ns),
         end_text(&result.end),
         result.order,
@@ -430,8 +430,4 @@ pub fn failure(error: ReplayError) -> Failure {
         | ReplayError::Worker { .. } => Exit::System,
     };
     Failure::new(exit, error)
-}
-
-fn threads(count: u64) -> String {
-    if count == 1 { "1 thread".to_owned() } else { format!("{count} threads") }
 }

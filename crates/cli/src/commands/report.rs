@@ -3,11 +3,11 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use reprise_report::Given;
+use reprise_report::{Given, printable};
 use reprise_trace::{Host, Kind, TraceReader};
 use reprise_validate::{Known, StoreError, state_directory, stored_of};
 
-use super::{Outcome, print, reading};
+use super::{Outcome, names, print, print_json, reading};
 use crate::args::report::Report;
 use crate::exit::{Exit, Failure};
 use crate::unfinished::Output;
@@ -20,16 +20,23 @@ struct Named {
 
 /// Writes a report of a recording and replays of it.
 pub fn run(args: Report) -> Outcome {
+    let streamed = args.output == Path::new("-");
+    if streamed && args.json {
+        let text = "--json and the report cannot both go to the standard output; name a file with -o";
+        return Err(Failure::new(Exit::Usage, text));
+    }
     let named: Vec<Named> = args.traces.iter().flat_map(|text| named(text)).collect();
     let open = |named: &Named| reading(&named.path, args.quiet);
     let traces = named.iter().map(open).collect::<Result<Vec<_>, _>>()?;
     check(&traces)?;
+    let called = names::distinct(&named.iter().map(|named| named.path.as_path()).collect::<Vec<_>>());
     let mut trouble = None;
     let given: Vec<Given<'_>> = named
         .iter()
         .zip(&traces)
-        .map(|(named, trace)| Given {
-            name: name(&named.path),
+        .zip(called)
+        .map(|((named, trace), name)| Given {
+            name,
             group: named.group.clone(),
             trace,
             known: known(&trace.manifest().host).unwrap_or_else(|error| {
@@ -42,14 +49,22 @@ pub fn run(args: Report) -> Outcome {
         let text = format!("{}: cannot be written: {e}; choose another place with -o", args.output.display());
         Failure::new(Exit::System, text)
     };
-    let mut out = Output::create(&args.output).map_err(cannot)?;
+    let mut out = (!streamed).then(|| Output::create(&args.output)).transpose().map_err(cannot)?;
     let report = reprise_report::report(&given)?;
     drop(given);
-    out.write_all(report.html.as_bytes()).and_then(|()| out.finish()).map_err(cannot)?;
+    let html = report.html();
+    match out.take() {
+        None => drop(print(&html)?),
+        Some(mut out) => out.write_all(html.as_bytes()).and_then(|()| out.finish()).map_err(cannot)?,
+    }
     if let Some(error) = trouble {
         eprintln!("reprise: how far times can be trusted is not in the report: {error}");
     }
-    if args.quiet { Ok(Exit::Done.into()) } else { print(&format!("{}\n{}\n", report.verdict, args.output.display())) }
+    match (args.json, args.quiet || streamed) {
+        (true, _) => print_json(&report.json()),
+        (false, true) => Ok(Exit::Done.into()),
+        (false, false) => print(&format!("{}\n{}\n", printable(report.verdict()), args.output.display())),
+    }
 }
 
 /// `TRACE`, or `NAME=RESULT,RESULT…`: replications of each other.
@@ -68,6 +83,7 @@ fn named(text: &Path) -> Vec<Named> {
 fn known(host: &Host) -> Result<Vec<Known>, StoreError> {
     state_directory().map_or(Ok(Vec::new()), |directory| stored_of(&directory, host))
 }
+
 /// At most one recording, and replays of one trace: that one, if it is given.
 fn check(traces: &[TraceReader]) -> Result<(), Failure> {
     let (recordings, results): (Vec<&TraceReader>, Vec<&TraceReader>) =
@@ -86,9 +102,4 @@ fn check(traces: &[TraceReader]) -> Result<(), Failure> {
         Some(original) => results.iter().try_for_each(|result| super::read::is_replay_of(result, original)),
         None => Ok(()),
     }
-}
-
-fn name(path: &Path) -> String {
-    let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
-    name.strip_suffix(".reprise").unwrap_or(&name).to_owned()
 }

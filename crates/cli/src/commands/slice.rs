@@ -6,7 +6,7 @@ use reprise_slice::{Selection, SliceError};
 use reprise_trace::{TraceReader, discard};
 use serde_json::json;
 
-use super::{Outcome, print, print_json};
+use super::{Outcome, print, print_json, several};
 use crate::args::slices::Slice;
 use crate::exit::{Exit, Failure};
 use crate::progress::Progress;
@@ -48,14 +48,14 @@ pub fn run(args: Slice) -> Outcome {
         }));
     }
     let mut text = format!(
-        "{}: {} actions ({} to {} of the trace), {} threads in {} processes, {} names in the initial tree\n",
+        "{}: {} ({} to {} of the trace), {} in {}, {} in the initial tree\n",
         args.output.display(),
-        report.actions,
+        several(report.actions, "action"),
         report.origin.0,
         report.origin.1,
-        report.threads.len(),
-        report.processes,
-        report.names
+        several(report.threads.len() as u64, "thread"),
+        several(report.processes as u64, "process"),
+        several(report.names, "name")
     );
     if report.supporting > 0 {
         text += &format!("  {} actions of others kept since chosen ones depend on them\n", report.supporting);

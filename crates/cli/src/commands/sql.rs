@@ -4,16 +4,19 @@ use std::io::{BufWriter, Read, Write};
 use std::sync::atomic::Ordering;
 
 use reprise_query::{Answer, QueryError, Sources, VIEWS, Value};
-use reprise_report::{Align, Table, export};
+use reprise_report::{Align, Table, export, printable};
 use reprise_trace::TraceReader;
+use serde_json::json;
 
-use super::{Outcome, print, reading, streams_to_terminal, style};
+use super::{Outcome, print, print_json, reading, streams_to_terminal, style};
 use crate::args::sql::Sql;
 use crate::exit::{Exit, Failure};
 
 /// Answers a query.
 pub fn run(args: Sql) -> Outcome {
-    let (Some(trace), Some(query), false) = (&args.trace, &args.query, args.tables) else { return print(&tables()) };
+    let (Some(trace), Some(query), false) = (&args.trace, &args.query, args.tables) else {
+        return if args.json { print_json(&tables_json()) } else { print(&tables()) };
+    };
     let trace = reading(trace, (args.csv || args.json) && streams_to_terminal())?;
     let results = args.result.iter().map(|path| TraceReader::open(path)).collect::<Result<Vec<_>, _>>()?;
     for result in &results {
@@ -23,16 +26,18 @@ pub fn run(args: Sql) -> Outcome {
     let interrupt = reprise_replay::run::catch_signals();
     let stop = move || interrupt.load(Ordering::Relaxed) != 0;
     let sources = Sources { trace: &trace, results: &results, order: args.order };
-    let out = BufWriter::new(std::io::stdout().lock());
+    let mut out = BufWriter::new(std::io::stdout().lock());
     match (args.csv, args.json) {
-        (true, _) => answer(&sources, &query, &mut Csv { out }, stop),
-        (_, true) => answer(&sources, &query, &mut Json { out, names: Vec::new() }, stop),
+        (true, _) => answer(&sources, &query, &mut Csv { out: &mut out }, stop)?,
+        (_, true) => answer(&sources, &query, &mut Json { out: &mut out, names: Vec::new() }, stop)?,
         (false, false) => {
             let mut shown = Shown { names: Vec::new(), rows: Vec::new(), most: args.most, more: false };
             answer(&sources, &query, &mut shown, stop)?;
-            print(&shown.text())
+            return print(&shown.text());
         }
     }
+    out.flush().map_err(Failure::output)?;
+    Ok(Exit::Done.into())
 }
 
 fn answer(
@@ -40,16 +45,15 @@ fn answer(
     query: &str,
     taker: &mut dyn Answer,
     stop: impl Fn() -> bool + Clone + Send + 'static,
-) -> Outcome {
-    reprise_query::query(sources, query, taker, stop).map_err(failure)??;
-    Ok(Exit::Done.into())
+) -> Result<(), Failure> {
+    reprise_query::query(sources, query, taker, stop).map_err(failure)?.map_err(Failure::output)
 }
 
 fn failure(error: QueryError) -> Failure {
     match error {
         QueryError::Read(error) => error.into(),
         QueryError::Order(error) => error.into(),
-        QueryError::Sql { .. } | QueryError::NotReading => Failure::new(Exit::Usage, error),
+        QueryError::Sql { .. } | QueryError::NotReading | QueryError::NoResults => Failure::new(Exit::Usage, error),
         QueryError::Interrupted => Failure::new(Exit::Interrupted, error),
         QueryError::System { .. } => Failure::new(Exit::System, error),
     }
@@ -74,6 +78,16 @@ fn tables() -> String {
         views.row([view.name, view.doc]);
     }
     out + &views.text()
+}
+
+/// The same for programs.
+fn tables_json() -> serde_json::Value {
+    let tables = reprise_query::tables().into_iter().map(|table| {
+        let columns = table.columns.into_iter().map(|(name, doc)| json!({"name": name, "doc": doc}));
+        json!({"name": table.name, "doc": table.doc, "columns": columns.collect::<Vec<_>>()})
+    });
+    let views = VIEWS.iter().map(|view| json!({"name": view.name, "doc": view.doc, "sql": view.sql}));
+    json!({"tables": tables.collect::<Vec<_>>(), "views": views.collect::<Vec<_>>()})
 }
 
 /// Comma-separated values.
@@ -177,7 +191,7 @@ fn shown(value: &Value) -> String {
     match value {
         Value::Real(n) => format!("{n:.3}"),
         // What a name holds must not move the terminal's cursor.
-        Value::Text(text) => text.chars().map(|c| if c.is_control() { '?' } else { c }).collect(),
+        Value::Text(text) => printable(text).into_owned(),
         value => plain(value),
     }
 }

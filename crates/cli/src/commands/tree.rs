@@ -29,9 +29,9 @@ pub fn run(args: Tree) -> Outcome {
         TreeOptions { below: args.path.map(|path| path.into_encoded_bytes()), long: args.long, json: args.json };
     let mut out = BufWriter::new(std::io::stdout().lock());
     for line in reprise_report::tree_lines(&trace, &snapshot, &options) {
-        writeln!(out, "{}", line?)?;
+        writeln!(out, "{}", line?).map_err(Failure::output)?;
     }
-    out.flush()?;
+    out.flush().map_err(Failure::output)?;
     Ok(Exit::Done.into())
 }
 

@@ -93,8 +93,20 @@ fn sample(log: &Log) -> std::io::Result<Vec<u8>> {
     Ok(out)
 }
 
+/// What `reprise export` remarks of a thread: where it began.
+fn works_in(line: &[u8]) -> Option<(i32, Vec<u8>)> {
+    let remark = line.strip_prefix(b"# ")?;
+    let (tid, text) = remark.split_at_checked(memmem::find(remark, b" works in ")?)?;
+    let tid = std::str::from_utf8(tid).ok()?.parse().ok()?;
+    let path = string(&text[b" works in ".len()..])?;
+    (path.complete && path.bytes.starts_with(b"/")).then_some((tid, path.bytes))
+}
+
 impl Hints {
     fn line(&mut self, line: &[u8], tid: Option<i32>) {
+        if let Some((tid, path)) = works_in(line) {
+            self.directory(tid, Some(path));
+        }
         let (prefix, body) = parse(line);
         self.stamped |= prefix.stamp.is_some();
         self.dated |= matches!(prefix.stamp, Some(Stamp::OfDay(_) | Stamp::Unix(_)));

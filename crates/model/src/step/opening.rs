@@ -99,7 +99,9 @@ impl World {
                 s.out.surprise = Some("an open that the model cannot place");
                 s.out.meet(Nature::Pseudo);
             }
-            self.new_descriptor(s, None, None, Some(StreamKind::Null), flags);
+            let stream = Some(StreamKind::Null);
+            let opened_by = self.argument_path(s.call, s.action, 0).map(Vec::into);
+            self.describe_new(s, Description { opened_by, stream, flags, ..Description::default() });
         }
     }
 
@@ -111,12 +113,15 @@ impl World {
         stream: Option<StreamKind>,
         flags: u64,
     ) {
-        let fd = s.action.result as u32;
         let links = self.fifo_links(node, flags);
         self.streams.hold(links);
-        let description =
-            self.descriptors.describe(Description { node, opened_as, stream, flags, links, ..Description::default() });
-        self.bind(s, fd, description, flags & O_CLOEXEC != 0);
+        self.describe_new(s, Description { node, opened_as, stream, flags, links, ..Description::default() });
+    }
+
+    fn describe_new(&mut self, s: &mut Step<'_>, description: Description) {
+        let close_on_exec = description.flags & O_CLOEXEC != 0;
+        let description = self.descriptors.describe(description);
+        self.bind(s, s.action.result as u32, description, close_on_exec);
     }
 
     /// Gives a number to a description. A number that is still open was closed behind our back.

@@ -1,6 +1,7 @@
 //! The summary as text.
 
 use super::{DeviceUse, Processors, Summary};
+use crate::printable::printable;
 use crate::table::{Align, Table};
 use crate::units::{bytes, count, duration};
 
@@ -83,7 +84,8 @@ impl Summary {
             mount.file_system_options.split(',').filter(|option| !mount.options.split(',').any(|o| o == *option)),
         );
         let options = options.join(",");
-        Some(format!("{} of {} on {} ({options})", mount.kind, mount.source.to_text(), mount.point.to_text()))
+        let text = format!("{} of {} on {} ({options})", mount.kind, mount.source.to_text(), mount.point.to_text());
+        Some(printable(&text).into_owned())
     }
 }
 

@@ -13,6 +13,7 @@ use reprise_trace::{Action, Environment, ThreadRow, TraceReader};
 
 use super::{ExportError, Exported, Request, each, moved};
 use crate::cat::quote::quote;
+use crate::executed::executed;
 
 /// Numbers of threads of a replay begin here: a number must not stand for two tracks.
 const REPLAYED: u64 = 1_000_000_000;
@@ -115,6 +116,10 @@ impl<'a> Side<'a> {
             self.span(events, &track, ("wait", &format!("wait: {rule}")), (waited_from, paced_from), "")?;
             self.span(events, &track, ("pace", "pace"), (paced_from, action.begin_ns), "")?;
             *end = (*end).max(action.end_ns());
+            // The last name of a track holds.
+            if let Some(program) = executed(action) {
+                events.name("thread_name", &track, &format!("T{} {program}", action.thread))?;
+            }
             let category = reprise_calls::by_name(&action.call).map_or(Category::Other, |c| c.category());
             let facts = facts(action, file.as_deref());
             let names = (category.word(), action.call.as_str());

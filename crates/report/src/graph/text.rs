@@ -3,7 +3,7 @@
 use reprise_plan::graph::{CriticalPath, RuleTally, Tally, Why};
 
 use crate::table::{Align, Table};
-use crate::units::{count, duration};
+use crate::units::{count, counted, duration};
 
 /// Edges by rule.
 pub fn tally_text(tally: &Tally) -> String {
@@ -16,7 +16,13 @@ pub fn tally_text(tally: &Tally) -> String {
     };
     tally.rules.iter().for_each(|r| table.row(row(r)));
     table.row(row(&tally.between_threads));
-    format!("{} actions of {} threads, order {}\n\n{}", count(tally.actions), tally.threads, tally.order, table.text())
+    format!(
+        "{} of {}, order {}\n\n{}",
+        counted(tally.actions, "action"),
+        counted(tally.threads, "thread"),
+        tally.order,
+        table.text()
+    )
 }
 
 /// The critical path, with its longest links.

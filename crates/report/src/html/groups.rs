@@ -11,6 +11,7 @@ use reprise_validate::{Compared, Quantity};
 use serde::Serialize;
 
 use super::side::Side;
+use crate::units::duration;
 
 /// Facts that make one setting of a replay another than the next one.
 const SETTINGS: [&str; 9] = ["host", "kernel", "filesystem", "device", "order", "pace", "io", "cache", MEMORY_LIMIT];
@@ -99,7 +100,7 @@ pub fn beside(sides: &[Side], given: &[Option<String>]) -> Option<Beside> {
     let values = |of: &dyn Fn(&Side) -> Option<f64>| -> Vec<Vec<f64>> {
         groups.iter().map(|group| group.members.iter().filter_map(|i| of(&sides[*i])).collect()).collect()
     };
-    let elapsed = (Quantity::Elapsed, values(&|side| Some(side.elapsed_ns as f64)));
+    let elapsed = (Quantity::Elapsed, values(&|side| Some(side.reached_ns as f64)));
     let calls: BTreeSet<&str> = replays.iter().flat_map(|i| &sides[*i].calls).map(|c| c.call.as_str()).collect();
     let mut of_calls: Vec<(u64, _)> = calls
         .into_iter()
@@ -185,6 +186,33 @@ fn by_validation((first, second): (usize, usize), estimates: &[Estimate]) -> Opt
 }
 
 impl Beside {
+    /// In a sentence: the elapsed times, those of replications in their mean, and whether they were asked for.
+    pub fn elapsed(&self, replays: &[&Side]) -> String {
+        let Some(row) = self.rows.first() else { return String::new() };
+        let took = |i: usize| {
+            let (runs, mean) = (row.estimates[i].values.len(), duration(row.estimates[i].mean as u64));
+            if runs > 1 { format!("{mean} in the mean of {runs}") } else { mean }
+        };
+        let by_mean = |a: &usize, b: &usize| row.estimates[*a].mean.total_cmp(&row.estimates[*b].mean);
+        let all = 0..self.groups.len();
+        let text = match (all.clone().min_by(by_mean), all.max_by(by_mean)) {
+            (Some(least), Some(most)) if least != most => {
+                let (a, b) = (&self.groups[least].name, &self.groups[most].name);
+                format!(" Elapsed times go from {} ({a}) to {} ({b}).", took(least), took(most))
+            }
+            (Some(only), _) => format!(" They took {}.", took(only)),
+            _ => String::new(),
+        };
+        let paces: BTreeSet<&str> = replays.iter().filter_map(|r| r.facts.get("pace")).map(String::as_str).collect();
+        match paces.len() {
+            0 | 1 => text,
+            _ => {
+                let paces = paces.into_iter().collect::<Vec<_>>().join(", ");
+                format!("{text} They were replayed at different paces ({paces}), which elapsed times follow.")
+            }
+        }
+    }
+
     /// In a sentence: what is known of the elapsed times.
     pub fn sentence(&self) -> String {
         let Some(row) = self.rows.first().filter(|_| self.groups.len() > 1) else {
@@ -193,8 +221,14 @@ impl Beside {
         let name = |i: usize| &self.groups[i].name;
         let percent = |x: f64| format!("{:.1} %", 100.0 * x);
         match &row.differences[..] {
-            [] => " Each was replayed once: nothing says how much elapsed times vary; replay each three times or more."
-                .to_owned(),
+            [] => {
+                let once = self.groups.iter().filter(|group| group.members.len() == 1);
+                let once: Vec<&str> = once.map(|group| &*group.name).collect();
+                let what = if once.len() == self.groups.len() { "Each".to_owned() } else { once.join(" and ") };
+                format!(
+                    " {what} was replayed once: nothing says how much elapsed times vary; replay each three times or more."
+                )
+            }
             [one] => {
                 let base = row.estimates[one.first].mean;
                 let (from, to) = (one.difference.from / base, one.difference.to / base);

@@ -7,8 +7,10 @@
 mod bins;
 mod chosen;
 mod facts;
+mod files;
 mod groups;
 mod hot;
+mod losses;
 mod over_time;
 mod punctual;
 mod side;
@@ -22,12 +24,13 @@ use reprise_validate::Known;
 use serde::Serialize;
 
 use chosen::Chosen;
+use files::Files;
 use groups::Beside;
 use side::Side;
 use verdict::{Verdict, verdict};
 
 /// Version of what is embedded: scripts that read reports go by it.
-const SCHEMA: u32 = 2;
+const SCHEMA: u32 = 3;
 
 const STYLE: &str = include_str!("page/report.css");
 const BODY: &str = include_str!("page/body.html");
@@ -71,11 +74,28 @@ pub struct Given<'a> {
 }
 
 /// A finished report.
-pub struct Report {
+pub struct Report(Document);
+
+impl Report {
     /// The file.
-    pub html: String,
+    pub fn html(&self) -> String {
+        page(&self.0)
+    }
+
     /// The sentence at its top.
-    pub verdict: String,
+    pub fn verdict(&self) -> &str {
+        &self.0.verdict.text
+    }
+
+    /// Its verdict and numbers for programs: what the file embeds but the spans of the timelines.
+    pub fn json(&self) -> serde_json::Value {
+        let mut all = serde_json::to_value(&self.0).unwrap_or_default();
+        let sides = all.get_mut("sides").and_then(|sides| sides.as_array_mut());
+        for side in sides.into_iter().flatten().filter_map(|side| side.as_object_mut()) {
+            side.remove("spans");
+        }
+        all
+    }
 }
 
 /// A report of traces: at most one recording, and any number of replays of it.
@@ -87,28 +107,27 @@ pub fn report(traces: &[Given<'_>]) -> Result<Report, ReadError> {
     let results: Vec<&TraceReader> = traces.iter().filter(is_replay).map(|given| given.trace).collect();
     let chosen = Chosen::by_all(&results)?;
     let mut calls = Vec::new();
-    let mut sides = Vec::new();
+    let (mut sides, mut files) = (Vec::new(), Files::default());
     let mut sorted: Vec<&Given<'_>> = traces.iter().collect();
     sorted.sort_by_key(|given| is_replay(given));
     for given in &sorted {
-        sides.push(side::side(given, &chosen, &mut calls)?);
+        sides.push(side::side(given, &chosen, &mut calls, &mut files)?);
     }
     let given_groups: Vec<Option<String>> = sorted.iter().map(|given| given.group.clone()).collect();
     let beside = groups::beside(&sides, &given_groups);
     let verdict = verdict(&sides, beside.as_ref());
     let command = traces.first().map(|given| given.trace.manifest().command.join(" ")).unwrap_or_default();
-    let document = Document {
+    Ok(Report(Document {
         schema: SCHEMA,
         writer: concat!("reprise ", env!("CARGO_PKG_VERSION")),
         title: command,
-        verdict: verdict.clone(),
+        verdict,
         categories: Category::ALL.iter().map(|c| c.word()).collect(),
         call_kinds: calls.iter().map(|call| kind(call)).collect(),
         calls,
         sides,
         beside,
-    };
-    Ok(Report { html: page(&document), verdict: verdict.text })
+    }))
 }
 
 fn kind(call: &str) -> usize {

@@ -15,11 +15,14 @@ use super::Given;
 use super::bins::{Bins, Filled};
 use super::chosen::Chosen;
 use super::facts::{facts, validated};
+use super::files::Files;
 use super::hot::{Hot, Spent};
+use super::losses::{Diverged, Divergences, Lost, lost};
 use super::over_time::{Course, Happened, OverTime};
 use super::punctual::{Gathered, Punctual};
 use super::space::{Space, space};
 use super::spans::{Encoded, Spans};
+use crate::executed::executed;
 use crate::replay_times::sample;
 
 /// One trace in a report.
@@ -35,10 +38,18 @@ pub struct Side {
     pub compared: u64,
     pub errors: u64,
     pub diverged: u64,
+    pub divergences: Divergences,
+    /// The trace's loss ledger.
+    pub lost: Vec<Lost>,
     pub skipped: u64,
     pub unsupported: u64,
     pub moved_bytes: u64,
+    /// From the first action's begin to the last one's end.
     pub elapsed_ns: u64,
+    /// The same of the actions that every replay came to: what is compared.
+    pub reached_ns: u64,
+    /// How a replay ended, if that was before its last action.
+    pub ended_early: Option<String>,
     pub calls: Vec<CallSide>,
     pub course: Course,
     pub in_flight: Overlap,
@@ -93,24 +104,29 @@ struct Gathering {
     compared: u64,
     errors: u64,
     diverged: u64,
+    divergences: Diverged,
     skipped: u64,
     unsupported: u64,
     moved_bytes: u64,
     first_ns: Option<u64>,
     last_ns: u64,
+    /// Begin and end of what every replay came to.
+    reached_ns: Option<(u64, u64)>,
 }
 
 /// What is known of a trace beside its actions.
 struct Told<'a> {
     name: &'a str,
     replay: bool,
+    ended_early: Option<String>,
+    lost: Vec<Lost>,
     facts: BTreeMap<String, String>,
     space: Vec<Space>,
     known: &'a [Known],
 }
 
-/// Gathers one trace. `calls` numbers the calls of the whole report.
-pub fn side(given: &Given<'_>, chosen: &Chosen, calls: &mut Vec<String>) -> Result<Side, ReadError> {
+/// Gathers one trace. `calls` numbers the calls of the whole report; `files` is filled from the original, which comes first.
+pub fn side(given: &Given<'_>, chosen: &Chosen, calls: &mut Vec<String>, files: &mut Files) -> Result<Side, ReadError> {
     let Given { name, trace, known, .. } = given;
     let replay = trace.manifest().kind == Kind::Replay;
     let mut world = World::begin(trace, false)?;
@@ -124,14 +140,19 @@ pub fn side(given: &Given<'_>, chosen: &Chosen, calls: &mut Vec<String>) -> Resu
     while rows.read(&mut action)? {
         let call = reprise_calls::by_name(&action.call);
         let file = call.and_then(|c| world.concerned_path(c, &action)).map(|path| Name(path).to_text());
-        all.add(&action, file.as_deref(), replay, chosen, calls, &name_of);
+        if !replay {
+            files.add(file.as_deref());
+        }
+        let known = action.origin.filter(|_| replay).and_then(|origin| files.file(origin));
+        all.add(&action, known.or(file.as_deref()), replay, chosen, calls, &name_of);
         if let Some(call) = call {
             world.step(call, &action)?;
         }
     }
     let space = space(trace, all.first_ns.unwrap_or(0))?;
     let facts = facts(trace)?;
-    Ok(all.finish(Told { name, replay, facts, space, known }))
+    let ended_early = trace.manifest().ended_early().map(str::to_owned);
+    Ok(all.finish(Told { name, replay, ended_early, lost: lost(trace), facts, space, known }))
 }
 
 impl Gathering {
@@ -150,7 +171,10 @@ impl Gathering {
         self.last_ns = self.last_ns.max(action.end_ns());
         self.actions += 1;
         self.errors += u64::from(action.result < 0);
-        self.diverged += u64::from(action.difference.as_ref().is_some_and(|d| !d.starts_with("unavoidable: ")));
+        if let Some(difference) = action.difference.as_deref().filter(|text| !text.starts_with("unavoidable: ")) {
+            self.diverged += 1;
+            self.divergences.add(action, file.unwrap_or_default(), difference);
+        }
         self.skipped += u64::from(action.handling.as_deref() == Some("skipped"));
         self.unsupported += u64::from(action.handling.as_deref() == Some("unsupported"));
         let number = calls.iter().position(|c| *c == action.call).unwrap_or_else(|| {
@@ -165,6 +189,9 @@ impl Gathering {
             waiting_ns: 0,
             pacing_ns: 0,
         });
+        if let Some(program) = executed(action) {
+            thread.name = program;
+        }
         thread.in_calls_ns[category as usize] += action.duration_ns;
         thread.waiting_ns += action.waited_ns.unwrap_or(0);
         thread.pacing_ns += action.paced_ns.unwrap_or(0);
@@ -175,6 +202,10 @@ impl Gathering {
             self.issue_errors.add(ns, Punctuality::of(action.punctuality.as_deref()));
         }
         let origin = if replay { action.origin } else { Some(action.seq) };
+        if origin.is_some_and(|seq| chosen.reaches(seq)) {
+            let (from, to) = self.reached_ns.unwrap_or((action.begin_ns, 0));
+            self.reached_ns = Some((from, to.max(action.end_ns())));
+        }
         // What is no call has no response time.
         let pseudo = call.is_some_and(|c| c.is_pseudo());
         if pseudo || category == Category::Process || !origin.is_some_and(|seq| chosen.has(seq)) {
@@ -207,7 +238,7 @@ impl Gathering {
     }
 
     fn finish(self, told: Told<'_>) -> Side {
-        let Told { name, replay, facts, space, known } = told;
+        let Told { name, replay, ended_early, lost, facts, space, known } = told;
         let first_ns = self.first_ns.unwrap_or(0);
         let threads = self.threads.len();
         let mut calls: Vec<CallSide> = self
@@ -230,10 +261,14 @@ impl Gathering {
             compared: self.compared,
             errors: self.errors,
             diverged: self.diverged,
+            divergences: self.divergences.divergences(),
+            lost,
             skipped: self.skipped,
             unsupported: self.unsupported,
             moved_bytes: self.moved_bytes,
             elapsed_ns: self.last_ns.saturating_sub(first_ns),
+            reached_ns: self.reached_ns.map_or(0, |(from, to)| to.saturating_sub(from)),
+            ended_early,
             calls,
             course: self.over_time.course(),
             in_flight: self.in_flight.overlap(),

@@ -3,6 +3,7 @@
 use reprise_measure::SizeClass;
 
 use super::{By, Stat, StatRow};
+use crate::printable::printable;
 use crate::style::Style;
 use crate::table::{Align, Table};
 use crate::units::{bytes, count, duration};
@@ -53,7 +54,7 @@ fn cells(row: &StatRow) -> [String; 10] {
         duration(r.p90_ns),
         duration(r.p99_ns),
         duration(r.max_ns),
-        row.key.clone(),
+        printable(&row.key).into_owned(),
     ]
 }
 

@@ -1,7 +1,7 @@
 //! Lines as `strace -f -ttt -T -v` prints them, with contents as `-s` of 8 MiB would. `reprise import` reads them back.
 //!
 //! What is no system call (loads and stores of mapped files, requests of io_uring and Linux AIO) stands in remarks (`#`), and is
-//! counted as left out.
+//! counted as left out. So do the working directories in which processes began, which strace would not say.
 
 mod argument;
 mod content;
@@ -14,6 +14,7 @@ use reprise_calls::{Call, Effect, Returns, errno_name};
 use reprise_trace::{Action, BlobReader, ThreadRow, TraceReader};
 
 use super::{ExportError, Exported};
+use crate::cat::quote::quote;
 
 pub(super) fn write(
     trace: &TraceReader,
@@ -22,6 +23,7 @@ pub(super) fn write(
 ) -> Result<Exported, ExportError> {
     let threads: HashMap<u32, ThreadRow> = trace.threads()?.into_iter().map(|t| (t.thread, t)).collect();
     let mut log = Log { out, blobs: trace.blobs().spilling(), threads, started_ns: trace.manifest().started_ns };
+    log.directories(trace)?;
     let mut exported = Exported::default();
     let (mut rows, mut action) = (trace.actions(), Action::default());
     let total = trace.count::<Action>();
@@ -42,6 +44,20 @@ struct Log<'a> {
 }
 
 impl Log<'_> {
+    /// Where threads began that no call started.
+    fn directories(&mut self, trace: &TraceReader) -> Result<(), ExportError> {
+        let processes = trace.processes()?;
+        let mut threads: Vec<&ThreadRow> =
+            self.threads.values().filter(|t| t.created_by.is_none() && t.lane_of.is_none()).collect();
+        threads.sort_by_key(|t| t.thread);
+        for thread in threads {
+            if let Some(process) = processes.iter().find(|process| process.process == thread.process) {
+                writeln!(self.out, "# {} works in {}", thread.tid, quote(&process.cwd))?;
+            }
+        }
+        Ok(())
+    }
+
     fn action(&mut self, action: &Action, exported: &mut Exported) -> Result<(), ExportError> {
         exported.actions += 1;
         let thread = self.threads.get(&action.thread);

@@ -14,12 +14,13 @@ function bars({ names, series, text, width = 480 }) {
   return svg;
 }
 function stacked({ names, parts, text, greatest }) {
-  const W = 1100, row = 17, label = 150;
+  const row = 17;
   const totals = names.map((_, i) => parts.reduce((sum, part) => sum + part.values[i], 0));
-  return caption => {
+  const drawn = (W, caption) => {
+    const label = Math.min(150, W / 3);
     const svg = make('svg:svg', { viewBox: `0 0 ${W} ${names.length * row + 4}`, role: 'img', 'aria-label': 'stacked bars' });
     names.forEach((name, i) => {
-      svg.append(make('svg:text', { class: 'name', x: label - 8, y: i * row + 12, 'text-anchor': 'end' }, name.slice(0, 24)));
+      svg.append(make('svg:text', { class: 'name', x: label - 8, y: i * row + 12, 'text-anchor': 'end' }, fitting(name, label - 8)));
       let x = label;
       for (const part of parts) {
         const length = part.values[i] / greatest * (W - label - 80);
@@ -32,6 +33,18 @@ function stacked({ names, parts, text, greatest }) {
     });
     return svg;
   };
+  // As wide as there is room: letters keep their size.
+  return caption => {
+    const place = make('div');
+    place.draw = () => place.replaceChildren(drawn(place.clientWidth || 1100, caption));
+    redrawn.push(place);
+    return place;
+  };
+}
+// As much of a name as fits into so many pixels.
+function fitting(name, width) {
+  const most = Math.max(3, Math.floor(width / 6));
+  return name.length > most ? name.slice(0, most - 1) + '…' : name;
 }
 // Columns are slices of time, rows classes of response times (powers of two), darkness how many.
 function heat(course, from, to, span_ns) {
@@ -48,7 +61,7 @@ function heat(course, from, to, span_ns) {
       g.scale(ratio, ratio);
       g.clearRect(0, 0, W, H);
       const w = (W - left) / slices, h = (H - bottom) / rows;
-      const ink = matchMedia('(prefers-color-scheme: dark)').matches ? [86, 180, 233] : [0, 78, 137];
+      const ink = style('--shade');
       for (const [slice, row, n] of course.heat) {
         g.fillStyle = `rgba(${ink},${0.12 + 0.88 * Math.log(n + 1) / Math.log(greatest + 1)})`;
         g.fillRect(left + slice * w, H - bottom - (row - from + 1) * h, Math.max(w, 1.5), h);
@@ -57,7 +70,8 @@ function heat(course, from, to, span_ns) {
       const every = Math.ceil(rows / 7);
       for (let row = from; row <= to; row += every) g.fillText(short(2 ** row), left - 5, H - bottom - (row - from) * h);
       g.textAlign = 'center';
-      for (const at of linearTicks(0, span_ns)) g.fillText(short(at), Math.min(left + at / course.slice_ns * w, W - 18), H - 5);
+      const ticks = linearTicks(0, span_ns, Math.max(2, (W - left) / 90));
+      for (const at of ticks) g.fillText(exact(at, ticks[1] - ticks[0]), Math.min(left + at / course.slice_ns * w, W - 18), H - 5);
     };
     canvas.addEventListener('pointermove', event => {
       const box = canvas.getBoundingClientRect(), rowHeight = (180 - bottom) / rows;
@@ -65,10 +79,10 @@ function heat(course, from, to, span_ns) {
       const row = from + Math.floor((180 - bottom - (event.clientY - box.top)) / rowHeight);
       const n = cells.get(slice * 64 + row) || 0;
       caption.textContent = slice < 0 || row < from ? '' :
-        `at ${time(slice * course.slice_ns)}: ${count(n)} calls took ${short(2 ** row)} to ${short(2 ** (row + 1))}`;
+        `at ${time(slice * course.slice_ns)}: ${counted(n, 'call')} took ${short(2 ** row)} to ${short(2 ** (row + 1))}`;
     });
     redrawn.push(canvas);
-    return canvas;
+    return make('div', {}, canvas, make('p', { class: 'shades' }, '1 call', make('i'), count(greatest) + ' in a cell (logarithmic)'));
   };
 }
 // What is drawn anew when the window changes, or light turns to dark.

@@ -8,9 +8,10 @@ function intervals({ rows, text, width = 480 }) {
   const px = scale('linear', from, most, label, right);
   return caption => {
     const svg = make('svg:svg', { viewBox: `0 0 ${W} ${bottom + 20}`, role: 'img', 'aria-label': 'means and their uncertainty' });
-    for (const at of linearTicks(from, most, 4)) if (at <= most) {
+    const ticks = linearTicks(from, most, 4);
+    for (const at of ticks) if (at <= most) {
       svg.append(make('svg:line', { class: 'gridline', x1: px(at), x2: px(at), y1: 0, y2: bottom }),
-        make('svg:text', { x: Math.min(px(at), right - 10), y: bottom + 14, 'text-anchor': 'middle' }, short(at)));
+        make('svg:text', { x: Math.min(px(at), right - 10), y: bottom + 14, 'text-anchor': 'middle' }, exact(at, ticks[1] - ticks[0])));
     }
     svg.append(make('svg:line', { class: 'axis', x1: label, x2: right, y1: bottom, y2: bottom }));
     rows.forEach((r, i) => {

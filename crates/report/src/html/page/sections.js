@@ -11,7 +11,7 @@ const replicated = report.beside?.groups.some(group => group.members.length > 1)
 // What has a plot or columns of its own: of replications the first stands for all.
 const few = replicated ? sides.filter((side, i) => !side.replay || report.beside.groups.some(group => group.members[0] === i)) : sides;
 const fewer = few.length < sides.length ? ' Of replications the first is shown.' : '';
-const key = () => legend(replicated ? [...sides.filter(side => !side.replay).map(side => [side.name, side.colour]), ...report.beside.groups.map(group => [group.name, group.colour])]
+const key = () => sides.length > 1 && legend(replicated ? [...sides.filter(side => !side.replay).map(side => [side.name, side.colour]), ...report.beside.groups.map(group => [group.name, group.colour])]
   : sides.map(side => [side.name, side.colour]));
 const original = sides.find(side => !side.replay), replays = sides.filter(side => side.replay);
 const series = (points, of = sides) => of.map(side => ({ name: side.name, colour: side.colour, points: points(side) })).filter(s => s.points.length);
@@ -34,13 +34,26 @@ function summary() {
   const head = ['', ...facts.map(f => f.replace('_', ' ').replace('filesystem', 'file system')), 'elapsed', 'compared', 'diverged', 'errors', 'moved', 'p50', 'p99', 'p99.9', 'in flight'];
   const row = side => {
     const q = quantiles(side);
-    return [side.name + (side.replay ? '' : ' (recorded)'), ...facts.map(f => side.facts[f] || '–'),
-      time(side.elapsed_ns) + (side.replay && original ? ` (×${(side.elapsed_ns / original.elapsed_ns).toFixed(2)})` : ''), count(side.compared),
+    return [side.name + (side.ended_early ? ` (${side.ended_early})` : side.replay ? '' : ' (recorded)'), ...facts.map(f => side.facts[f] || '–'),
+      time(side.reached_ns) + (side.replay && original ? ` (×${(side.reached_ns / original.reached_ns).toFixed(2)})` : ''), count(side.compared),
       side.replay ? count(side.diverged) : '–', count(side.errors), size(side.moved_bytes), '≈' + time(q(.5)), '≈' + time(q(.99)), '≈' + time(q(.999)), side.in_flight.mean.toFixed(2)];
   };
   section('summary', 'Summary', original && replays.length
     ? 'Compared are the storage calls that every replay issued: what was simulated or left out counts on neither side.' : 'Storage calls of the recording.',
     key(), table('summary', head, sides.map(row)));
+}
+
+// What diverged and what was lost, if anything was.
+function losses() {
+  const first = seq => seq === null ? '' : 'action ' + count(seq);
+  const diverged = replays.flatMap(side => [...side.divergences.rows.map(row => [side.name, row.call, { path: row.file }, row.difference, count(row.count), first(row.first)]),
+    ...(side.divergences.others ? [[side.name, '', '', 'in other ways', count(side.divergences.others), '']] : [])]);
+  const lost = sides.flatMap(side => side.lost.map(entry => [side.name, entry.word, entry.cause, count(entry.count), entry.bytes ? size(entry.bytes) : '', first(entry.first)]));
+  const listed = (title, name, head, rows) => rows.length > 0 && figure(title, name, () => [head, ...rows.map(row => row.map(cell => cell.path ?? cell))], table(name + '-table', head, rows));
+  section('losses', 'Divergences and losses', 'Actions that went differently than recorded, equal ones together, and what traces lost or replays could not do (the loss ledger; reprise verify has all).',
+    diverged.length + lost.length > 0 && make('div', { class: 'grid', style: 'grid-template-columns:1fr' },
+      [listed('What diverged', 'diverged', ['trace', 'call', 'file', 'how', 'actions', 'first'], diverged),
+        listed('Loss ledger', 'ledger', ['trace', 'word', 'cause', 'count', 'bytes', 'first'], lost)].filter(Boolean)));
 }
 
 function responseTimes() {
@@ -51,9 +64,9 @@ function responseTimes() {
   const plots = shown.map(name => {
     const of = sides.filter(side => find(side, name));
     const rows = () => [['trace', 'at_most_ns', 'share'], ...of.flatMap(side => cumulative(find(side, name).bins).map(p => [side.name, ...p]))];
-    return figure(`${name} · ${of.map(side => count(find(side, name).times.count)).filter((n, i, all) => all.indexOf(n) === i).join(' / ')} calls`, 'response-' + name, rows, lines({ width: 350, height: 190,
+    return figure(`${name} · ${of.map(side => count(find(side, name).times.count)).filter((n, i, all) => all.indexOf(n) === i).join(' / ')} ${find(of[0], name).times.count === 1 ? 'call' : 'calls'}`, 'response-' + name, rows, lines({ width: 350, height: 190,
       series: series(side => cumulative(find(side, name).bins.map(([bound, n]) => [Math.max(bound, 1), n])), of), step: true,
-      x: { kind: 'log', label: 'response time', text: short, read: ns => '≤ ' + time(ns) },
+      x: { kind: 'log', label: 'response time, logarithmic', text: short, read: ns => '≤ ' + time(ns) },
       y: { from: 0, to: 1, label: 'share of calls', text: percent, read: percent } }));
   });
   // Beside each other no more columns than can be compared.
@@ -66,7 +79,7 @@ function responseTimes() {
   })]);
   const trusted = few.filter(side => side.replay).flatMap(side => side.calls.filter(call => call.validated).slice(0, 6).map(call => [side, call, call.validated]));
   section('response', 'Response times', 'The share of calls that took at most so long, by call; a line further left is faster. The calls that took the most time stand first.' + (fewer && ' In the table the first of replications stands for all.'),
-    make('div', { class: 'grid' }, plots), make('p'), table('response-table', head, rows), make('p'),
+    key(), make('div', { class: 'grid' }, plots), make('p'), table('response-table', head, rows), make('p'),
     trusted.length > 0 ? table('trust', ['how far means can be trusted', 'call', 'mean', 'u_c', 'as validated by'], trusted.map(([side, call, known]) => [side.name, call.call, time(call.times.mean_ns),
       `${time(known.u_c * call.times.mean_ns)} (${(100 * known.u_c).toFixed(1)} %)`, `${known.workload}, ${known.level} threads, caches ${known.caches}, pause ${known.pause_us} µs`]))
       : replays.length > 0 && make('p', { class: 'lead' }, 'How far the response times of these replays can be trusted is not known: no validation of such replays is stored; reprise validate finds it.'));
@@ -80,13 +93,13 @@ function overTime() {
     heat(side.course, from, to, longest)));
   const courseOf = (title, name, values, text, ticks) => figure(title, name,
     () => [['trace', 'slice_begin_ns', name.replaceAll('-', '_')], ...sides.flatMap(side => values(side).map(p => [side.name, ...p]))],
-    lines({ series: series(side => coarser(values(side), longest / 110), few), step: true, x: { from: 0, to: longest, label: 'time', text: short, read: ns => 'at ' + time(ns) },
+    lines({ series: series(side => coarser(values(side), side.course.slice_ns, longest / 110), few), step: true, x: { from: 0, to: longest, label: 'time', text: exact, read: ns => 'at ' + time(ns) },
       y: { label: title, text, read: text, ticks } }));
-  const perSecond = field => side => side.course[field].map((n, i) => [i * side.course.slice_ns, n * 1e9 / side.course.slice_ns]);
+  const by = field => side => side.course[field].map((n, i) => [i * side.course.slice_ns, n * 1e9 / side.course.slice_ns]);
   section('time', 'Over time', 'Each from its first action. In the maps a darker cell holds more calls, on a logarithmic scale.' + fewer,
-    make('div', { class: 'grid wide' }, maps, courseOf('Calls per second', 'calls-per-second', perSecond('calls'), rate),
-      courseOf('Bytes read per second', 'read-per-second', perSecond('read_bytes'), size, sizeTicks),
-      courseOf('Bytes written per second', 'written-per-second', perSecond('written_bytes'), size, sizeTicks), space()));
+    key(), make('div', { class: 'grid wide' }, maps, courseOf('Calls per second', 'calls-per-second', by('calls'), rate),
+      courseOf('Bytes read per second', 'read-per-second', by('read_bytes'), perSecond, sizeTicks),
+      courseOf('Bytes written per second', 'written-per-second', by('written_bytes'), perSecond, sizeTicks), space()));
 }
 
 // Of the whole file system, whoever uses it; its change is what the replay came to, if it was alone there.
@@ -97,23 +110,23 @@ function space() {
   const least = Math.min(0, ...sampled.flatMap(side => points(side).map(p => p[1])));
   return sampled.length > 0 && figure('Space on the target, since the start', 'space',
     () => [['trace', 'time_ns', 'used_bytes', 'change_bytes'], ...sampled.flatMap(side => side.space.map(s => [side.name, s.time_ns, s.used_bytes, s.used_bytes - side.space[0].used_bytes]))],
-    lines({ series: series(points, few.filter(side => sampled.includes(side))), step: true, x: { from: 0, to: longest, label: 'time', text: short, read: ns => 'at ' + time(ns) },
+    lines({ series: series(points, few.filter(side => sampled.includes(side))), step: true, x: { from: 0, to: longest, label: 'time', text: exact, read: ns => 'at ' + time(ns) },
       y: { from: least, label: 'change of the space in use', text: change, read: change, ticks: sizeTicks } }));
 }
 
 function concurrency() {
   const course = side => side.in_flight.slices.map((n, i) => [i * side.in_flight.slice_ns, n]);
   const ecdf = side => {
-    const sorted = [...side.in_flight.slices].sort((a, b) => a - b);
-    return sorted.map((n, i) => [n, (i + 1) / sorted.length]);
+    let sum = 0;
+    return side.in_flight.levels.map((share, n) => [n, sum += share]);
   };
   const rows = points => () => [['trace', 'x', 'y'], ...sides.flatMap(side => points(side).map(p => [side.name, ...p]))];
   section('concurrency', 'Concurrency', 'Storage calls in flight: how much the storage system had to do at once. A replay that keeps fewer in flight asks less of it.',
-    make('div', { class: 'grid wide' },
-      figure('In flight over time', 'in-flight', rows(course), lines({ series: series(side => coarser(course(side), longest / 220)), step: true,
-        x: { from: 0, to: longest, label: 'time', text: short, read: ns => 'at ' + time(ns) }, y: { label: 'in flight', text: level, read: n => n.toFixed(2) } })),
+    key(), make('div', { class: 'grid wide' },
+      figure('In flight over time', 'in-flight', rows(course), lines({ series: series(side => coarser(course(side), side.in_flight.slice_ns, longest / 220)), step: true,
+        x: { from: 0, to: longest, label: 'time', text: exact, read: ns => 'at ' + time(ns) }, y: { label: 'in flight', text: level, read: n => n.toFixed(2) } })),
       figure('Share of time with at most so many in flight', 'in-flight-share', rows(ecdf), lines({ series: series(ecdf), step: true,
-        x: { from: 0, label: 'in flight', text: level, read: n => '≤ ' + n.toFixed(2) }, y: { from: 0, to: 1, label: 'share of time', text: percent, read: percent } }))));
+        x: { from: 0, label: 'in flight', text: level, ticks: wholeTicks, read: n => '≤ ' + Math.floor(n) }, y: { from: 0, to: 1, label: 'share of time', text: percent, read: percent } }))));
 }
 
 function pacing() {
@@ -127,10 +140,10 @@ function pacing() {
   const all = side => side.issue_error.reduce((sum, e) => sum + e.distribution.count, 0);
   const quantiles = e => ['p50_ns', 'p90_ns', 'p99_ns', 'max_ns'].map(q => time(e.distribution[q]));
   section('replay', 'How the replay kept time', 'Issue error: by how much actions were issued later (or earlier) than they were due. A solid line is the replayer’s own error; dashed are actions that were due before what they depend on was complete, dotted those that the machine disturbed. Waits: how long threads were blocked for what an ordering rule puts before them.',
-    make('div', { class: 'grid wide' },
+    key(), make('div', { class: 'grid wide' },
       errors.length > 0 && figure('Issue error', 'issue-error', () => [['trace', 'kind', 'at_most_ns', 'share'], ...errors.flatMap(e => e.points.map(p => [e.side.name, e.kind, ...p]))],
         lines({ series: errors.map(e => ({ name: e.name, colour: e.side.colour, dash: DASHES[e.kind], points: e.points })), step: true,
-          x: { kind: 'log', label: 'issue error', text: short, read: ns => '≤ ' + time(ns) }, y: { from: 0, to: 1, label: 'share of actions', text: percent, read: percent } })),
+          x: { kind: 'log', label: 'issue error, logarithmic', text: short, read: ns => '≤ ' + time(ns) }, y: { from: 0, to: 1, label: 'share of actions', text: percent, read: percent } })),
       rules.length > 0 && figure('Time blocked, by ordering rule', 'waits', () => [['rule', ...waits.map(s => s.name + '_ns')], ...rules.map(rule => [rule, ...waits.map(s => wait(s, rule))])],
         bars({ names: rules, series: waits.map(side => ({ colour: side.colour, values: rules.map(rule => wait(side, rule)) })), text: time }))),
     make('p'),
@@ -139,7 +152,7 @@ function pacing() {
 }
 
 function threads() {
-  const kinds = [...report.categories.map((name, i) => ({ name, colour: KINDS[i] })), { name: 'waiting', colour: '#b7bdc9' }, { name: 'pace', colour: '#6d7585' }];
+  const kinds = [...report.categories.map((name, i) => ({ name, colour: KINDS[i] })), { name: 'waiting', colour: WAITING }, { name: 'pace', colour: PACE }];
   const values = thread => [...thread.in_calls_ns, thread.waiting_ns, thread.pacing_ns];
   const sum = thread => values(thread).reduce((a, b) => a + b, 0);
   const greatest = Math.max(1, ...sides.flatMap(side => side.threads.map(sum)));
@@ -156,19 +169,21 @@ function threads() {
       [side.name, thread, report.calls[calls[s.starts[i] + k]], begins[s.starts[i] + k], lengths[s.starts[i] + k]]));
   })];
   const out = few.filter(side => side.spans.left_out).map(side => `${side.name}: of those shorter than ${time(side.spans.long_ns)} ${count(side.spans.left_out)} are not drawn`);
-  section('threads', 'Threads', 'What each thread did when. Wheel or + and − zoom, dragging or arrow keys pan, 0 shows all. ' + out.join('; '),
+  section('threads', 'Threads', 'What each thread did when. Ctrl and the wheel or + and − zoom, dragging or arrow keys pan, 0 shows all. ' + out.join('; '),
     legend(kinds.map(kind => [kind.name, kind.colour]), true),
     figure('Timelines', 'timeline', spans, timeline(few, report.calls, KINDS, categoryOf.map(i => KINDS[i]))),
     make('p'), make('div', { class: 'grid', style: 'grid-template-columns:1fr' }, figures));
 }
 
+// Most traces whose files are shown.
+const PLACES = 6;
 function places() {
-  const lists = [['files', 'Hot files'], ['directories', 'Hot directories']].flatMap(([field, title]) => few.slice(0, 2).map(side => {
+  const lists = [['files', 'Hot files'], ['directories', 'Hot directories']].flatMap(([field, title]) => few.slice(0, PLACES).map(side => {
     const rows = side[field];
     return rows.length && figure(`${title} · ${side.name}`, field + '-' + side.name, () => [['path', 'calls', 'bytes', 'time_ns'], ...rows.map(r => [r.path, r.calls, r.bytes, r.time_ns])],
       table(field + '-table-' + side.name, ['path', 'calls', 'bytes', 'time'], rows.slice(0, 12).map(r => [{ path: r.path }, count(r.calls), size(r.bytes), time(r.time_ns)])));
   }));
-  section('files', 'Files', 'Where the time of storage calls went: files, and directories with what is directly in them.', make('div', { class: 'grid wide' }, lists.filter(Boolean)));
+  section('files', 'Files', 'Where the time of storage calls went: files, and directories with what is directly in them.' + fewer + (few.length > PLACES ? ` Of ${few.length} traces the first ${PLACES} are shown.` : ''), make('div', { class: 'grid wide' }, lists.filter(Boolean)));
 }
 
 function sizes() {
@@ -178,12 +193,12 @@ function sizes() {
     return from.length && figure(title, field.replace('_', '-'), () => [['from_bytes', ...sides.map(s => s.name)], ...from.map(b => [b, ...sides.map(s => n(s, b))])],
       bars({ names: from.map(b => b ? 'from ' + size(b).replace(/\.0+ /, ' ') : '0 B'), series: sides.map(side => ({ colour: side.colour, values: from.map(b => n(side, b)) })), text: count }));
   });
-  section('sizes', 'Sizes', 'Bytes that calls asked for, in classes of powers of two.', make('div', { class: 'grid wide' }, plots.filter(Boolean)));
+  if (plots.some(Boolean)) section('sizes', 'Sizes', 'Bytes that calls asked for, in classes of powers of two.', key(), make('div', { class: 'grid wide' }, plots.filter(Boolean)));
 }
 
 // Category of each call by its place in the report's list.
 const callKinds = new Map(report.call_kinds.map((kind, i) => [report.calls[i], kind]));
-summary(); beside(); responseTimes(); overTime(); concurrency(); pacing(); threads(); places(); sizes();
+summary(); losses(); beside(); responseTimes(); overTime(); concurrency(); pacing(); threads(); places(); sizes();
 redraw();
 addEventListener('resize', redraw);
 matchMedia('(prefers-color-scheme: dark)').addEventListener('change', redraw);

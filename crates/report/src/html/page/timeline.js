@@ -1,4 +1,4 @@
-// Thread timelines on a canvas: zoom by wheel, +, − or a drag with Shift; pan by drag or arrow keys; 0 shows all.
+// Thread timelines on a canvas: zoom by Ctrl and wheel (with focus by the wheel alone), + and −; pan by drag or arrow keys; 0 shows all.
 // Spans of a thread are sorted by their begin: of what is not in view nothing is looked at, and of what falls into one pixel
 // one rectangle is drawn.
 function decode(text, type) {
@@ -17,11 +17,12 @@ function timeline(sides, calls, colours, colourOf) {
   }
   const whole = Math.max(1, ...sides.map(side => side.elapsed_ns));
   const view = { from: 0, to: whole, top: 0 };
-  const left = 150, head = 20, row = 15, most = Math.min(rows.length, 32), H = head + most * row + 4;
+  const head = 20, row = 15, most = Math.min(rows.length, 32), H = head + most * row + 4;
   return caption => {
     const canvas = make('canvas', { tabindex: 0, role: 'application', style: `height:${H}px;cursor:grab`,
       'aria-label': 'thread timelines; plus and minus zoom, arrow keys pan, zero shows all' });
     const width = () => canvas.clientWidth || 1100;
+    let left = 150;
     const perNs = () => (width() - left) / (view.to - view.from);
     // The first span that ends after an instant: the one before the first that begins after it may reach in.
     const first = (r, ns) => {
@@ -31,6 +32,7 @@ function timeline(sides, calls, colours, colourOf) {
     };
     canvas.draw = () => {
       const ratio = devicePixelRatio || 1, W = width();
+      left = Math.min(150, W / 4);
       canvas.width = W * ratio; canvas.height = H * ratio;
       const g = canvas.getContext('2d');
       g.scale(ratio, ratio);
@@ -38,17 +40,18 @@ function timeline(sides, calls, colours, colourOf) {
       g.font = '11px system-ui';
       const ns = perNs(), grid = style('--grid'), faint = style('--faint');
       g.textAlign = 'center';
-      for (const at of linearTicks(view.from, view.to, 8)) {
+      const ticks = linearTicks(view.from, view.to, Math.max(2, (W - left) / 110));
+      for (const at of ticks) {
         const x = left + (at - view.from) * ns;
         g.fillStyle = grid; g.fillRect(x, head - 4, 1, H);
-        g.fillStyle = faint; g.fillText(short(at), Math.min(x, W - 20), 11);
+        g.fillStyle = faint; g.fillText(exact(at, ticks[1] - ticks[0]), Math.min(x, W - 24), 11);
       }
       g.textAlign = 'left';
       for (let i = 0; i < most; i++) {
         const r = rows[i + view.top], y = head + i * row;
         if (!r) break;
         g.fillStyle = faint;
-        g.fillText(r.name.length > 23 ? r.name.slice(0, 22) + '…' : r.name, 0, y + 10);
+        g.fillText(fitting(r.name, left), 0, y + 10);
         let drawn = -1, colour = '';
         for (let k = first(r, view.from); k < r.to; k++) {
           const begin = r.begins[k];
@@ -64,6 +67,7 @@ function timeline(sides, calls, colours, colourOf) {
         }
       }
       canvas.dataset.from = view.from; canvas.dataset.to = view.to;
+      if (rows.length > most) shown.textContent = `rows ${view.top + 1} to ${view.top + most} of ${rows.length}: ↑ and ↓, or dragging, scroll`;
     };
     const clamp = () => {
       const span = Math.min(whole, Math.max(view.to - view.from, 100));
@@ -85,7 +89,9 @@ function timeline(sides, calls, colours, colourOf) {
     const pan = share => { const by = share * (view.to - view.from); view.from += by; view.to += by; show(); };
     const reset = () => { view.from = 0; view.to = whole; show(); };
     canvas.addEventListener('wheel', event => {
-      if (event.ctrlKey || event.metaKey || !event.shiftKey) { zoom(event.deltaY > 0 ? 1.25 : 0.8, event.offsetX); event.preventDefault(); }
+      // Else the wheel scrolls the page.
+      if (!event.ctrlKey && !event.metaKey && document.activeElement !== canvas) return;
+      if (!event.shiftKey) { zoom(event.deltaY > 0 ? 1.25 : 0.8, event.offsetX); event.preventDefault(); }
       else { view.top += Math.sign(event.deltaY || event.deltaX); show(); event.preventDefault(); }
     }, { passive: false });
     let held;
@@ -102,7 +108,8 @@ function timeline(sides, calls, colours, colourOf) {
       const at = view.from + (event.offsetX - left) / perNs();
       if (!r || event.offsetX < left) { caption.textContent = ''; return; }
       const k = first(r, at + 1 / perNs()), inside = r.begins[k] <= at + 1 / perNs() && at - 1 / perNs() <= r.begins[k] + r.lengths[k];
-      caption.textContent = inside ? `${r.name}: ${calls[r.kinds[k]]} at ${time(r.begins[k])} took ${time(r.lengths[k])}` : `${r.name} at ${time(at)}`;
+      const step = 1 / perNs();
+      caption.textContent = inside ? `${r.name}: ${calls[r.kinds[k]]} at ${exact(r.begins[k], step)} took ${time(r.lengths[k])}` : `${r.name} at ${exact(at, step)}`;
     });
     canvas.addEventListener('keydown', event => {
       const action = { '+': () => zoom(0.6), '=': () => zoom(0.6), '-': () => zoom(1 / 0.6), '0': reset, ArrowLeft: () => pan(-0.2),
@@ -110,8 +117,9 @@ function timeline(sides, calls, colours, colourOf) {
       if (action) { action(); event.preventDefault(); }
     });
     redrawn.push(canvas);
+    const shown = make('span', { class: 'shown' });
     const button = (text, title, act) => make('button', { type: 'button', title, click: act }, text);
     return make('div', {}, make('div', { class: 'tools' }, button('+', 'Zoom in', () => zoom(0.6)), button('−', 'Zoom out', () => zoom(1 / 0.6)),
-      button('◀', 'Earlier', () => pan(-0.3)), button('▶', 'Later', () => pan(0.3)), button('All', 'Show all', reset)), canvas);
+      button('◀', 'Earlier', () => pan(-0.3)), button('▶', 'Later', () => pan(0.3)), button('All', 'Show all', reset), shown), canvas);
   };
 }
