@@ -64,7 +64,9 @@ pub(super) fn make(jobs: &[Job<'_>], options: &Options) -> Result<Ready, ReplayE
         ready.cache.start = Start::ContentsCold;
         ready.note = Some(CONTENTS_ONLY);
     }
-    if ready.cache.start == Start::ContentsCold || ready.memory.is_some() {
+    // Pages of what was written are as large as the writes, and cost reads less than those that were read: files that are
+    // warm were read, whatever made them.
+    if matches!(ready.cache.start, Start::ContentsCold | Start::Warm) || ready.memory.is_some() {
         empty_contents(jobs)?;
     }
     if start == Start::Warm {
