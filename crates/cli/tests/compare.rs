@@ -71,11 +71,15 @@ fn a_result_is_no_replication_of_itself() {
             .success()
     );
     refused(["a=a0.reprise,c.reprise", &b], "the same result");
-    // Every quantity has a row for the pair, whatever can be said of it.
+    // Every quantity has a row for the pair, whatever can be said of it; a call with hardly any time is named, and no more.
+    let found = run(s.path(), &["compare", "--json", &a, &b]).out;
+    let found: serde_json::Value = serde_json::from_str(&found).unwrap();
+    let left_out = found["left_out"].as_array().unwrap().len();
     let text = run(s.path(), &["compare", &a, &b]).out;
     let rows = text.lines().filter(|line| line.contains("a, b")).count();
-    assert_eq!(rows, 4, "elapsed, openat, pread64, close: {text}");
-    assert!(text.contains("adjusted for all 4 pairs"), "{text}");
+    assert_eq!(rows + left_out, 4, "elapsed, openat, pread64, close: {text}");
+    assert_eq!(text.contains("less than 1 %"), left_out > 0, "{text}");
+    assert!(text.contains(&format!("for all {} of calls", rows - 1)), "{text}");
 }
 
 fn with_state(dir: &Path, args: &[&str]) -> Output {
@@ -86,7 +90,11 @@ fn with_state(dir: &Path, args: &[&str]) -> Output {
 fn a_replay_says_how_far_its_times_can_be_trusted() {
     let s = Scratch::new();
     let dir = s.path();
-    references(dir, "t", "0us", 1);
+    // So many reads that their mean stays the same within a factor of 4, however busy the machine is.
+    let micro = ["workload", "micro", "random-read", "--requests", "20000", "--file-size", "1M", "--dir", "files"];
+    mkdir(dir, "files");
+    run(dir, &[&micro[..], &["--prepare"]].concat()).ends(0);
+    run(dir, &[&micro[..], &["-o", "t0.reprise"]].concat()).ends(0);
     mkdir(dir, "d");
     let target = mkdir(dir, "target");
     let replay = ["replay", "t0.reprise", "--target", &target, "--fill", "random", "--warm"];
@@ -94,7 +102,7 @@ fn a_replay_says_how_far_its_times_can_be_trusted() {
     let before = text(&with_state(dir, &replay));
     assert!(before.contains("not known here") && before.contains("reprise validate"), "{before}");
     let validate =
-        ["validate", "--dir", "d", "--quick", "--workload", "random-read", "--requests", "60", "--file-size", "1M"];
+        ["validate", "--dir", "d", "--quick", "--workload", "random-read", "--requests", "20000", "--file-size", "1M"];
     assert!(with_state(dir, &validate).status.success());
     let after = text(&with_state(dir, &replay));
     assert!(after.contains("pread64: mean") && after.contains("u_c") && after.contains("random-read"), "{after}");
@@ -131,12 +139,19 @@ fn a_replay_says_how_far_its_times_can_be_trusted() {
     assert_eq!(text(&both).matches("pread64: mean").count(), 2, "{both:?}");
     let compared = with_state(dir, &["compare", "--json", "a=both/1.reprise", "b=both/2.reprise"]);
     let compared: Value = serde_json::from_slice(&compared.stdout).unwrap();
-    let of = |call: &str| {
-        let is_it = |q: &&Value| q["quantity"]["mean_response"] == call;
-        compared["quantities"].as_array().unwrap().iter().find(is_it).unwrap()["u_c"].clone()
-    };
-    assert_eq!(of("pread64")[0], pread["validated"]["u_c"]);
-    assert_eq!(of("openat"), serde_json::json!([null, null]));
+    // Of what was validated the most like: with two at once on a busy machine another than of one alone.
+    let store = std::fs::read_to_string(dir.join("state/reprise/validation.json")).unwrap();
+    let store: Value = serde_json::from_str(&store).unwrap();
+    let of_machines = store["machines"].as_object().unwrap().values();
+    let known = of_machines.flat_map(|known| known.as_array().unwrap());
+    let validated: Vec<&Value> = known.filter(|known| known["call"] == "pread64").collect();
+    for quantity in compared["quantities"].as_array().unwrap() {
+        let call = &quantity["quantity"]["mean_response"];
+        for u_c in quantity["u_c"].as_array().unwrap() {
+            assert_eq!(!u_c.is_null(), call == "pread64", "{quantity:#}");
+            assert!(u_c.is_null() || validated.iter().any(|known| known["u_c"] == *u_c), "{quantity:#}");
+        }
+    }
     // Another way to replay was not validated.
     let other = text(&with_state(dir, &[&replay[..], &["--order", "temporal"]].concat()));
     assert!(other.contains("not known here"), "{other}");

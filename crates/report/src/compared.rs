@@ -52,11 +52,18 @@ pub fn compared_text(comparison: &Comparison, style: Style) -> String {
     let judged: usize = comparison.quantities.iter().map(|compared| compared.differences.len()).sum();
     text += &match judged {
         1.. => {
-            let note = format!("  p and verdict: adjusted for all {judged} pairs that can be judged (Holm)\n");
+            let calls = judged - comparison.quantities[0].differences.len();
+            let note = format!(
+                "  p and verdict: adjusted for all pairs of elapsed times, and for all {calls} of calls that can be judged (Holm)\n"
+            );
             format!("\n{}\n{}{}", style.heading("Differences"), pairs.text(), style.faint(&note))
         }
         0 => "\nNo difference can be told: each group needs two results at least that are not all alike\n".into(),
     };
+    if !comparison.left_out.is_empty() {
+        let note = format!("  Not compared, with less than 1 % of the time: {}\n", comparison.left_out.join(", "));
+        text += &style.faint(&note);
+    }
     for path in &comparison.other_traces {
         text += &style.notable(&format!("{path}: is of another trace; what differs may be the work\n"));
     }

@@ -15,6 +15,8 @@ use crate::store::Known;
 
 /// The relative difference that would not matter.
 const MARGIN: f64 = 0.05;
+/// Calls that took less of all time in calls are not compared: each one more makes it harder to tell anything of the others.
+const LEAST_SHARE: f64 = 0.01;
 
 /// Replicated results of one system or way.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,8 +56,16 @@ pub struct Compared {
 }
 
 impl Compared {
-    /// Quantities, each with its values in each group in nanoseconds; their differences are judged together.
+    /// Quantities, each with its values in each group in nanoseconds. What is asked first, whether elapsed times differ, is judged
+    /// by itself; response times of calls are judged together.
     pub fn all(quantities: Vec<(Quantity, Vec<Vec<f64>>)>) -> Vec<Compared> {
+        let (elapsed, calls): (Vec<_>, Vec<_>) =
+            quantities.into_iter().partition(|(quantity, _)| *quantity == Quantity::Elapsed);
+        [elapsed, calls].into_iter().flat_map(Compared::together).collect()
+    }
+
+    /// Quantities whose differences are judged together.
+    fn together(quantities: Vec<(Quantity, Vec<Vec<f64>>)>) -> Vec<Compared> {
         let (quantities, values): (Vec<Quantity>, Vec<Vec<Vec<f64>>>) = quantities.into_iter().unzip();
         let differences = differences(&values, MARGIN);
         let each = quantities.into_iter().zip(values).zip(differences);
@@ -80,6 +90,8 @@ pub struct Comparison {
     pub other_traces: Vec<String>,
     /// What was compared.
     pub quantities: Vec<Compared>,
+    /// Calls that took too little of the time to be compared.
+    pub left_out: Vec<String>,
 }
 
 impl Comparison {
@@ -123,12 +135,13 @@ pub fn compare(groups: &[Group], known: &[Known]) -> Result<Comparison, Validate
         runs.push(of_group);
     }
     different_results(&ids)?;
-    let mut quantities = Compared::all(values(&runs));
+    let (calls, left_out) = calls_with_time(&runs);
+    let mut quantities = Compared::all(values(&runs, calls.keys().copied()));
     for found in &mut quantities {
         let Quantity::MeanResponse(call) = &found.quantity else { continue };
         found.u_c =
             found.values.iter().zip(&ways).map(|(values, way)| u_c(known, way.as_ref()?, call, values)).collect();
-        found.total_ns = runs.iter().flatten().flat_map(|run| run.times_ns(call)).sum();
+        found.total_ns = calls[call.as_str()];
     }
     quantities[1..].sort_by(|a, b| b.total_ns.total_cmp(&a.total_ns));
     let others = origins.into_iter().filter(|(origin, _)| Some(origin) != first.as_ref());
@@ -136,11 +149,29 @@ pub fn compare(groups: &[Group], known: &[Known]) -> Result<Comparison, Validate
         groups: groups.iter().map(|group| group.name.clone()).collect(),
         other_traces: others.flat_map(|(_, paths)| paths).collect(),
         quantities,
+        left_out,
     })
 }
 
-/// Elapsed times, and mean response times of every call, of each run of each group that has them.
-fn values(runs: &[Vec<Observed>]) -> Vec<(Quantity, Vec<Vec<f64>>)> {
+/// Calls with the time of all of them, where that is a share worth looking at in any group; and the others.
+fn calls_with_time(runs: &[Vec<Observed>]) -> (BTreeMap<&str, f64>, Vec<String>) {
+    let calls: BTreeSet<&str> = runs.iter().flatten().flat_map(Observed::calls).collect();
+    let of_call = |group: &[Observed], call: &str| group.iter().flat_map(|run| run.times_ns(call)).sum::<f64>();
+    let of_group = |group: &Vec<Observed>| calls.iter().map(|call| of_call(group, call)).sum::<f64>();
+    let all: Vec<f64> = runs.iter().map(of_group).collect();
+    let (mut kept, mut left_out) = (BTreeMap::new(), Vec::new());
+    for &call in &calls {
+        let times: Vec<f64> = runs.iter().map(|group| of_call(group, call)).collect();
+        match times.iter().zip(&all).any(|(time, all)| *time >= LEAST_SHARE * all) {
+            true => drop(kept.insert(call, times.iter().sum())),
+            false => left_out.push(call.to_owned()),
+        }
+    }
+    (kept, left_out)
+}
+
+/// Elapsed times, and mean response times of calls, of each run of each group that has them.
+fn values<'a>(runs: &[Vec<Observed>], calls: impl Iterator<Item = &'a str>) -> Vec<(Quantity, Vec<Vec<f64>>)> {
     let of_groups = |of: &dyn Fn(&Observed) -> Option<f64>| -> Vec<Vec<f64>> {
         runs.iter().map(|group| group.iter().filter_map(of).collect()).collect()
     };
@@ -148,9 +179,7 @@ fn values(runs: &[Vec<Observed>]) -> Vec<(Quantity, Vec<Vec<f64>>)> {
         let times = run.times_ns(call);
         (!times.is_empty()).then(|| times.iter().sum::<f64>() / times.len() as f64)
     };
-    let calls: BTreeSet<&str> = runs.iter().flatten().flat_map(Observed::calls).collect();
-    let responses =
-        calls.into_iter().map(|call| (Quantity::MeanResponse(call.to_owned()), of_groups(&|run| mean(run, call))));
+    let responses = calls.map(|call| (Quantity::MeanResponse(call.to_owned()), of_groups(&|run| mean(run, call))));
     std::iter::once((Quantity::Elapsed, of_groups(&Observed::elapsed_ns))).chain(responses).collect()
 }
 

@@ -180,7 +180,7 @@ Examples:
   reprise compare ext4=ext4.1,ext4.2,ext4.3,ext4.4,ext4.5 xfs=xfs.1,xfs.2,xfs.3,xfs.4,xfs.5
 
 Elapsed times and mean response times are compared, every pair of groups: greater or less where the difference is real (5 %, by
-Welch's test, adjusted by Holm for all pairs of all quantities), equal where it is shown to be within 5 % of the first, and else it
+Welch's test, adjusted by Holm for all pairs: elapsed times by themselves, calls together), equal where it is shown to be within 5 % of the first, and else it
 cannot be told, however different the means look. u_c of one is the uncertainty of a single mean response time, where such
 replays were validated on this machine (`reprise validate`). Interleave the replays of the groups, so that a machine that grows
-slower slows all of them. Exit code 1: something differs.";
+slower slows all of them. Calls with less than 1 % of the time are left out. Exit code 1: something differs.";
