@@ -4,7 +4,7 @@
  * program how long its slowest thread took, as JSON. WAY is
  *   call      a `pread` for each read, and nothing else: the program that is replayed
  *   filtered  the same under a list of permitted calls (seccomp), as any confined replay is
- *   sync      the same, each read taken from a record of 64 bytes, its result checked, its begin and end kept in 24 bytes
+ *   sync      the same, each read taken from a record of 16 bytes, its result checked, its begin and end kept in 24 bytes
  *   compared  as sync, and what was read is compared with what was expected
  *   apart     as sync, each read into another place of 16 MiB: what it takes that another thread could compare it meanwhile
  *   uring     such records and results; reads by io_uring in batches of 128, each batch timed
@@ -31,7 +31,8 @@
 #define APART_BYTES (16 << 20)
 
 struct record {
-    uint64_t head, origin, result, slot, offset, content, spare[2];
+    uint32_t origin, result;
+    uint64_t offset;
 };
 
 struct entry {
