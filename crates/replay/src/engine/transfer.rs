@@ -16,6 +16,10 @@ use super::{Compared, Sections, issue};
 use crate::executor::Executor;
 use crate::log::{Plain, Times};
 
+/// So much of a write's content stays in a processor's caches until it is written.
+const NEAR_BYTES: usize = 128 << 10;
+const LINE_BYTES: usize = 64;
+
 /// What a transfer came to.
 pub(super) struct Came {
     pub result: i64,
@@ -54,8 +58,10 @@ impl Worker {
         let fd = engine.slots.get(transfer.slot)?;
         let length = transfer.length as usize;
         let may_touch = self.windows.is_some();
-        if content.is_none() && !may_touch {
-            self.reserve(length)?;
+        match content {
+            Some(content) => bring_near(content),
+            None if !may_touch => self.reserve(length)?,
+            None => {}
         }
         if engine.settings.traced_cache && transfer.way.reads() {
             self.prepare_pages(transfer, fd);
@@ -148,6 +154,14 @@ impl Worker {
 /// The offset that a call is given.
 pub(super) fn offset(transfer: &Transfer) -> Option<u64> {
     transfer.way.is_at().then_some(transfer.offset)
+}
+
+/// Has the content of a write in the processor's caches, as it is where a program has just made it: what it takes to fetch it from
+/// the plan is no part of the call.
+fn bring_near(content: &[u8]) {
+    for line in content[..content.len().min(NEAR_BYTES)].chunks(LINE_BYTES) {
+        std::hint::black_box(line[0]);
+    }
 }
 
 /// Where a transfer begins in the file of its descriptor; `None` if there is no such place (a pipe).
