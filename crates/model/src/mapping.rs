@@ -128,7 +128,7 @@ impl Space {
         let first = self.regions.range(..=address).next_back().map_or(address, |(k, _)| *k);
         let mut found: Option<(MappingId, u64, u64)> = None;
         for (&start, region) in self.regions.range(first..end) {
-            let (from, to) = (start.max(address), (start.saturating_add(region.length)).min(end));
+            let (from, to) = (start.max(address), start.saturating_add(region.length).min(end));
             if from >= to {
                 continue;
             }

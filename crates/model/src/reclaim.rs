@@ -103,7 +103,7 @@ impl World {
     fn is_in_use(&self, node: NodeId) -> bool {
         let is_directory = self.names.node(node).kind == FileKind::Directory;
         self.covered.iter().any(|(_, hidden)| *hidden == node)
-            || self.names.node(node).shared && self.spaces.iter().any(|space| space.shares(node))
+            || self.spaces_storing_to(node).next().is_some()
             || is_directory && self.directories.iter().any(|d| d.users > 0 && (d.cwd == node || d.root == node))
     }
 }

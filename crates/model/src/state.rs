@@ -157,7 +157,7 @@ impl World {
             size: n.size,
             target: &n.target,
             links: n.links,
-            mapped: n.mapped || n.shared && self.spaces.iter().any(|space| space.shares(node)),
+            mapped: n.mapped || self.spaces_storing_to(node).next().is_some(),
             content: n.content.pieces().collect(),
         }
     }

@@ -389,6 +389,13 @@ impl World {
         facts.map_or((true, true), |t| (t.shares_descriptors, t.shares_directories))
     }
 
+    /// The address spaces whose stores reach a file.
+    pub(crate) fn spaces_storing_to(&self, node: NodeId) -> impl Iterator<Item = usize> {
+        let shared = self.names.node(node).shared;
+        let spaces = self.spaces.iter().enumerate().filter(move |(_, space)| shared && space.shares(node));
+        spaces.map(|(number, _)| number)
+    }
+
     /// Whether a thread acts as the superuser.
     pub fn is_superuser(&self, thread: u32) -> bool {
         self.thread(thread).is_some_and(|t| t.users.effective == 0)

@@ -286,6 +286,15 @@ impl Wait {
     }
 }
 
+/// Bytes of a page, as far as processors care where in it memory begins.
+pub const PAGE_BYTES: u64 = 4096;
+
+/// Where in its page memory of the traced program began: copying takes longer, up to ten times, where it stands unluckily to the
+/// page of the file. An address that no program has stands for one that is not known: the page's begin.
+pub const fn within_page(address: u64) -> u16 {
+    if address < PAGE_BYTES { 0 } else { (address % PAGE_BYTES) as u16 }
+}
+
 /// One compiled action.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Command {
@@ -305,6 +314,8 @@ pub struct Command {
     pub produces: [u32; 2],
     /// Arguments.
     pub args: Vec<Arg>,
+    /// Where in its page the memory began that the call read or filled with content, in bytes ([`within_page`]).
+    pub within: u16,
     /// What is judged.
     pub expect: Expect,
     /// Further slots (see [`Op`]).
@@ -327,6 +338,7 @@ impl Default for Command {
             result: 0,
             produces: [u32::MAX; 2],
             args: Vec::new(),
+            within: 0,
             expect: Expect::Nothing,
             list: Vec::new(),
             waits: Vec::new(),

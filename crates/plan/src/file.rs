@@ -10,13 +10,15 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::command::StandIn;
+use crate::command::{PAGE_BYTES, StandIn};
 use crate::tree::Node;
 
 const MAGIC: [u8; 8] = *b"RPRSPLAN";
 /// Version of the plan's layout; a plan of another version is compiled anew from its trace.
-pub const PLAN_VERSION: u32 = 8;
+pub const PLAN_VERSION: u32 = 9;
 const ALIGNMENT: u64 = 4096;
+/// Content from which on the engine can use it where it is, and copies nothing: gaps before it are small beside it.
+const LONG_CONTENT: usize = 16 << 10;
 
 /// A section of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -274,10 +276,15 @@ impl PlanWriter {
         Ok(at)
     }
 
-    /// Appends content; returns its offset: aligned to 4096 if its length is a multiple of 512 (direct I/O), else to 64.
-    pub fn content(&mut self, bytes: &[u8]) -> Result<u64, PlanError> {
+    /// Appends content; returns its offset: so many bytes behind the begin of a page as the program had it, if it is long; else
+    /// (whoever wants it elsewhere copies it) at a page if its length is a multiple of 512 (direct I/O), or at a multiple of 64.
+    pub fn content(&mut self, bytes: &[u8], within: u16) -> Result<u64, PlanError> {
+        let is_long = bytes.len() >= LONG_CONTENT;
         let direct = !bytes.is_empty() && bytes.len().is_multiple_of(512);
-        self.buffers.align(&self.path, if direct { 4096 } else { 64 })?;
+        self.buffers.align(&self.path, if is_long || direct { PAGE_BYTES } else { 64 })?;
+        if is_long {
+            self.buffers.add(&self.path, &[0; PAGE_BYTES as usize][..usize::from(within) % PAGE_BYTES as usize])?;
+        }
         self.buffers.add(&self.path, bytes)
     }
 

@@ -131,23 +131,27 @@ fn command() -> impl Strategy<Value = Command> {
         [slots(), slots()],
         proptest::collection::vec(slots(), 0..4),
         proptest::collection::vec((0u32..3, 0u64..6), 0..2),
+        prop_oneof![3 => Just(0u16), 1 => 0u16..4096],
     );
-    (first, second).prop_map(|((number, op, stand_in, args, expect), (result, produces, list, waits))| Command {
-        origin: 0,
-        number,
-        op,
-        stand_in,
-        tolerance: Tolerance::None,
-        result,
-        produces,
-        args,
-        expect,
-        list,
-        waits: waits
-            .into_iter()
-            .map(|(thread, count)| Wait { thread, count, rule: reprise_plan::Rule::Single })
-            .collect(),
-        timing: reprise_plan::Timing::default(),
+    (first, second).prop_map(|((number, op, stand_in, args, expect), (result, produces, list, waits, within))| {
+        Command {
+            origin: 0,
+            number,
+            op,
+            stand_in,
+            tolerance: Tolerance::None,
+            result,
+            produces,
+            args,
+            within,
+            expect,
+            list,
+            waits: waits
+                .into_iter()
+                .map(|(thread, count)| Wait { thread, count, rule: reprise_plan::Rule::Single })
+                .collect(),
+            timing: reprise_plan::Timing::default(),
+        }
     })
 }
 

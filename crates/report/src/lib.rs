@@ -36,5 +36,5 @@ pub use stat::{By, Stat, StatRow, stat};
 pub use style::Style;
 pub use table::{Align, Table};
 pub use tree::{TreeOptions, tree_lines};
-pub use units::{bytes, count, counted, date, duration};
+pub use units::{bytes, count, counted, date, duration, plural};
 pub use validation::validation_text;

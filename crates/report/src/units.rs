@@ -64,7 +64,17 @@ pub(crate) fn probability(p: f64) -> String {
 
 /// So many of what a noun names: `1 action`, `1,234 actions`.
 pub fn counted(n: u64, noun: &str) -> String {
-    format!("{} {noun}{}", count(n), if n == 1 { "" } else { "s" })
+    format!("{} {}", count(n), plural(n, noun))
+}
+
+/// The form of a noun after a number: `process` or `processes`.
+pub fn plural(n: u64, noun: &str) -> String {
+    let end = match (n, noun.ends_with('s')) {
+        (1, _) => "",
+        (_, true) => "es",
+        (_, false) => "s",
+    };
+    format!("{noun}{end}")
 }
 
 /// Nanoseconds since the epoch as a date and time of day in UTC: `2026-11-20 17:50:52 UTC`.

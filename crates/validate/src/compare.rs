@@ -156,12 +156,12 @@ pub fn compare(groups: &[Group], known: &[Known]) -> Result<Comparison, Validate
 /// Calls with the time of all of them, where that is a share worth looking at in any group; and the others.
 fn calls_with_time(runs: &[Vec<Observed>]) -> (BTreeMap<&str, f64>, Vec<String>) {
     let calls: BTreeSet<&str> = runs.iter().flatten().flat_map(Observed::calls).collect();
-    let of_call = |group: &[Observed], call: &str| group.iter().flat_map(|run| run.times_ns(call)).sum::<f64>();
-    let of_group = |group: &Vec<Observed>| calls.iter().map(|call| of_call(group, call)).sum::<f64>();
-    let all: Vec<f64> = runs.iter().map(of_group).collect();
+    let of_group = |group: &Vec<Observed>, call| group.iter().flat_map(|run| run.times_ns(call)).sum::<f64>();
+    let of_groups = |call| (call, runs.iter().map(|group| of_group(group, call)).collect());
+    let times: Vec<(&str, Vec<f64>)> = calls.into_iter().map(of_groups).collect();
+    let all: Vec<f64> = (0..runs.len()).map(|group| times.iter().map(|(_, of)| of[group]).sum()).collect();
     let (mut kept, mut left_out) = (BTreeMap::new(), Vec::new());
-    for &call in &calls {
-        let times: Vec<f64> = runs.iter().map(|group| of_call(group, call)).collect();
+    for (call, times) in times {
         match times.iter().zip(&all).any(|(time, all)| *time >= LEAST_SHARE * all) {
             true => drop(kept.insert(call, times.iter().sum())),
             false => left_out.push(call.to_owned()),

@@ -8,6 +8,7 @@ use crate::ValidateError;
 use crate::caches::Caches;
 use crate::iolog;
 use crate::log::LogFormat;
+use crate::shell::shell_word;
 
 /// Whose times of a recorded program count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -134,11 +135,11 @@ impl Instrument {
                 if text.contains("{iolog}") {
                     let logs = iolog::write(at.trace, &at.log.with_extension("iolog"))?;
                     let names: Vec<String> = logs.iter().map(|path| path.display().to_string()).collect();
-                    text = text.replace("{iolog}", &quoted(&names.join(":")));
+                    text = text.replace("{iolog}", &shell_word(&names.join(":")));
                 }
                 let places = [("{trace}", at.trace), ("{dir}", at.files), ("{log}", &at.log)];
                 for (word, place) in places {
-                    text = text.replace(word, &quoted(&place.display().to_string()));
+                    text = text.replace(word, &shell_word(&place.display().to_string()));
                 }
                 text = text.replace("{threads}", &at.threads.to_string());
                 let mut command = Command::new("sh");
@@ -154,26 +155,6 @@ impl Instrument {
             Instrument::Replay { .. } | Instrument::Record { view: View::Program, .. } => LogFormat::Reprise,
             Instrument::Record { view: View::Recorder, .. } => LogFormat::Recording,
             Instrument::Command { log, .. } => *log,
-        }
-    }
-}
-
-/// One word for the shell, whatever is in it; as it is where the shell sees nothing in it.
-fn quoted(text: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-:+,@%".contains(c);
-    if text.chars().all(is_plain) { text.to_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_shell_sees_a_place_as_one_word() {
-        assert_eq!(quoted("/tmp/a-b.c/0"), "/tmp/a-b.c/0");
-        for odd in ["/tmp/a b", "/tmp/it's", "/tmp/$(x);y", "/tmp/\"q\""] {
-            let said = Command::new("sh").arg("-c").arg(format!("printf %s {}", quoted(odd))).output().unwrap();
-            assert_eq!(String::from_utf8(said.stdout).unwrap(), odd);
         }
     }
 }

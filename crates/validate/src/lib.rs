@@ -27,6 +27,7 @@ mod recording;
 mod rules;
 mod series;
 mod setting;
+mod shell;
 mod store;
 mod totals;
 
@@ -47,4 +48,5 @@ pub use nearest::{Nothing, Replayed, TIMES_APART, nearest};
 pub use procedure::{Procedure, Scenario, Step, Validated, validate};
 pub use rules::Rules;
 pub use setting::{Program, Setting, SettingName};
+pub use shell::shell_word;
 pub use store::{Known, STORE_FILE, Store, StoreError, state_directory, stored, stored_of};

@@ -44,6 +44,8 @@ pub(crate) struct ThreadRecord {
     pub grew: bool,
     /// The call that failed: the last record.
     pub failed: Option<Errno>,
+    /// Address of the memory that it reads into and writes from.
+    pub memory: u64,
 }
 
 /// What all threads share.
@@ -66,6 +68,7 @@ pub(crate) fn thread(stage: &Stage<'_>, number: u32, ready: impl FnOnce()) -> Th
     };
     let mut hands =
         Hands { paths: stage.paths, open: None, buffer: noise(workload.largest() as usize, number), stat: None };
+    out.memory = hands.buffer.as_ptr() as u64;
     let counter = stage.counter;
     let pause = workload.pause().map(|pause| (pause, counter.ticks_in(pause.length)));
     let lasting = workload.time().map(|time| counter.ticks_in(time));

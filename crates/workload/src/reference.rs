@@ -22,7 +22,7 @@ use crate::structures::stat_bytes;
 
 /// `AT_FDCWD`, as it stands in a register.
 const AT_FDCWD: u64 = -100i64 as u64;
-/// Stands for the address of a buffer or name: an address says nothing, but null would.
+/// Stands for the address of a name or structure: it says nothing, but null would.
 const SOMEWHERE: u64 = 1;
 
 /// What was written.
@@ -87,7 +87,7 @@ fn actions(performed: &Performed, writer: &mut TraceWriter) -> Result<u64, Workl
         if let (Call::Open(_), Ok(number)) = (record.request.call, u64::try_from(record.result)) {
             *fd = number;
         }
-        let mut action = action(performed, record, *fd);
+        let mut action = action(performed, record, *fd, performed.threads[*thread as usize].memory);
         if let Some((_, stat)) = stats[*thread as usize].next_if(|(of, _)| of == &(*n as usize)) {
             append(&mut action.output, Some(&stat_bytes(stat)));
         }
@@ -106,13 +106,13 @@ fn effect(record: &Record) -> u64 {
     }
 }
 
-fn action(performed: &Performed, record: &Record, fd: u64) -> Action {
+fn action(performed: &Performed, record: &Record, fd: u64, memory: u64) -> Action {
     let request = &record.request;
     let bytes = u64::from(request.bytes);
     let (args, names) = match request.call {
         Call::Open(how) => ([AT_FDCWD, SOMEWHERE, u64::from(how.flags().bits()), 0o644, 0, 0], true),
-        Call::Read | Call::Write => ([fd, SOMEWHERE, bytes, 0, 0, 0], false),
-        Call::ReadAt | Call::WriteAt => ([fd, SOMEWHERE, bytes, request.offset, 0, 0], false),
+        Call::Read | Call::Write => ([fd, memory, bytes, 0, 0, 0], false),
+        Call::ReadAt | Call::WriteAt => ([fd, memory, bytes, request.offset, 0, 0], false),
         Call::Close | Call::Sync => ([fd, 0, 0, 0, 0, 0], false),
         Call::Stat => ([AT_FDCWD, SOMEWHERE, SOMEWHERE, 0, 0, 0], true),
         Call::Unlink => ([AT_FDCWD, SOMEWHERE, 0, 0, 0, 0], true),

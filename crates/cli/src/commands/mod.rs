@@ -124,14 +124,7 @@ fn style() -> Style {
 
 /// So many of what a noun names: `1 action`, `2 processes`.
 fn several(n: u64, noun: &str) -> String {
-    let end = if n == 1 {
-        ""
-    } else if noun.ends_with('s') {
-        "es"
-    } else {
-        "s"
-    };
-    format!("{n} {noun}{end}")
+    format!("{n} {}", reprise_report::plural(n, noun))
 }
 
 fn call_list() -> String {

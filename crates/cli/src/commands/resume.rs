@@ -15,6 +15,7 @@ use reprise_replay::resume::{self, Cut, Rest, ResumeError};
 use reprise_replay::run::{self, ReplayResult, Unfinished, UnfinishedError};
 use reprise_slice::{Moment, Selection};
 use reprise_trace::{Action, TraceReader};
+use reprise_validate::shell_word;
 use serde_json::{Value, json};
 
 use super::replay::emit_failure;
@@ -148,9 +149,10 @@ pub(super) fn kept(args: &Replay) -> String {
 /// The command that goes on where a replay with these arguments ended.
 pub(super) fn command(args: &Replay) -> Option<String> {
     let (Some(output), [trace]) = (&args.output, &args.traces[..]) else { return None };
+    let word = |path: &Path| shell_word(&path.to_string_lossy());
     let words = [trace.as_path(), Path::new("--target"), &args.target, Path::new("--resume"), output.as_path()];
-    let words = words.into_iter().map(quoted).collect::<Vec<_>>().join(" ");
-    Some(format!("reprise replay {words} -o {}", quoted(&next_name(output))))
+    let words = words.into_iter().map(word).collect::<Vec<_>>().join(" ");
+    Some(format!("reprise replay {words} -o {}", word(&next_name(output))))
 }
 
 /// `a.reprise`, `a.2.reprise`, `a.3.reprise` …: the first that does not exist.
@@ -172,13 +174,6 @@ fn next_name(output: &Path) -> PathBuf {
         PathBuf::from(name)
     };
     (from..).map(named).find(|name| !name.exists()).unwrap_or_else(|| named(from))
-}
-
-/// As a shell takes it for one word.
-fn quoted(path: &Path) -> String {
-    let text = path.display().to_string();
-    let is_plain = |c: char| c.is_alphanumeric() || "/._-+,:@%=".contains(c);
-    if !text.is_empty() && text.chars().all(is_plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
 }
 
 fn unfinished_failure(error: UnfinishedError) -> Failure {
@@ -219,14 +214,5 @@ mod tests {
         }
         std::fs::create_dir(at("a.2.reprise")).unwrap();
         assert_eq!(next("a.reprise"), Path::new("a.3.reprise"));
-    }
-
-    #[test]
-    fn a_shell_gets_words() {
-        for (path, wanted) in
-            [("a/b-1.x", "a/b-1.x"), ("a b", "'a b'"), ("it's", r"'it'\''s'"), ("$x", "'$x'"), ("", "''")]
-        {
-            assert_eq!(quoted(Path::new(path)), wanted);
-        }
     }
 }

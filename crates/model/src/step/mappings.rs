@@ -127,14 +127,9 @@ impl World {
             self.read_touch(s, node, s.arg(3), s.action.result as u64, Some(s.arg(2)));
             self.learn(node, s.arg(3), &Self::moved(s));
             // What others store between the look at their pages and that at this one is in no row.
-            s.out.mapped_file |= self.is_stored_to_by_others(s.thread.space as usize, node);
+            let own = s.thread.space as usize;
+            s.out.mapped_file |= self.spaces_storing_to(node).any(|space| space != own);
         }
-    }
-
-    /// Whether stores of another process reach a file.
-    fn is_stored_to_by_others(&self, own: usize, node: NodeId) -> bool {
-        let mut others = self.spaces.iter().enumerate().filter(|(i, space)| *i != own && space.users > 0);
-        self.names.node(node).shared && others.any(|(_, space)| space.shares(node))
     }
 
     /// What stores to memory are to the file.

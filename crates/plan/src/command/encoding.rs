@@ -3,8 +3,12 @@
 //! Layout: `docs/FORMAT.md`, "Plan". Reads and writes of one buffer, the bulk of most traces, have shorter forms of their own
 //! (`transfer`, `stream`).
 
-use super::{Arg, Command, Expect, Op, StandIn, Tolerance, Wait};
+use super::{Arg, Command, Expect, Op, PAGE_BYTES, StandIn, Tolerance, Wait};
 use crate::timing::Timing;
+
+/// Bits of the number of waits, and of that of further slots behind it; then the place in the page.
+const COUNT_BITS: u32 = 26;
+const COUNT: u64 = (1 << COUNT_BITS) - 1;
 
 impl Arg {
     fn encode(self, words: &mut Vec<u64>) -> u8 {
@@ -87,7 +91,8 @@ impl Command {
         }
         tags[6] = expect;
         tags[7] = self.args.len() as u8;
-        stream.push((self.list.len() as u64) << 32 | self.waits.len() as u64);
+        let place = u64::from(self.within) % PAGE_BYTES;
+        stream.push(place << (2 * COUNT_BITS) | (self.list.len() as u64) << COUNT_BITS | self.waits.len() as u64);
         stream.extend(self.list.iter().map(|s| u64::from(*s)));
         stream.extend(self.waits.iter().map(|w| w.to_word()));
         stream[start + 3] = u64::from_le_bytes(tags);
@@ -119,7 +124,7 @@ impl Command {
             self.args.push(Arg::decode(*tag, &mut at)?);
         }
         let lengths = at.next().copied()?;
-        let (lists, waits) = ((lengths >> 32) as usize, (lengths & 0xffff_ffff) as usize);
+        let (lists, waits) = ((lengths >> COUNT_BITS & COUNT) as usize, (lengths & COUNT) as usize);
         let rest = at.as_slice();
         self.list.clear();
         for word in rest.get(..lists)? {
@@ -137,6 +142,7 @@ impl Command {
         self.result = result as i64;
         self.produces = [produces as u32, (produces >> 32) as u32];
         self.expect = Expect::from_parts(tags[6], a, b)?;
+        self.within = (lengths >> (2 * COUNT_BITS)) as u16;
         let length = (head >> 48) as usize;
         (length == used || length == 0xffff).then_some(used)
     }

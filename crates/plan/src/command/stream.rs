@@ -6,11 +6,11 @@
 //! Goals: whoever reads a chunk from its begin finds what was added; a reader survives any words. Non-goals: reading from the
 //! middle of a chunk.
 //!
-//! Words of such a transfer: distance of the action to that of the transfer before (16 bits), [`Parts`] (8), flags of the timing (8),
-//! predelay (32); distance of the instant of issue (32), offset in the file (32); then what [`Parts`] say.
+//! Words of such a transfer: distance of the action to that of the transfer before (16 bits), [`parts`] (8), flags of the timing (8),
+//! predelay (32); distance of the instant of issue (32), offset in the file (32); then what [`parts`] say.
 
 use super::transfer::{TRANSFER, Transfer};
-use super::{Command, Expect, Wait};
+use super::{Command, Expect, PAGE_BYTES, Wait};
 use crate::timing::Timing;
 
 /// Flag in a head's fourth byte, beside [`TRANSFER`].
@@ -24,7 +24,9 @@ mod parts {
     pub const PLACE: u8 = 2;
     /// Where its content or its hash is.
     pub const CONTENT: u8 = 4;
-    pub const ALL: u8 = OFFSET | PLACE | CONTENT;
+    /// Where in its page the program's memory began.
+    pub const WITHIN: u8 = 8;
+    pub const ALL: u8 = OFFSET | PLACE | CONTENT | WITHIN;
 }
 
 /// Adds commands to a chunk.
@@ -65,9 +67,8 @@ impl CommandWriter {
 
 /// Appends what differs from the transfer before; `None`, and nothing, if that is too much.
 fn encode_like(transfer: &Transfer, last: &Transfer, words: &mut Vec<u64>) -> Option<()> {
-    let distance = |from: u64, to: u64| to.checked_sub(from);
-    let origin = u16::try_from(distance(last.origin, transfer.origin)?).ok()?;
-    let at = u32::try_from(distance(last.timing.at_ns, transfer.timing.at_ns)?).ok()?;
+    let origin = u16::try_from(transfer.origin.checked_sub(last.origin)?).ok()?;
+    let at = u32::try_from(transfer.timing.at_ns.checked_sub(last.timing.at_ns)?).ok()?;
     let predelay = u32::try_from(transfer.timing.predelay_ns).ok()?;
     let same_place = (transfer.slot, transfer.length, transfer.result) == (last.slot, last.length, last.result);
     let is_like = transfer.way == last.way
@@ -92,6 +93,10 @@ fn encode_like(transfer: &Transfer, last: &Transfer, words: &mut Vec<u64>) -> Op
     if let Some(content) = content(transfer) {
         parts |= parts::CONTENT;
         words.push(content);
+    }
+    if transfer.within != last.within {
+        parts |= parts::WITHIN;
+        words.push(transfer.within.into());
     }
     let flags = transfer.timing.encode_rest(words) | TRANSFER | LIKE;
     words[head] = u64::from(origin) | u64::from(parts) << 16 | u64::from(flags) << 24 | u64::from(predelay) << 32;
@@ -170,6 +175,9 @@ impl CommandReader {
                 other
             }
         };
+        if parts & parts::WITHIN != 0 {
+            last.within = u16::try_from(*rest.next()?).ok().filter(|within| u64::from(*within) < PAGE_BYTES)?;
+        }
         let at_ns = last.timing.at_ns.wrapping_add(second & 0xffff_ffff);
         let flags = (head >> 24) as u8 & !(TRANSFER | LIKE);
         last.timing = Timing::decode_rest(at_ns, head >> 32, flags, &mut rest)?;
@@ -221,6 +229,7 @@ mod tests {
         let waits =
             vec![Wait { thread: 1, count: 7, rule: crate::Rule::Single }; usize::from(rng.next().is_multiple_of(9))];
         let origin = before.origin + rng.one_of(&[1, 1, 1, 2, 65_535, 65_536]);
+        let within = if rng.next().is_multiple_of(6) { rng.one_of(&[0, 16, 4095]) } else { before.within };
         let tolerance = rng.one_of(&[Tolerance::None, Tolerance::None, Tolerance::Random]);
         Command {
             op: Op::Issue,
@@ -228,6 +237,7 @@ mod tests {
             number: way,
             result,
             args,
+            within,
             expect,
             tolerance,
             timing,

@@ -3,10 +3,10 @@
 //! Goals: the engine issues them as they stand in the stream, without a [`Command`]; both forms say the same. Non-goals:
 //! vectors, failed calls, descriptors that the program never opened: those are commands like others.
 //!
-//! Where one is like the one before it, it takes less (`stream`). Words: head, origin, result, slot and length (32 bits each), offset in the file, offset of the content in the plan, issue,
+//! Where one is like the one before it, it takes less (`stream`). Words: head, origin, result and place in the page (32 bits each), slot and length (32 bits each), offset in the file, offset of the content in the plan, issue,
 //! predelay; a word of processor time if the head says so; then waits up to the length in the head.
 
-use super::{Arg, Command, Expect, Op, StandIn, Tolerance, Wait};
+use super::{Arg, Command, Expect, Op, PAGE_BYTES, StandIn, Tolerance, Wait};
 use crate::timing::Timing;
 
 /// Flag in a head's fourth byte, beside those of [`Timing::encode`]: a transfer.
@@ -91,6 +91,8 @@ pub struct Transfer {
     pub expect: Expect,
     /// Of a write: offset of its content in `buffers`.
     pub content: u64,
+    /// Where in its page the program's memory began ([`Command::within`]).
+    pub within: u16,
     /// What differs unavoidably.
     pub tolerance: Tolerance,
     /// When it was issued in the trace.
@@ -101,7 +103,7 @@ impl Transfer {
     /// A command in this form, if it has it.
     pub fn of(command: &Command) -> Option<Transfer> {
         let way = Way::of(command.number)?;
-        let result = u64::try_from(command.result).ok()?;
+        let result = u32::try_from(command.result).ok()?.into();
         let plain = command.op == Op::Issue
             && command.stand_in == StandIn::Null
             && command.produces == [u32::MAX; 2]
@@ -123,7 +125,7 @@ impl Transfer {
             Expect::Content(_, bytes) | Expect::Digest(_, bytes) => way.reads() && bytes == result,
             Expect::Metadata(..) | Expect::Listing(..) | Expect::Names(..) | Expect::Flock(_) => false,
         };
-        let Command { origin, expect, tolerance, timing, .. } = *command;
+        let Command { origin, expect, tolerance, timing, within, .. } = *command;
         (plain && expectable).then_some(Transfer {
             origin,
             way,
@@ -133,6 +135,7 @@ impl Transfer {
             offset,
             expect,
             content,
+            within,
             tolerance,
             timing,
         })
@@ -152,6 +155,7 @@ impl Transfer {
         let memory = if self.way.reads() { Arg::Out(length) } else { Arg::Content(self.content, length) };
         command.args.extend([Arg::Fd(self.slot), memory, Arg::Value(length)]);
         command.args.extend(self.way.is_at().then_some(Arg::Value(self.offset)));
+        command.within = self.within;
         command.expect = self.expect;
         command.list.clear();
         command.waits.clear();
@@ -168,7 +172,8 @@ impl Transfer {
             _ => (Judged::Value, self.content),
         };
         let place = u64::from(self.slot) | u64::from(self.length) << 32;
-        stream.extend([0, self.origin, self.result, place, self.offset, at]);
+        let result = self.result | u64::from(self.within) << 32;
+        stream.extend([0, self.origin, result, place, self.offset, at]);
         let timing = self.timing.encode(stream);
         stream.extend(waits.iter().map(|wait| wait.to_word()));
         let head = [Op::Issue as u8, judged as u8, self.tolerance as u8, timing | TRANSFER];
@@ -186,7 +191,8 @@ impl Transfer {
         let mut rest = rest.iter();
         let timing = Timing::decode(bytes[3] & !TRANSFER, &mut rest)?;
         let way = Way::of((head >> 32) as u32 & 0xffff)?;
-        let [_, origin, result, place, offset, at] = *fixed;
+        let [_, origin, came, place, offset, at] = *fixed;
+        let (result, within) = (came & 0xffff_ffff, came >> 32);
         let expect = match bytes[1] {
             0 => Expect::Nothing,
             1 => Expect::Outcome,
@@ -195,7 +201,7 @@ impl Transfer {
             4 if way.reads() => Expect::Digest(at, result),
             _ => return None,
         };
-        let is_sound = bytes[0] == Op::Issue as u8 && result <= i64::MAX as u64;
+        let is_sound = bytes[0] == Op::Issue as u8 && within < PAGE_BYTES;
         let transfer = Transfer {
             origin,
             way,
@@ -205,6 +211,7 @@ impl Transfer {
             offset,
             expect,
             content: if way.reads() { 0 } else { at },
+            within: within as u16,
             tolerance: Tolerance::from_word(bytes[2])?,
             timing,
         };
@@ -232,7 +239,7 @@ mod tests {
         let read = of(17, &[fd, Arg::Out(128), asked, Arg::Value(4096)], Expect::Content(640, 100));
         vec![
             Command { waits: waits.clone(), timing, ..read.clone() },
-            Command { tolerance: Tolerance::Random, ..read },
+            Command { tolerance: Tolerance::Random, within: 4095, ..read },
             of(0, &[fd, Arg::Out(128), asked], Expect::Digest(64, 100)),
             of(0, &[fd, Arg::Out(128), asked], Expect::Nothing),
             of(1, &[fd, Arg::Content(64, 128), asked], Expect::Value),
@@ -261,7 +268,7 @@ mod tests {
         let others = [
             Command { result: -5, ..command.clone() },
             Command { number: 19, ..command.clone() },
-            Command { list: vec![1], ..command.clone() },
+            Command { list: vec![1], within: 16, ..command.clone() },
             Command { args: vec![Arg::Value(u64::MAX), Arg::Out(128), Arg::Value(128)], ..command.clone() },
             Command { expect: Expect::Content(64, 99), ..command },
         ];

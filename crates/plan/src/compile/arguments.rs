@@ -5,7 +5,7 @@ use reprise_trace::Name;
 use reprise_trace::payload::{Side, split};
 
 use super::{CompileError, Compiler, Lowering};
-use crate::command::Arg;
+use crate::command::{Arg, within_page};
 
 const AT_FDCWD: i32 = -100;
 /// Stands for a pointer that was no address of readable memory: the kernel answers EFAULT again.
@@ -104,7 +104,8 @@ impl Compiler {
     pub(super) fn content(&mut self, l: &Lowering<'_>, length: u64) -> Result<Option<Arg>, CompileError> {
         let kept = l.action.data.len() as u64 * reprise_trace::CHUNK_BYTES as u64;
         let whole = l.action.truncated_bytes == 0 && (kept >= length || length == 0);
-        let at = if whole { self.store.content(&l.action.data)? } else { None };
+        let within = memory(l).map_or(0, within_page);
+        let at = if whole { self.store.content(&l.action.data, within)? } else { None };
         let at = match at {
             Some(at) => at,
             None if l.action.result < 0 && l.action.data.is_empty() => return Ok(None),
@@ -125,6 +126,12 @@ impl Compiler {
             (FcntlArg::In(_) | FcntlArg::InOut(_), None) => Arg::Value(BAD_POINTER),
         })
     }
+}
+
+/// Address of the memory whose content the call reads or fills.
+pub(super) fn memory(l: &Lowering<'_>) -> Option<u64> {
+    let index = l.call.position(|kind| matches!(kind, ArgKind::InData(_) | ArgKind::OutData(_)))?;
+    Some(l.action.args[index])
 }
 
 /// As many bytes as a write may be asked for: those it wrote, if it wrote any.

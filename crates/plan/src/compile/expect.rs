@@ -68,7 +68,7 @@ impl Compiler {
         if l.action.truncated_bytes > 0 || length == 0 || kept < length {
             return Ok(Expect::Value);
         }
-        Ok(self.store.content(&l.action.data)?.map_or(Expect::Value, |at| Expect::Content(at, length)))
+        Ok(self.store.content(&l.action.data, 0)?.map_or(Expect::Value, |at| Expect::Content(at, length)))
     }
 
     fn listing(&mut self, l: &Lowering<'_>) -> Result<Expect, CompileError> {

@@ -174,8 +174,8 @@ impl Filler {
         let (fill, whole) = (self.fill, MADE + SHIFT);
         let at = match (self.made, fill) {
             (Some(at), _) => at,
-            (None, Fill::Random | Fill::Mixed(_)) => store.writer.content(&fill.made(whole))? + SHIFT,
-            (None, Fill::Pattern) => store.writer.content(&fill.made(PIECE + SHIFT))? + SHIFT,
+            (None, Fill::Random | Fill::Mixed(_)) => store.writer.content(&fill.made(whole), 0)? + SHIFT,
+            (None, Fill::Pattern) => store.writer.content(&fill.made(PIECE + SHIFT), 0)? + SHIFT,
             (None, Fill::Hole | Fill::Zero) => store.zeros(PIECE)?,
         };
         self.made = Some(at);

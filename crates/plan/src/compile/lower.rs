@@ -4,8 +4,9 @@ use reprise_calls::{ArgKind, Effect, FlagSet, IoctlEffect, Object, Replay, ioctl
 use reprise_model::Nature;
 use reprise_trace::payload::{Side, split};
 
+use super::arguments::memory;
 use super::{CompileError, Compiler, Lowering, stand_in};
-use crate::command::{Arg, Command, Expect, Op, Tolerance};
+use crate::command::{Arg, Command, Expect, Op, Tolerance, within_page};
 
 const SEEK_DATA: u64 = 3;
 const ENOENT: i64 = -2;
@@ -152,7 +153,8 @@ impl Compiler {
     fn issue(&mut self, l: &Lowering<'_>, op: Op) -> Result<Command, CompileError> {
         let args = self.arguments(l)?;
         let expect = self.expectation(l)?;
-        Ok(Command { args, expect, tolerance: self.tolerance(l), ..l.bare(op) })
+        let within = memory(l).map_or(0, within_page);
+        Ok(Command { args, within, expect, tolerance: self.tolerance(l), ..l.bare(op) })
     }
 
     /// Gives slots to the descriptors that the action made.

@@ -347,6 +347,7 @@ fn bare(action: &Action, number: u32, op: Op) -> Command {
         result: action.result,
         produces: [u32::MAX; 2],
         args: Vec::<Arg>::new(),
+        within: 0,
         expect: Expect::Nothing,
         list: Vec::new(),
         waits: Vec::new(),

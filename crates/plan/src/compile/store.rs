@@ -54,8 +54,8 @@ impl Store {
         self.bytes(&words)
     }
 
-    /// One blob; `None` if its content was not kept.
-    pub fn blob(&mut self, blob: u32) -> Result<Option<u64>, CompileError> {
+    /// One blob, there where it is first wanted ([`PlanWriter::content`]); `None` if its content was not kept.
+    pub fn blob(&mut self, blob: u32, within: u16) -> Result<Option<u64>, CompileError> {
         if let Some(at) = self.placed.get(blob)? {
             return Ok(Some(at));
         }
@@ -63,16 +63,16 @@ impl Store {
         let Some(content) = &payload.content else {
             return Ok(None);
         };
-        let at = self.writer.content(content)?;
+        let at = self.writer.content(content, within)?;
         self.placed.set(blob, at)?;
         Ok(Some(at))
     }
 
     /// Content that spans blobs, in one piece; `None` if any of it was not kept.
-    pub fn content(&mut self, blobs: &[u32]) -> Result<Option<u64>, CompileError> {
+    pub fn content(&mut self, blobs: &[u32], within: u16) -> Result<Option<u64>, CompileError> {
         match blobs {
             [] => Ok(Some(0)),
-            [one] => self.blob(*one),
+            [one] => self.blob(*one, within),
             many => {
                 if let Some(at) = self.joined.get(many) {
                     return Ok(Some(at));
@@ -80,7 +80,7 @@ impl Store {
                 let Some(content) = self.blobs.content(many)? else {
                     return Ok(None);
                 };
-                let at = self.writer.content(&content)?;
+                let at = self.writer.content(&content, within)?;
                 for (&blob, at) in many.iter().zip((at..).step_by(CHUNK_BYTES)) {
                     if self.placed.get(blob)?.is_none() {
                         self.placed.set(blob, at)?;
@@ -99,7 +99,7 @@ impl Store {
         }
         if self.made.1 < 2 * length {
             let length = (2 * length).next_power_of_two().max(LEAST_MADE);
-            self.made = (self.writer.content(&self.fill.made(length))?, length, self.made.2);
+            self.made = (self.writer.content(&self.fill.made(length), 0)?, length, self.made.2);
         }
         let (at, whole, taken) = self.made;
         self.made.2 += 1;

@@ -36,7 +36,7 @@ pub(super) fn initial_tree(world: &World, mut filler: Filler, store: &mut Store)
                 let Source::Blob { blob, at } = piece.source else {
                     continue;
                 };
-                let Some(buffer) = store.blob(blob)? else {
+                let Some(buffer) = store.blob(blob, 0)? else {
                     continue;
                 };
                 let length = piece.length.min(name.size.saturating_sub(piece.offset));

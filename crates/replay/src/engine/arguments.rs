@@ -81,7 +81,7 @@ pub(super) fn prepare(
         (Struct::ByCommand, FcntlArg::In(n) | FcntlArg::Out(n) | FcntlArg::InOut(n)) => n as u64,
         (s, _) => s.size().unwrap_or(0) as u64,
     };
-    let mut layout = Layout::new(sections);
+    let mut layout = Layout::new(sections, command.within);
     let mut places = [const { Place::Word(0) }; 6];
     let mut filled = None;
     for (i, place) in places.iter_mut().enumerate().take(call.args.len()) {
@@ -127,7 +127,14 @@ pub(super) fn prepare(
             ArgKind::Strings => return Err(MISMATCH),
             ArgKind::InData(j) => input(&mut layout, value, number(j).min(LONGEST as u64))?,
             ArgKind::In(s) => input(&mut layout, value, size(s))?,
-            ArgKind::OutData(j) => output(&mut layout, value, number(j), &mut filled)?,
+            ArgKind::OutData(j) => match value {
+                Arg::Out(length) => {
+                    let range = layout.take_content(number(j).max(length))?;
+                    filled = filled.or(Some(range));
+                    Place::Scratch(range)
+                }
+                value => output(&mut layout, value, number(j), &mut filled)?,
+            },
             ArgKind::Out(s) | ArgKind::InOut(s) => output(&mut layout, value, size(s), &mut filled)?,
             ArgKind::InVector(j) => match value {
                 Arg::ContentVector(offset, begin) => layout.vector(offset, number(j), Some(begin))?.0,

@@ -17,8 +17,8 @@ pub(super) use window::{Window, replace_missing_page};
 
 /// Page size of x86-64.
 pub(super) const PAGE: usize = 4096;
-/// Scratch memory beyond this is not kept.
-const LARGE: usize = 1 << 20;
+/// Scratch memory beyond this, as few programs have in a single buffer, is neither kept nor in memory beforehand.
+const LARGE: usize = 16 << 20;
 /// Longest transfer of one call in Linux.
 pub(super) const LONGEST: usize = 0x7fff_f000;
 
@@ -85,6 +85,8 @@ fn unmap(address: usize, length: usize) {
 pub(super) struct Scratch {
     address: usize,
     length: usize,
+    /// So many bytes from its begin are in memory.
+    present: usize,
 }
 
 impl Scratch {
@@ -101,13 +103,29 @@ impl Scratch {
         let Ok(address) = map(0, wanted, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0) else {
             return false;
         };
-        *self = Scratch { address, length: wanted };
+        *self = Scratch { address, length: wanted, present: 0 };
         true
+    }
+
+    /// Has its first `bytes` in memory: whoever fills them meets no page fault, as a program does that has used its memory before.
+    #[inline]
+    pub(super) fn populate(&mut self, bytes: usize) {
+        if bytes > self.present && self.present < LARGE {
+            self.bring(bytes);
+        }
+    }
+
+    #[cold]
+    fn bring(&mut self, bytes: usize) {
+        let bytes = bytes.next_multiple_of(PAGE).min(LARGE).min(self.length);
+        // SAFETY: within memory that `self` owns; its content stays. Linux before 5.14 refuses: pages come when they are touched.
+        unsafe { libc::madvise(self.address as *mut _, bytes, libc::MADV_POPULATE_WRITE) };
+        self.present = bytes;
     }
 
     /// Gives memory back that a large transfer, of so many bytes, has used.
     pub(super) fn trim(&mut self, used: usize) {
-        if used > LARGE && self.length > LARGE {
+        if used > LARGE && self.length > LARGE + PAGE {
             *self = Scratch::default();
         }
     }

@@ -20,8 +20,6 @@ const PLACES: usize = 16;
 #[derive(Debug, Default)]
 pub(super) struct Windows {
     places: [Place; PLACES],
-    /// The place whose window was made ready last, as long as it is there.
-    ready: Option<usize>,
 }
 
 /// A mapping, and of which life of which slot.
@@ -36,12 +34,10 @@ impl Windows {
     #[inline]
     pub(super) fn touch(&mut self, slots: &Slots, transfer: &Transfer) -> Option<i64> {
         let word = slots.word(transfer.slot)?;
-        let index = transfer.slot as usize % PLACES;
-        let place = &mut self.places[index];
+        let place = &mut self.places[transfer.slot as usize % PLACES];
         let number = Slots::number(word);
         if place.of != Some((transfer.slot, word)) {
             *place = Place { of: Some((transfer.slot, word)), window: Window::of(number) };
-            self.ready = None;
         }
         // Where nothing is mapped it may be a pipe, which has no position.
         place.window.as_ref()?;
@@ -50,21 +46,15 @@ impl Windows {
         if place.window.as_ref().is_some_and(ends_early) {
             // The file may have grown.
             place.window = Window::of(number);
-            self.ready = None;
         }
         let window = place.window.as_ref()?;
         let result = window.size().saturating_sub(offset).min(length);
         if result != transfer.result {
             return None;
         }
-        if self.ready != Some(index) {
-            window.make_ready();
-            self.ready = Some(index);
-        }
         if !window.touch(offset, result) {
             // It became shorter.
             *place = Place::default();
-            self.ready = None;
             return None;
         }
         if !transfer.way.is_at() {

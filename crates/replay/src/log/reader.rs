@@ -9,12 +9,10 @@ use serde::{Deserialize, Serialize};
 
 use super::difference::{Class, Difference, Handling};
 use super::merge::Merged;
+use super::short::LEAST_BYTES;
 use super::times::{self, Blocked, Pacing};
 use super::writer::HEAD_BYTES;
-use super::{
-    KEPT_OUTPUT, LIKE, LIKE_BYTES, LIKE_ORIGIN, LIKE_TICKS, MAGIC, RECORD_BYTES, SHORT, SHORT_BYTES, SHORT_NUMBER,
-    SHORT_ORIGIN,
-};
+use super::{KEPT_OUTPUT, MAGIC, RECORD_BYTES, Short};
 use crate::resume::is_refusal;
 
 /// What one command did.
@@ -154,12 +152,12 @@ impl ReplayLog {
         let mut bytes = vec![0; batch.length as usize];
         self.file.read_exact_at(&mut bytes, batch.offset)?;
         let mut rest = &bytes[..];
-        let mut out = Vec::with_capacity(batch.count.min(batch.length / LIKE_BYTES as u64) as usize);
+        let mut out = Vec::with_capacity(batch.count.min(batch.length / LEAST_BYTES as u64) as usize);
         let mut last = None;
-        while rest.len() >= LIKE_BYTES {
-            let is_short = word(rest, 0) & SHORT != 0;
-            let record = if is_short {
-                short(&mut rest, &mut last).map(|short| self.expanded(batch.thread, short))
+        while rest.len() >= LEAST_BYTES {
+            let record = if Short::is_head(word(rest, 0)) {
+                last = Short::read(&mut rest, last);
+                last.map(|short| self.expanded(batch.thread, short))
             } else {
                 self.whole(batch.thread, &mut rest)
             };
@@ -205,8 +203,8 @@ impl ReplayLog {
             thread,
             number: short.number,
             begin_ns: self.clock.since_begin(short.begin),
-            end_ns: self.clock.since_begin(short.begin.saturating_add(short.taken)),
-            result: short.result,
+            end_ns: self.clock.since_begin(short.end),
+            result: short.result as i64,
             handling: Handling::Issued,
             compared: short.compared,
             together: short.together,
@@ -222,44 +220,6 @@ impl ReplayLog {
     }
 }
 
-/// What a short record says; begin and duration in ticks.
-#[derive(Debug, Clone, Copy)]
-struct Short {
-    origin: u64,
-    number: u32,
-    result: i64,
-    begin: u64,
-    taken: u64,
-    compared: bool,
-    together: bool,
-}
-
-/// The short record at the begin of `rest`, which moves on; `last` is the one before it in the batch.
-fn short(rest: &mut &[u8], last: &mut Option<Short>) -> Option<Short> {
-    let head = word(rest, 0);
-    let found = if head & LIKE != 0 {
-        *rest = &rest[LIKE_BYTES..];
-        let last = (*last)?;
-        let origin = last.origin.saturating_add(head >> 48 & LIKE_ORIGIN);
-        Short { origin, begin: last.begin.saturating_add(head >> 24 & LIKE_TICKS), taken: head & LIKE_TICKS, ..last }
-    } else {
-        let (record, tail) = rest.split_first_chunk::<SHORT_BYTES>()?;
-        *rest = tail;
-        let last = word(record, 16);
-        Short {
-            origin: head & SHORT_ORIGIN,
-            number: (head >> 48) as u32 & SHORT_NUMBER,
-            result: (last >> 32) as i64,
-            begin: word(record, 8),
-            taken: last & 0xffff_ffff,
-            compared: head >> 62 & 1 != 0,
-            together: head >> 61 & 1 != 0,
-        }
-    };
-    *last = Some(found);
-    Some(found)
-}
-
 fn word(bytes: &[u8], at: usize) -> u64 {
     bytes.get(at..at + 8).and_then(|b| b.try_into().ok()).map_or(0, u64::from_le_bytes)
 }
@@ -271,10 +231,10 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::log::{Plain, Writer};
+    use crate::log::Writer;
 
     /// Transfers of one thread: mostly alike, and one after the other.
-    fn transfers() -> impl Strategy<Value = Vec<Plain>> {
+    fn transfers() -> impl Strategy<Value = Vec<Short>> {
         let step = prop_oneof![6 => Just(1u64), 1 => 0u64..5000, 1 => Just(1 << 40)];
         let ticks = prop_oneof![6 => 0u64..2000, 1 => 0u64..1 << 25, 1 => 0u64..1 << 33];
         let one = (step, ticks.clone(), ticks, 0u32..20, 0u32..8, any::<u8>());
@@ -284,14 +244,19 @@ mod tests {
                 (origin, begin) = (origin + step, begin + gap);
                 let (number, result) = (number / 10, u64::from(result / 7) << 10);
                 let (compared, together) = (flags < 20, flags > 235);
-                out.push(Plain { origin, number, result, begin, end: begin + taken, compared, together });
+                out.push(Short { origin, number, result, begin, end: begin + taken, compared, together });
             }
             out
         })
     }
 
-    fn expected(plain: &Plain) -> (u64, u32, i64, u64, u64, bool, bool) {
-        let Plain { origin, number, result, begin, end, compared, together } = *plain;
+    /// What stands in 48 bits, and a duration in 32.
+    fn fits(short: &&Short) -> bool {
+        short.origin < 1 << 48 && short.end - short.begin < 1 << 32
+    }
+
+    fn expected(short: &Short) -> (u64, u32, i64, u64, u64, bool, bool) {
+        let Short { origin, number, result, begin, end, compared, together } = *short;
         (origin, number, result as i64, begin, end, compared, together)
     }
 
@@ -299,8 +264,7 @@ mod tests {
         #[test]
         fn transfers_are_read_as_they_were_added(transfers in transfers(), cut in 0usize..400) {
             let mut writer = Writer::new(7);
-            let added: Vec<&Plain> = transfers.iter().filter(|plain| writer.add_transfer(plain).is_some()).collect();
-            let fits = |plain: &&Plain| plain.origin <= SHORT_ORIGIN && plain.end - plain.begin <= u32::MAX.into();
+            let added: Vec<&Short> = transfers.iter().filter(|short| writer.add_transfer(short).is_some()).collect();
             prop_assert_eq!(added.len(), transfers.iter().filter(fits).count());
             let mut file = tempfile::tempfile().unwrap();
             let bytes = writer.finished().unwrap_or_default().to_vec();

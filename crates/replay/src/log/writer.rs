@@ -4,9 +4,7 @@
 
 use super::difference::{Difference, Handling};
 use super::times::{COMPARED, Times};
-use super::{
-    KEPT_OUTPUT, LIKE, LIKE_ORIGIN, LIKE_TICKS, MAGIC, RECORD_BYTES, SHORT, SHORT_BYTES, SHORT_NUMBER, SHORT_ORIGIN,
-};
+use super::{KEPT_OUTPUT, MAGIC, RECORD_BYTES, Short};
 
 /// A batch's head: magic, thread, length of the records in bytes (u64), first end (ticks), number of records.
 pub(crate) const HEAD_BYTES: usize = 32;
@@ -26,45 +24,6 @@ pub(crate) struct Entry<'a> {
     pub output: &'a [u8],
 }
 
-/// A transfer that went as traced and waited for nothing; see [`Writer::add_transfer`].
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Plain {
-    pub origin: u64,
-    pub number: u32,
-    /// Bytes transferred.
-    pub result: u64,
-    /// In ticks.
-    pub begin: u64,
-    pub end: u64,
-    pub compared: bool,
-    /// It was issued together with others, and so are its times those of all.
-    pub together: bool,
-}
-
-impl Plain {
-    /// As a short record.
-    fn short(&self) -> [u8; SHORT_BYTES] {
-        let flags = SHORT | u64::from(self.compared) << 62 | u64::from(self.together) << 61;
-        let taken = self.end.wrapping_sub(self.begin);
-        let mut record = [0; SHORT_BYTES];
-        record[..8].copy_from_slice(&(flags | u64::from(self.number) << 48 | self.origin).to_le_bytes());
-        record[8..16].copy_from_slice(&self.begin.to_le_bytes());
-        record[16..].copy_from_slice(&(self.result << 32 | taken).to_le_bytes());
-        record
-    }
-
-    /// As a word, if it is like the one before.
-    #[inline]
-    fn like(&self, last: &Plain) -> Option<u64> {
-        let same = (self.number, self.result, self.compared, self.together)
-            == (last.number, last.result, last.compared, last.together);
-        let origin = self.origin.wrapping_sub(last.origin);
-        let (begin, taken) = (self.begin.wrapping_sub(last.begin), self.end.wrapping_sub(self.begin));
-        let fits = origin <= LIKE_ORIGIN && begin.max(taken) <= LIKE_TICKS;
-        (same && fits).then_some(SHORT | LIKE | origin << 48 | begin << 24 | taken)
-    }
-}
-
 /// One thread's records.
 #[derive(Debug)]
 pub(crate) struct Writer {
@@ -73,7 +32,7 @@ pub(crate) struct Writer {
     count: u64,
     buffer: Vec<u8>,
     /// The short record before, in this batch.
-    last: Option<Plain>,
+    last: Option<Short>,
 }
 
 impl Writer {
@@ -121,20 +80,16 @@ impl Writer {
 
     /// Adds a transfer in 8 or 24 bytes; `None` if it does not fit, else whether the batch should be written.
     #[inline]
-    pub(crate) fn add_transfer(&mut self, plain: &Plain) -> Option<bool> {
-        let taken = plain.end.wrapping_sub(plain.begin);
-        if plain.origin > SHORT_ORIGIN || plain.number > SHORT_NUMBER || plain.result.max(taken) > u32::MAX.into() {
+    pub(crate) fn add_transfer(&mut self, short: &Short) -> Option<bool> {
+        if !short.fits() {
             return None;
         }
         if self.count == 0 {
-            self.first_end = plain.end;
+            self.first_end = short.end;
         }
         self.count += 1;
-        match self.last.as_ref().and_then(|last| plain.like(last)) {
-            Some(word) => self.buffer.extend_from_slice(&word.to_le_bytes()),
-            None => self.buffer.extend_from_slice(&plain.short()),
-        }
-        self.last = Some(*plain);
+        short.write(self.last.as_ref(), &mut self.buffer);
+        self.last = Some(*short);
         Some(self.is_full())
     }
 

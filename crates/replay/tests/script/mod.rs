@@ -91,7 +91,7 @@ impl Script {
     }
 
     pub fn content(&mut self, bytes: &[u8]) -> (u64, u64) {
-        (self.writer.content(bytes).unwrap(), bytes.len() as u64)
+        (self.writer.content(bytes, 0).unwrap(), bytes.len() as u64)
     }
 
     pub fn add(&mut self, thread: u32, mut command: Command) {

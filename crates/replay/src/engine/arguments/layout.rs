@@ -2,7 +2,7 @@
 
 use super::super::Sections;
 use super::super::failure::{Failure, Stop};
-use super::super::memory::{self, LONGEST, Scratch};
+use super::super::memory::{self, LONGEST, PAGE, Scratch};
 use super::{BAD_POINTER, Range};
 
 /// Longest array of `iovec`.
@@ -16,6 +16,8 @@ pub(super) enum Place {
 
 pub(super) struct Layout<'a> {
     pub sections: &'a Sections,
+    /// Where in its page memory for content begins.
+    within: usize,
     used: usize,
     /// Copies to make: from the sections (`None`: zeros), to.
     copies: Vec<(Option<&'a [u8]>, Range)>,
@@ -24,14 +26,22 @@ pub(super) struct Layout<'a> {
 }
 
 impl<'a> Layout<'a> {
-    pub(super) fn new(sections: &'a Sections) -> Layout<'a> {
-        Layout { sections, used: 0, copies: Vec::new(), vectors: Vec::new() }
+    pub(super) fn new(sections: &'a Sections, within: u16) -> Layout<'a> {
+        Layout { sections, within: usize::from(within), used: 0, copies: Vec::new(), vectors: Vec::new() }
     }
 
     pub(super) fn take(&mut self, length: u64) -> Result<Range, Stop> {
+        let alignment = if length >= 512 { PAGE } else { 64 };
+        self.take_at(self.used.next_multiple_of(alignment), length)
+    }
+
+    /// Memory that content is read into: there in its page where the program had it.
+    pub(super) fn take_content(&mut self, length: u64) -> Result<Range, Stop> {
+        self.take_at(self.used.next_multiple_of(PAGE) + self.within, length)
+    }
+
+    fn take_at(&mut self, at: usize, length: u64) -> Result<Range, Stop> {
         let length = usize::try_from(length).unwrap_or(LONGEST).min(LONGEST);
-        let alignment = if length >= 512 { 4096 } else { 64 };
-        let at = self.used.next_multiple_of(alignment);
         self.used = at + length;
         if self.used > 8 * LONGEST {
             return Err(Stop::Damaged("a call fills more memory than any call can"));

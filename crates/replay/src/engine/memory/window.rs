@@ -11,7 +11,7 @@ use super::{PAGE, map, unmap};
 static MISSING: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
-    /// Address and end of what this thread touches, from [`Window::make_ready`] on as long as that window lives.
+    /// Address and end of the window that it touched last, as long as that lives.
     static TOUCHED: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
 }
 
@@ -51,17 +51,15 @@ impl Window {
         self.size
     }
 
-    /// To be called before this window is touched, unless it was the last of the thread to be made ready.
-    pub(in crate::engine) fn make_ready(&self) {
-        TOUCHED.set((self.address, self.address + self.length));
-    }
-
     /// Loads a byte of each page of a range within [`Window::size`]; false if a page is no longer there, or the range lies outside.
     #[inline]
     pub(in crate::engine) fn touch(&self, offset: u64, length: u64) -> bool {
         let Some(end) = offset.checked_add(length).filter(|end| *end <= self.size) else { return false };
         if length == 0 {
             return true;
+        }
+        if TOUCHED.get().0 != self.address {
+            TOUCHED.set((self.address, self.address + self.length));
         }
         let before = MISSING.load(Ordering::Relaxed);
         let last = self.address + (end as usize - 1);

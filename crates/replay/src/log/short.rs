@@ -1,0 +1,106 @@
+//! Short records: transfers that went as traced and waited for nothing, in 24 bytes, or 8 where one is like the one before it.
+//!
+//! A short record's first word has the bit [`SHORT`], then whether it was compared (62), whether issued together with others (61),
+//! the number of the call (from 48 on) and the origin; then begin, and 32 bits each of result and duration. One of a single word has the
+//! bit [`LIKE`] too: call, result and flags are those of the short one before it in the batch; then the distance of its origin (12
+//! bits), that of its begin, and its duration (24 bits each).
+//!
+//! Goals: what is written and what is read stand side by side. Non-goals: all other records.
+
+const SHORT: u64 = 1 << 63;
+const COMPARED: u32 = 62;
+const TOGETHER: u32 = 61;
+const LIKE: u64 = 1 << 60;
+const MOST_NUMBER: u32 = 0xfff;
+const MOST_ORIGIN: u64 = (1 << 48) - 1;
+const MOST_DISTANCE: u64 = 0xfff;
+const MOST_TICKS: u64 = 0xff_ffff;
+
+/// Length of the shortest record there is.
+pub(super) const LEAST_BYTES: usize = 8;
+
+/// A transfer that went as traced and waited for nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Short {
+    pub origin: u64,
+    pub number: u32,
+    /// Bytes transferred.
+    pub result: u64,
+    /// In ticks.
+    pub begin: u64,
+    pub end: u64,
+    pub compared: bool,
+    /// It was issued together with others, and so are its times those of all.
+    pub together: bool,
+}
+
+impl Short {
+    /// Whether a short record has room for it.
+    #[inline]
+    pub(super) fn fits(&self) -> bool {
+        self.origin <= MOST_ORIGIN && self.number <= MOST_NUMBER && self.result.max(self.taken()) <= u32::MAX.into()
+    }
+
+    /// Appends it; `last` is the one before it in the batch.
+    #[inline]
+    pub(super) fn write(&self, last: Option<&Short>, buffer: &mut Vec<u8>) {
+        match last.and_then(|last| self.like(last)) {
+            Some(word) => buffer.extend_from_slice(&word.to_le_bytes()),
+            None => buffer.extend_from_slice(self.words().as_flattened()),
+        }
+    }
+
+    fn taken(&self) -> u64 {
+        self.end.wrapping_sub(self.begin)
+    }
+
+    fn words(&self) -> [[u8; 8]; 3] {
+        let flags = SHORT | u64::from(self.compared) << COMPARED | u64::from(self.together) << TOGETHER;
+        let head = flags | u64::from(self.number) << 48 | self.origin;
+        [head, self.begin, self.result << 32 | self.taken()].map(u64::to_le_bytes)
+    }
+
+    /// As a word, if it is like the one before.
+    #[inline]
+    fn like(&self, last: &Short) -> Option<u64> {
+        let same = (self.number, self.result, self.compared, self.together)
+            == (last.number, last.result, last.compared, last.together);
+        let origin = self.origin.wrapping_sub(last.origin);
+        let (begin, taken) = (self.begin.wrapping_sub(last.begin), self.taken());
+        let fits = origin <= MOST_DISTANCE && begin.max(taken) <= MOST_TICKS;
+        (same && fits).then_some(SHORT | LIKE | origin << 48 | begin << 24 | taken)
+    }
+
+    /// Whether a record whose first word this is is a short one.
+    pub(super) fn is_head(head: u64) -> bool {
+        head & SHORT != 0
+    }
+
+    /// The short record at the begin of `rest`, which moves on; `last` is the one before it in the batch.
+    pub(super) fn read(rest: &mut &[u8], last: Option<Short>) -> Option<Short> {
+        let (head, tail) = word(rest)?;
+        if head & LIKE != 0 {
+            *rest = tail;
+            let last = last?;
+            let origin = last.origin.saturating_add(head >> 48 & MOST_DISTANCE);
+            let begin = last.begin.saturating_add(head >> 24 & MOST_TICKS);
+            return Some(Short { origin, begin, end: begin.saturating_add(head & MOST_TICKS), ..last });
+        }
+        let (begin, tail) = word(tail)?;
+        let (came, tail) = word(tail)?;
+        *rest = tail;
+        Some(Short {
+            origin: head & MOST_ORIGIN,
+            number: (head >> 48) as u32 & MOST_NUMBER,
+            result: came >> 32,
+            begin,
+            end: begin.saturating_add(came & 0xffff_ffff),
+            compared: head >> COMPARED & 1 != 0,
+            together: head >> TOGETHER & 1 != 0,
+        })
+    }
+}
+
+fn word(bytes: &[u8]) -> Option<(u64, &[u8])> {
+    bytes.split_first_chunk().map(|(word, rest)| (u64::from_le_bytes(*word), rest))
+}
