@@ -12,7 +12,8 @@ use super::sync::{self, AtomicU32, AtomicU64, Ordering};
 /// How long a waiter spins while processors are idle, in nanoseconds.
 const SPIN_NS: u64 = 20_000;
 /// How long it spins where that was in vain so many times one after the other: other programs have the processors, and the thread
-/// awaited may stand in the queue of this very one. Now and then it tries as long as before.
+/// awaited may stand in the queue of this very one. It tries as long as before after 8, 16, 32 times, and then each 64th time: what was in the way
+/// may be gone.
 const SHORT_SPIN_NS: u64 = 1_000;
 const OFTEN_IN_VAIN: u32 = 4;
 const TRIED_AGAIN: u32 = 64;
@@ -207,7 +208,8 @@ impl Counters {
             return false;
         }
         let in_vain = me.in_vain.load(Ordering::Relaxed);
-        let is_short = in_vain >= OFTEN_IN_VAIN && !in_vain.is_multiple_of(TRIED_AGAIN);
+        let tries_again = in_vain.is_power_of_two() || in_vain.is_multiple_of(TRIED_AGAIN);
+        let is_short = in_vain >= OFTEN_IN_VAIN && !tries_again;
         let met = spins(awaited, count, if is_short { SHORT_SPIN_NS } else { SPIN_NS });
         me.in_vain.store(if met { 0 } else { in_vain.wrapping_add(1) }, Ordering::Relaxed);
         met
