@@ -200,10 +200,13 @@ impl Outbox {
         Ok(spare)
     }
 
-    /// Appends a last batch, after all that were sent.
+    /// Appends a last batch (or none, if it is empty), after all that were sent.
     pub(super) fn finish(&mut self, bytes: &[u8]) -> Result<(), Stop> {
         while self.out > 0 {
             self.receive()?;
+        }
+        if bytes.is_empty() {
+            return Ok(());
         }
         match append(self.log, bytes) {
             0.. => Ok(()),
@@ -219,4 +222,30 @@ impl Outbox {
 
 fn not_logged(result: i64) -> Stop {
     Stop::Failed(Failure::Log { error: error_name(result) })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsRawFd;
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn what_a_porter_still_has_is_there_at_the_end() {
+        let file = tempfile::tempfile().unwrap();
+        let porters = Porters::new();
+        let (_, batches) = lock(&porters.waiting).take().unwrap();
+        let mut outbox = Outbox::new(&porters, file.as_raw_fd());
+        outbox.send(b"sent".to_vec()).unwrap();
+        let log = Log { number: file.as_raw_fd(), logged: 0, dropped: 0 };
+        let porter = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(50));
+            log.all(&batches);
+        });
+        outbox.finish(&[]).unwrap();
+        assert_eq!(file.metadata().unwrap().len(), 4);
+        drop((outbox, porters));
+        porter.join().unwrap();
+    }
 }
