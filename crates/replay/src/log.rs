@@ -1,7 +1,7 @@
 //! The replay's log: what every command did, written by the engine's threads, read by their parent.
 //!
-//! Goals: 64 bytes per command and a few more where it waited, 24 for a transfer that went as traced and 8 for one that is like the
-//! one before it, bounded memory on both sides, a log cut off anywhere readable up to there.
+//! Goals: 64 bytes per command, 24 for a transfer that went as traced and 8 for one that is like the one before it, each with a few more
+//! where it waited, bounded memory on both sides, a log cut off anywhere readable up to there.
 //! Non-goals: an exchange format (the log lives only as long as its replay; `emit` makes a trace of it).
 
 mod difference;

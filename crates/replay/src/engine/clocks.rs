@@ -10,7 +10,7 @@ const UNDISTURBED_TICKS: u64 = 2_000;
 const TRIES: usize = 7;
 
 /// One instant on both clocks.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Instant {
     pub ticks: u64,
     pub ns: u64,

@@ -6,6 +6,7 @@ use reprise_plan::command::{Command, CommandReader, Expect, Op, Wait};
 
 use super::arguments::{Checked, Range};
 use super::batch::Gathering;
+use super::clocks::Instant;
 use super::counters::Counter;
 use super::failure::{Failure, Stop, error_name};
 use super::memory::Scratch;
@@ -52,6 +53,8 @@ pub(super) struct Worker {
     pub listed: Vec<u8>,
     /// When the latest of what the next command depends on was completed, in ticks.
     pub ready: u64,
+    /// When both clocks were read last.
+    pub known: Instant,
     /// Issue of the present command's first call and completion of its last, in ticks, once there were any.
     span: Option<(u64, u64)>,
     pub(super) log: Writer,
@@ -82,6 +85,7 @@ impl Worker {
             scratch,
             listed,
             ready: 0,
+            known: Instant::default(),
             span: None,
             log,
             outbox,

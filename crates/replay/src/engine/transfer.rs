@@ -4,7 +4,7 @@
 //! page takes 60 µs instead of 4.8, one 16 bytes behind it 7 (`docs/METROLOGY.md`, "Where a buffer begins").
 //!
 //! Goals: as little as possible beside the call: no allocation, no look-up of the call, a short record in the log. Whatever
-//! is unusual (it waited, it is paced, it went differently, its content is not there) takes the way of all commands.
+//! is unusual (it went differently, its content is not there) takes the way of all commands.
 //! Non-goals: other calls.
 
 use std::sync::atomic::Ordering;
@@ -117,7 +117,7 @@ impl Worker {
     #[inline]
     pub(super) fn conclude(&mut self, transfer: &Transfer, came: &Came, spare: &mut Command) -> Result<(), Stop> {
         let Came { result, at, times, together, touched } = *came;
-        if times.blocked.is_none() && times.paced.is_none() && (touched || self.went_as_traced(transfer, result, at)) {
+        if touched || self.went_as_traced(transfer, result, at) {
             let verifies = self.engine.settings.verify.of(transfer.origin) == Compared::All && !touched;
             let short = Short {
                 origin: transfer.origin,
@@ -127,8 +127,9 @@ impl Worker {
                 end: times.end,
                 compared: verifies && matches!(transfer.expect, Expect::Content(..)),
                 together,
+                waits: times.waits(),
             };
-            if let Some(full) = self.log.add_transfer(&short) {
+            if let Some(full) = self.log.add_transfer(&short, &times) {
                 return if full || self.is_overdue() { self.write_log() } else { Ok(()) };
             }
         }

@@ -157,7 +157,7 @@ impl ReplayLog {
         while rest.len() >= LEAST_BYTES {
             let record = if Short::is_head(word(rest, 0)) {
                 last = Short::read(&mut rest, last);
-                last.map(|short| self.expanded(batch.thread, short))
+                last.and_then(|short| self.expanded(batch.thread, short, &mut rest))
             } else {
                 self.whole(batch.thread, &mut rest)
             };
@@ -197,8 +197,10 @@ impl ReplayLog {
         })
     }
 
-    fn expanded(&self, thread: u32, short: Short) -> Record {
-        Record {
+    /// The record of a short one; what it says of waits is at the begin of `rest`, which moves on.
+    fn expanded(&self, thread: u32, short: Short, rest: &mut &[u8]) -> Option<Record> {
+        let (blocked, pacing) = times::load(short.waits, short.begin, &self.clock, rest)?;
+        Some(Record {
             origin: short.origin,
             thread,
             number: short.number,
@@ -208,11 +210,11 @@ impl ReplayLog {
             handling: Handling::Issued,
             compared: short.compared,
             together: short.together,
-            blocked: None,
-            pacing: None,
+            blocked,
+            pacing,
             difference: Difference::NONE,
             output: Vec::new(),
-        }
+        })
     }
 
     pub(super) fn key(&self, batch: &Batch) -> u64 {
@@ -229,42 +231,77 @@ mod tests {
     use std::io::Write;
 
     use proptest::prelude::*;
+    use reprise_plan::Rule;
 
     use super::*;
-    use crate::log::Writer;
+    use crate::log::times::Waited;
+    use crate::log::{Paced, Punctuality, Times, Writer};
 
-    /// Transfers of one thread: mostly alike, and one after the other.
-    fn transfers() -> impl Strategy<Value = Vec<Short>> {
+    /// Transfers of one thread: mostly alike, one after the other, and some of them waited.
+    fn transfers() -> impl Strategy<Value = Vec<(Short, Times)>> {
         let step = prop_oneof![6 => Just(1u64), 1 => 0u64..5000, 1 => Just(1 << 40)];
         let ticks = prop_oneof![6 => 0u64..2000, 1 => 0u64..1 << 25, 1 => 0u64..1 << 33];
-        let one = (step, ticks.clone(), ticks, 0u32..20, 0u32..8, any::<u8>());
+        let blocked =
+            (1u64..1 << 40, 0u8..2).prop_map(|(ticks, rule)| Waited { ticks, rule: Rule::from_number(rule).unwrap() });
+        let paced = (0u64..1 << 40, 0u64..1 << 40, any::<bool>());
+        let waits = (proptest::option::weighted(0.3, blocked), proptest::option::weighted(0.5, paced));
+        let one = (step, ticks.clone(), ticks, 0u32..20, 0u32..8, any::<u8>(), waits);
         prop::collection::vec(one, 0..60).prop_map(|steps| {
             let (mut origin, mut begin, mut out) = (0, 1_000, Vec::new());
-            for (step, gap, taken, number, result, flags) in steps {
+            for (step, gap, taken, number, result, flags, (blocked, paced)) in steps {
                 (origin, begin) = (origin + step, begin + gap);
                 let (number, result) = (number / 10, u64::from(result / 7) << 10);
                 let (compared, together) = (flags < 20, flags > 235);
-                out.push(Short { origin, number, result, begin, end: begin + taken, compared, together });
+                let paced = paced.map(|(from, due, disturbed)| Paced { from, due, at: begin, disturbed });
+                let times = Times { begin, end: begin + taken, blocked, paced };
+                let waits = times.waits();
+                out.push((
+                    Short { origin, number, result, begin, end: begin + taken, compared, together, waits },
+                    times,
+                ));
             }
             out
         })
     }
 
     /// What stands in 48 bits, and a duration in 32.
-    fn fits(short: &&Short) -> bool {
+    fn fits((short, _): &&(Short, Times)) -> bool {
         short.origin < 1 << 48 && short.end - short.begin < 1 << 32
     }
 
-    fn expected(short: &Short) -> (u64, u32, i64, u64, u64, bool, bool) {
-        let Short { origin, number, result, begin, end, compared, together } = *short;
-        (origin, number, result as i64, begin, end, compared, together)
+    fn expected((short, times): &(Short, Times)) -> Record {
+        let Short { origin, number, result, begin, end, compared, together, .. } = *short;
+        let pacing = times.paced.map(|Paced { from, due, at, disturbed }| Pacing {
+            waited_ns: at.saturating_sub(from),
+            error_ns: at as i64 - due as i64,
+            punctuality: match (disturbed, from > due) {
+                (true, _) => Punctuality::Disturbed,
+                (false, true) => Punctuality::Behind,
+                (false, false) => Punctuality::OnTime,
+            },
+        });
+        Record {
+            origin,
+            thread: 7,
+            number,
+            begin_ns: begin,
+            end_ns: end,
+            result: result as i64,
+            handling: Handling::Issued,
+            compared,
+            together,
+            difference: Difference::NONE,
+            blocked: times.blocked.map(|waited| Blocked { ns: waited.ticks, rule: waited.rule }),
+            pacing,
+            output: Vec::new(),
+        }
     }
 
     proptest! {
         #[test]
         fn transfers_are_read_as_they_were_added(transfers in transfers(), cut in 0usize..400) {
             let mut writer = Writer::new(7);
-            let added: Vec<&Short> = transfers.iter().filter(|short| writer.add_transfer(short).is_some()).collect();
+            let added: Vec<_> = transfers.iter().filter(|(short, times)| writer.add_transfer(short, times).is_some()).collect();
             prop_assert_eq!(added.len(), transfers.iter().filter(fits).count());
             let mut file = tempfile::tempfile().unwrap();
             let bytes = writer.finished().unwrap_or_default().to_vec();
@@ -274,10 +311,7 @@ mod tests {
             let read = |file: File| {
                 let mut found = Vec::new();
                 let log = ReplayLog::open(file, clock, Numbers::default()).unwrap();
-                let whole = log.each(|r| {
-                    found.push((r.origin, r.number, r.result, r.begin_ns, r.end_ns, r.compared, r.together));
-                });
-                whole.map(|()| found)
+                log.each(|record| found.push(record)).map(|()| found)
             };
             let wanted: Vec<_> = added.into_iter().map(expected).collect();
             prop_assert_eq!(read(file.try_clone().unwrap()).unwrap(), wanted);

@@ -1,17 +1,24 @@
-//! Short records: transfers that went as traced and waited for nothing, in 24 bytes, or 8 where one is like the one before it.
+//! Short records: transfers that went as traced, in 24 bytes, or 8 where one is like the one before it, and what there is to say of
+//! its waits.
 //!
 //! A short record's first word has the bit [`SHORT`], then whether it was compared (62), whether issued together with others (61),
-//! the number of the call (from 48 on) and the origin; then begin, and 32 bits each of result and duration. One of a single word has the
-//! bit [`LIKE`] too: call, result and flags are those of the short one before it in the batch; then the distance of its origin (12
-//! bits), that of its begin, and its duration (24 bits each).
+//! what it waited for (three flags from 57 on), the number of the call (from 48 on) and the origin; then begin, and 32 bits each of
+//! result and duration. One of a single word has the bit [`LIKE`] too: call, result and flags are those of the short one before it in
+//! the batch; then the distance of its origin (12 bits), that of its begin, and its duration (24 bits each). The words about waits
+//! follow ([`super::times`]).
 //!
 //! Goals: what is written and what is read stand side by side. Non-goals: all other records.
+
+use super::times::{BLOCKED, DISTURBED, PACED, Times};
 
 const SHORT: u64 = 1 << 63;
 const COMPARED: u32 = 62;
 const TOGETHER: u32 = 61;
 const LIKE: u64 = 1 << 60;
-const MOST_NUMBER: u32 = 0xfff;
+/// The flags of [`super::times`] without that of what was compared.
+const WAITS: u32 = 56;
+const WAIT_FLAGS: u8 = BLOCKED | PACED | DISTURBED;
+const MOST_NUMBER: u32 = 0x1ff;
 const MOST_ORIGIN: u64 = (1 << 48) - 1;
 const MOST_DISTANCE: u64 = 0xfff;
 const MOST_TICKS: u64 = 0xff_ffff;
@@ -19,7 +26,7 @@ const MOST_TICKS: u64 = 0xff_ffff;
 /// Length of the shortest record there is.
 pub(super) const LEAST_BYTES: usize = 8;
 
-/// A transfer that went as traced and waited for nothing.
+/// A transfer that went as traced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Short {
     pub origin: u64,
@@ -32,6 +39,8 @@ pub(crate) struct Short {
     pub compared: bool,
     /// It was issued together with others, and so are its times those of all.
     pub together: bool,
+    /// What it waited for, as the flags of [`super::times`] say.
+    pub waits: u8,
 }
 
 impl Short {
@@ -41,12 +50,15 @@ impl Short {
         self.origin <= MOST_ORIGIN && self.number <= MOST_NUMBER && self.result.max(self.taken()) <= u32::MAX.into()
     }
 
-    /// Appends it; `last` is the one before it in the batch.
+    /// Appends it, and what `times` say of its waits; `last` is the one before it in the batch.
     #[inline]
-    pub(super) fn write(&self, last: Option<&Short>, buffer: &mut Vec<u8>) {
+    pub(super) fn write(&self, times: &Times, last: Option<&Short>, buffer: &mut Vec<u8>) {
         match last.and_then(|last| self.like(last)) {
             Some(word) => buffer.extend_from_slice(&word.to_le_bytes()),
             None => buffer.extend_from_slice(self.words().as_flattened()),
+        }
+        if self.waits != 0 {
+            times.store(buffer);
         }
     }
 
@@ -56,6 +68,7 @@ impl Short {
 
     fn words(&self) -> [[u8; 8]; 3] {
         let flags = SHORT | u64::from(self.compared) << COMPARED | u64::from(self.together) << TOGETHER;
+        let flags = flags | u64::from(self.waits) << WAITS;
         let head = flags | u64::from(self.number) << 48 | self.origin;
         [head, self.begin, self.result << 32 | self.taken()].map(u64::to_le_bytes)
     }
@@ -63,8 +76,8 @@ impl Short {
     /// As a word, if it is like the one before.
     #[inline]
     fn like(&self, last: &Short) -> Option<u64> {
-        let same = (self.number, self.result, self.compared, self.together)
-            == (last.number, last.result, last.compared, last.together);
+        let same = (self.number, self.result, self.compared, self.together, self.waits)
+            == (last.number, last.result, last.compared, last.together, last.waits);
         let origin = self.origin.wrapping_sub(last.origin);
         let (begin, taken) = (self.begin.wrapping_sub(last.begin), self.taken());
         let fits = origin <= MOST_DISTANCE && begin.max(taken) <= MOST_TICKS;
@@ -76,7 +89,7 @@ impl Short {
         head & SHORT != 0
     }
 
-    /// The short record at the begin of `rest`, which moves on; `last` is the one before it in the batch.
+    /// The short record at the begin of `rest`, which moves on to the words about its waits; `last` is the one before it in the batch.
     pub(super) fn read(rest: &mut &[u8], last: Option<Short>) -> Option<Short> {
         let (head, tail) = word(rest)?;
         if head & LIKE != 0 {
@@ -97,6 +110,7 @@ impl Short {
             end: begin.saturating_add(came & 0xffff_ffff),
             compared: head >> COMPARED & 1 != 0,
             together: head >> TOGETHER & 1 != 0,
+            waits: (head >> WAITS) as u8 & WAIT_FLAGS,
         })
     }
 }

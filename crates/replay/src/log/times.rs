@@ -11,11 +11,11 @@ pub use reprise_measure::Punctuality;
 /// Flag: what the call returned in memory was compared.
 pub(super) const COMPARED: u8 = 1;
 /// Flag: a word about dependencies follows.
-const BLOCKED: u8 = 2;
+pub(super) const BLOCKED: u8 = 2;
 /// Flag: two words about the pace follow.
-const PACED: u8 = 4;
+pub(super) const PACED: u8 = 4;
 /// Flag: its wait for the pace was disturbed.
-const DISTURBED: u8 = 8;
+pub(super) const DISTURBED: u8 = 8;
 
 /// Above the time in the word about dependencies stands the rule.
 const RULE_SHIFT: u32 = 56;
@@ -109,10 +109,13 @@ impl Times {
         Times { begin, end, blocked: waiting.map(|waiting| waiting.until(begin, paced)), paced }
     }
 
-    pub(super) fn mark(&self, flags: &mut u8) {
+    /// Of what it waited for, as flags.
+    #[inline]
+    pub(crate) fn waits(&self) -> u8 {
         let flag = |is: bool, flag: u8| if is { flag } else { 0 };
-        *flags |= flag(self.blocked.is_some(), BLOCKED) | flag(self.paced.is_some(), PACED);
-        *flags |= flag(self.paced.is_some_and(|p| p.disturbed), DISTURBED);
+        flag(self.blocked.is_some(), BLOCKED)
+            | flag(self.paced.is_some(), PACED)
+            | flag(self.paced.is_some_and(|p| p.disturbed), DISTURBED)
     }
 
     pub(super) fn store(&self, buffer: &mut Vec<u8>) {

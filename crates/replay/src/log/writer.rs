@@ -60,8 +60,7 @@ impl Writer {
         }
         record[48..50].copy_from_slice(&(entry.number as u16).to_le_bytes());
         record[50] = entry.handling as u8;
-        record[51] = if entry.compared { COMPARED } else { 0 };
-        entry.times.mark(&mut record[51]);
+        record[51] = entry.times.waits() | if entry.compared { COMPARED } else { 0 };
         record[52..56].copy_from_slice(&d.to_bytes());
         record[56..60].copy_from_slice(&d.unavoidable.to_le_bytes());
         record[60..64].copy_from_slice(&(output.len() as u32).to_le_bytes());
@@ -78,9 +77,10 @@ impl Writer {
         self.buffer.len() >= FULL || self.count >= MOST_RECORDS
     }
 
-    /// Adds a transfer in 8 or 24 bytes; `None` if it does not fit, else whether the batch should be written.
+    /// Adds a transfer with these times in 8 or 24 bytes, and a few more if it waited; `None` if it does not fit, else whether the
+    /// batch should be written.
     #[inline]
-    pub(crate) fn add_transfer(&mut self, short: &Short) -> Option<bool> {
+    pub(crate) fn add_transfer(&mut self, short: &Short, times: &Times) -> Option<bool> {
         if !short.fits() {
             return None;
         }
@@ -88,7 +88,7 @@ impl Writer {
             self.first_end = short.end;
         }
         self.count += 1;
-        short.write(self.last.as_ref(), &mut self.buffer);
+        short.write(times, self.last.as_ref(), &mut self.buffer);
         self.last = Some(*short);
         Some(self.is_full())
     }
