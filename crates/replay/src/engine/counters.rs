@@ -11,9 +11,10 @@ use super::sync::{self, AtomicU32, AtomicU64, Ordering};
 
 /// How long a waiter spins while processors are idle, in nanoseconds.
 const SPIN_NS: u64 = 20_000;
-/// How long it spins where that was in vain so many times one after the other: other programs have the processors, and the thread
-/// awaited may stand in the queue of this very one. It tries as long as before after 8, 16, 32 times, and then each 64th time: what was in the way
-/// may be gone.
+/// How long it spins where that was in vain so many times one after the other: other programs have the processors, or the thread
+/// awaited stands in the queue of this very one. It tries as long as before after 4, 8, 16, 32 times, and then each 64th: what was in
+/// the way may be gone. Before that it leaves a processor that the thread awaited was on, too: two threads that sleep in turn look to
+/// the kernel like one that works, and it may leave both where they are for seconds.
 const SHORT_SPIN_NS: u64 = 1_000;
 const OFTEN_IN_VAIN: u32 = 4;
 const TRIED_AGAIN: u32 = 64;
@@ -45,6 +46,8 @@ pub(super) struct Counter {
     pub waiting: AtomicU64,
     /// How often in a row it spun in vain; its own thread's.
     in_vain: AtomicU32,
+    /// The processor that it was on when it did so last.
+    processor: AtomicU32,
     /// 1 while it waits for nothing but its pace.
     pub pacing: AtomicU32,
     /// The call it is in.
@@ -69,6 +72,7 @@ impl Counter {
             started: AtomicU32::new(0),
             waiting: AtomicU64::new(NOT_WAITING),
             in_vain: AtomicU32::new(0),
+            processor: AtomicU32::new(u32::MAX),
             pacing: AtomicU32::new(0),
             call: Apart(AtomicU32::new(0)),
             ready: AtomicU64::new(0),
@@ -142,6 +146,14 @@ fn spins(awaited: &Counter, count: u64, at_most_ns: u64) -> bool {
     }
 }
 
+/// Leaves the processor to the thread awaited, if that was last seen on it.
+#[cold]
+fn leave_to(awaited: &Counter) {
+    if awaited.processor.load(Ordering::Relaxed) == sync::processor() {
+        sync::leave_processor();
+    }
+}
+
 /// All counters, and what waiting depends on.
 #[derive(Debug)]
 pub(super) struct Counters {
@@ -209,10 +221,21 @@ impl Counters {
         }
         let in_vain = me.in_vain.load(Ordering::Relaxed);
         let tries_again = in_vain.is_power_of_two() || in_vain.is_multiple_of(TRIED_AGAIN);
-        let is_short = in_vain >= OFTEN_IN_VAIN && !tries_again;
-        let met = spins(awaited, count, if is_short { SHORT_SPIN_NS } else { SPIN_NS });
-        me.in_vain.store(if met { 0 } else { in_vain.wrapping_add(1) }, Ordering::Relaxed);
-        met
+        let at_most_ns = match (in_vain >= OFTEN_IN_VAIN, tries_again) {
+            (true, false) => SHORT_SPIN_NS,
+            (true, true) => {
+                leave_to(awaited);
+                SPIN_NS
+            }
+            (false, _) => SPIN_NS,
+        };
+        if spins(awaited, count, at_most_ns) {
+            me.in_vain.store(0, Ordering::Relaxed);
+            return true;
+        }
+        me.in_vain.store(in_vain.wrapping_add(1), Ordering::Relaxed);
+        me.processor.store(sync::processor(), Ordering::Relaxed);
+        false
     }
 
     fn sleep(&self, me: &Counter, awaited: &Counter, wait: Wait, tidy: &mut dyn FnMut() -> bool) -> bool {

@@ -14,7 +14,10 @@ use std::sync::atomic::AtomicU64;
 
 use super::arguments::Checked;
 use super::memory::Scratch;
-pub(super) use process::{barrier_in_all_threads, interrupt, register_barriers, stay_on_processor, usable_processors};
+pub(super) use process::{
+    barrier_in_all_threads, interrupt, leave_processor, processor, register_barriers, stay_on_processor,
+    usable_processors,
+};
 pub(crate) use process::{
     catch_signals, exact_sleeps, kill, nanoseconds, readable, sleep_until, ticks, ticks_after_loads, worker_limits,
     worker_signals,

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, compiler_fence, fence};
 pub(super) use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use super::issue;
-pub(super) use super::issue::{futex_wait, futex_wake, nanoseconds};
+pub(super) use super::issue::{futex_wait, futex_wake, leave_processor, nanoseconds, processor};
 
 /// Whether the kernel makes barriers in other threads on request.
 static BARRIERS_ON_REQUEST: AtomicBool = AtomicBool::new(false);

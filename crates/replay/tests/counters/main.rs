@@ -62,6 +62,12 @@ mod parts {
     pub fn processors() -> u64 {
         0
     }
+
+    pub fn processor() -> u32 {
+        0
+    }
+
+    pub fn leave_processor() {}
 }
 
 mod engine;

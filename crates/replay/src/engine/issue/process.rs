@@ -5,25 +5,57 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use super::super::memory::replace_missing_page;
 use super::raw;
 
-/// Processors that this process may use.
-pub(in crate::engine) fn usable_processors() -> Vec<usize> {
+/// Processors that the calling thread may use.
+fn permitted_processors() -> libc::cpu_set_t {
     // SAFETY: plain data that the kernel fills within its size.
-    let all = unsafe {
+    unsafe {
         let mut all: libc::cpu_set_t = std::mem::zeroed();
         libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &raw mut all);
         all
-    };
+    }
+}
+
+/// Permits the calling thread only these; false if that is refused.
+fn permit_processors(these: &libc::cpu_set_t) -> bool {
+    // SAFETY: plain data that the kernel reads within its size.
+    unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), these) == 0 }
+}
+
+/// Processors that this process may use.
+pub(in crate::engine) fn usable_processors() -> Vec<usize> {
+    let all = permitted_processors();
     // SAFETY: numbers below the size of the set.
     (0..libc::CPU_SETSIZE as usize).filter(|i| unsafe { libc::CPU_ISSET(*i, &all) }).collect()
 }
 
 /// Keeps the calling thread on one processor; false if that is refused.
 pub(in crate::engine) fn stay_on_processor(number: usize) -> bool {
-    // SAFETY: plain data that the kernel reads within its size; a number out of range panics in `CPU_SET`, and none is.
-    unsafe {
+    // SAFETY: plain data; a number out of range panics in `CPU_SET`, and none is.
+    let one = unsafe {
         let mut one: libc::cpu_set_t = std::mem::zeroed();
         libc::CPU_SET(number, &mut one);
-        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const one) == 0
+        one
+    };
+    permit_processors(&one)
+}
+
+/// The processor that the calling thread runs on.
+pub(in crate::engine) fn processor() -> u32 {
+    // SAFETY: it takes nothing.
+    u32::try_from(unsafe { libc::sched_getcpu() }).unwrap_or(u32::MAX)
+}
+
+/// Moves the calling thread to another processor, if it may use any; it may come back later.
+pub(in crate::engine) fn leave_processor() {
+    let (here, all) = (processor() as usize, permitted_processors());
+    let mut others = all;
+    if here < libc::CPU_SETSIZE as usize {
+        // SAFETY: a number below the size of the set.
+        unsafe { libc::CPU_CLR(here, &mut others) };
+    }
+    // With an empty set the kernel refuses, and the thread stays.
+    if permit_processors(&others) {
+        permit_processors(&all);
     }
 }
 
@@ -198,5 +230,36 @@ pub(crate) fn worker_limits(wanted: u64) -> u64 {
         }
         libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit);
         limit.rlim_cur
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_leaves_a_processor_is_on_another_and_may_come_back() {
+        let usable = usable_processors();
+        if usable.len() < 2 {
+            return;
+        }
+        // The kernel may move a thread at any instant, so that one try proves nothing.
+        let moves = || {
+            let before = processor();
+            leave_processor();
+            processor() != before
+        };
+        assert!((0..20).filter(|_| moves()).count() >= 10);
+        assert_eq!(usable_processors(), usable);
+    }
+
+    #[test]
+    fn who_is_kept_on_a_processor_stays() {
+        let all = permitted_processors();
+        let first = usable_processors()[0];
+        assert!(stay_on_processor(first));
+        leave_processor();
+        assert_eq!((usable_processors(), processor() as usize), (vec![first], first));
+        permit_processors(&all);
     }
 }
