@@ -11,6 +11,7 @@
  *   noatime   the same, of files opened so that reads change no access times
  *   linked    as uring, in strict order
  *   touch     such records and results; one byte of a mapping loaded instead of a read, each load timed
+ *   clock     the clock read, and nothing else
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -149,6 +150,15 @@ static void bare(int file, char *room, const struct record *records)
         check(pread(file, room, LENGTH, records[i].offset), &records[i]);
 }
 
+static void clock_alone(void)
+{
+    uint64_t sum = 0;
+    for (unsigned long i = 0; i < reads; i++)
+        sum += ticks();
+    if (!sum)
+        die("no clock");
+}
+
 static void *one(void *which)
 {
     char name[4096], *room = malloc(APART_BYTES), *expected = malloc(SIZE);
@@ -169,6 +179,8 @@ static void *one(void *which)
     uint64_t begin = nanoseconds();
     if (is("touch"))
         by_touch(mapped, records, &log);
+    else if (is("clock"))
+        clock_alone();
     else if (is("uring") || is("noatime") || is("linked"))
         by_ring(file, room, records, &log);
     else if (is("sync") || is("compared") || is("apart"))
@@ -181,7 +193,7 @@ static void *one(void *which)
 int main(int argc, char **argv)
 {
     if (argc != 5 || atoi(argv[3]) < 1)
-        die("leanest call|filtered|sync|compared|apart|uring|noatime|linked|touch FILE THREADS READS");
+        die("leanest call|filtered|sync|compared|apart|uring|noatime|linked|touch|clock FILE THREADS READS");
     way = argv[1], path = argv[2], reads = strtoul(argv[4], NULL, 10);
     unsigned count = atoi(argv[3]);
     pthread_t threads[count];

@@ -161,10 +161,13 @@ pub fn emit(result: &ReplayResult, original: &TraceReader, out: &Path, around: &
     };
     let mut opening = Opening::of_result(result);
     let cut = result.cut.map(|cut| (CUT, cut.to_string()));
-    let used =
-        [("involuntary_switches", result.involuntary_switches), ("device_bytes_read", result.cache.device_bytes)];
-    let used = used.into_iter().filter_map(|(name, count)| Some((name, count?.to_string())));
-    let closing = [("confinement", result.confinement.clone()), (END, end)].into_iter().chain(cut).chain(used);
+    let cost = result.cost.iter().flat_map(|cost| cost.facts()).map(|(name, count)| (name, count.to_string()));
+    let device_bytes = result.cache.device_bytes.map(|bytes| ("device_bytes_read", bytes.to_string()));
+    let closing = [("confinement", result.confinement.clone()), (END, end)]
+        .into_iter()
+        .chain(cut)
+        .chain(cost)
+        .chain(device_bytes);
     opening.facts.extend(closing.map(|(name, value)| (name.to_owned(), value)));
     write(opening, &result.log, &result.notes, original, out, around)
 }

@@ -3,6 +3,7 @@
 //! Goals: the caller's process never performs a traced call; an interrupted or failed replay keeps what was done so far;
 //! every error names its cause and the next step. Non-goals: the result's trace (`emit`), printing.
 
+mod cost;
 mod error;
 mod extract;
 mod launch;
@@ -28,6 +29,7 @@ use reprise_trace::file_system_name;
 pub use crate::engine::{Failure, Schedule, Verify};
 pub use crate::executor::Executor;
 pub use crate::pace::{By, Pace};
+pub use cost::Cost;
 pub use error::ReplayError;
 pub use extract::extract;
 pub use result::{Counts, Divergence, End, MOST_DIVERGENCES, Preparation, ReplayResult};

@@ -14,7 +14,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::ValidateError;
 use crate::analysis::{Around, Run};
-use crate::caches::Caches;
+use crate::caches::{self, Caches};
 use crate::conditions::{Conditions, Limits, Measure};
 use crate::finding::Source;
 use crate::instrument::{Instrument, Places, View};
@@ -114,6 +114,10 @@ impl<'a> Bench<'a> {
     fn run(&self, instrument: Option<&Instrument>, trace: &Observed, at: (usize, usize)) -> Result<Run, ValidateError> {
         let log = self.scratch.join("log");
         remove(&log);
+        // All take their caches from the same memory.
+        rustix::fs::sync();
+        caches::forget(&self.files)?;
+        caches::forget(&self.target)?;
         if instrument.is_none_or(Instrument::uses_files) {
             self.restore()?;
             self.setting.caches.set(&self.files)?;

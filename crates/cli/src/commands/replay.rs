@@ -10,7 +10,7 @@ use reprise_plan::{CompileReport, Fill, Plan};
 use reprise_replay::limit::LimitError;
 use reprise_replay::resume::Cut;
 use reprise_replay::run::{
-    self, End, Executor, Failure as EngineFailure, Job, Options, Phase, ReplayError, ReplayResult, Verify,
+    self, Cost, End, Executor, Failure as EngineFailure, Job, Options, Phase, ReplayError, ReplayResult, Verify,
 };
 use reprise_replay::{emit, times};
 use reprise_report::Detail;
@@ -274,6 +274,7 @@ pub(super) fn document(result: &ReplayResult) -> Map<String, Value> {
         ("divergences", divergences.collect()),
         ("replay_ns", json!(result.elapsed_ns)),
         ("cache", memory::document(&result.cache)),
+        ("engine", json!(result.cost)),
         ("notes", json!(result.notes)),
     ];
     facts.map(|(key, value)| (key.to_owned(), value)).into_iter().collect()
@@ -344,6 +345,7 @@ fn report(args: &Replay, run: &Run, trace: Option<&TraceReader>) -> Outcome {
     text += &resume::text(args, run.cut.as_ref(), trace);
     text += &memory::text(&result.cache);
     text += &reprise_report::replay_times_text(&run.times, Detail::Short, style());
+    text += &cost_text(result.cost.as_ref());
     text += &Trust::of(result, &run.times).text();
     text += &divergences_text(result);
     for lack in &run.lacks {
@@ -363,6 +365,24 @@ fn report(args: &Replay, run: &Run, trace: Option<&TraceReader>) -> Outcome {
         text += &format!("  see `reprise verify {} {}`\n", args.traces[0].display(), output.display());
     }
     print(&text)
+}
+
+/// What the replay took beside what its calls did.
+fn cost_text(cost: Option<&Cost>) -> String {
+    let Some(cost) = cost else { return String::new() };
+    let duration = reprise_report::duration;
+    format!(
+        "  processor time: {} in the engine, {} in the kernel; {} slept, {} lost a processor; at most {} resident\n",
+        duration(cost.user_ns),
+        duration(cost.system_ns),
+        times(cost.voluntary_switches),
+        times(cost.involuntary_switches),
+        reprise_report::bytes(cost.resident_bytes)
+    )
+}
+
+fn times(count: u64) -> String {
+    several(count, "time")
 }
 
 fn end_text(end: &End) -> &'static str {

@@ -15,7 +15,7 @@ use std::sync::atomic::AtomicU64;
 use super::arguments::Checked;
 use super::memory::Scratch;
 pub(super) use process::{
-    barrier_in_all_threads, interrupt, leave_processor, processor, register_barriers, stay_on_processor,
+    barrier_in_all_threads, interrupt, leave_processor, processor, processor_ns, register_barriers, stay_on_processor,
     usable_processors,
 };
 pub(crate) use process::{

@@ -55,6 +55,7 @@ pub(crate) use guard::allowed_calls;
 pub(crate) use issue::catch_signals;
 use judge::Circumstances;
 use memory::{Section, Shared};
+pub(crate) use porters::Carried;
 pub use schedule::Schedule;
 pub(crate) use stream::Commands;
 
@@ -366,9 +367,9 @@ impl Engine {
         }
     }
 
-    /// Bytes of the plan that were read during the replay.
-    pub(crate) fn plan_bytes_read(&self) -> u64 {
-        self.porters.brought_bytes()
+    /// What was read of the plan during the replay and written of the log.
+    pub(crate) fn carried(&self) -> &Carried {
+        self.porters.carried()
     }
 
     /// The present instant, in the units of the log.

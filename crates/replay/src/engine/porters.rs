@@ -49,36 +49,60 @@ pub(super) struct Porters {
     wanted: Sender<Wanted>,
     batches: Sender<Batch>,
     waiting: Mutex<Option<(Receiver<Wanted>, Receiver<Batch>)>>,
-    /// Bytes of the plan that were brought.
-    brought_bytes: Arc<AtomicU64>,
+    carried: Arc<Carried>,
+}
+
+/// What porters have done so far, and the processor time that they took for it.
+#[derive(Debug, Default)]
+pub(crate) struct Carried {
+    /// Bytes of the plan.
+    pub plan_bytes: AtomicU64,
+    pub plan_ns: AtomicU64,
+    /// Bytes of the log.
+    pub log_bytes: AtomicU64,
+    pub log_ns: AtomicU64,
 }
 
 impl Porters {
     pub(super) fn new() -> Porters {
         let ((wanted, asked), (batches, given)) = (channel(), channel());
-        Porters { wanted, batches, waiting: Mutex::new(Some((asked, given))), brought_bytes: Arc::default() }
+        Porters { wanted, batches, waiting: Mutex::new(Some((asked, given))), carried: Arc::default() }
     }
 
     /// Lets them begin, once.
     pub(super) fn start(&self, reserved: Reserved, commands: Commands) -> Result<(), Failure> {
         let Some((wanted, batches)) = lock(&self.waiting).take() else { return Ok(()) };
-        thread(move || Log { number: reserved.log, logged: 0, dropped: 0 }.all(&batches))?;
+        let carried = Arc::clone(&self.carried);
+        thread(move || Log { number: reserved.log, dropped: 0, carried }.all(&batches))?;
         let readers = if commands == Commands::Mapped { 0 } else { READERS };
         let wanted = Arc::new(Mutex::new(wanted));
         (0..readers).try_for_each(|_| {
-            let (wanted, brought_bytes) = (Arc::clone(&wanted), Arc::clone(&self.brought_bytes));
-            thread(move || Plan { number: reserved.plan, brought_bytes }.all(&wanted))
+            let (wanted, carried) = (Arc::clone(&wanted), Arc::clone(&self.carried));
+            thread(move || Plan { number: reserved.plan, carried }.all(&wanted))
         })
     }
 
-    /// Bytes of the plan that were brought so far.
-    pub(super) fn brought_bytes(&self) -> u64 {
-        self.brought_bytes.load(Ordering::Relaxed)
+    /// What was carried so far.
+    pub(super) fn carried(&self) -> &Carried {
+        &self.carried
     }
 
     /// A way to ask for commands.
     pub(super) fn wanted(&self) -> Sender<Wanted> {
         self.wanted.clone()
+    }
+}
+
+/// Processor time that a thread has told of already.
+#[derive(Debug, Default)]
+struct Spent(u64);
+
+impl Spent {
+    /// Adds what the calling thread has used since.
+    fn add_to(&mut self, sum: &AtomicU64) {
+        let now = issue::processor_ns();
+        sum.fetch_add(now.saturating_sub(self.0), Ordering::Relaxed);
+        self.0 = now;
     }
 }
 
@@ -96,16 +120,18 @@ pub(super) fn gone<E>(_: E) -> Stop {
 /// Who brings commands.
 struct Plan {
     number: i32,
-    brought_bytes: Arc<AtomicU64>,
+    carried: Arc<Carried>,
 }
 
 impl Plan {
     fn all(self, wanted: &Mutex<Receiver<Wanted>>) {
+        let mut spent = Spent::default();
         loop {
             let next = lock(wanted).recv();
             let Ok(Wanted { part, into, to }) = next else { return };
             // Who asked may have ended meanwhile: then nobody wants the answer.
             let _ = to.send(self.bring(&part, into));
+            spent.add_to(&self.carried.plan_ns);
         }
     }
 
@@ -130,7 +156,7 @@ impl Plan {
                 Err(_) => return Err(result),
             }
         }
-        self.brought_bytes.fetch_add(there as u64, Ordering::Relaxed);
+        self.carried.plan_bytes.fetch_add(there as u64, Ordering::Relaxed);
         Ok((into, (part.start - begin) as usize))
     }
 }
@@ -138,15 +164,17 @@ impl Plan {
 /// Who takes records away.
 struct Log {
     number: i32,
-    /// Bytes of the log so far, and how many of them are no longer cached.
-    logged: u64,
+    /// Bytes that are no longer cached.
     dropped: u64,
+    carried: Arc<Carried>,
 }
 
 impl Log {
     fn all(mut self, batches: &Receiver<Batch>) {
+        let mut spent = Spent::default();
         while let Ok(Batch { bytes, to }) = batches.recv() {
             let _ = to.send(self.append(bytes));
+            spent.add_to(&self.carried.log_ns);
         }
     }
 
@@ -155,9 +183,10 @@ impl Log {
             0.. => {}
             error => return Err(error),
         }
-        self.logged += bytes.len() as u64;
+        let length = bytes.len() as u64;
+        let logged = self.carried.log_bytes.fetch_add(length, Ordering::Relaxed) + length;
         // What was handed to the device the last time is there by now.
-        if self.logged - self.dropped >= 2 * LOG_STRIDE {
+        if logged - self.dropped >= 2 * LOG_STRIDE {
             issue::write_out_and_forget(self.number, self.dropped, LOG_STRIDE);
             self.dropped += LOG_STRIDE;
         }
@@ -238,7 +267,7 @@ mod tests {
         let (_, batches) = lock(&porters.waiting).take().unwrap();
         let mut outbox = Outbox::new(&porters, file.as_raw_fd());
         outbox.send(b"sent".to_vec()).unwrap();
-        let log = Log { number: file.as_raw_fd(), logged: 0, dropped: 0 };
+        let log = Log { number: file.as_raw_fd(), dropped: 0, carried: Arc::default() };
         let porter = std::thread::spawn(move || {
             std::thread::sleep(Duration::from_millis(50));
             log.all(&batches);

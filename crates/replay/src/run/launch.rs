@@ -173,15 +173,15 @@ impl Launched<'_> {
         let status = sys::wait(self.child).map_err(|e| ReplayError::system("wait for the worker", e))?;
         let died = |hung: Option<ReplayError>| hung.unwrap_or_else(|| ready.died(status));
         let (mut confinement, mut ended) = (None, None);
-        let (mut cache, mut switches) = (ready.cache, None);
+        let (mut cache, mut cost) = (ready.cache, None);
         for message in text.split(|b| *b == b'\n').filter_map(|line| serde_json::from_slice(line).ok()) {
             match message {
                 Message::Confined(report) => confinement = Some(report),
                 Message::Refused(text) => return Err(ReplayError::Confine { text }),
                 Message::Failed(failure) => return Err(ReplayError::ended(failure)),
-                Message::Used { device_bytes, involuntary_switches } => {
+                Message::Used { device_bytes, cost: used } => {
                     cache.device_bytes = Some(device_bytes);
-                    switches = Some(involuntary_switches);
+                    cost = Some(used);
                 }
                 Message::Ended(outcome) => ended = Some(outcome),
             }
@@ -232,7 +232,7 @@ impl Launched<'_> {
             confinement,
             preparation,
             cache,
-            involuntary_switches: switches,
+            cost,
             notes,
             degrees,
             log,

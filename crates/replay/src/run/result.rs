@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use reprise_calls::{Call, Effect};
 
-use super::ReplayError;
+use super::{Cost, ReplayError};
 use crate::cache::CacheReport;
 use crate::executor::Executor;
 use crate::log::{Class, Handling, Record, ReplayLog};
@@ -111,8 +111,8 @@ pub struct ReplayResult {
     pub preparation: Preparation,
     /// With what cache and memory it ran.
     pub cache: CacheReport,
-    /// How often a thread of the worker lost its processor to another; not known of one that was killed.
-    pub involuntary_switches: Option<u64>,
+    /// What it took of the machine; not known of a worker that was killed.
+    pub cost: Option<Cost>,
     /// Facts that concern no single action, with how often they were met.
     pub notes: Vec<(String, u64)>,
     /// With [`super::Schedule`]: for each step that left a choice, the number of threads that could go on.

@@ -10,8 +10,8 @@ use std::sync::{Arc, Once};
 use reprise_plan::Contents;
 use serde::{Deserialize, Serialize};
 
-use super::Options;
 use super::meeting::Meeting;
+use super::{Cost, Options};
 use crate::confine::{self, Confinement};
 use crate::engine::memory::Shared;
 use crate::engine::{
@@ -31,8 +31,8 @@ pub(super) enum Message {
     Refused(String),
     /// The engine could not begin.
     Failed(Failure),
-    /// Bytes that it had read from devices during the replay, and how often a thread of it lost its processor.
-    Used { device_bytes: u64, involuntary_switches: u64 },
+    /// Bytes that it had read from devices during the replay, and what it took.
+    Used { device_bytes: u64, cost: Cost },
     /// The replay ended.
     Ended(Outcome),
 }
@@ -151,9 +151,9 @@ fn run(work: &Work<'_>) -> Result<Message, Message> {
     let before = sys::used();
     let outcome = engine.run(&|| others_are_waited_for(*meeting, &said));
     let after = sys::used();
-    let device_bytes = after.device_bytes.saturating_sub(before.device_bytes).saturating_sub(engine.plan_bytes_read());
-    let involuntary_switches = after.involuntary_switches.saturating_sub(before.involuntary_switches);
-    say(to.as_raw_fd(), &Message::Used { device_bytes, involuntary_switches });
+    let cost = Cost::of(&before, &after, engine.carried());
+    let device_bytes = after.device_bytes.saturating_sub(before.device_bytes).saturating_sub(cost.plan_bytes);
+    say(to.as_raw_fd(), &Message::Used { device_bytes, cost });
     Ok(Message::Ended(outcome))
 }
 

@@ -130,10 +130,18 @@ pub fn has_ended(child: i32) -> io::Result<Option<i32>> {
 /// What all threads of this process, those that ended included, have used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Used {
+    /// Processor time in programs, in nanoseconds.
+    pub user_ns: u64,
+    /// The same in the kernel for them.
+    pub system_ns: u64,
     /// Bytes that they had read from devices.
     pub device_bytes: u64,
-    /// How often one of them lost its processor to another thread.
+    /// How often one of them slept.
+    pub voluntary_switches: u64,
+    /// How often one lost its processor to another thread.
     pub involuntary_switches: u64,
+    /// The most memory that was resident at once, with what was mapped of files.
+    pub resident_bytes: u64,
 }
 
 /// So far.
@@ -147,9 +155,14 @@ pub fn used() -> Used {
         usage
     };
     let count = |n: libc::c_long| u64::try_from(n).unwrap_or(0);
+    let nanoseconds = |t: libc::timeval| count(t.tv_sec).saturating_mul(1_000_000_000) + count(t.tv_usec) * 1_000;
     Used {
+        user_ns: nanoseconds(usage.ru_utime),
+        system_ns: nanoseconds(usage.ru_stime),
         device_bytes: count(usage.ru_inblock).saturating_mul(BLOCK_BYTES),
+        voluntary_switches: count(usage.ru_nvcsw),
         involuntary_switches: count(usage.ru_nivcsw),
+        resident_bytes: count(usage.ru_maxrss).saturating_mul(1024),
     }
 }
 
