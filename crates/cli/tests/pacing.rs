@@ -86,6 +86,26 @@ fn processor_time_tells_computing_from_sleeping() {
 }
 
 #[test]
+fn what_a_replay_took_is_told() {
+    let s = Scratch::new();
+    let dir = s.path();
+    record(dir, &[]);
+    let said = replay(dir, "t.reprise", "natural", &["-o", "r.reprise"]);
+    // It slept for its pace at least once, and whatever it did took time and memory.
+    let [user, system, slept, resident] = ["user_ns", "system_ns", "voluntary_switches", "resident_bytes"]
+        .map(|of| number(&said, &format!("/engine/{of}")));
+    // The kernel splits what is shorter than a tick by halves: all or nothing.
+    assert!(user + system > 0 && slept > 0 && (1..1 << 30).contains(&resident), "{:#}", said["engine"]);
+    let manifest = fs::read_to_string(dir.join("r.reprise/manifest.json")).unwrap();
+    let facts: Value = serde_json::from_str(&manifest).unwrap();
+    for (fact, of) in [("engine_system_ns", "system_ns"), ("voluntary_switches", "voluntary_switches")] {
+        assert_eq!(facts["facts"][fact], Value::from(said["engine"][of].to_string()), "{fact}");
+    }
+    let text = run(dir, &["replay", "-q", "t.reprise", "--target", &mkdir(dir, "told")]);
+    assert!(text.out.contains("processor time:"), "{text:#?}");
+}
+
+#[test]
 fn times_add_up_and_can_be_had_later() {
     let s = Scratch::new();
     let dir = s.path();

@@ -65,6 +65,9 @@ fn long_plans_go_as_short_ones() {
             let result = run(&plan, &dir, &brought(executor)).unwrap();
             assert!(matches!(result.end, End::Complete), "{name} {executor}: {:?}", result.end);
             assert_eq!((result.counts.diverged, result.counts.actions), (0, result.planned), "{name} {executor}");
+            let is_brought = words < usize::MAX;
+            let read_bytes = result.cost.unwrap().plan_bytes;
+            assert_eq!(read_bytes >= plan.contents.command_section.length, is_brought, "{name}: {read_bytes}");
             for records in by_thread(&result) {
                 // Nothing was lost on the way to the log, and nothing overtook what was before it.
                 assert_eq!(records.len() as u64, 2 * ROUNDS + 2);

@@ -80,11 +80,13 @@ impl Counter {
     }
 
     /// How many actions are completed.
+    #[inline]
     pub(super) fn completed(&self) -> u64 {
         self.completed.load(Ordering::Acquire)
     }
 
     /// One more is completed, at this instant; only its own thread calls this.
+    #[inline]
     pub(super) fn complete(&self, count: u64, end: u64) {
         if let Some(ends) = &self.ends {
             ends[(count % REMEMBERED) as usize].store(end, Ordering::Release);

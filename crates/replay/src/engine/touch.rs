@@ -25,6 +25,8 @@ const PLACES: usize = 16;
 #[derive(Debug, Default)]
 pub(super) struct Windows {
     places: [Place; PLACES],
+    /// The place of the window that was chosen last, if that is there still.
+    chosen: Option<usize>,
 }
 
 /// A mapping, and of which life of which slot.
@@ -37,23 +39,33 @@ struct Place {
 impl Windows {
     /// The mapping of all that a read at an offset is about, where it was looked for before and nothing has changed since.
     #[inline]
-    fn ready(&self, slots: &Slots, transfer: &Transfer) -> Option<&Window> {
-        let place = &self.places[transfer.slot as usize % PLACES];
+    fn ready(&mut self, slots: &Slots, transfer: &Transfer) -> Option<&Window> {
+        let at = transfer.slot as usize % PLACES;
+        let place = &self.places[at];
         let word = slots.word(transfer.slot)?;
         let window = place.window.as_ref().filter(|_| place.of == Some((transfer.slot, word)))?;
         let end = transfer.offset.checked_add(transfer.length.into())?;
         let is_whole = end <= window.size() && transfer.result == u64::from(transfer.length);
-        (is_whole && transfer.way == Way::ReadAt).then_some(window)
+        if !is_whole || transfer.way != Way::ReadAt {
+            return None;
+        }
+        if self.chosen != Some(at) {
+            window.choose();
+            self.chosen = Some(at);
+        }
+        Some(window)
     }
 
     /// Touches what the read is about: what it would have returned, or `None` if a read is to be issued.
     #[inline]
     pub(super) fn touch(&mut self, slots: &Slots, transfer: &Transfer) -> Option<i64> {
         let word = slots.word(transfer.slot)?;
-        let place = &mut self.places[transfer.slot as usize % PLACES];
+        let at = transfer.slot as usize % PLACES;
+        let place = &mut self.places[at];
         let number = Slots::number(word);
         if place.of != Some((transfer.slot, word)) {
             *place = Place { of: Some((transfer.slot, word)), window: Window::of(number) };
+            self.chosen = None;
         }
         // Where nothing is mapped it may be a pipe, which has no position.
         place.window.as_ref()?;
@@ -62,12 +74,15 @@ impl Windows {
         if place.window.as_ref().is_some_and(ends_early) {
             // The file may have grown.
             place.window = Window::of(number);
+            self.chosen = None;
         }
         let window = place.window.as_ref()?;
         let result = window.size().saturating_sub(offset).min(length);
         if result != transfer.result {
             return None;
         }
+        window.choose();
+        self.chosen = Some(at);
         if !window.touch(offset, result) {
             self.forget(transfer.slot);
             return None;
@@ -84,6 +99,7 @@ impl Windows {
     #[cold]
     fn forget(&mut self, slot: u32) {
         self.places[slot as usize % PLACES] = Place::default();
+        self.chosen = None;
     }
 }
 
@@ -93,7 +109,7 @@ impl Worker {
     #[inline]
     pub(super) fn touch_quickly(&mut self, transfer: &Transfer, count: u64, spare: &mut Command) -> Result<bool, Stop> {
         let engine = self.engine;
-        let windows = self.windows.as_ref().filter(|_| self.hurries && !engine.counters.stopping());
+        let windows = self.windows.as_mut().filter(|_| self.hurries && !engine.counters.stopping());
         let Some(window) = windows.and_then(|windows| windows.ready(&engine.slots, transfer)) else { return Ok(false) };
         self.counter.call.0.store(Way::ReadAt.number(), Ordering::Relaxed);
         let begin = engine.ticks();
@@ -105,6 +121,9 @@ impl Worker {
         self.ready = end;
         self.counter.complete(count, end);
         let times = Times { begin, end, blocked: None, paced: None };
+        if let Some(full) = self.log.add_again(Way::ReadAt.number(), transfer.result, transfer.origin, [begin, end]) {
+            return if full || self.is_overdue() { self.write_log().map(|()| true) } else { Ok(true) };
+        }
         let came = Came { result: transfer.result as i64, at: 0, times, together: false, touched: true };
         self.conclude(transfer, &came, spare).map(|()| true)
     }

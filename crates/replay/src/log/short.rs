@@ -78,10 +78,31 @@ impl Short {
     fn like(&self, last: &Short) -> Option<u64> {
         let same = (self.number, self.result, self.compared, self.together, self.waits)
             == (last.number, last.result, last.compared, last.together, last.waits);
-        let origin = self.origin.wrapping_sub(last.origin);
-        let (begin, taken) = (self.begin.wrapping_sub(last.begin), self.taken());
+        if same { last.followed_by(self.origin, self.begin, self.end) } else { None }
+    }
+
+    /// The word of one like this, with these numbers.
+    #[inline]
+    fn followed_by(&self, origin: u64, begin: u64, end: u64) -> Option<u64> {
+        let (origin, taken) = (origin.wrapping_sub(self.origin), end.wrapping_sub(begin));
+        let begin = begin.wrapping_sub(self.begin);
         let fits = origin <= MOST_DISTANCE && begin.max(taken) <= MOST_TICKS;
-        (same && fits).then_some(SHORT | LIKE | origin << 48 | begin << 24 | taken)
+        fits.then_some(SHORT | LIKE | origin << 48 | begin << 24 | taken)
+    }
+
+    /// Becomes another one of the same call and result, not compared, alone and without waits: its word, if it is like this.
+    #[inline]
+    pub(super) fn again(&mut self, origin: u64, begin: u64, end: u64) -> Option<u64> {
+        let word = self.followed_by(origin, begin, end)?;
+        (self.origin, self.begin, self.end) = (origin, begin, end);
+        Some(word)
+    }
+
+    /// Whether one of this call and result that was not compared, alone and without waits, is like this.
+    #[inline]
+    pub(super) fn is_plain(&self, number: u32, result: u64) -> bool {
+        let plain = !self.compared && !self.together && self.waits == 0;
+        plain && (self.number, self.result) == (number, result)
     }
 
     /// Whether a record whose first word this is is a short one.

@@ -93,6 +93,17 @@ impl Writer {
         Some(self.is_full())
     }
 
+    /// Adds a transfer that was not compared, went alone and waited for nothing, in 8 bytes: `None` if the short record before is of
+    /// another kind or too far away, else whether the batch should be written.
+    #[inline]
+    pub(crate) fn add_again(&mut self, number: u32, result: u64, origin: u64, [begin, end]: [u64; 2]) -> Option<bool> {
+        let last = self.last.as_mut().filter(|last| last.is_plain(number, result))?;
+        let word = last.again(origin, begin, end)?;
+        self.count += 1;
+        self.buffer.extend_from_slice(&word.to_le_bytes());
+        Some(self.is_full())
+    }
+
     /// Whether nothing was gathered.
     pub(crate) fn is_empty(&self) -> bool {
         self.count == 0

@@ -11,7 +11,7 @@ use super::{PAGE, map, unmap};
 static MISSING: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
-    /// Address and end of the window that it touched last, as long as that lives.
+    /// Address and end of the window that it has chosen, as long as that lives.
     static TOUCHED: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
 }
 
@@ -51,15 +51,17 @@ impl Window {
         self.size
     }
 
-    /// Loads a byte of each page of a range within [`Window::size`]; false if a page is no longer there, or the range lies outside.
+    /// From now on the calling thread touches this one, and no other.
+    pub(in crate::engine) fn choose(&self) {
+        TOUCHED.set((self.address, self.address + self.length));
+    }
+
+    /// Of the one that the calling thread has chosen: loads a byte of each page of a range within [`Window::size`]; false if a page is no longer there, or the range lies outside.
     #[inline]
     pub(in crate::engine) fn touch(&self, offset: u64, length: u64) -> bool {
         let Some(end) = offset.checked_add(length).filter(|end| *end <= self.size) else { return false };
         if length == 0 {
             return true;
-        }
-        if TOUCHED.get().0 != self.address {
-            TOUCHED.set((self.address, self.address + self.length));
         }
         let before = MISSING.load(Ordering::Relaxed);
         let last = self.address + (end as usize - 1);
