@@ -11,6 +11,8 @@ from tools import UNTRACED
 BEGIN, END = "<!-- bench-capture: begin -->", "<!-- bench-capture: end -->"
 #: Tools that the bars are for: with metadata only, and with full data.
 BARRED = ("ebpf-metadata", "ebpf-full")
+#: With full data to a sink that keeps up, where no disk does.
+KEPT_UP = "ebpf-null"
 WORST_PHASE = 1.20
 
 
@@ -90,7 +92,10 @@ def verdicts(runs, workloads):
     """The bars of each workload and whether they are met."""
     body = []
     for workload in workloads:
-        for tool, bar in zip(BARRED, workload.bars):
+        barred = list(zip(BARRED, workload.bars))
+        if workload.outruns_disks:
+            barred.append((KEPT_UP, workload.bars[1]))
+        for tool, bar in barred:
             ratios = runs.ratios(workload.name, tool)
             if bar is None or not ratios:
                 continue
