@@ -132,19 +132,13 @@ static __always_inline void leave_patch(struct look *l)
 {
 	__u32 slot = l->slot;
 	struct patch *patch = bpf_map_lookup_elem(&patches, &slot);
-	struct backing *backing;
-	struct which file;
 
 	if (!patch)
 		return;
 	if (l->closes)
 		absolve(patch, l->closed, l->tid, bpf_ktime_get_ns());
-	if (!l->ends)
-		return;
-	file = patch->file;
-	backing = bpf_map_lookup_elem(&backings, &file);
-	if (!backing || !backing->ranges)
-		forget_patch(patch, slot);
+	if (l->ends)
+		forget_unmapped(slot);
 }
 
 /* Goes to the next patch; 0: there is none. */

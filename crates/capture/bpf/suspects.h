@@ -179,16 +179,48 @@ static __always_inline void absolve(struct patch *patch, __u64 bits, __u32 tid, 
 		__sync_fetch_and_or(&patch->suspects, bits);
 }
 
-/* Nobody maps its file any more. */
-static __always_inline void forget_patch(struct patch *patch, __u32 slot)
+static __always_inline int is_mapped(struct which *file)
 {
-	struct patch_key key = patch->key;
+	struct backing *backing = bpf_map_lookup_elem(&backings, file);
 
-	if (!key.mapping || bpf_map_delete_elem(&patch_slots, &key))
-		return;
+	return backing && *(volatile __u32 *)&backing->ranges;
+}
+
+/* Forgets a patch whose file nobody maps any more. Who maps it again meanwhile may have a fault that found this patch and tells it after
+ * it is forgotten: then all of its pages are suspect, whatever was told. */
+__noinline int forget_unmapped(__u32 slot)
+{
+	struct patch *patch = bpf_map_lookup_elem(&patches, &slot);
+	struct fault all = {};
+	__u64 shown;
+
+	if (!patch)
+		return 0;
+	all.key = patch->key;
+	all.file = patch->file;
+	if (!all.key.mapping || is_mapped(&all.file))
+		return 0;
+	all.bits = ~0ULL;
+	all.page = patch->page;
+	all.whole = patch->whole;
+	all.tid = patch->tid;
+	all.pid = patch->pid;
+	all.generation = patch->generation;
+	all.written_back = patch->written_back;
+	all.now = bpf_ktime_get_ns();
+	shown = patch->shown;
+	if (bpf_map_delete_elem(&patch_slots, &all.key))
+		return 0;
 	patch->key.mapping = 0;
 	patch->suspects = 0;
 	bpf_map_push_elem(&spare_slots, &slot, 0);
+	if (!is_mapped(&all.file))
+		return 0;
+	suspect(&all);
+	patch = patch_of(&all.key);
+	if (patch)
+		__sync_fetch_and_or(&patch->shown, shown);
+	return 0;
 }
 
 #endif
