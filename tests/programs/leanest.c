@@ -11,6 +11,7 @@
  *   noatime   the same, of files opened so that reads change no access times
  *   linked    as uring, in strict order
  *   touch     such records and results; one byte of a mapping loaded instead of a read, each load timed
+ *   load      one byte of a mapping loaded for each record, and nothing else
  *   clock     the clock read, and nothing else
  */
 #define _GNU_SOURCE
@@ -144,6 +145,12 @@ static void by_touch(const char *mapped, const struct record *records, struct lo
     }
 }
 
+static void by_load(const char *mapped, const struct record *records)
+{
+    for (unsigned long i = 0; i < reads; i++)
+        (void)*(const volatile char *)(mapped + records[i].offset);
+}
+
 static void bare(int file, char *room, const struct record *records)
 {
     for (unsigned long i = 0; i < reads; i++)
@@ -179,6 +186,8 @@ static void *one(void *which)
     uint64_t begin = nanoseconds();
     if (is("touch"))
         by_touch(mapped, records, &log);
+    else if (is("load"))
+        by_load(mapped, records);
     else if (is("clock"))
         clock_alone();
     else if (is("uring") || is("noatime") || is("linked"))

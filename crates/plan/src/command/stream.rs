@@ -1,13 +1,15 @@
 //! The commands of one chunk, one after the other.
 //!
 //! Programs repeat themselves: a transfer often differs from the one before it by its place and its instants alone. Such a one
-//! takes 16 bytes instead of 64, and up to 48 where more is different: a plan of reads is read from its device four times as fast.
+//! takes 16 bytes instead of 64, and up to 48 where more is different; a read whose content is not compared 8, if little time has passed: a
+//! plan of reads is read from its device up to eight times as fast.
 //!
 //! Goals: whoever reads a chunk from its begin finds what was added; a reader survives any words. Non-goals: reading from the
 //! middle of a chunk.
 //!
 //! Words of such a transfer: distance of the action to that of the transfer before (16 bits), [`parts`] (8), flags of the timing (8),
-//! predelay (32); distance of the instant of issue (32), offset in the file (32); then what [`parts`] say.
+//! predelay (32); distance of the instant of issue (32), offset in the file (32); then what [`parts`] say. The word of a brief one:
+//! distance of the action (8 bits), of the instant of issue (16), flags of the timing (8), predelay (12), offset in units of its length (20).
 
 use super::transfer::{TRANSFER, Transfer};
 use super::{Command, Expect, PAGE_BYTES, Wait};
@@ -15,6 +17,11 @@ use crate::timing::Timing;
 
 /// Flag in a head's fourth byte, beside [`TRANSFER`].
 const LIKE: u8 = 0x40;
+
+/// Flag beside [`LIKE`]: there is this word only.
+const BRIEF: u8 = 0x20;
+const BRIEF_PREDELAY_BITS: u32 = 12;
+const BRIEF_OFFSET_BITS: u32 = 20;
 
 /// What follows the two words, in this order; processor time is told by the timing, and comes last.
 mod parts {
@@ -44,7 +51,13 @@ impl CommandWriter {
             return;
         };
         let like = match &self.last {
-            Some(last) if command.waits.is_empty() => encode_like(&transfer, last, &mut self.words),
+            Some(last) if command.waits.is_empty() => match brief(&transfer, last) {
+                Some(word) => {
+                    self.words.push(word);
+                    Some(())
+                }
+                None => encode_like(&transfer, last, &mut self.words),
+            },
             _ => None,
         };
         if like.is_none() {
@@ -63,6 +76,23 @@ impl CommandWriter {
         self.words.clear();
         self.last = None;
     }
+}
+
+/// A word for a read that only its place, little time and a few actions tell from the transfer before.
+fn brief(transfer: &Transfer, last: &Transfer) -> Option<u64> {
+    let unit = u64::from(transfer.length.max(1));
+    let origin = u8::try_from(transfer.origin.checked_sub(last.origin)?).ok()?;
+    let at = u16::try_from(transfer.timing.at_ns.checked_sub(last.timing.at_ns)?).ok()?;
+    let (predelay, offset) = (transfer.timing.predelay_ns, transfer.offset / unit);
+    let fits = predelay >> BRIEF_PREDELAY_BITS == 0 && offset >> BRIEF_OFFSET_BITS == 0 && transfer.offset % unit == 0;
+    let as_before = Transfer { origin: last.origin, offset: last.offset, timing: last.timing, ..*transfer };
+    let is_plain = transfer.timing.cpu_ns.is_none() && content(transfer).is_none();
+    if !fits || !is_plain || as_before != *last {
+        return None;
+    }
+    let flags = transfer.timing.encode_rest(&mut Vec::new()) | TRANSFER | LIKE | BRIEF;
+    let low = u64::from(origin) | u64::from(at) << 8 | u64::from(flags) << 24;
+    Some(low | predelay << 32 | offset << (32 + BRIEF_PREDELAY_BITS))
 }
 
 /// Appends what differs from the transfer before; `None`, and nothing, if that is too much.
@@ -126,6 +156,7 @@ impl CommandReader {
         let flags = (head >> 24) as u8;
         match (flags & TRANSFER != 0, flags & LIKE != 0) {
             (false, _) => None,
+            (true, true) if flags & BRIEF != 0 => Some(self.brief(words, head)),
             (true, true) => Some(self.like(words, head)),
             (true, false) => Some(self.whole(words, head)),
         }
@@ -149,6 +180,18 @@ impl CommandReader {
     fn whole<'w>(&mut self, words: &'w [u64], head: u64) -> Option<(&Transfer, &'w [u64], usize)> {
         let (transfer, waits, used) = Transfer::decode(words, head)?;
         Some((self.last.insert(transfer), waits, used))
+    }
+
+    #[inline]
+    fn brief<'w>(&mut self, words: &'w [u64], head: u64) -> Option<(&Transfer, &'w [u64], usize)> {
+        let last = self.last.as_mut().filter(|last| content(last).is_none())?;
+        last.origin = last.origin.wrapping_add(head & 0xff);
+        last.offset = (head >> (32 + BRIEF_PREDELAY_BITS)) * u64::from(last.length.max(1));
+        let at_ns = last.timing.at_ns.wrapping_add(head >> 8 & 0xffff);
+        let predelay_ns = head >> 32 & ((1 << BRIEF_PREDELAY_BITS) - 1);
+        let flags = (head >> 24) as u8 & !(TRANSFER | LIKE | BRIEF);
+        last.timing = Timing::decode_rest(at_ns, predelay_ns, flags, &mut [].iter())?;
+        Some((last, &words[..0], 1))
     }
 
     #[inline]
@@ -216,19 +259,32 @@ mod tests {
         let place = rng.next() % 1000;
         let memory = if reads { Arg::Out(asked) } else { Arg::Content(place * 64, asked) };
         let mut args = vec![Arg::Fd(rng.one_of(&[4, 4, 4, 5])), memory, Arg::Value(asked)];
-        args.extend(at.then(|| Arg::Value(rng.one_of(&[0, 4096, u64::from(u32::MAX), 1 << 32, u64::MAX]))));
+        args.extend(
+            at.then(|| {
+                Arg::Value(rng.one_of(&[0, 4096, 512 << 19, 512 << 20, u64::from(u32::MAX), 1 << 32, u64::MAX]))
+            }),
+        );
         let contents =
             [Expect::Value, Expect::Content(place * 64, result as u64), Expect::Digest(place * 8, result as u64)];
         let expect = if reads { rng.one_of(&contents) } else { Expect::Value };
         let timing = Timing {
-            at_ns: before.timing.at_ns.saturating_add_signed(rng.one_of(&[0, 1, 900, 1 << 31, 1 << 32, -1])),
-            predelay_ns: rng.one_of(&[0, 30, u64::from(u32::MAX), 1 << 32]),
+            at_ns: before.timing.at_ns.saturating_add_signed(rng.one_of(&[
+                0,
+                1,
+                900,
+                65_535,
+                65_536,
+                1 << 31,
+                1 << 32,
+                -1,
+            ])),
+            predelay_ns: rng.one_of(&[0, 30, 4095, 4096, u64::from(u32::MAX), 1 << 32]),
             cpu_ns: rng.one_of(&[None, None, Some(5), Some(u64::MAX)]),
             cached: rng.one_of(&[None, Some(true), Some(false)]),
         };
         let waits =
             vec![Wait { thread: 1, count: 7, rule: crate::Rule::Single }; usize::from(rng.next().is_multiple_of(9))];
-        let origin = before.origin + rng.one_of(&[1, 1, 1, 2, 65_535, 65_536]);
+        let origin = before.origin + rng.one_of(&[1, 1, 1, 2, 255, 256, 65_535, 65_536]);
         let within = if rng.next().is_multiple_of(6) { rng.one_of(&[0, 16, 4095]) } else { before.within };
         let tolerance = rng.one_of(&[Tolerance::None, Tolerance::None, Tolerance::Random]);
         Command {
@@ -286,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn one_like_the_one_before_takes_two_words() {
+    fn one_like_the_one_before_takes_a_word() {
         let mut writer = CommandWriter::default();
         for i in 0..10 {
             let args = vec![Arg::Fd(4), Arg::Out(1024), Arg::Value(1024), Arg::Value(i * 1024)];
@@ -294,7 +350,7 @@ mod tests {
             let (origin, expect) = (2 * i, Expect::Value);
             let (op, number, result) = (Op::Issue, 17, 1024);
             writer.add(&Command { op, origin, number, result, args, expect, timing, ..Command::default() });
-            assert_eq!(writer.words().len(), 8 + 2 * i as usize);
+            assert_eq!(writer.words().len(), 8 + i as usize);
         }
         // The first of a chunk has nothing before it.
         assert_eq!(read(&writer.words()[8..]), (vec![], false));

@@ -1,4 +1,4 @@
-//! Reads of a thread that are issued together (`--io uring`).
+//! Reads of a thread that are issued together (`--io uring`), or touched together (`--io touch`, [`super::touch`]).
 //!
 //! A read may go together with those before it if all that it waits for is completed and nothing but reads at given offsets
 //! lies between: such reads do not depend on each other. With `linked` each still begins when the one before it is completed, and
@@ -14,6 +14,7 @@ use reprise_plan::command::{Command, Expect, Op, Transfer, Wait, Way};
 use super::failure::{Failure, Stop};
 use super::ring::{DEPTH, Read, Ring};
 use super::thread::Worker;
+use super::touch::Touches;
 use super::transfer::{Came, offset};
 use super::{Compared, Settings, issue};
 use crate::executor::Executor;
@@ -52,15 +53,18 @@ pub(super) enum Gathering {
     Wanted { linked: bool },
     /// There is one.
     On(Box<Batch>),
+    /// Reads are touched instead.
+    Touching(Box<Touches>),
 }
 
 impl Gathering {
     /// As the replay is to issue calls; a pace, an explored order and pages as they were need each by itself.
     pub(super) fn of(settings: &Settings, explored: bool) -> Gathering {
-        let linked = settings.executor == Executor::Linked;
-        match settings.executor.has_rings() && settings.pace == Pace::Afap && !settings.traced_cache && !explored {
-            true => Gathering::Wanted { linked },
-            false => Gathering::Off,
+        let executor = settings.executor;
+        match settings.pace == Pace::Afap && !settings.traced_cache && !explored {
+            true if executor.has_rings() => Gathering::Wanted { linked: executor == Executor::Linked },
+            true if executor == Executor::Touch => Gathering::Touching(Box::default()),
+            _ => Gathering::Off,
         }
     }
 }
@@ -114,16 +118,17 @@ impl Worker {
     /// Takes a transfer into the batch, if it can be: else the batch is to be performed first.
     #[inline]
     fn gather(&mut self, transfer: &Transfer, waits: &[u64], count: u64) -> Result<bool, Stop> {
-        if matches!(self.gathering, Gathering::Off) || !transfer.way.reads() {
-            return Ok(false);
+        match self.gathering {
+            Gathering::Touching(_) => return self.touch_together(transfer, waits, count),
+            Gathering::Wanted { .. } | Gathering::On(_) if transfer.way.reads() => {}
+            _ => return Ok(false),
         }
         if let Gathering::Wanted { linked } = self.gathering {
             self.gathering = self.begin_gathering(transfer, linked)?;
         }
+        let may_begin = self.are_met(waits);
         let Gathering::On(batch) = &mut self.gathering else { return Ok(false) };
-        let counters = &self.engine.counters;
-        let is_met = |wait: Wait| counters.get(wait.thread).is_some_and(|awaited| awaited.completed() >= wait.count);
-        if !batch.takes(transfer) || !waits.iter().all(|word| is_met(Wait::from_word(*word))) {
+        if !batch.takes(transfer) || !may_begin {
             return Ok(false);
         }
         let compares = self.engine.settings.verify.of(transfer.origin) == Compared::All
@@ -139,6 +144,14 @@ impl Worker {
         batch.transfers.push(*transfer);
         batch.last = count;
         Ok(true)
+    }
+
+    /// Whether all that is to be waited for is completed.
+    #[inline]
+    pub(super) fn are_met(&self, waits: &[u64]) -> bool {
+        let counters = &self.engine.counters;
+        let is_met = |wait: Wait| counters.get(wait.thread).is_some_and(|awaited| awaited.completed() >= wait.count);
+        waits.iter().all(|word| is_met(Wait::from_word(*word)))
     }
 
     /// A ring, where it helps.
@@ -176,6 +189,7 @@ impl Worker {
     pub(super) fn perform_batch(&mut self, spare: &mut Command) -> Result<(), Stop> {
         match &self.gathering {
             Gathering::On(batch) if !batch.reads.is_empty() => self.perform_gathered(spare),
+            Gathering::Touching(touches) if !touches.is_empty() => self.conclude_touches(),
             _ => Ok(()),
         }
     }

@@ -17,7 +17,6 @@ use super::touch::Windows;
 use super::{Compared, Ended, Engine, Verify, issue};
 use crate::executor::Executor;
 use crate::log::{Class, Difference, Handling, Times, Waiting, Writer};
-use crate::pace::Pace;
 
 /// Commands this far ahead are fetched into the processor's caches: two transfers.
 const FETCHED_WORDS: usize = 16;
@@ -64,8 +63,6 @@ pub(super) struct Worker {
     taken: u64,
     /// Set where reads are to touch only.
     pub(super) windows: Option<Box<Windows>>,
-    /// Nothing but dependencies is to be waited for, and nothing to be prepared.
-    pub(super) hurries: bool,
     pub(super) pages: Pages,
     pub(super) gathering: Gathering,
 }
@@ -94,7 +91,6 @@ impl Worker {
             outbox,
             taken: engine.pulse.load(Ordering::Relaxed),
             windows,
-            hurries: settings.pace == Pace::Afap && !settings.traced_cache,
             pages: Pages::default(),
             gathering,
         })
@@ -185,9 +181,6 @@ impl Worker {
                     let (transfer, waits, used) = found.ok_or(UNREADABLE)?;
                     rest = &rest[used..];
                     issue::fetch_ahead(rest, FETCHED_WORDS);
-                    if waits.is_empty() && self.touch_quickly(transfer, count, &mut command)? {
-                        continue;
-                    }
                     self.gather_or_transfer(transfer, waits, count, &mut command)?;
                     continue;
                 }

@@ -9,17 +9,21 @@
 
 use std::sync::atomic::Ordering;
 
-use reprise_plan::command::{Command, Transfer, Way};
+use reprise_plan::command::{Transfer, Way};
 
+use super::batch::Gathering;
 use super::failure::Stop;
 use super::memory::Window;
 use super::thread::Worker;
-use super::transfer::{Came, position};
+use super::transfer::position;
 use super::{Slots, issue};
-use crate::log::Times;
+use crate::log::{Difference, Entry, Handling, Short, Times};
 
 /// Mappings that a thread keeps; a descriptor's slot has one place.
 const PLACES: usize = 16;
+/// Touches that are timed together at most: another thread that waits for the first waits for all of them, each of which may be a
+/// read of the device.
+const TOGETHER: usize = 16;
 
 /// A thread's mappings of the files that it reads.
 #[derive(Debug, Default)]
@@ -103,28 +107,98 @@ impl Windows {
     }
 }
 
-impl Worker {
-    /// Touches what a read is about that waits for nothing, the thread's `count`-th command, where nothing is left to be found out; false,
-    /// and nothing is done, where something is. Every nanosecond counts here.
+/// Touches of a thread that are done, but neither completed nor recorded.
+#[derive(Debug, Default)]
+pub(super) struct Touches {
+    /// Before the first of them, in ticks.
+    begin: u64,
+    /// Bytes that a read would have returned, the same for all.
+    result: u64,
+    count: usize,
+    /// The action of each.
+    origins: [u64; TOGETHER],
+    /// The number of the last of them among the thread's commands.
+    last: u64,
+}
+
+impl Touches {
+    pub(super) fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Whether a read can be among them.
     #[inline]
-    pub(super) fn touch_quickly(&mut self, transfer: &Transfer, count: u64, spare: &mut Command) -> Result<bool, Stop> {
-        let engine = self.engine;
-        let windows = self.windows.as_mut().filter(|_| self.hurries && !engine.counters.stopping());
-        let Some(window) = windows.and_then(|windows| windows.ready(&engine.slots, transfer)) else { return Ok(false) };
-        self.counter.call.0.store(Way::ReadAt.number(), Ordering::Relaxed);
-        let begin = engine.ticks();
-        if !window.touch(transfer.offset, transfer.result) {
-            self.windows.iter_mut().for_each(|windows| windows.forget(transfer.slot));
+    fn take(&self, transfer: &Transfer, waits: &[u64]) -> bool {
+        // What was waited for was completed before the first of them began.
+        let goes_on = self.is_empty() || waits.is_empty() && self.result == transfer.result;
+        goes_on && Short::has_room_for(transfer.origin)
+    }
+}
+
+impl Worker {
+    /// Touches what a read is about, the thread's `count`-th command, where nothing is left to be found out; false, and nothing is done,
+    /// where something is, or those before it are to be concluded first. Every nanosecond counts here.
+    #[inline]
+    pub(super) fn touch_together(&mut self, transfer: &Transfer, waits: &[u64], count: u64) -> Result<bool, Stop> {
+        let (engine, may_begin) = (self.engine, self.are_met(waits));
+        let (Gathering::Touching(touches), Some(windows)) = (&mut self.gathering, &mut self.windows) else {
+            return Ok(false);
+        };
+        if !may_begin || !touches.take(transfer, waits) {
             return Ok(false);
         }
-        let end = engine.ticks_after_loads();
-        self.ready = end;
-        self.counter.complete(count, end);
-        let times = Times { begin, end, blocked: None, paced: None };
-        if let Some(full) = self.log.add_again(Way::ReadAt.number(), transfer.result, transfer.origin, [begin, end]) {
-            return if full || self.is_overdue() { self.write_log().map(|()| true) } else { Ok(true) };
+        let Some(window) = windows.ready(&engine.slots, transfer) else { return Ok(false) };
+        if touches.is_empty() {
+            if engine.counters.stopping() {
+                return Err(Stop::Told);
+            }
+            self.counter.call.0.store(Way::ReadAt.number(), Ordering::Relaxed);
+            (touches.begin, touches.result) = (engine.ticks(), transfer.result);
         }
-        let came = Came { result: transfer.result as i64, at: 0, times, together: false, touched: true };
-        self.conclude(transfer, &came, spare).map(|()| true)
+        if !window.touch(transfer.offset, transfer.result) {
+            windows.forget(transfer.slot);
+            return Ok(false);
+        }
+        touches.origins[touches.count] = transfer.origin;
+        touches.count += 1;
+        touches.last = count;
+        match touches.count {
+            TOGETHER => self.conclude_touches().map(|()| true),
+            _ => Ok(true),
+        }
+    }
+
+    /// Completes and records what was touched.
+    pub(super) fn conclude_touches(&mut self) -> Result<(), Stop> {
+        let end = self.engine.ticks_after_loads();
+        let Gathering::Touching(touches) = &mut self.gathering else { return Ok(()) };
+        let origins = &touches.origins[..std::mem::take(&mut touches.count)];
+        let Some((&origin, others)) = origins.split_first() else { return Ok(()) };
+        self.ready = end;
+        self.counter.complete(touches.last, end);
+        let (number, result) = (Way::ReadAt.number(), touches.result);
+        let times = Times { begin: touches.begin, end, blocked: None, paced: None };
+        let (begin, together) = (times.begin, !others.is_empty());
+        let short = Short { origin, number, result, begin, end, compared: false, together, waits: 0 };
+        let full = match self.log.add_transfer(&short, &times) {
+            Some(full) => self.log.add_more(others, &times) || full,
+            None => origins.iter().fold(false, |full, &origin| self.log.add(&touched(origin, times, result)) || full),
+        };
+        if full || self.is_overdue() { self.write_log() } else { Ok(()) }
+    }
+}
+
+/// A whole record of a touch.
+fn touched(origin: u64, times: Times, result: u64) -> Entry<'static> {
+    let (handling, difference) = (Handling::Issued, Difference::NONE);
+    Entry {
+        origin,
+        times,
+        result: result as i64,
+        number: Way::ReadAt.number(),
+        handling,
+        difference,
+        compared: false,
+        output: &[],
     }
 }

@@ -154,20 +154,35 @@ impl ReplayLog {
         let mut rest = &bytes[..];
         let mut out = Vec::with_capacity(batch.count.min(batch.length / LEAST_BYTES as u64) as usize);
         let mut last = None;
+        let damaged = || io::Error::new(io::ErrorKind::InvalidData, "the replay's log is damaged");
         while rest.len() >= LEAST_BYTES {
-            let record = if Short::is_head(word(rest, 0)) {
+            let head = word(rest, 0);
+            if let Some(steps) = Short::steps(head) {
+                rest = &rest[LEAST_BYTES..];
+                let short: &mut Short = last.as_mut().ok_or_else(damaged)?;
+                for step in steps {
+                    short.origin = short.origin.saturating_add(step);
+                    let record = self.expanded(batch.thread, *short, &mut &[][..]).ok_or_else(damaged)?;
+                    out.push(self.numbered(record));
+                }
+                continue;
+            }
+            let record = if Short::is_head(head) {
                 last = Short::read(&mut rest, last);
                 last.and_then(|short| self.expanded(batch.thread, short, &mut rest))
             } else {
                 self.whole(batch.thread, &mut rest)
             };
-            let mut record =
-                record.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "the replay's log is damaged"))?;
-            record.origin = record.origin.saturating_add(self.numbers.first_action);
-            record.thread = self.numbers.threads.get(record.thread as usize).copied().unwrap_or(record.thread);
-            out.push(record);
+            out.push(self.numbered(record.ok_or_else(damaged)?));
         }
         Ok(out)
+    }
+
+    /// As the trace counts actions and threads.
+    fn numbered(&self, mut record: Record) -> Record {
+        record.origin = record.origin.saturating_add(self.numbers.first_action);
+        record.thread = self.numbers.threads.get(record.thread as usize).copied().unwrap_or(record.thread);
+        record
     }
 
     /// The record at the begin of `rest`, which moves on.
@@ -264,6 +279,11 @@ mod tests {
         })
     }
 
+    /// Distances of actions that were performed together.
+    fn more() -> impl Strategy<Value = Vec<u64>> {
+        prop::collection::vec(prop_oneof![9 => 0u64..64, 1 => 0u64..5000], 0..30)
+    }
+
     /// What stands in 48 bits, and a duration in 32.
     fn fits((short, _): &&(Short, Times)) -> bool {
         short.origin < 1 << 48 && short.end - short.begin < 1 << 32
@@ -299,10 +319,23 @@ mod tests {
 
     proptest! {
         #[test]
-        fn transfers_are_read_as_they_were_added(transfers in transfers(), cut in 0usize..400) {
+        fn transfers_are_read_as_they_were_added(transfers in transfers(), more in more(), cut in 0usize..400) {
             let mut writer = Writer::new(7);
-            let added: Vec<_> = transfers.iter().filter(|(short, times)| writer.add_transfer(short, times).is_some()).collect();
-            prop_assert_eq!(added.len(), transfers.iter().filter(fits).count());
+            let mut added = Vec::new();
+            for (i, (short, times)) in transfers.iter().enumerate() {
+                if writer.add_transfer(short, times).is_none() {
+                    continue;
+                }
+                added.push((*short, *times));
+                // Some were performed together with others.
+                if short.together && short.waits == 0 {
+                    let all: Vec<_> = more.iter().skip(i % 8).scan(short.origin, |at, step| { *at += step; Some(*at) }).collect();
+                    writer.add_more(&all, times);
+                    added.extend(all.into_iter().map(|origin| (Short { origin, ..*short }, *times)));
+                }
+            }
+            let alone = transfers.iter().filter(fits).count();
+            prop_assert!(added.len() >= alone);
             let mut file = tempfile::tempfile().unwrap();
             let bytes = writer.finished().unwrap_or_default().to_vec();
             file.write_all(&bytes).unwrap();
@@ -313,7 +346,7 @@ mod tests {
                 let log = ReplayLog::open(file, clock, Numbers::default()).unwrap();
                 log.each(|record| found.push(record)).map(|()| found)
             };
-            let wanted: Vec<_> = added.into_iter().map(expected).collect();
+            let wanted: Vec<_> = added.iter().map(expected).collect();
             prop_assert_eq!(read(file.try_clone().unwrap()).unwrap(), wanted);
             // A batch that is cut off ends the log before it.
             file.set_len(bytes.len().saturating_sub(1 + cut) as u64).unwrap();

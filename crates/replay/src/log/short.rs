@@ -1,11 +1,12 @@
 //! Short records: transfers that went as traced, in 24 bytes, or 8 where one is like the one before it, and what there is to say of
-//! its waits.
+//! its waits. Eight that were performed together share 8 bytes.
 //!
 //! A short record's first word has the bit [`SHORT`], then whether it was compared (62), whether issued together with others (61),
 //! what it waited for (three flags from 57 on), the number of the call (from 48 on) and the origin; then begin, and 32 bits each of
 //! result and duration. One of a single word has the bit [`LIKE`] too: call, result and flags are those of the short one before it in
 //! the batch; then the distance of its origin (12 bits), that of its begin, and its duration (24 bits each). The words about waits
-//! follow ([`super::times`]).
+//! follow ([`super::times`]). A single word that also has the bit [`MORE`] is about up to eight transfers that only their origins tell
+//! from the short one before them: their number (from 48 on), and the distances from one to the next (6 bits each).
 //!
 //! Goals: what is written and what is read stand side by side. Non-goals: all other records.
 
@@ -15,6 +16,13 @@ const SHORT: u64 = 1 << 63;
 const COMPARED: u32 = 62;
 const TOGETHER: u32 = 61;
 const LIKE: u64 = 1 << 60;
+/// Of a word with [`LIKE`].
+const MORE: u64 = 1 << 61;
+/// Transfers of a word with [`MORE`], and bits of the distance of each.
+const MORE_AT_MOST: usize = 8;
+const STEP_BITS: usize = 6;
+const MOST_STEP: u64 = (1 << STEP_BITS) - 1;
+const COUNT: u32 = 48;
 /// The flags of [`super::times`] without that of what was compared.
 const WAITS: u32 = 56;
 const WAIT_FLAGS: u8 = BLOCKED | PACED | DISTURBED;
@@ -78,31 +86,39 @@ impl Short {
     fn like(&self, last: &Short) -> Option<u64> {
         let same = (self.number, self.result, self.compared, self.together, self.waits)
             == (last.number, last.result, last.compared, last.together, last.waits);
-        if same { last.followed_by(self.origin, self.begin, self.end) } else { None }
+        let (origin, begin) = (self.origin.wrapping_sub(last.origin), self.begin.wrapping_sub(last.begin));
+        let fits = origin <= MOST_DISTANCE && begin.max(self.taken()) <= MOST_TICKS;
+        (same && fits).then(|| SHORT | LIKE | origin << 48 | begin << 24 | self.taken())
     }
 
-    /// The word of one like this, with these numbers.
+    /// Whether such an action has room in a short record.
     #[inline]
-    fn followed_by(&self, origin: u64, begin: u64, end: u64) -> Option<u64> {
-        let (origin, taken) = (origin.wrapping_sub(self.origin), end.wrapping_sub(begin));
-        let begin = begin.wrapping_sub(self.begin);
-        let fits = origin <= MOST_DISTANCE && begin.max(taken) <= MOST_TICKS;
-        fits.then_some(SHORT | LIKE | origin << 48 | begin << 24 | taken)
+    pub(crate) fn has_room_for(origin: u64) -> bool {
+        origin <= MOST_ORIGIN
     }
 
-    /// Becomes another one of the same call and result, not compared, alone and without waits: its word, if it is like this.
+    /// Becomes the last of those of `origins` that a word has room for, which were performed together with this: the word, and how many
+    /// it is about. The first may be too far away: none.
     #[inline]
-    pub(super) fn again(&mut self, origin: u64, begin: u64, end: u64) -> Option<u64> {
-        let word = self.followed_by(origin, begin, end)?;
-        (self.origin, self.begin, self.end) = (origin, begin, end);
-        Some(word)
+    pub(super) fn more(&mut self, origins: &[u64]) -> (u64, usize) {
+        let (mut word, mut count) = (SHORT | LIKE | MORE, 0);
+        for &origin in origins.iter().take(MORE_AT_MOST) {
+            let step = origin.wrapping_sub(self.origin);
+            if step > MOST_STEP {
+                break;
+            }
+            word |= step << (count * STEP_BITS);
+            (self.origin, count) = (origin, count + 1);
+        }
+        (word | (count as u64) << COUNT, count)
     }
 
-    /// Whether one of this call and result that was not compared, alone and without waits, is like this.
-    #[inline]
-    pub(super) fn is_plain(&self, number: u32, result: u64) -> bool {
-        let plain = !self.compared && !self.together && self.waits == 0;
-        plain && (self.number, self.result) == (number, result)
+    /// The distances in a word that is about several, if it is.
+    pub(super) fn steps(head: u64) -> Option<impl Iterator<Item = u64>> {
+        const KIND: u64 = SHORT | LIKE | MORE;
+        let count = (head >> COUNT & 0xf) as usize;
+        let steps = (0..count.min(MORE_AT_MOST)).map(move |i| head >> (i * STEP_BITS) & MOST_STEP);
+        (head & KIND == KIND).then_some(steps)
     }
 
     /// Whether a record whose first word this is is a short one.

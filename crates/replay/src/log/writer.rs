@@ -93,15 +93,24 @@ impl Writer {
         Some(self.is_full())
     }
 
-    /// Adds a transfer that was not compared, went alone and waited for nothing, in 8 bytes: `None` if the short record before is of
-    /// another kind or too far away, else whether the batch should be written.
+    /// Adds transfers that only their origins tell from the one that was added last; true if the batch should be written.
     #[inline]
-    pub(crate) fn add_again(&mut self, number: u32, result: u64, origin: u64, [begin, end]: [u64; 2]) -> Option<bool> {
-        let last = self.last.as_mut().filter(|last| last.is_plain(number, result))?;
-        let word = last.again(origin, begin, end)?;
-        self.count += 1;
-        self.buffer.extend_from_slice(&word.to_le_bytes());
-        Some(self.is_full())
+    pub(crate) fn add_more(&mut self, mut origins: &[u64], times: &Times) -> bool {
+        let Some(mut last) = self.last else { return false };
+        self.count += origins.len() as u64;
+        while let Some(&origin) = origins.first() {
+            let (word, count) = last.more(origins);
+            if count > 0 {
+                self.buffer.extend_from_slice(&word.to_le_bytes());
+            } else {
+                let next = Short { origin, ..last };
+                next.write(times, Some(&last), &mut self.buffer);
+                last = next;
+            }
+            origins = &origins[count.max(1)..];
+        }
+        self.last = Some(last);
+        self.is_full()
     }
 
     /// Whether nothing was gathered.
