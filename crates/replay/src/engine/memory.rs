@@ -46,6 +46,20 @@ impl Section {
         Ok(Section { address, length })
     }
 
+    /// Reads a part ahead, and nothing around it: where a device reads megabytes ahead, a page would bring them along.
+    pub(super) fn read_ahead(&self, offset: usize, length: usize) {
+        let begin = offset / PAGE * PAGE;
+        if offset.checked_add(length).is_none_or(|end| end > self.length) || length == 0 {
+            return;
+        }
+        // SAFETY: within the mapping that `self` owns; both are advice.
+        unsafe {
+            let at = (self.address + begin) as *mut libc::c_void;
+            libc::madvise(at, offset + length - begin, libc::MADV_RANDOM);
+            libc::madvise(at, offset + length - begin, libc::MADV_WILLNEED);
+        }
+    }
+
     /// Its whole 64-bit words.
     pub(crate) fn words(&self) -> &[u64] {
         // SAFETY: the mapping begins at a page, lives as long as `self` and is never written.

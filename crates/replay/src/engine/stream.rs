@@ -59,11 +59,14 @@ impl Stream {
         let chunks = engine.threads.get(thread as usize).map_or(&[][..], |plan| &plan.chunks);
         let is_long = chunks.len() > 1 && chunks.iter().all(|chunk| chunk.words <= LONGEST_WORDS);
         let mut stream = Stream { engine, chunks: chunks.iter(), brought: None };
-        if let (true, Commands::Brought(section)) = (is_long, engine.settings.commands) {
+        let Commands::Brought(section) = engine.settings.commands else { return Ok(stream) };
+        if is_long {
             let (wanted, chunks, ways) = (engine.porters.wanted(), chunks.iter(), std::array::from_fn(|_| channel()));
             let mut ahead = Ahead { section, chunks, wanted, ways, asked: 0, taken: 0, current: Scratch::default() };
             (0..AHEAD).try_for_each(|_| ahead.ask(Scratch::default()))?;
             stream.brought = Some(Box::new(ahead));
+        } else if let Some(part) = chunks.first().and_then(|chunk| range(chunk, 8)) {
+            engine.sections.commands.read_ahead(part.start as usize, (part.end - part.start) as usize);
         }
         Ok(stream)
     }
