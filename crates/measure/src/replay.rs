@@ -108,7 +108,7 @@ pub struct ThreadTimes {
     pub actions: u64,
     /// From when it first waited or issued to its last completion.
     pub wall_ns: u64,
-    /// In calls.
+    /// In calls; the times of those that were issued together count once here, and for each of them among calls and categories.
     pub in_calls_ns: u64,
     /// Blocked for dependencies.
     pub waiting_ns: u64,
@@ -191,7 +191,9 @@ impl ThreadTimes {
         self.actions += 1;
         self.waiting_ns = self.waiting_ns.saturating_add(waited_ns);
         self.pacing_ns = self.pacing_ns.saturating_add(before_ns - waited_ns);
-        self.in_calls_ns = self.in_calls_ns.saturating_add(sample.end_ns.saturating_sub(sample.begin_ns));
+        // Calls that were issued together have the times of all of them.
+        let begin_ns = sample.begin_ns.max(self.last_ns);
+        self.in_calls_ns = self.in_calls_ns.saturating_add(sample.end_ns.saturating_sub(begin_ns));
         self.last_ns = self.last_ns.max(sample.end_ns);
     }
 
@@ -326,6 +328,17 @@ mod tests {
             issue_error: None,
             original: Some((begin_ns * 2, end_ns * 2)),
         }
+    }
+
+    #[test]
+    fn calls_that_were_issued_together_take_their_time_once() {
+        let mut account = ReplayAccount::default();
+        (0..4).for_each(|_| account.add(&sample(0, "read", 100, 150)));
+        account.add(&sample(0, "read", 160, 170));
+        let times = account.times();
+        let t = times.threads[0];
+        assert_eq!((t.wall_ns, t.in_calls_ns, t.engine_ns), (70, 60, 10));
+        assert_eq!(times.calls[0].replay.total_ns, 210);
     }
 
     #[test]

@@ -7,6 +7,7 @@
 mod difference;
 mod merge;
 mod reader;
+mod records;
 mod short;
 mod times;
 mod wording;

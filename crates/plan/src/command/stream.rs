@@ -84,7 +84,9 @@ fn brief(transfer: &Transfer, last: &Transfer) -> Option<u64> {
     let origin = u8::try_from(transfer.origin.checked_sub(last.origin)?).ok()?;
     let at = u16::try_from(transfer.timing.at_ns.checked_sub(last.timing.at_ns)?).ok()?;
     let (predelay, offset) = (transfer.timing.predelay_ns, transfer.offset / unit);
-    let fits = predelay >> BRIEF_PREDELAY_BITS == 0 && offset >> BRIEF_OFFSET_BITS == 0 && transfer.offset % unit == 0;
+    let fits = predelay >> BRIEF_PREDELAY_BITS == 0
+        && offset >> BRIEF_OFFSET_BITS == 0
+        && transfer.offset.is_multiple_of(unit);
     let as_before = Transfer { origin: last.origin, offset: last.offset, timing: last.timing, ..*transfer };
     let is_plain = transfer.timing.cpu_ns.is_none() && content(transfer).is_none();
     if !fits || !is_plain || as_before != *last {

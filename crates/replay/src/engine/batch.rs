@@ -104,6 +104,9 @@ impl Worker {
         if matches!(self.gathering, Gathering::Off) {
             return self.transfer(transfer, waits, count, spare);
         }
+        if self.gather_touch(transfer, waits, count) {
+            return Ok(());
+        }
         if self.gather(transfer, waits, count)? {
             return Ok(());
         }
@@ -119,7 +122,7 @@ impl Worker {
     #[inline]
     fn gather(&mut self, transfer: &Transfer, waits: &[u64], count: u64) -> Result<bool, Stop> {
         match self.gathering {
-            Gathering::Touching(_) => return self.touch_together(transfer, waits, count),
+            Gathering::Touching(_) => return Ok(self.gather_touch(transfer, waits, count)),
             Gathering::Wanted { .. } | Gathering::On(_) if transfer.way.reads() => {}
             _ => return Ok(false),
         }
@@ -189,7 +192,7 @@ impl Worker {
     pub(super) fn perform_batch(&mut self, spare: &mut Command) -> Result<(), Stop> {
         match &self.gathering {
             Gathering::On(batch) if !batch.reads.is_empty() => self.perform_gathered(spare),
-            Gathering::Touching(touches) if !touches.is_empty() => self.conclude_touches(),
+            Gathering::Touching(touches) if !touches.is_empty() => self.perform_touches(spare),
             _ => Ok(()),
         }
     }

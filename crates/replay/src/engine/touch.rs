@@ -9,7 +9,7 @@
 
 use std::sync::atomic::Ordering;
 
-use reprise_plan::command::{Transfer, Way};
+use reprise_plan::command::{Command, Transfer, Way};
 
 use super::batch::Gathering;
 use super::failure::Stop;
@@ -17,7 +17,7 @@ use super::memory::Window;
 use super::thread::Worker;
 use super::transfer::position;
 use super::{Slots, issue};
-use crate::log::{Difference, Entry, Handling, Short, Times};
+use crate::log::{Difference, Entry, Handling, Short, Times, Writer};
 
 /// Mappings that a thread keeps; a descriptor's slot has one place.
 const PLACES: usize = 16;
@@ -41,23 +41,29 @@ struct Place {
 }
 
 impl Windows {
-    /// The mapping of all that a read at an offset is about, where it was looked for before and nothing has changed since.
+    /// Whether all that a read at an offset is about is mapped, and nothing has changed since.
     #[inline]
-    fn ready(&mut self, slots: &Slots, transfer: &Transfer) -> Option<&Window> {
-        let at = transfer.slot as usize % PLACES;
-        let place = &self.places[at];
-        let word = slots.word(transfer.slot)?;
-        let window = place.window.as_ref().filter(|_| place.of == Some((transfer.slot, word)))?;
-        let end = transfer.offset.checked_add(transfer.length.into())?;
-        let is_whole = end <= window.size() && transfer.result == u64::from(transfer.length);
-        if !is_whole || transfer.way != Way::ReadAt {
-            return None;
-        }
-        if self.chosen != Some(at) {
-            window.choose();
-            self.chosen = Some(at);
-        }
-        Some(window)
+    fn has(&self, slots: &Slots, transfer: &Transfer) -> bool {
+        let place = &self.places[transfer.slot as usize % PLACES];
+        let (Some(window), Some(word)) = (&place.window, slots.word(transfer.slot)) else { return false };
+        let is_same = place.of == Some((transfer.slot, word));
+        let end = transfer.offset.checked_add(transfer.result);
+        let is_whole = transfer.result == u64::from(transfer.length) && end.is_some_and(|end| end <= window.size());
+        is_same && is_whole && transfer.way == Way::ReadAt
+    }
+
+    /// Loads what [`Windows::has`]; false if some of it is gone.
+    #[inline]
+    fn load(&mut self, transfers: &[Transfer]) -> bool {
+        transfers.iter().all(|transfer| {
+            let at = transfer.slot as usize % PLACES;
+            let Some(window) = &self.places[at].window else { return false };
+            if self.chosen != Some(at) {
+                window.choose();
+                self.chosen = Some(at);
+            }
+            window.touch(transfer.offset, transfer.result)
+        })
     }
 
     /// Touches what the read is about: what it would have returned, or `None` if a read is to be issued.
@@ -107,14 +113,10 @@ impl Windows {
     }
 }
 
-/// Touches of a thread that are done, but neither completed nor recorded.
+/// Reads at offsets that are to be touched.
 #[derive(Debug, Default)]
 pub(super) struct Touches {
-    /// Before the first of them, in ticks.
-    begin: u64,
-    /// Bytes that a read would have returned, the same for all.
-    result: u64,
-    count: usize,
+    transfers: Vec<Transfer>,
     /// The action of each.
     origins: [u64; TOGETHER],
     /// The number of the last of them among the thread's commands.
@@ -123,82 +125,82 @@ pub(super) struct Touches {
 
 impl Touches {
     pub(super) fn is_empty(&self) -> bool {
-        self.count == 0
-    }
-
-    /// Whether a read can be among them.
-    #[inline]
-    fn take(&self, transfer: &Transfer, waits: &[u64]) -> bool {
-        // What was waited for was completed before the first of them began.
-        let goes_on = self.is_empty() || waits.is_empty() && self.result == transfer.result;
-        goes_on && Short::has_room_for(transfer.origin)
+        self.transfers.is_empty()
     }
 }
 
 impl Worker {
-    /// Touches what a read is about, the thread's `count`-th command, where nothing is left to be found out; false, and nothing is done,
-    /// where something is, or those before it are to be concluded first. Every nanosecond counts here.
-    #[inline]
-    pub(super) fn touch_together(&mut self, transfer: &Transfer, waits: &[u64], count: u64) -> Result<bool, Stop> {
-        let (engine, may_begin) = (self.engine, self.are_met(waits));
-        let (Gathering::Touching(touches), Some(windows)) = (&mut self.gathering, &mut self.windows) else {
-            return Ok(false);
-        };
-        if !may_begin || !touches.take(transfer, waits) {
-            return Ok(false);
+    /// Takes a read, the thread's `count`-th command, among those that will be touched together, if nothing about it is left to be found
+    /// out; else they are to be touched first. Every nanosecond counts here.
+    #[inline(always)]
+    pub(super) fn gather_touch(&mut self, transfer: &Transfer, waits: &[u64], count: u64) -> bool {
+        let may_begin = self.are_met(waits) && Short::has_room_for(transfer.origin);
+        let (Gathering::Touching(touches), Some(windows)) = (&mut self.gathering, &self.windows) else { return false };
+        let at = touches.transfers.len();
+        if at == TOGETHER || !may_begin || !windows.has(&self.engine.slots, transfer) {
+            return false;
         }
-        let Some(window) = windows.ready(&engine.slots, transfer) else { return Ok(false) };
-        if touches.is_empty() {
-            if engine.counters.stopping() {
-                return Err(Stop::Told);
-            }
-            self.counter.call.0.store(Way::ReadAt.number(), Ordering::Relaxed);
-            (touches.begin, touches.result) = (engine.ticks(), transfer.result);
-        }
-        if !window.touch(transfer.offset, transfer.result) {
-            windows.forget(transfer.slot);
-            return Ok(false);
-        }
-        touches.origins[touches.count] = transfer.origin;
-        touches.count += 1;
+        touches.origins[at] = transfer.origin;
+        touches.transfers.push(*transfer);
         touches.last = count;
-        match touches.count {
-            TOGETHER => self.conclude_touches().map(|()| true),
-            _ => Ok(true),
-        }
+        true
     }
 
-    /// Completes and records what was touched.
-    pub(super) fn conclude_touches(&mut self) -> Result<(), Stop> {
-        let end = self.engine.ticks_after_loads();
-        let Gathering::Touching(touches) = &mut self.gathering else { return Ok(()) };
-        let origins = &touches.origins[..std::mem::take(&mut touches.count)];
-        let Some((&origin, others)) = origins.split_first() else { return Ok(()) };
+    /// Touches what was gathered, and records it.
+    pub(super) fn perform_touches(&mut self, spare: &mut Command) -> Result<(), Stop> {
+        let engine = self.engine;
+        let (Gathering::Touching(touches), Some(windows)) = (&mut self.gathering, &mut self.windows) else {
+            return Ok(());
+        };
+        if engine.counters.stopping() {
+            return Err(Stop::Told);
+        }
+        self.counter.call.0.store(Way::ReadAt.number(), Ordering::Relaxed);
+        let begin = engine.ticks();
+        let is_there = windows.load(&touches.transfers);
+        let end = engine.ticks_after_loads();
+        if !is_there {
+            return self.read_instead(spare);
+        }
         self.ready = end;
         self.counter.complete(touches.last, end);
-        let (number, result) = (Way::ReadAt.number(), touches.result);
-        let times = Times { begin: touches.begin, end, blocked: None, paced: None };
-        let (begin, together) = (times.begin, !others.is_empty());
-        let short = Short { origin, number, result, begin, end, compared: false, together, waits: 0 };
-        let full = match self.log.add_transfer(&short, &times) {
-            Some(full) => self.log.add_more(others, &times) || full,
-            None => origins.iter().fold(false, |full, &origin| self.log.add(&touched(origin, times, result)) || full),
-        };
+        let full = record(touches, begin, end, &mut self.log);
+        touches.transfers.clear();
         if full || self.is_overdue() { self.write_log() } else { Ok(()) }
+    }
+
+    /// A file became shorter: each by itself, from a mapping of what there is, or by a call.
+    #[cold]
+    fn read_instead(&mut self, spare: &mut Command) -> Result<(), Stop> {
+        let Gathering::Touching(touches) = &mut self.gathering else { return Ok(()) };
+        let (transfers, last) = (std::mem::take(&mut touches.transfers), touches.last);
+        for (transfer, behind) in transfers.iter().zip((0..transfers.len() as u64).rev()) {
+            self.windows.iter_mut().for_each(|windows| windows.forget(transfer.slot));
+            self.transfer(transfer, &[], last - behind, spare)?;
+        }
+        Ok(())
     }
 }
 
-/// A whole record of a touch.
-fn touched(origin: u64, times: Times, result: u64) -> Entry<'static> {
-    let (handling, difference) = (Handling::Issued, Difference::NONE);
-    Entry {
-        origin,
-        times,
-        result: result as i64,
-        number: Way::ReadAt.number(),
-        handling,
-        difference,
-        compared: false,
-        output: &[],
+/// Records all; true if the batch of records should be written.
+#[inline]
+fn record(touches: &Touches, begin: u64, end: u64, log: &mut Writer) -> bool {
+    let (mut full, mut at) = (false, 0);
+    let Touches { transfers, origins, .. } = touches;
+    let (number, compared, waits, together) = (Way::ReadAt.number(), false, 0, transfers.len() > 1);
+    let times = Times { begin, end, blocked: None, paced: None };
+    while let Some((Transfer { origin, result, .. }, others)) = transfers[at..].split_first() {
+        let alike = others.iter().take_while(|other| other.result == *result).count();
+        let short = Short { origin: *origin, number, result: *result, begin, end, compared, together, waits };
+        full |= match log.add_transfer(&short, &times) {
+            Some(full) => log.add_more(&origins[at + 1..=at + alike], &times) || full,
+            None => origins[at..=at + alike].iter().fold(false, |full, &origin| {
+                let (result, handling, difference) = (*result as i64, Handling::Issued, Difference::NONE);
+                let whole = Entry { origin, times, result, number, handling, difference, compared, output: &[] };
+                log.add(&whole) || full
+            }),
+        };
+        at += 1 + alike;
     }
+    full
 }

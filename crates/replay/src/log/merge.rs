@@ -3,8 +3,10 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::io;
+use std::iter::Peekable;
 
 use super::reader::{Batch, Record, ReplayLog};
+use super::records::Records;
 
 /// An iterator over all records in the order of completion.
 #[derive(Debug)]
@@ -18,7 +20,7 @@ pub struct Merged {
 #[derive(Debug, Default)]
 struct Cursor {
     batches: VecDeque<Batch>,
-    records: VecDeque<Record>,
+    records: Option<Peekable<Records>>,
 }
 
 impl Merged {
@@ -36,14 +38,17 @@ impl Merged {
         let Some(cursor) = self.threads.get_mut(&thread) else {
             return Ok(None);
         };
-        if cursor.records.is_empty()
+        if cursor.records.as_mut().is_none_or(|records| records.peek().is_none())
             && let Some(batch) = cursor.batches.pop_front()
         {
-            cursor.records = self.log.load(batch)?.into();
+            cursor.records = Some(self.log.load(batch)?.peekable());
         }
-        let record = cursor.records.pop_front();
-        let next = match (cursor.records.front(), cursor.batches.front()) {
-            (Some(next), _) => Some(next.end_ns),
+        let record = cursor.records.as_mut().and_then(Iterator::next).transpose()?;
+        let following = cursor.records.as_mut().and_then(|records| records.peek());
+        let next = match (following, cursor.batches.front()) {
+            (Some(Ok(next)), _) => Some(next.end_ns),
+            // To be told at once.
+            (Some(Err(_)), _) => Some(0),
             (None, Some(batch)) => Some(self.log.key(batch)),
             (None, None) => None,
         };

@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::MAGIC;
 use super::difference::{Class, Difference, Handling};
 use super::merge::Merged;
-use super::short::LEAST_BYTES;
-use super::times::{self, Blocked, Pacing};
+use super::records::Records;
+use super::times::{Blocked, Pacing};
 use super::writer::HEAD_BYTES;
-use super::{KEPT_OUTPUT, MAGIC, RECORD_BYTES, Short};
 use crate::resume::is_refusal;
 
 /// What one command did.
@@ -42,7 +42,7 @@ pub struct Record {
     pub blocked: Option<Blocked>,
     /// How it was paced, if the replay has a pace.
     pub pacing: Option<Pacing>,
-    /// What the call returned in memory where that differs, at most [`KEPT_OUTPUT`] bytes.
+    /// What the call returned in memory where that differs, at most [`super::KEPT_OUTPUT`] bytes.
     pub output: Vec<u8>,
 }
 
@@ -87,7 +87,6 @@ pub(super) struct Batch {
     pub offset: u64,
     pub length: u64,
     pub first_end: u64,
-    pub count: u64,
 }
 
 /// A finished log.
@@ -124,8 +123,7 @@ impl ReplayLog {
                 break;
             };
             let thread = (word(&head, 0) >> 32) as u32;
-            let (first_end, count) = (word(&head, 16), word(&head, 24));
-            batches.push(Batch { thread, offset: begin, length, first_end, count });
+            batches.push(Batch { thread, offset: begin, length, first_end: word(&head, 16) });
             offset = end;
         }
         Ok(ReplayLog { file: Arc::new(file), clock, batches: Arc::new(batches), numbers: Arc::new(numbers) })
@@ -134,7 +132,7 @@ impl ReplayLog {
     /// All records, batch by batch: those of one thread in order, those of different threads in none.
     pub fn each(&self, mut record: impl FnMut(Record)) -> io::Result<()> {
         for batch in self.batches.iter() {
-            self.load(*batch)?.into_iter().for_each(&mut record);
+            self.load(*batch)?.try_for_each(|found| found.map(&mut record))?;
         }
         Ok(())
     }
@@ -148,88 +146,11 @@ impl ReplayLog {
         &self.batches
     }
 
-    pub(super) fn load(&self, batch: Batch) -> io::Result<Vec<Record>> {
+    /// The records of a batch.
+    pub(super) fn load(&self, batch: Batch) -> io::Result<Records> {
         let mut bytes = vec![0; batch.length as usize];
         self.file.read_exact_at(&mut bytes, batch.offset)?;
-        let mut rest = &bytes[..];
-        let mut out = Vec::with_capacity(batch.count.min(batch.length / LEAST_BYTES as u64) as usize);
-        let mut last = None;
-        let damaged = || io::Error::new(io::ErrorKind::InvalidData, "the replay's log is damaged");
-        while rest.len() >= LEAST_BYTES {
-            let head = word(rest, 0);
-            if let Some(steps) = Short::steps(head) {
-                rest = &rest[LEAST_BYTES..];
-                let short: &mut Short = last.as_mut().ok_or_else(damaged)?;
-                for step in steps {
-                    short.origin = short.origin.saturating_add(step);
-                    let record = self.expanded(batch.thread, *short, &mut &[][..]).ok_or_else(damaged)?;
-                    out.push(self.numbered(record));
-                }
-                continue;
-            }
-            let record = if Short::is_head(head) {
-                last = Short::read(&mut rest, last);
-                last.and_then(|short| self.expanded(batch.thread, short, &mut rest))
-            } else {
-                self.whole(batch.thread, &mut rest)
-            };
-            out.push(self.numbered(record.ok_or_else(damaged)?));
-        }
-        Ok(out)
-    }
-
-    /// As the trace counts actions and threads.
-    fn numbered(&self, mut record: Record) -> Record {
-        record.origin = record.origin.saturating_add(self.numbers.first_action);
-        record.thread = self.numbers.threads.get(record.thread as usize).copied().unwrap_or(record.thread);
-        record
-    }
-
-    /// The record at the begin of `rest`, which moves on.
-    fn whole(&self, thread: u32, rest: &mut &[u8]) -> Option<Record> {
-        let (head, mut tail) = rest.split_first_chunk::<RECORD_BYTES>()?;
-        let (begin, flags) = (word(head, 8), head[51]);
-        let (blocked, pacing) = times::load(flags, begin, &self.clock, &mut tail)?;
-        let length = (word(head, 56) >> 32) as usize;
-        let output = tail.get(..length).filter(|o| o.len() <= KEPT_OUTPUT)?;
-        *rest = tail.get(length.next_multiple_of(8)..).unwrap_or_default();
-        let difference = Difference::from_bytes([head[52], head[53], head[54], head[55]])?;
-        let unavoidable = word(head, 56) as u32;
-        Some(Record {
-            origin: word(head, 0),
-            thread,
-            number: u32::from(u16::from_le_bytes([head[48], head[49]])),
-            begin_ns: self.clock.since_begin(begin),
-            end_ns: self.clock.since_begin(word(head, 16)),
-            result: word(head, 24) as i64,
-            handling: Handling::from_byte(head[50])?,
-            compared: flags & times::COMPARED != 0,
-            together: false,
-            blocked,
-            pacing,
-            difference: Difference { unavoidable, found: word(head, 32), traced: word(head, 40), ..difference },
-            output: output.to_vec(),
-        })
-    }
-
-    /// The record of a short one; what it says of waits is at the begin of `rest`, which moves on.
-    fn expanded(&self, thread: u32, short: Short, rest: &mut &[u8]) -> Option<Record> {
-        let (blocked, pacing) = times::load(short.waits, short.begin, &self.clock, rest)?;
-        Some(Record {
-            origin: short.origin,
-            thread,
-            number: short.number,
-            begin_ns: self.clock.since_begin(short.begin),
-            end_ns: self.clock.since_begin(short.end),
-            result: short.result as i64,
-            handling: Handling::Issued,
-            compared: short.compared,
-            together: short.together,
-            blocked,
-            pacing,
-            difference: Difference::NONE,
-            output: Vec::new(),
-        })
+        Ok(Records::new(bytes, batch.thread, self.clock, Arc::clone(&self.numbers)))
     }
 
     pub(super) fn key(&self, batch: &Batch) -> u64 {
@@ -237,7 +158,7 @@ impl ReplayLog {
     }
 }
 
-fn word(bytes: &[u8], at: usize) -> u64 {
+pub(super) fn word(bytes: &[u8], at: usize) -> u64 {
     bytes.get(at..at + 8).and_then(|b| b.try_into().ok()).map_or(0, u64::from_le_bytes)
 }
 
@@ -250,7 +171,7 @@ mod tests {
 
     use super::*;
     use crate::log::times::Waited;
-    use crate::log::{Paced, Punctuality, Times, Writer};
+    use crate::log::{Paced, Punctuality, Short, Times, Writer};
 
     /// Transfers of one thread: mostly alike, one after the other, and some of them waited.
     fn transfers() -> impl Strategy<Value = Vec<(Short, Times)>> {

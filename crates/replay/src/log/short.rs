@@ -114,11 +114,10 @@ impl Short {
     }
 
     /// The distances in a word that is about several, if it is.
-    pub(super) fn steps(head: u64) -> Option<impl Iterator<Item = u64>> {
+    pub(super) fn steps(head: u64) -> Option<Steps> {
         const KIND: u64 = SHORT | LIKE | MORE;
-        let count = (head >> COUNT & 0xf) as usize;
-        let steps = (0..count.min(MORE_AT_MOST)).map(move |i| head >> (i * STEP_BITS) & MOST_STEP);
-        (head & KIND == KIND).then_some(steps)
+        let left = (head >> COUNT & 0xf) as usize;
+        (head & KIND == KIND).then(|| Steps { word: head, left: left.min(MORE_AT_MOST) })
     }
 
     /// Whether a record whose first word this is is a short one.
@@ -149,6 +148,30 @@ impl Short {
             together: head >> TOGETHER & 1 != 0,
             waits: (head >> WAITS) as u8 & WAIT_FLAGS,
         })
+    }
+}
+
+/// Distances from one origin to the next.
+#[derive(Debug, Default)]
+pub(super) struct Steps {
+    word: u64,
+    left: usize,
+}
+
+impl Steps {
+    pub(super) fn is_empty(&self) -> bool {
+        self.left == 0
+    }
+}
+
+impl Iterator for Steps {
+    type Item = u64;
+
+    fn next(&mut self) -> Option<u64> {
+        self.left = self.left.checked_sub(1)?;
+        let step = self.word & MOST_STEP;
+        self.word >>= STEP_BITS;
+        Some(step)
     }
 }
 

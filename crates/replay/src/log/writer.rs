@@ -8,9 +8,9 @@ use super::{KEPT_OUTPUT, MAGIC, RECORD_BYTES, Short};
 
 /// A batch's head: magic, thread, length of the records in bytes (u64), first end (ticks), number of records.
 pub(crate) const HEAD_BYTES: usize = 32;
-/// A batch is written when it is as long, or has so many records: who reads it has all of them in memory.
+/// A batch is written when it is as long, or has so many records: they are not to grow old.
 const FULL: usize = 64 << 10;
-const MOST_RECORDS: u64 = 4096;
+const MOST_RECORDS: u64 = 32 << 10;
 
 /// What a record says; see [`super::Record`].
 pub(crate) struct Entry<'a> {
