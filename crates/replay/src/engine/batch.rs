@@ -92,30 +92,24 @@ impl Batch {
 }
 
 impl Worker {
-    /// Takes a transfer into the batch; one that cannot be is performed after those before it.
+    /// Takes a transfer into the batch; false: those before it are performed, and it is to be performed by itself.
     #[inline]
-    pub(super) fn gather_or_transfer(
+    pub(super) fn is_gathered(
         &mut self,
         transfer: &Transfer,
         waits: &[u64],
         count: u64,
         spare: &mut Command,
-    ) -> Result<(), Stop> {
+    ) -> Result<bool, Stop> {
         if matches!(self.gathering, Gathering::Off) {
-            return self.transfer(transfer, waits, count, spare);
+            return Ok(false);
         }
-        if self.gather_touch(transfer, waits, count) {
-            return Ok(());
-        }
-        if self.gather(transfer, waits, count)? {
-            return Ok(());
+        if self.gather_touch(transfer, waits, count) || self.gather(transfer, waits, count)? {
+            return Ok(true);
         }
         self.perform_batch(spare)?;
         // What did not fit fits now.
-        match self.gather(transfer, waits, count)? {
-            true => Ok(()),
-            false => self.transfer(transfer, waits, count, spare),
-        }
+        self.gather(transfer, waits, count)
     }
 
     /// Takes a transfer into the batch, if it can be: else the batch is to be performed first.

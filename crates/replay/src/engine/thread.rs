@@ -181,7 +181,9 @@ impl Worker {
                     let (transfer, waits, used) = found.ok_or(UNREADABLE)?;
                     rest = &rest[used..];
                     issue::fetch_ahead(rest, FETCHED_WORDS);
-                    self.gather_or_transfer(transfer, waits, count, &mut command)?;
+                    if !self.is_gathered(transfer, waits, count, &mut command)? {
+                        self.transfer(transfer, waits, count, &mut command)?;
+                    }
                     continue;
                 }
                 self.perform_batch(&mut command)?;

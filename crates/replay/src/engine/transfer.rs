@@ -37,6 +37,10 @@ pub(super) struct Came {
 
 impl Worker {
     /// Performs one transfer, the thread's `count`-th command. `spare` is for the way of all commands.
+    ///
+    /// Always part of the loop: a system call in a function of its own, whose return follows it, took the kernel 190 ns longer (AMD with
+    /// "Safe RET", cached reads of 1 KiB), in all of its functions.
+    #[inline(always)]
     pub(super) fn transfer(
         &mut self,
         transfer: &Transfer,
