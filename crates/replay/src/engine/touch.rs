@@ -23,7 +23,7 @@ use crate::log::{Difference, Entry, Handling, Short, Times, Writer};
 const PLACES: usize = 16;
 /// Touches that are timed together at most: another thread that waits for the first waits for all of them, each of which may be a
 /// read of the device.
-const TOGETHER: usize = 16;
+const TOGETHER: usize = 32;
 
 /// A thread's mappings of the files that it reads.
 #[derive(Debug, Default)]
