@@ -9,7 +9,8 @@
 
 use std::sync::atomic::Ordering;
 
-use reprise_plan::command::{Command, Transfer, Way};
+use reprise_plan::Timing;
+use reprise_plan::command::{Command, Expect, Tolerance, Transfer, Way};
 
 use super::batch::Gathering;
 use super::failure::Stop;
@@ -49,20 +50,20 @@ impl Windows {
         let is_same = place.of == Some((transfer.slot, word));
         let end = transfer.offset.checked_add(transfer.result);
         let is_whole = transfer.result == u64::from(transfer.length) && end.is_some_and(|end| end <= window.size());
-        is_same && is_whole && transfer.way == Way::ReadAt
+        is_same && is_whole && transfer.way == Way::ReadAt && transfer.tolerance == Tolerance::None
     }
 
     /// Loads what [`Windows::has`]; false if some of it is gone.
     #[inline]
-    fn load(&mut self, transfers: &[Transfer]) -> bool {
-        transfers.iter().all(|transfer| {
-            let at = transfer.slot as usize % PLACES;
+    fn load(&mut self, parts: &[Part]) -> bool {
+        parts.iter().all(|part| {
+            let at = part.slot as usize % PLACES;
             let Some(window) = &self.places[at].window else { return false };
             if self.chosen != Some(at) {
                 window.choose();
                 self.chosen = Some(at);
             }
-            window.touch(transfer.offset, transfer.result)
+            window.touch(part.offset, part.length.into())
         })
     }
 
@@ -113,10 +114,29 @@ impl Windows {
     }
 }
 
+/// What a read is about, all of which was there in the trace.
+#[derive(Debug, Clone, Copy)]
+struct Part {
+    offset: u64,
+    slot: u32,
+    length: u32,
+    expect: Expect,
+}
+
+impl Part {
+    /// A read of it.
+    fn transfer(self, origin: u64) -> Transfer {
+        let Part { offset, slot, length, expect } = self;
+        let (way, result, content, within) = (Way::ReadAt, length.into(), 0, 0);
+        let (tolerance, timing) = (Tolerance::None, Timing::default());
+        Transfer { origin, way, result, slot, length, offset, expect, content, within, tolerance, timing }
+    }
+}
+
 /// Reads at offsets that are to be touched.
 #[derive(Debug, Default)]
 pub(super) struct Touches {
-    transfers: Vec<Transfer>,
+    parts: Vec<Part>,
     /// The action of each.
     origins: [u64; TOGETHER],
     /// The number of the last of them among the thread's commands.
@@ -125,7 +145,7 @@ pub(super) struct Touches {
 
 impl Touches {
     pub(super) fn is_empty(&self) -> bool {
-        self.transfers.is_empty()
+        self.parts.is_empty()
     }
 }
 
@@ -136,12 +156,13 @@ impl Worker {
     pub(super) fn gather_touch(&mut self, transfer: &Transfer, waits: &[u64], count: u64) -> bool {
         let may_begin = self.are_met(waits) && Short::has_room_for(transfer.origin);
         let (Gathering::Touching(touches), Some(windows)) = (&mut self.gathering, &self.windows) else { return false };
-        let at = touches.transfers.len();
+        let at = touches.parts.len();
         if at == TOGETHER || !may_begin || !windows.has(&self.engine.slots, transfer) {
             return false;
         }
         touches.origins[at] = transfer.origin;
-        touches.transfers.push(*transfer);
+        let Transfer { offset, slot, length, expect, .. } = *transfer;
+        touches.parts.push(Part { offset, slot, length, expect });
         touches.last = count;
         true
     }
@@ -157,7 +178,7 @@ impl Worker {
         }
         self.counter.call.0.store(Way::ReadAt.number(), Ordering::Relaxed);
         let begin = engine.ticks();
-        let is_there = windows.load(&touches.transfers);
+        let is_there = windows.load(&touches.parts);
         let end = engine.ticks_after_loads();
         if !is_there {
             return self.read_instead(spare);
@@ -165,7 +186,7 @@ impl Worker {
         self.ready = end;
         self.counter.complete(touches.last, end);
         let full = record(touches, begin, end, &mut self.log);
-        touches.transfers.clear();
+        touches.parts.clear();
         if full || self.is_overdue() { self.write_log() } else { Ok(()) }
     }
 
@@ -173,10 +194,10 @@ impl Worker {
     #[cold]
     fn read_instead(&mut self, spare: &mut Command) -> Result<(), Stop> {
         let Gathering::Touching(touches) = &mut self.gathering else { return Ok(()) };
-        let (transfers, last) = (std::mem::take(&mut touches.transfers), touches.last);
-        for (transfer, behind) in transfers.iter().zip((0..transfers.len() as u64).rev()) {
-            self.windows.iter_mut().for_each(|windows| windows.forget(transfer.slot));
-            self.transfer(transfer, &[], last - behind, spare)?;
+        let (parts, origins, last) = (std::mem::take(&mut touches.parts), touches.origins, touches.last);
+        for ((part, origin), behind) in parts.iter().zip(origins).zip((0..parts.len() as u64).rev()) {
+            self.windows.iter_mut().for_each(|windows| windows.forget(part.slot));
+            self.transfer(&part.transfer(origin), &[], last - behind, spare)?;
         }
         Ok(())
     }
@@ -186,16 +207,17 @@ impl Worker {
 #[inline]
 fn record(touches: &Touches, begin: u64, end: u64, log: &mut Writer) -> bool {
     let (mut full, mut at) = (false, 0);
-    let Touches { transfers, origins, .. } = touches;
-    let (number, compared, waits, together) = (Way::ReadAt.number(), false, 0, transfers.len() > 1);
+    let Touches { parts, origins, .. } = touches;
+    let (number, compared, waits, together) = (Way::ReadAt.number(), false, 0, parts.len() > 1);
     let times = Times { begin, end, blocked: None, paced: None };
-    while let Some((Transfer { origin, result, .. }, others)) = transfers[at..].split_first() {
-        let alike = others.iter().take_while(|other| other.result == *result).count();
-        let short = Short { origin: *origin, number, result: *result, begin, end, compared, together, waits };
+    while let Some((Part { length, .. }, others)) = parts[at..].split_first() {
+        let alike = others.iter().take_while(|other| other.length == *length).count();
+        let short =
+            Short { origin: origins[at], number, result: (*length).into(), begin, end, compared, together, waits };
         full |= match log.add_transfer(&short, &times) {
             Some(full) => log.add_more(&origins[at + 1..=at + alike], &times) || full,
             None => origins[at..=at + alike].iter().fold(false, |full, &origin| {
-                let (result, handling, difference) = (*result as i64, Handling::Issued, Difference::NONE);
+                let (result, handling, difference) = ((*length).into(), Handling::Issued, Difference::NONE);
                 let whole = Entry { origin, times, result, number, handling, difference, compared, output: &[] };
                 log.add(&whole) || full
             }),
