@@ -66,10 +66,16 @@ class Fio:
         path = self.place / f"thread-{thread}.log"
         with open(path, "w") as out:
             out.write("fio version 2 iolog\n")
-            for action in ("add", "open"):
-                out.writelines(f"{self._file(number)} {action}\n" for number in numbers)
-            out.writelines(f"{self._file(number)} {kind} {offset} {length}\n" for number, kind, offset, length in log)
-            out.writelines(f"{self._file(number)} close\n" for number in numbers)
+            out.writelines(f"{self._file(number)} add\n" for number in numbers)
+            last = {number: at for at, (number, *_) in enumerate(log)}
+            opened = set()
+            for at, (number, kind, offset, length) in enumerate(log):
+                if number not in opened:
+                    opened.add(number)
+                    out.write(f"{self._file(number)} open\n")
+                out.write(f"{self._file(number)} {kind} {offset} {length}\n")
+                if last[number] == at:
+                    out.write(f"{self._file(number)} close\n")
         return path
 
     def seconds(self):

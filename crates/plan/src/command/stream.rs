@@ -20,8 +20,9 @@ const LIKE: u8 = 0x40;
 
 /// Flag beside [`LIKE`]: there is this word only.
 const BRIEF: u8 = 0x20;
-const BRIEF_PREDELAY_BITS: u32 = 12;
-const BRIEF_OFFSET_BITS: u32 = 20;
+/// Bits of a brief one's predelay, and of its offset.
+const PREDELAY_BITS: u32 = 12;
+const PLACE_BITS: u32 = 20;
 
 /// What follows the two words, in this order; processor time is told by the timing, and comes last.
 mod parts {
@@ -51,8 +52,8 @@ impl CommandWriter {
             return;
         };
         let like = match &self.last {
-            Some(last) if command.waits.is_empty() => match brief(&transfer, last) {
-                Some(word) => {
+            Some(last) if command.waits.is_empty() => match Brief::of(&transfer, last) {
+                Some(Brief(word)) => {
                     self.words.push(word);
                     Some(())
                 }
@@ -78,23 +79,62 @@ impl CommandWriter {
     }
 }
 
-/// A word for a read that only its place, little time and a few actions tell from the transfer before.
-fn brief(transfer: &Transfer, last: &Transfer) -> Option<u64> {
-    let unit = u64::from(transfer.length.max(1));
-    let origin = u8::try_from(transfer.origin.checked_sub(last.origin)?).ok()?;
-    let at = u16::try_from(transfer.timing.at_ns.checked_sub(last.timing.at_ns)?).ok()?;
-    let (predelay, offset) = (transfer.timing.predelay_ns, transfer.offset / unit);
-    let fits = predelay >> BRIEF_PREDELAY_BITS == 0
-        && offset >> BRIEF_OFFSET_BITS == 0
-        && transfer.offset.is_multiple_of(unit);
-    let as_before = Transfer { origin: last.origin, offset: last.offset, timing: last.timing, ..*transfer };
-    let is_plain = transfer.timing.cpu_ns.is_none() && content(transfer).is_none();
-    if !fits || !is_plain || as_before != *last {
-        return None;
+/// The word of a brief one.
+#[derive(Debug, Clone, Copy)]
+struct Brief(u64);
+
+impl Brief {
+    /// Flags of every brief one.
+    const FLAGS: u8 = TRANSFER | LIKE | BRIEF;
+    const PREDELAY: u32 = 32;
+    const PLACE: u32 = Brief::PREDELAY + PREDELAY_BITS;
+
+    /// Of a read that only its place, little time and a few actions tell from the transfer before.
+    fn of(transfer: &Transfer, last: &Transfer) -> Option<Brief> {
+        let unit = u64::from(transfer.length.max(1));
+        let origin = u8::try_from(transfer.origin.checked_sub(last.origin)?).ok()?;
+        let at = u16::try_from(transfer.timing.at_ns.checked_sub(last.timing.at_ns)?).ok()?;
+        let (predelay, place) = (transfer.timing.predelay_ns, transfer.offset / unit);
+        let fits = predelay >> PREDELAY_BITS == 0 && place >> PLACE_BITS == 0 && transfer.offset.is_multiple_of(unit);
+        let as_before = Transfer { origin: last.origin, offset: last.offset, timing: last.timing, ..*transfer };
+        let is_plain = transfer.timing.cpu_ns.is_none() && content(transfer).is_none();
+        if !fits || !is_plain || as_before != *last {
+            return None;
+        }
+        let flags = transfer.timing.encode_rest(&mut Vec::new()) | Brief::FLAGS;
+        let low = u64::from(origin) | u64::from(at) << 8 | u64::from(flags) << 24;
+        Some(Brief(low | predelay << Brief::PREDELAY | place << Brief::PLACE))
     }
-    let flags = transfer.timing.encode_rest(&mut Vec::new()) | TRANSFER | LIKE | BRIEF;
-    let low = u64::from(origin) | u64::from(at) << 8 | u64::from(flags) << 24;
-    Some(low | predelay << 32 | offset << (32 + BRIEF_PREDELAY_BITS))
+
+    fn is_one(self) -> bool {
+        self.flags() & Brief::FLAGS == Brief::FLAGS
+    }
+
+    fn flags(self) -> u8 {
+        (self.0 >> 24) as u8
+    }
+
+    /// Distance of its action.
+    fn origin(self) -> u64 {
+        self.0 & 0xff
+    }
+
+    /// Distance of its instant of issue.
+    fn at_ns(self) -> u64 {
+        self.0 >> 8 & 0xffff
+    }
+
+    /// Its offset in the file, in units of its length.
+    fn place(self) -> u64 {
+        self.0 >> Brief::PLACE
+    }
+
+    /// `None` if it is malformed.
+    #[inline]
+    fn timing(self, at_ns: u64) -> Option<Timing> {
+        let predelay_ns = self.0 >> Brief::PREDELAY & ((1 << PREDELAY_BITS) - 1);
+        Timing::decode_rest(at_ns, predelay_ns, self.flags() & !Brief::FLAGS, &mut [].iter())
+    }
 }
 
 /// Appends what differs from the transfer before; `None`, and nothing, if that is too much.
@@ -158,7 +198,7 @@ impl CommandReader {
         let flags = (head >> 24) as u8;
         match (flags & TRANSFER != 0, flags & LIKE != 0) {
             (false, _) => None,
-            (true, true) if flags & BRIEF != 0 => Some(self.brief(words, head)),
+            (true, true) if Brief(head).is_one() => Some(self.brief(words, head)),
             (true, true) => Some(self.like(words, head)),
             (true, false) => Some(self.whole(words, head)),
         }
@@ -184,15 +224,43 @@ impl CommandReader {
         Some((self.last.insert(transfer), waits, used))
     }
 
+    /// Hands out origin and offset of each transfer at the begin of `words` that only its place and its instants tell from the one that
+    /// was read last, until one is not taken: how many were, each of which is a word.
+    #[inline]
+    pub fn alike(&mut self, words: &[u64], mut take: impl FnMut(u64, u64) -> bool) -> usize {
+        let (Some(last), Some(first)) = (self.last_of_brief(), words.first().map(|head| Brief(*head))) else {
+            return 0;
+        };
+        let (unit, mut timing, mut taken) = (u64::from(last.length.max(1)), last.timing, 0);
+        if !first.is_one() || first.timing(0).is_none() {
+            return 0;
+        }
+        for brief in words.iter().map(|head| Brief(*head)) {
+            let (origin, offset) = (last.origin.wrapping_add(brief.origin()), brief.place() * unit);
+            if brief.flags() != first.flags() || !take(origin, offset) {
+                break;
+            }
+            (last.origin, last.offset) = (origin, offset);
+            timing.at_ns = timing.at_ns.wrapping_add(brief.at_ns());
+            taken += 1;
+        }
+        if let Some(head) = words[..taken].last() {
+            last.timing = Brief(*head).timing(timing.at_ns).unwrap_or(timing);
+        }
+        taken
+    }
+
+    /// The one before, where a brief one may follow it.
+    fn last_of_brief(&mut self) -> Option<&mut Transfer> {
+        self.last.as_mut().filter(|last| content(last).is_none())
+    }
+
     #[inline]
     fn brief<'w>(&mut self, words: &'w [u64], head: u64) -> Option<(&Transfer, &'w [u64], usize)> {
-        let last = self.last.as_mut().filter(|last| content(last).is_none())?;
-        last.origin = last.origin.wrapping_add(head & 0xff);
-        last.offset = (head >> (32 + BRIEF_PREDELAY_BITS)) * u64::from(last.length.max(1));
-        let at_ns = last.timing.at_ns.wrapping_add(head >> 8 & 0xffff);
-        let predelay_ns = head >> 32 & ((1 << BRIEF_PREDELAY_BITS) - 1);
-        let flags = (head >> 24) as u8 & !(TRANSFER | LIKE | BRIEF);
-        last.timing = Timing::decode_rest(at_ns, predelay_ns, flags, &mut [].iter())?;
+        let (last, brief) = (self.last_of_brief()?, Brief(head));
+        last.timing = brief.timing(last.timing.at_ns.wrapping_add(brief.at_ns()))?;
+        last.origin = last.origin.wrapping_add(brief.origin());
+        last.offset = brief.place() * u64::from(last.length.max(1));
         Some((last, &words[..0], 1))
     }
 
@@ -341,6 +409,55 @@ mod tests {
                 assert_eq!(is_whole, cut == 0 || ends.contains(&cut));
             }
         }
+    }
+
+    #[test]
+    fn a_run_says_what_one_after_the_other_says() {
+        let mut rng = Rng(3);
+        let mut runs = 0;
+        for _ in 0..300 {
+            let mut writer = CommandWriter::default();
+            let mut command = Command { number: 17, ..Command::default() };
+            for _ in 0..30 {
+                command = following(&command, &mut rng);
+                writer.add(&command);
+                for step in 1..rng.next() % 9 {
+                    command.origin += rng.one_of(&[1, 2, 255, 256]);
+                    command.timing.at_ns = command.timing.at_ns.saturating_add(step * 100);
+                    command.timing.predelay_ns = step;
+                    if let Some(Arg::Value(offset)) = command.args.get_mut(3) {
+                        *offset = step * u64::from(u16::MAX);
+                    }
+                    writer.add(&command);
+                }
+            }
+            let whole = read(writer.words()).0;
+            let (mut reader, mut found, mut words) = (CommandReader::default(), Vec::new(), writer.words());
+            while !words.is_empty() {
+                let mut most = rng.next() % 6;
+                let mut run = Vec::new();
+                let used = reader.alike(words, |origin, offset| {
+                    let is_taken = most > 0;
+                    most = most.saturating_sub(1);
+                    run.extend(is_taken.then_some((origin, offset)));
+                    is_taken
+                });
+                assert_eq!(used, run.len());
+                words = &words[used..];
+                runs += usize::from(used > 1);
+                found.extend(run);
+                let mut command = Command::default();
+                let Some(used) = reader.command(words, &mut command).filter(|_| !words.is_empty()) else { break };
+                // All that is said of it, the run before it notwithstanding.
+                assert_eq!(command, whole[found.len()]);
+                let offset = Transfer::of(&command).map_or(0, |transfer| transfer.offset);
+                found.push((command.origin, offset));
+                words = &words[used..];
+            }
+            let places = whole.iter().map(|c| (c.origin, Transfer::of(c).map_or(0, |transfer| transfer.offset)));
+            assert_eq!(found, places.collect::<Vec<_>>());
+        }
+        assert!(runs > 100, "only {runs} runs");
     }
 
     #[test]

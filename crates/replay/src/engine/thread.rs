@@ -183,6 +183,10 @@ impl Worker {
                     issue::fetch_ahead(rest, FETCHED_WORDS);
                     if !self.is_gathered(transfer, waits, count, &mut command)? {
                         self.transfer(transfer, waits, count, &mut command)?;
+                    } else if lanes.is_empty() {
+                        let run = self.gather_run(&mut reader, rest);
+                        rest = &rest[run..];
+                        count += run as u64;
                     }
                     continue;
                 }

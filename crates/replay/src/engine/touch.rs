@@ -7,10 +7,11 @@
 //! Goals: what a read would have returned is known beforehand, or a read is issued. Non-goals: comparing content; descriptors that
 //! cannot be mapped, or that bypass the page cache.
 
+use std::ops::Range;
 use std::sync::atomic::Ordering;
 
 use reprise_plan::Timing;
-use reprise_plan::command::{Command, Expect, Tolerance, Transfer, Way};
+use reprise_plan::command::{Command, CommandReader, Expect, Tolerance, Transfer, Way};
 
 use super::batch::Gathering;
 use super::failure::Stop;
@@ -53,18 +54,22 @@ impl Windows {
         is_same && is_whole && transfer.way == Way::ReadAt && transfer.tolerance == Tolerance::None
     }
 
-    /// Loads what [`Windows::has`]; false if some of it is gone.
+    /// The window of a slot's file, which the calling thread touches from now on.
     #[inline]
-    fn load(&mut self, parts: &[Part]) -> bool {
-        parts.iter().all(|part| {
-            let at = part.slot as usize % PLACES;
-            let Some(window) = &self.places[at].window else { return false };
-            if self.chosen != Some(at) {
-                window.choose();
-                self.chosen = Some(at);
-            }
-            window.touch(part.offset, part.length.into())
-        })
+    fn choose(&mut self, slot: u32) -> Option<&Window> {
+        let at = slot as usize % PLACES;
+        let window = self.places[at].window.as_ref()?;
+        if self.chosen != Some(at) {
+            window.choose();
+            self.chosen = Some(at);
+        }
+        Some(window)
+    }
+
+    /// The greatest offset from which a read has all its bytes.
+    #[inline]
+    fn furthest(&self, run: &Run) -> Option<u64> {
+        self.places[run.slot as usize % PLACES].window.as_ref()?.size().checked_sub(run.length.into())
     }
 
     /// Touches what the read is about: what it would have returned, or `None` if a read is to be issued.
@@ -94,7 +99,7 @@ impl Windows {
         }
         window.choose();
         self.chosen = Some(at);
-        if !window.touch(offset, result) {
+        if !window.touch(&[offset], result) {
             self.forget(transfer.slot);
             return None;
         }
@@ -114,19 +119,20 @@ impl Windows {
     }
 }
 
-/// What a read is about, all of which was there in the trace.
+/// Reads one after the other that differ in place and time alone, all bytes of which were there in the trace.
 #[derive(Debug, Clone, Copy)]
-struct Part {
-    offset: u64,
+struct Run {
     slot: u32,
     length: u32,
     expect: Expect,
+    /// The number of its last one among the reads, plus 1.
+    end: usize,
 }
 
-impl Part {
+impl Run {
     /// A read of it.
-    fn transfer(self, origin: u64) -> Transfer {
-        let Part { offset, slot, length, expect } = self;
+    fn transfer(self, origin: u64, offset: u64) -> Transfer {
+        let Run { slot, length, expect, .. } = self;
         let (way, result, content, within) = (Way::ReadAt, length.into(), 0, 0);
         let (tolerance, timing) = (Tolerance::None, Timing::default());
         Transfer { origin, way, result, slot, length, offset, expect, content, within, tolerance, timing }
@@ -136,16 +142,41 @@ impl Part {
 /// Reads at offsets that are to be touched.
 #[derive(Debug, Default)]
 pub(super) struct Touches {
-    parts: Vec<Part>,
-    /// The action of each.
+    runs: Vec<Run>,
+    count: usize,
+    /// The action of each, and its place in its file.
     origins: [u64; TOGETHER],
+    offsets: [u64; TOGETHER],
     /// The number of the last of them among the thread's commands.
     last: u64,
 }
 
 impl Touches {
     pub(super) fn is_empty(&self) -> bool {
-        self.parts.is_empty()
+        self.count == 0
+    }
+
+    #[inline]
+    fn add(&mut self, transfer: &Transfer) {
+        let (at, Transfer { origin, offset, slot, length, expect, .. }) = (self.count, *transfer);
+        (self.origins[at], self.offsets[at]) = (origin, offset);
+        self.count += 1;
+        let end = self.count;
+        match self.runs.last_mut() {
+            Some(run) if (run.slot, run.length, run.expect) == (slot, length, expect) => run.end = end,
+            _ => self.runs.push(Run { slot, length, expect, end }),
+        }
+    }
+
+    /// Each run, with the places of its reads among all.
+    fn runs(&self) -> impl Iterator<Item = (&Run, Range<usize>)> {
+        let begins = std::iter::once(0).chain(self.runs.iter().map(|run| run.end));
+        self.runs.iter().zip(begins).map(|(run, begin)| (run, begin..run.end))
+    }
+
+    fn clear(&mut self) {
+        self.runs.clear();
+        self.count = 0;
     }
 }
 
@@ -156,15 +187,35 @@ impl Worker {
     pub(super) fn gather_touch(&mut self, transfer: &Transfer, waits: &[u64], count: u64) -> bool {
         let may_begin = self.are_met(waits) && Short::has_room_for(transfer.origin);
         let (Gathering::Touching(touches), Some(windows)) = (&mut self.gathering, &self.windows) else { return false };
-        let at = touches.parts.len();
-        if at == TOGETHER || !may_begin || !windows.has(&self.engine.slots, transfer) {
+        if touches.count == TOGETHER || !may_begin || !windows.has(&self.engine.slots, transfer) {
             return false;
         }
-        touches.origins[at] = transfer.origin;
-        let Transfer { offset, slot, length, expect, .. } = *transfer;
-        touches.parts.push(Part { offset, slot, length, expect });
+        touches.add(transfer);
         touches.last = count;
         true
+    }
+
+    /// Takes the reads at the begin of `words`, too, that differ from the one that was taken last, and read last, in place and time alone:
+    /// how many they are.
+    #[inline]
+    pub(super) fn gather_run(&mut self, reader: &mut CommandReader, words: &[u64]) -> usize {
+        let (Gathering::Touching(touches), Some(windows)) = (&mut self.gathering, &self.windows) else { return 0 };
+        let Touches { runs, count, origins, offsets, last } = &mut **touches;
+        let Some(run) = runs.last_mut() else { return 0 };
+        let Some(furthest) = windows.furthest(run) else { return 0 };
+        let mut places = origins[*count..].iter_mut().zip(&mut offsets[*count..]);
+        let taken = reader.alike(words, |origin, offset| {
+            if offset > furthest || !Short::has_room_for(origin) {
+                return false;
+            }
+            let Some(place) = places.next() else { return false };
+            (*place.0, *place.1) = (origin, offset);
+            true
+        });
+        *count += taken;
+        *last += taken as u64;
+        run.end = *count;
+        taken
     }
 
     /// Touches what was gathered, and records it.
@@ -178,7 +229,9 @@ impl Worker {
         }
         self.counter.call.0.store(Way::ReadAt.number(), Ordering::Relaxed);
         let begin = engine.ticks();
-        let is_there = windows.load(&touches.parts);
+        let is_there = touches.runs().all(|(run, reads)| {
+            windows.choose(run.slot).is_some_and(|window| window.touch(&touches.offsets[reads], run.length.into()))
+        });
         let end = engine.ticks_after_loads();
         if !is_there {
             return self.read_instead(spare);
@@ -186,7 +239,7 @@ impl Worker {
         self.ready = end;
         self.counter.complete(touches.last, end);
         let full = record(touches, begin, end, &mut self.log);
-        touches.parts.clear();
+        touches.clear();
         if full || self.is_overdue() { self.write_log() } else { Ok(()) }
     }
 
@@ -194,10 +247,14 @@ impl Worker {
     #[cold]
     fn read_instead(&mut self, spare: &mut Command) -> Result<(), Stop> {
         let Gathering::Touching(touches) = &mut self.gathering else { return Ok(()) };
-        let (parts, origins, last) = (std::mem::take(&mut touches.parts), touches.origins, touches.last);
-        for ((part, origin), behind) in parts.iter().zip(origins).zip((0..parts.len() as u64).rev()) {
-            self.windows.iter_mut().for_each(|windows| windows.forget(part.slot));
-            self.transfer(&part.transfer(origin), &[], last - behind, spare)?;
+        let touches = std::mem::take(&mut **touches);
+        let mut number = touches.last - touches.count as u64;
+        for (run, reads) in touches.runs() {
+            for at in reads {
+                number += 1;
+                self.windows.iter_mut().for_each(|windows| windows.forget(run.slot));
+                self.transfer(&run.transfer(touches.origins[at], touches.offsets[at]), &[], number, spare)?;
+            }
         }
         Ok(())
     }
@@ -206,23 +263,21 @@ impl Worker {
 /// Records all; true if the batch of records should be written.
 #[inline]
 fn record(touches: &Touches, begin: u64, end: u64, log: &mut Writer) -> bool {
-    let (mut full, mut at) = (false, 0);
-    let Touches { parts, origins, .. } = touches;
-    let (number, compared, waits, together) = (Way::ReadAt.number(), false, 0, parts.len() > 1);
+    let (number, compared, waits, together) = (Way::ReadAt.number(), false, 0, touches.count > 1);
     let times = Times { begin, end, blocked: None, paced: None };
-    while let Some((Part { length, .. }, others)) = parts[at..].split_first() {
-        let alike = others.iter().take_while(|other| other.length == *length).count();
-        let short =
-            Short { origin: origins[at], number, result: (*length).into(), begin, end, compared, together, waits };
+    let mut full = false;
+    for (run, reads) in touches.runs() {
+        let (origins, result) = (&touches.origins[reads], u64::from(run.length));
+        let Some((&origin, others)) = origins.split_first() else { continue };
+        let short = Short { origin, number, result, begin, end, compared, together, waits };
         full |= match log.add_transfer(&short, &times) {
-            Some(full) => log.add_more(&origins[at + 1..=at + alike], &times) || full,
-            None => origins[at..=at + alike].iter().fold(false, |full, &origin| {
-                let (result, handling, difference) = ((*length).into(), Handling::Issued, Difference::NONE);
+            Some(full) => log.add_more(others, &times) || full,
+            None => origins.iter().fold(false, |full, &origin| {
+                let (result, handling, difference) = (result as i64, Handling::Issued, Difference::NONE);
                 let whole = Entry { origin, times, result, number, handling, difference, compared, output: &[] };
                 log.add(&whole) || full
             }),
         };
-        at += 1 + alike;
     }
     full
 }

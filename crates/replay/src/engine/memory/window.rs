@@ -56,21 +56,27 @@ impl Window {
         TOUCHED.set((self.address, self.address + self.length));
     }
 
-    /// Of the one that the calling thread has chosen: loads a byte of each page of a range within [`Window::size`]; false if a page is no longer there, or the range lies outside.
+    /// Of the one that the calling thread has chosen: loads a byte of each page of ranges within [`Window::size`], all of one length;
+    /// false if a page is no longer there, or a range lies outside.
     #[inline]
-    pub(in crate::engine) fn touch(&self, offset: u64, length: u64) -> bool {
-        let Some(end) = offset.checked_add(length).filter(|end| *end <= self.size) else { return false };
+    pub(in crate::engine) fn touch(&self, offsets: &[u64], length: u64) -> bool {
+        let Some(furthest) = self.size.checked_sub(length) else { return false };
         if length == 0 {
             return true;
         }
         let before = MISSING.load(Ordering::Relaxed);
-        let last = self.address + (end as usize - 1);
-        let mut at = self.address + offset as usize;
-        while at <= last {
-            // SAFETY: within the mapping, which lives as long as `self`; a page beyond the file's end is replaced by
-            // `on_missing_page`.
-            unsafe { std::ptr::read_volatile(at as *const u8) };
-            at = (at & !(PAGE - 1)) + PAGE;
+        for &offset in offsets {
+            if offset > furthest {
+                return false;
+            }
+            let mut at = self.address + offset as usize;
+            let last = at + (length as usize - 1);
+            while at <= last {
+                // SAFETY: within the mapping, which lives as long as `self`; a page beyond the file's end is replaced by
+                // `on_missing_page`.
+                unsafe { std::ptr::read_volatile(at as *const u8) };
+                at = (at & !(PAGE - 1)) + PAGE;
+            }
         }
         MISSING.load(Ordering::Relaxed) == before
     }
