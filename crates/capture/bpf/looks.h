@@ -138,7 +138,7 @@ static __always_inline void leave_patch(struct look *l)
 	if (l->closes)
 		absolve(patch, l->closed, l->tid, bpf_ktime_get_ns());
 	if (l->ends)
-		forget_unmapped(slot);
+		forget_unmapped(slot, bpf_get_current_pid_tgid());
 }
 
 /* Goes to the next patch; 0: there is none. */

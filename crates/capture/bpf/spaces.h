@@ -75,6 +75,8 @@ static __always_inline void count_range(struct range *r, int more)
 	struct backing *backing = bpf_map_lookup_elem(&backings, &r->file);
 	struct watch *w = watch();
 
+	if (backing && more < 0)
+		__sync_lock_test_and_set(&backing->ender, (__u32)bpf_get_current_pid_tgid());
 	if (backing)
 		__sync_fetch_and_add(&backing->ranges, more);
 	if (w)

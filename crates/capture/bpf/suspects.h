@@ -28,6 +28,7 @@ struct backing {
 	__u64 mapping; /* its `struct address_space` */
 	__u32 ranges;  /* addresses where it is mapped, in all processes */
 	__u32 generation;
+	__u32 ender;   /* the thread that ended a mapping of it last, told before `ranges` */
 };
 
 struct patch_key {
@@ -179,16 +180,18 @@ static __always_inline void absolve(struct patch *patch, __u64 bits, __u32 tid, 
 		__sync_fetch_and_or(&patch->suspects, bits);
 }
 
-static __always_inline int is_mapped(struct which *file)
+/* Whether nobody maps a file any more, and the thread is the one that ended its last mapping. Others that ended theirs at the same
+ * time may have stored after this one looked, and are about to look; all that ended theirs before the last have stored before it looked. */
+static __always_inline int is_last_ender(struct which *file, __u32 tid)
 {
 	struct backing *backing = bpf_map_lookup_elem(&backings, file);
 
-	return backing && *(volatile __u32 *)&backing->ranges;
+	return !backing || (!*(volatile __u32 *)&backing->ranges && *(volatile __u32 *)&backing->ender == tid);
 }
 
-/* Forgets a patch whose file nobody maps any more. Who maps it again meanwhile may have a fault that found this patch and tells it after
- * it is forgotten: then all of its pages are suspect, whatever was told. */
-__noinline int forget_unmapped(__u32 slot)
+/* Forgets a patch whose file nobody maps any more, by the thread that ended the last mapping. Who maps it again meanwhile may have a fault
+ * that found this patch and tells it after it is forgotten: then all of its pages are suspect, whatever was told. */
+__noinline int forget_unmapped(__u32 slot, __u32 tid)
 {
 	struct patch *patch = bpf_map_lookup_elem(&patches, &slot);
 	struct fault all = {};
@@ -198,7 +201,7 @@ __noinline int forget_unmapped(__u32 slot)
 		return 0;
 	all.key = patch->key;
 	all.file = patch->file;
-	if (!all.key.mapping || is_mapped(&all.file))
+	if (!all.key.mapping || !is_last_ender(&all.file, tid))
 		return 0;
 	all.bits = ~0ULL;
 	all.page = patch->page;
@@ -214,7 +217,7 @@ __noinline int forget_unmapped(__u32 slot)
 	patch->key.mapping = 0;
 	patch->suspects = 0;
 	bpf_map_push_elem(&spare_slots, &slot, 0);
-	if (!is_mapped(&all.file))
+	if (is_last_ender(&all.file, tid))
 		return 0;
 	suspect(&all);
 	patch = patch_of(&all.key);
