@@ -180,7 +180,8 @@ class Git(Workload):
                       for what, value in (("NAME", "bench"), ("EMAIL", "bench@localhost"), ("DATE", "2026-01-01T00:00:00Z"))}}
 
     def _git(self, directory, *words):
-        return sh("git", "-C", directory, *words, env=self.environment)
+        # Without what git cleans up in the background.
+        return sh("git", "-c", "gc.auto=0", "-c", "maintenance.auto=false", "-C", directory, *words, env=self.environment)
 
     def _repository(self, part, scale):
         trees.make(part, int(self.files * scale), seed=5)
