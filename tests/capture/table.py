@@ -1,7 +1,6 @@
 """The figures as tables, and their place in the document."""
 
 import collections
-import os
 import statistics
 
 from bars import MEMORY_LIMIT_BYTES
@@ -159,11 +158,12 @@ def reached(bars, results, tools):
     return rows(head, body) if body else []
 
 
-def document(machine_line, trial_runs, workloads, tools, left_out, bars, bar_results, options, seconds):
+def document(measurements, trial_runs, workloads, tools, left_out, bars, bar_results):
     """Everything, as it goes into the document."""
     runs = Runs(trial_runs)
-    text = [f"Machine: {machine_line}; load over 5 minutes at the end {os.getloadavg()[1]:.1f}. `{options.shown}`: {options.repeat} rounds "
-            f"({options.slow_repeat} of tools that stop the program), {seconds / 60:.0f} minutes. Ratios are of times of the program's timed phases to those "
+    machines = dict.fromkeys(part["machine"] for part in measurements)
+    commands = ", ".join(f"`{part['command']}` ({part['seconds'] / 60:.0f} minutes)" for part in measurements)
+    text = [f"Machine: {' / '.join(machines)}. {commands}. Ratios are of times of the program's timed phases to those "
             "of the untraced run of the same round: median [smallest–largest].", ""]
     if left_out:
         text += ["Left out:", "", *(f"- {name}: {why}" for name, why in left_out), ""]

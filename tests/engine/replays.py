@@ -19,7 +19,8 @@ import peers  # noqa: E402
 import workloads as working  # noqa: E402
 from machine import MIB, Unable, build  # noqa: E402
 
-ORDER = "root"
+#: Reads of a descriptor by several threads keep no order where no byte is concerned.
+FREE_READS = "root:file=range"
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,7 @@ class Way:
     bar: float | None = None
     #: Its name for `leanest.c`, which does in its place only what cannot be left out.
     least: str | None = None
+    order: str = "root"
 
 
 @dataclass
@@ -149,7 +151,7 @@ class ReadRandom:
     """RocksDB's `readrandom` by four threads, its database in the page cache and not in memory of its own."""
 
     name, about = "rocksdb, readrandom", "db_bench readrandom, 4 threads, 200,000 entries of 100 bytes in the page cache, no cache of blocks"
-    ways = (Way("sync", (), 1.0), Way("uring", ("--io", "uring")))
+    ways = (Way("sync", (), 1.0), Way("uring", ("--io", "uring")), Way(f"sync, {FREE_READS}", (), 1.0, order=FREE_READS))
     entries, reads, threads = 200_000, 50_000, 4
 
     def __init__(self, scale):
@@ -197,7 +199,7 @@ def measured(case, binary, place, repeat, tell):
     """Records a case once, then runs it and its replays `repeat` times in turn."""
     line = Line(case.name, case.about, case.ways)
     pristine, directory, target = place / "pristine", place / "work", place / "target"
-    trace, plan = place / "trace.reprise", place / "plan"
+    trace, plans = place / "trace.reprise", {way.order: place / f"plan-{way.order}" for way in case.ways}
 
     def fresh():
         shutil.rmtree(directory, ignore_errors=True)
@@ -208,7 +210,8 @@ def measured(case, binary, place, repeat, tell):
     shutil.rmtree(trace, ignore_errors=True)
     fresh()
     case.recorded(binary, directory, trace)
-    reprise(binary, "compile", "--order", ORDER, trace, "-o", plan)
+    for order, plan in plans.items():
+        reprise(binary, "compile", "--order", order, trace, "-o", plan)
     peer = peer_of(case, line, binary, trace, place / "peer")
     for number in range(repeat):
         tell(f"{case.name}: {number + 1} of {repeat}")
@@ -217,7 +220,7 @@ def measured(case, binary, place, repeat, tell):
         line.original.append(case.original(directory))
         for way in case.ways:
             os.sync()
-            line.replays.setdefault(way.name, []).append(replay(line, way, binary, plan, target))
+            line.replays.setdefault(way.name, []).append(replay(line, way, binary, plans[way.order], target))
             if way.least:
                 line.least.setdefault(way.name, []).append(case.least(way.least, directory))
         if peer:
@@ -228,5 +231,6 @@ def measured(case, binary, place, repeat, tell):
                 line.notes.add(f"fio left out: {why}")
                 line.ways, peer = case.ways, None
     shutil.rmtree(place / "peer", ignore_errors=True)
-    plan.unlink()
+    for plan in plans.values():
+        plan.unlink()
     return line

@@ -97,7 +97,9 @@ fn run(user: User, body: impl FnOnce(&mut Faults)) -> String {
 }
 
 fn enter(target: &Path, faults: &mut Faults) -> Option<Confinement> {
-    confine::enter(target, Options::default()).map_err(|e| faults.check(false, &e.to_string())).ok()
+    confine::enter(target, Options::default(), &[b"/in", b"/missing"])
+        .map_err(|e| faults.check(false, &e.to_string()))
+        .ok()
 }
 
 /// A target with everything a trace could have planted, owned by `user`.
@@ -339,13 +341,13 @@ fn mistakes_are_told() {
     for user in users() {
         let missing = scratch.path().join("missing");
         let findings = run(user, |faults| {
-            let outcome = confine::enter(&missing, Options::default());
+            let outcome = confine::enter(&missing, Options::default(), &[]);
             faults.check(matches!(outcome, Err(ConfineError::Target { .. })), "missing target");
         });
         assert_eq!(findings, "", "as {user:?}");
         let findings = run(user, |faults| {
             let leak = fs::File::open("/");
-            let outcome = confine::enter(Path::new("/tmp"), Options::default());
+            let outcome = confine::enter(Path::new("/tmp"), Options::default(), &[]);
             faults.check(matches!(outcome, Err(ConfineError::OpenDirectory { .. })), "an open directory is refused");
             drop(leak);
         });
@@ -371,7 +373,7 @@ fn submounts_are_left_out_or_refused() {
         enter(&dir, faults);
         faults.check(fs::read_dir("/sub").is_ok_and(|d| d.count() == 0), "the other file system is not there");
     });
-    let refused = run(User::Ordinary, |faults| match confine::enter(&dir, Options::default()) {
+    let refused = run(User::Ordinary, |faults| match confine::enter(&dir, Options::default(), &[]) {
         Err(e) => faults
             .check(matches!(e, ConfineError::Submounts { .. } | ConfineError::NotPermitted { .. }), &e.to_string()),
         Ok(_) => faults.check(fs::read_dir("/sub").is_ok_and(|d| d.count() == 0), "hidden"),

@@ -8,10 +8,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Once};
 
 use reprise_plan::Contents;
+use reprise_plan::tree::NodeKind;
 use serde::{Deserialize, Serialize};
 
 use super::meeting::Meeting;
 use super::{Cost, Options};
+use crate::cache::Start;
 use crate::confine::{self, Confinement};
 use crate::engine::memory::Shared;
 use crate::engine::{
@@ -105,6 +107,22 @@ fn say(to: i32, message: &Message) {
     }
 }
 
+/// How many directories have a Landlock rule of their own.
+const MOST_NEAR: usize = 256;
+
+/// Directories of the initial tree that the confinement may look up, those closest to the root first; none where not even their names
+/// may be in a cache.
+fn near<'a>(plan: &'a Contents, options: &Options) -> Vec<&'a [u8]> {
+    if options.cache == Start::Cold {
+        return Vec::new();
+    }
+    let directories = plan.tree.iter().filter(|node| node.kind == NodeKind::Directory);
+    let mut near: Vec<&[u8]> = directories.map(|node| &node.path[..]).collect();
+    near.sort_by_key(|path| path.iter().filter(|byte| **byte == b'/').count());
+    near.truncate(MOST_NEAR);
+    near
+}
+
 fn run(work: &Work<'_>) -> Result<Message, Message> {
     let Work { plan, sections, board, dir, options, log, plan_file, to, memory, meeting } = work;
     let refused = |e: confine::ConfineError| Message::Refused(e.to_string());
@@ -120,7 +138,7 @@ fn run(work: &Work<'_>) -> Result<Message, Message> {
         .is_ok_and(|name| name.trim() == "tsc");
     let limit = issue::worker_limits(room_for_descriptors(plan.slots.into()));
     confine::close_descriptors_except(&[log.as_raw_fd(), plan_file.as_raw_fd(), to.as_raw_fd()]).map_err(refused)?;
-    let mut confinement = confine::enter(dir, options.confinement).map_err(refused)?;
+    let mut confinement = confine::enter(dir, options.confinement, &near(plan, options)).map_err(refused)?;
     let null = null(&confinement).map_err(system("stand in for /dev/null"))?.into_raw_fd();
     let reserved =
         reserve(limit, [log.as_raw_fd(), plan_file.as_raw_fd(), null]).map_err(system("keep descriptors"))?;
