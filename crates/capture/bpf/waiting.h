@@ -261,7 +261,7 @@ static long round(__u64 i, struct round *r)
 		if (t->pending && (verdict != VERDICT_NO_ROOM || !c->block))
 			return 0;
 	}
-	if (!t->pending && (c->free >= c->low || hopeless(r)))
+	if (!t->pending && (!c->block || c->free >= c->low || hopeless(r)))
 		return 1;
 	now = bpf_ktime_get_ns();
 	if (!t->waiting_ns) {
