@@ -210,7 +210,7 @@ impl Worker {
         }
         self.ready = end;
         self.again(&mut batch)?;
-        self.counter.complete(batch.last, end);
+        self.engine.counters.complete(self.counter, batch.last, end);
         let times = Times { begin, end, blocked: None, paced: None };
         self.judge_batch(&batch, times, spare)?;
         batch.reads.clear();

@@ -1,7 +1,7 @@
 //! Completed actions per thread, and waiting for them.
 //!
-//! Goals: a met dependency costs one load; a thread that is waited for pays for waking only if somebody sleeps; no
-//! lost wake-up. Non-goals: fairness. Each counter has cache lines of its own.
+//! Goals: a met dependency costs one load; a thread that is waited for pays for waking only if somebody sleeps, and wakes
+//! nobody who would have to sleep on; no lost wake-up. Non-goals: fairness. Each counter has cache lines of its own.
 
 use std::time::Duration;
 
@@ -24,26 +24,26 @@ pub(super) const REMEMBERED: u64 = 1024;
 const LONG_SLEEP: Duration = Duration::from_secs(1);
 /// `Counter::wanted` where nobody sleeps.
 const NOBODY: u64 = u64::MAX;
-/// `Counter::waiting` of a thread that does not.
-pub(super) const NOT_WAITING: u64 = u64::MAX;
+/// In `Counters::waiting`, of a thread that does not.
+const NOT_WAITING: u64 = u64::MAX;
 
 /// One thread's.
 #[derive(Debug)]
 #[repr(align(128))]
 pub(super) struct Counter {
+    /// Its thread's.
+    number: u32,
     completed: AtomicU64,
     /// When its latest actions were completed, in ticks, at their number modulo [`REMEMBERED`]; if anybody asks.
     ends: Option<Box<[AtomicU64]>>,
     /// The least count that somebody sleeps for; [`NOBODY`] if nobody does.
     wanted: AtomicU64,
-    /// How often sleepers were woken: a futex.
+    /// How often this thread was woken: a futex.
     wakes: AtomicU64,
     /// The kernel's thread number while it lives, else 0.
     pub tid: AtomicU32,
     /// Whether it was ever started.
     pub started: AtomicU32,
-    /// The encoded [`Wait`] it sleeps for.
-    pub waiting: AtomicU64,
     /// How often in a row it spun in vain; its own thread's.
     in_vain: AtomicU32,
     /// The processor that it was on when it did so last.
@@ -62,15 +62,15 @@ pub(super) struct Counter {
 pub(super) struct Apart(pub AtomicU32);
 
 impl Counter {
-    fn new(remembers: bool) -> Counter {
+    fn new(number: u32, remembers: bool) -> Counter {
         Counter {
+            number,
             completed: AtomicU64::new(0),
             ends: remembers.then(|| (0..REMEMBERED).map(|_| AtomicU64::new(0)).collect()),
             wanted: AtomicU64::new(NOBODY),
             wakes: AtomicU64::new(0),
             tid: AtomicU32::new(0),
             started: AtomicU32::new(0),
-            waiting: AtomicU64::new(NOT_WAITING),
             in_vain: AtomicU32::new(0),
             processor: AtomicU32::new(u32::MAX),
             pacing: AtomicU32::new(0),
@@ -85,32 +85,6 @@ impl Counter {
         self.completed.load(Ordering::Acquire)
     }
 
-    /// One more is completed, at this instant; only its own thread calls this.
-    #[inline]
-    pub(super) fn complete(&self, count: u64, end: u64) {
-        if let Some(ends) = &self.ends {
-            ends[(count % REMEMBERED) as usize].store(end, Ordering::Release);
-        }
-        self.completed.store(count, Ordering::Release);
-        // A barrier on both sides, see `Counters::sleep`: either the sleeper sees the new count, or this thread sees what it
-        // wants.
-        sync::frequent_barrier();
-        if count >= self.wanted.load(Ordering::Relaxed) {
-            self.wake();
-        }
-    }
-
-    /// Wakes all sleepers; those that want more say so again. Who says so before this thread forgets it has seen the old
-    /// number of wakes, and does not fall asleep.
-    #[cold]
-    fn wake(&self) {
-        self.wanted.swap(NOBODY, Ordering::AcqRel);
-        self.wakes.fetch_add(1, Ordering::Release);
-        sync::futex_wake(&self.wakes);
-    }
-}
-
-impl Counter {
     /// When an action that is completed was, in ticks: exactly if it is one of the latest, else the earliest instant
     /// that is remembered. 0 if nothing is.
     pub(super) fn ended(&self, count: u64) -> u64 {
@@ -160,6 +134,9 @@ fn leave_to(awaited: &Counter) {
 #[derive(Debug)]
 pub(super) struct Counters {
     all: Vec<Counter>,
+    /// The encoded [`Wait`] that each thread sleeps for, or [`NOT_WAITING`]; close together, since who wakes looks at all. Who takes one
+    /// out, the sleeper or who wakes it, takes it off `sleeping` too.
+    waiting: Vec<AtomicU64>,
     /// Threads that live.
     pub live: AtomicU64,
     /// Threads that sleep for a counter.
@@ -173,7 +150,8 @@ impl Counters {
     /// For so many threads; `remember` if instants of completion are asked for.
     pub(super) fn new(threads: usize, remember: bool) -> Counters {
         Counters {
-            all: (0..threads).map(|_| Counter::new(remember)).collect(),
+            all: (0..).take(threads).map(|number| Counter::new(number, remember)).collect(),
+            waiting: (0..threads).map(|_| AtomicU64::new(NOT_WAITING)).collect(),
             live: AtomicU64::new(0),
             sleeping: AtomicU32::new(0),
             stop: AtomicU32::new(0),
@@ -197,6 +175,47 @@ impl Counters {
 
     pub(super) fn stopping(&self) -> bool {
         self.stop.load(Ordering::Relaxed) != 0
+    }
+
+    /// Another action of that thread is completed, at this instant; only the thread itself calls this.
+    #[inline]
+    pub(super) fn complete(&self, mine: &Counter, count: u64, end: u64) {
+        if let Some(ends) = &mine.ends {
+            ends[(count % REMEMBERED) as usize].store(end, Ordering::Release);
+        }
+        mine.completed.store(count, Ordering::Release);
+        // A barrier on both sides, see `Counters::sleep`: either the sleeper sees the new count, or this thread sees what it
+        // wants.
+        sync::frequent_barrier();
+        if count >= mine.wanted.load(Ordering::Relaxed) {
+            self.wake(mine, count);
+        }
+    }
+
+    /// Wakes those whose wait is over. Who says what it wants before this thread forgets all of that is seen here; who says it after
+    /// that sees the new count, and does not fall asleep.
+    #[cold]
+    fn wake(&self, mine: &Counter, count: u64) {
+        mine.wanted.swap(NOBODY, Ordering::AcqRel);
+        for (sleeper, waiting) in self.all.iter().zip(&self.waiting) {
+            let word = waiting.load(Ordering::SeqCst);
+            let wait = Wait::from_word(word);
+            if word == NOT_WAITING || wait.thread != mine.number {
+                continue;
+            }
+            if wait.count > count {
+                mine.wanted.fetch_min(wait.count, Ordering::AcqRel);
+            } else if waiting.compare_exchange(word, NOT_WAITING, Ordering::SeqCst, Ordering::SeqCst).is_ok() {
+                self.sleeping.fetch_sub(1, Ordering::SeqCst);
+                sleeper.wakes.fetch_add(1, Ordering::Release);
+                sync::futex_wake(&sleeper.wakes);
+            }
+        }
+    }
+
+    /// Whether a thread sleeps until another has come far enough.
+    pub(super) fn waits(&self, thread: u32) -> bool {
+        self.waiting.get(thread as usize).is_some_and(|word| word.load(Ordering::SeqCst) != NOT_WAITING)
     }
 
     /// Waits until a dependency on `awaited` is met, which it was not when last looked at. False when all must end. If that takes
@@ -242,10 +261,11 @@ impl Counters {
 
     fn sleep(&self, me: &Counter, awaited: &Counter, wait: Wait, tidy: &mut dyn FnMut() -> bool) -> bool {
         let mut at_most = Some(LONG_SLEEP);
-        me.waiting.store(wait.to_word(), Ordering::SeqCst);
+        let Some(waiting) = self.waiting.get(me.number as usize) else { return false };
         self.sleeping.fetch_add(1, Ordering::SeqCst);
+        waiting.store(wait.to_word(), Ordering::SeqCst);
         let met = loop {
-            let seen = awaited.wakes.load(Ordering::Acquire);
+            let seen = me.wakes.load(Ordering::Acquire);
             awaited.wanted.fetch_min(wait.count, Ordering::AcqRel);
             sync::rare_barrier();
             if awaited.completed() >= wait.count {
@@ -255,13 +275,14 @@ impl Counters {
                 break false;
             }
             // Who ends the replay interrupts every thread again and again: no time limit is needed for that.
-            sync::futex_wait(&awaited.wakes, seen, at_most);
+            sync::futex_wait(&me.wakes, seen, at_most);
             if at_most.is_some() && tidy() {
                 at_most = None;
             }
         };
-        self.sleeping.fetch_sub(1, Ordering::SeqCst);
-        me.waiting.store(NOT_WAITING, Ordering::SeqCst);
+        if waiting.swap(NOT_WAITING, Ordering::SeqCst) != NOT_WAITING {
+            self.sleeping.fetch_sub(1, Ordering::SeqCst);
+        }
         met
     }
 
@@ -274,8 +295,9 @@ impl Counters {
         let before = self.total();
         let mut found = None;
         let mut seen = 0;
-        for (thread, counter) in self.iter().filter(|(_, c)| c.tid.load(Ordering::SeqCst) != 0) {
-            let word = counter.waiting.load(Ordering::SeqCst);
+        let living = self.iter().zip(&self.waiting).filter(|((_, c), _)| c.tid.load(Ordering::SeqCst) != 0);
+        for ((thread, _), waiting) in living {
+            let word = waiting.load(Ordering::SeqCst);
             let wait = Wait::from_word(word);
             let awaited = self.get(wait.thread)?;
             if word == NOT_WAITING || awaited.completed() >= wait.count {

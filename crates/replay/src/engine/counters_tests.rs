@@ -7,7 +7,7 @@ fn completions_are_remembered_exactly_or_not_too_early() {
     let counters = Counters::new(1, true);
     let counter = counters.get(0).expect("a counter");
     let all = 5 * REMEMBERED / 2;
-    (1..=all).for_each(|count| counter.complete(count, count * 10));
+    (1..=all).for_each(|count| counters.complete(counter, count, count * 10));
     for count in 1..=all {
         let found = counter.ended(count);
         let exact = count + REMEMBERED >= all + 2;
@@ -19,6 +19,6 @@ fn completions_are_remembered_exactly_or_not_too_early() {
 fn nothing_is_remembered_unless_asked_for() {
     let counters = Counters::new(1, false);
     let counter = counters.get(0).expect("a counter");
-    counter.complete(1, 10);
+    counters.complete(counter, 1, 10);
     assert_eq!(counter.ended(1), 0);
 }

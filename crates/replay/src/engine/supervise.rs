@@ -113,10 +113,8 @@ impl Engine {
     }
 
     fn stalled(&self, passed: Duration) -> Failure {
-        let in_call = |c: &super::counters::Counter| {
-            c.tid.load(Ordering::SeqCst) != 0 && c.waiting.load(Ordering::SeqCst) == super::counters::NOT_WAITING
-        };
-        let found = self.counters.iter().find(|(_, counter)| in_call(counter));
+        let mut living = self.counters.iter().filter(|(_, counter)| counter.tid.load(Ordering::SeqCst) != 0);
+        let found = living.find(|(thread, _)| !self.counters.waits(*thread));
         let (thread, number) = found.map_or((0, u32::MAX), |(thread, c)| (thread, c.call.0.load(Ordering::Relaxed)));
         let call = reprise_calls::by_number(number).map_or("a call", |c| c.name).to_owned();
         Failure::Stalled { thread, call, seconds: passed.as_secs() }

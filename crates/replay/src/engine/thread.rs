@@ -231,9 +231,9 @@ impl Worker {
             // Nothing of this thread may be left when others see that it has ended.
             self.record(command, &done, times)?;
             self.flush();
-            self.counter.complete(count, end);
+            self.engine.counters.complete(self.counter, count, end);
         } else {
-            self.counter.complete(count, end);
+            self.engine.counters.complete(self.counter, count, end);
             self.record(command, &done, times)?;
         }
         Ok(done.last)

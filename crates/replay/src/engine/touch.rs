@@ -237,7 +237,7 @@ impl Worker {
             return self.read_instead(spare);
         }
         self.ready = end;
-        self.counter.complete(touches.last, end);
+        self.engine.counters.complete(self.counter, touches.last, end);
         let full = record(touches, begin, end, &mut self.log);
         touches.clear();
         if full || self.is_overdue() { self.write_log() } else { Ok(()) }

@@ -90,7 +90,7 @@ impl Worker {
         if result == -i64::from(libc::EINTR) && engine.counters.stopping() {
             return Err(Stop::Told);
         }
-        self.counter.complete(count, end);
+        self.engine.counters.complete(self.counter, count, end);
         let times = Times::of(begin, end, blocked, paced);
         let came = Came { result, at: within, times, together: false, touched: touched.is_some() };
         let outcome = self.conclude(transfer, &came, spare);

@@ -29,6 +29,10 @@ fn wait_for(counters: &Counters, me: u32, thread: u32, count: u64) -> bool {
     }
 }
 
+fn complete(counters: &Counters, me: u32, count: u64) {
+    counters.complete(own(counters, me), count, 0);
+}
+
 /// As the engine does it when a thread ends.
 fn end(counters: &Counters, me: u32) {
     own(counters, me).tid.store(0, Ordering::SeqCst);
@@ -41,8 +45,8 @@ pub fn two_wait_for_a_third() {
         let counters = Arc::clone(&counters);
         thread::spawn(move || assert!(wait_for(&counters, me, 0, count)))
     });
-    own(&counters, 0).complete(1, 0);
-    own(&counters, 0).complete(2, 0);
+    complete(&counters, 0, 1);
+    complete(&counters, 0, 2);
     waiting.into_iter().for_each(|t| t.join().unwrap());
     assert_eq!(counters.sleeping.load(Ordering::SeqCst), 0);
 }
@@ -53,13 +57,13 @@ pub fn in_turn() {
         let counters = Arc::clone(&counters);
         thread::spawn(move || {
             assert!(wait_for(&counters, 1, 0, 1));
-            own(&counters, 1).complete(1, 0);
+            complete(&counters, 1, 1);
             assert!(wait_for(&counters, 1, 0, 2));
         })
     };
-    own(&counters, 0).complete(1, 0);
+    complete(&counters, 0, 1);
     assert!(wait_for(&counters, 0, 1, 1));
-    own(&counters, 0).complete(2, 0);
+    complete(&counters, 0, 2);
     other.join().unwrap();
 }
 
@@ -69,11 +73,11 @@ pub fn watched() {
         let counters = Arc::clone(&counters);
         thread::spawn(move || {
             if me == 0 {
-                own(&counters, 0).complete(1, 0);
+                complete(&counters, 0, 1);
                 assert!(wait_for(&counters, 0, 1, 1));
             } else {
                 assert!(wait_for(&counters, 1, 0, 1));
-                own(&counters, 1).complete(1, 0);
+                complete(&counters, 1, 1);
             }
             end(&counters, me);
         })
