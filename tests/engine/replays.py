@@ -10,6 +10,7 @@ import pathlib
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from dataclasses import dataclass, field
 
@@ -19,8 +20,14 @@ import peers  # noqa: E402
 import workloads as working  # noqa: E402
 from machine import MIB, Unable, build  # noqa: E402
 
-#: Reads of a descriptor by several threads keep no order where no byte is concerned.
-FREE_READS = "root:file=range"
+#: What replays do unless told otherwise: reads of a descriptor by several threads keep no order where no byte is concerned.
+USUAL_ORDER = "root:file=range"
+#: ROOT's own rules, as ARTC applies them.
+ROOT_ORDER = "root"
+#: What other replayers can do of a trace, too; that they open and close the files does not count as calls of theirs.
+SHARED_CALLS = "SELECT DISTINCT call FROM actions WHERE category IN ('read', 'write', 'sync', 'open/close')"
+#: So many of a program's calls a peer must make to be held against us.
+LEAST_SHARE = 0.95
 
 
 @dataclass(frozen=True)
@@ -33,7 +40,9 @@ class Way:
     bar: float | None = None
     #: Its name for `leanest.c`, which does in its place only what cannot be left out.
     least: str | None = None
-    order: str = "root"
+    order: str = USUAL_ORDER
+    #: Only the calls that a peer makes, which it is compared with.
+    shared: bool = False
 
 
 @dataclass
@@ -46,7 +55,20 @@ class Line:
     original: list = field(default_factory=list)
     replays: dict = field(default_factory=dict)
     least: dict = field(default_factory=dict)
+    #: Calls of each run.
+    calls: dict = field(default_factory=dict)
+    peer: str | None = None
     notes: set = field(default_factory=set)
+
+    def rates(self, name):
+        """Calls a second."""
+        return [self.calls[name] / seconds for seconds in self.replays.get(name, [])]
+
+    def by_peer(self, way):
+        """Calls a second by those of the peer, where it makes nearly all of them: else there is nothing to compare."""
+        if not way.shared or self.calls[self.peer] < LEAST_SHARE * self.calls["sync"]:
+            return []
+        return [a / b for a, b in zip(self.rates(way.name), self.rates(self.peer))]
 
     def ratios(self, way):
         return [a / b for a, b in zip(self.original, self.replays.get(way.name, []))]
@@ -72,6 +94,7 @@ def replay(line, way, binary, plan, target):
     if said["diverged"]:
         line.notes.add(f"{way.name}: {said['diverged']} of {said['actions']} actions diverged")
     line.notes.update(f"{way.name}: {text}" for text in said["notes"])
+    line.calls[way.name] = said["issued"]
     return said["replay_ns"] / 1e9
 
 
@@ -151,7 +174,7 @@ class ReadRandom:
     """RocksDB's `readrandom` by four threads, its database in the page cache and not in memory of its own."""
 
     name, about = "rocksdb, readrandom", "db_bench readrandom, 4 threads, 200,000 entries of 100 bytes in the page cache, no cache of blocks"
-    ways = (Way("sync", (), 1.0), Way("uring", ("--io", "uring")), Way(f"sync, {FREE_READS}", (), 1.0, order=FREE_READS))
+    ways = (Way("sync", (), 1.0), Way("uring", ("--io", "uring")), Way(f"sync, {ROOT_ORDER}", (), order=ROOT_ORDER))
     entries, reads, threads = 200_000, 50_000, 4
 
     def __init__(self, scale):
@@ -185,21 +208,53 @@ def programs(scale):
 
 
 def peer_of(case, line, binary, trace, place):
-    """Another replayer of the same calls, as a further way; None, and a note, if it cannot."""
+    """Another replayer of the same calls, as a further way, beside a replay of just those; None, and a note, if it cannot."""
     try:
         peer = peers.Fio(binary, trace, place)
     except Unable as why:
         line.notes.add(f"fio left out: {why}")
         return None
-    line.ways = (*case.ways, Way(peer.name, ()))
+    line.peer, line.calls[peer.name] = peer.name, peer.calls
+    line.ways = (*case.ways, Way("sync, reads, writes, syncs, opens and closes alone, not compared", ("--verify", "off"), shared=True), Way(peer.name, ()))
     return peer
+
+
+class Plans:
+    """The plans of a trace: on another device than the target, where that can be, as measured replays should have them."""
+
+    def __init__(self, binary, trace, place):
+        self.binary, self.trace, self.made = binary, trace, {}
+        memory = pathlib.Path("/dev/shm")
+        self.place = pathlib.Path(tempfile.mkdtemp(prefix="reprise-plans.", dir=memory if memory.is_dir() else place))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        shutil.rmtree(self.place, ignore_errors=True)
+
+    def of(self, way):
+        key = way.order, way.shared
+        if key not in self.made:
+            plan = self.place / f"plan-{len(self.made)}"
+            trace = self._shared() if way.shared else self.trace
+            reprise(self.binary, "compile", "--order", way.order, trace, "-o", plan)
+            self.made[key] = plan
+        return self.made[key]
+
+    def _shared(self):
+        """The calls that peers make, as a trace."""
+        rows = reprise(self.binary, "sql", "--json", self.trace, SHARED_CALLS).stdout
+        calls = ",".join(json.loads(row)["call"] for row in rows.splitlines())
+        part = self.place / "shared.reprise"
+        reprise(self.binary, "slice", "-q", self.trace, "-o", part, "--call", calls)
+        return part
 
 
 def measured(case, binary, place, repeat, tell):
     """Records a case once, then runs it and its replays `repeat` times in turn."""
     line = Line(case.name, case.about, case.ways)
-    pristine, directory, target = place / "pristine", place / "work", place / "target"
-    trace, plans = place / "trace.reprise", {way.order: place / f"plan-{way.order}" for way in case.ways}
+    pristine, directory, target, trace = place / "pristine", place / "work", place / "target", place / "trace.reprise"
 
     def fresh():
         shutil.rmtree(directory, ignore_errors=True)
@@ -210,27 +265,32 @@ def measured(case, binary, place, repeat, tell):
     shutil.rmtree(trace, ignore_errors=True)
     fresh()
     case.recorded(binary, directory, trace)
-    for order, plan in plans.items():
-        reprise(binary, "compile", "--order", order, trace, "-o", plan)
     peer = peer_of(case, line, binary, trace, place / "peer")
-    for number in range(repeat):
-        tell(f"{case.name}: {number + 1} of {repeat}")
-        fresh()
-        os.sync()
-        line.original.append(case.original(directory))
-        for way in case.ways:
+    with Plans(binary, trace, place) as plans:
+        for number in range(repeat):
+            tell(f"{case.name}: {number + 1} of {repeat}")
+            fresh()
             os.sync()
-            line.replays.setdefault(way.name, []).append(replay(line, way, binary, plans[way.order], target))
-            if way.least:
-                line.least.setdefault(way.name, []).append(case.least(way.least, directory))
-        if peer:
-            os.sync()
-            try:
-                line.replays.setdefault(peer.name, []).append(peer.seconds())
-            except Unable as why:
-                line.notes.add(f"fio left out: {why}")
-                line.ways, peer = case.ways, None
+            line.original.append(case.original(directory))
+            for way in line.ways:
+                os.sync()
+                if way.name == line.peer:
+                    peer = beside(line, peer)
+                    continue
+                line.replays.setdefault(way.name, []).append(replay(line, way, binary, plans.of(way), target))
+                if way.least:
+                    line.least.setdefault(way.name, []).append(case.least(way.least, directory))
     shutil.rmtree(place / "peer", ignore_errors=True)
-    for plan in plans.values():
-        plan.unlink()
     return line
+
+
+def beside(line, peer):
+    """A run of the peer; without it the others go on."""
+    try:
+        line.replays.setdefault(peer.name, []).append(peer.seconds())
+        return peer
+    except Unable as why:
+        line.notes.add(f"fio left out: {why}")
+        line.ways = tuple(way for way in line.ways if way.name != peer.name)
+        line.peer = None
+        return None

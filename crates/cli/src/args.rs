@@ -394,7 +394,7 @@ pub struct Replay {
     #[arg(long)]
     pub side_by_side: bool,
     /// What may be reordered: root, root:KEY=RULE,... (see docs/ORDERING.md), temporal, think, single or none
-    #[arg(long, default_value = "root")]
+    #[arg(long, default_value_t)]
     pub order: reprise_plan::Order,
     /// How fast: afap, natural, cpu or timestamp; a factor slows down or speeds up: x2, cpu:x0.5
     ///
@@ -574,7 +574,7 @@ pub struct Compile {
     #[arg(short, long, value_name = "PLAN")]
     pub output: PathBuf,
     /// What may be reordered: root, root:KEY=RULE,... (see docs/ORDERING.md), temporal, think, single or none
-    #[arg(long, default_value = "root")]
+    #[arg(long, default_value_t)]
     pub order: reprise_plan::Order,
     /// What stands for content that the trace lacks
     ///
@@ -597,7 +597,7 @@ pub struct Graph {
     /// The trace
     pub trace: PathBuf,
     /// What may be reordered: as for `replay`
-    #[arg(long, default_value = "root")]
+    #[arg(long, default_value_t)]
     pub order: reprise_plan::Order,
     /// Say why this action waits
     #[arg(long, value_name = "ACTION", conflicts_with_all = ["dot", "svg"])]
@@ -728,7 +728,7 @@ devices did (a device on another, as loop, dm and md are, counts with it); all o
     pub const GRAPH: &str = "\
 Examples:
   reprise graph app.reprise                              edges by rule, critical path
-  reprise graph app.reprise --order root:file=range      the same under another ordering
+  reprise graph app.reprise --order root                 the same under another ordering
   reprise graph app.reprise --why 1234                   what action 1234 waits for
   reprise graph app.reprise --time 1.5s..1.6s --svg g.svg
   reprise graph app.reprise --actions 100..150 --dot - | dot -Tpdf > g.pdf";

@@ -157,7 +157,7 @@ fn exercise(trace: &Path, scratch: &Path) {
     let Ok(trace) = TraceReader::open(trace) else { return };
     let _ = trace.check_all();
     let plan = scratch.join("plan");
-    for order in [Order::default(), Order::range(), Order::Temporal] {
+    for order in [Order::root(), Order::default(), Order::Temporal] {
         if compile(&trace, &plan, order, &mut |_, _| {}).is_ok() {
             let plan = Plan::open(&plan).expect("a plan that was just compiled opens");
             assert!(plan.contents.threads.len() >= trace.threads().map_or(0, |t| t.len()));

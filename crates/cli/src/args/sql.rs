@@ -17,7 +17,7 @@ pub struct Sql {
     #[arg(long, value_name = "RESULT")]
     pub result: Vec<PathBuf>,
     /// The ordering whose dependencies are the rows of `edges`: as for `replay`
-    #[arg(long, default_value = "root")]
+    #[arg(long, default_value_t)]
     pub order: reprise_plan::Order,
     /// List tables, columns and views
     #[arg(long)]

@@ -100,7 +100,7 @@ pub struct Validate {
     #[arg(long, requires = "memory")]
     pub unmatched: bool,
     /// Orderings of replays (commas separate)
-    #[arg(long, value_delimiter = ',', value_name = "ORDERS", default_value = "root")]
+    #[arg(long, value_delimiter = ',', value_name = "ORDERS", default_values_t = [reprise_plan::Order::default().to_string()])]
     pub order: Vec<String>,
     /// Paces of replays [default: afap; with a pause timestamp]
     #[arg(long, value_delimiter = ',', value_name = "PACES")]

@@ -45,9 +45,16 @@ impl Points {
         }
     }
 
-    /// Adds all of another set.
+    /// Adds all of another set: both are in the order of threads.
     pub fn extend(&mut self, other: &Points) {
-        other.iter().for_each(|p| self.add(p));
+        let mut at = 0;
+        for &point in &other.0 {
+            at += self.0[at..].iter().take_while(|p| p.thread < point.thread).count();
+            match self.0.get_mut(at) {
+                Some(own) if own.thread == point.thread => *own = point.max(*own),
+                _ => self.0.insert(at, point),
+            }
+        }
     }
 
     pub fn iter(&self) -> impl Iterator<Item = Point> + '_ {

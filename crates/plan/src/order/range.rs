@@ -44,6 +44,13 @@ impl Ranges {
         }
         self.written.add(own);
         needs.all(&self.flushed, Rule::FileRange);
+        if let Some(piece) = self.exactly(from, to) {
+            needs.all(&piece.written, Rule::FileRange);
+            needs.all(&piece.read, Rule::FileRange);
+            piece.written.set(own);
+            piece.read.clear();
+            return;
+        }
         self.split(from);
         self.split(to);
         let inside: Vec<u64> = self.pieces.range(from..to).map(|(at, _)| *at).collect();
@@ -66,6 +73,11 @@ impl Ranges {
         self.flushed.add(own);
     }
 
+    /// The piece of just these bytes: most programs come back to the same blocks.
+    fn exactly(&mut self, from: u64, to: u64) -> Option<&mut Piece> {
+        self.pieces.get_mut(&from).filter(|piece| piece.to == to)
+    }
+
     fn split(&mut self, at: u64) {
         let Some((_, piece)) = self.pieces.range_mut(..at).next_back() else {
             return;
@@ -81,6 +93,9 @@ impl Ranges {
     fn cover(&mut self, from: u64, to: u64, mut see: impl FnMut(&mut Piece)) {
         if from >= to {
             return;
+        }
+        if let Some(piece) = self.exactly(from, to) {
+            return see(piece);
         }
         self.split(from);
         self.split(to);

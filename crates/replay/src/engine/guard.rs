@@ -131,6 +131,7 @@ pub(crate) fn allowed_calls(executor: Executor) -> Vec<u32> {
         SYS_getrusage,
     ];
     let traced = reprise_calls::all().filter(|c| c.replay == Replay::Issue).map(|c| c.number);
-    let rings: &[_] = if executor.has_rings() { &[SYS_io_uring_setup, SYS_io_uring_enter] } else { &[] };
+    let rings: &[_] =
+        if executor.has_rings() { &[SYS_io_uring_setup, SYS_io_uring_enter, SYS_io_uring_register] } else { &[] };
     traced.chain(engine.into_iter().chain(own).chain(rings.iter().copied()).map(|n| n as u32)).collect()
 }

@@ -101,6 +101,8 @@ pub(super) struct Scratch {
     length: usize,
     /// So many bytes from its begin are in memory.
     present: usize,
+    /// How often it was made anew, whatever its address.
+    generation: u64,
 }
 
 impl Scratch {
@@ -117,7 +119,7 @@ impl Scratch {
         let Ok(address) = map(0, wanted, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0) else {
             return false;
         };
-        *self = Scratch { address, length: wanted, present: 0 };
+        *self = Scratch { address, length: wanted, present: 0, generation: self.generation + 1 };
         true
     }
 
@@ -140,13 +142,18 @@ impl Scratch {
     /// Gives memory back that a large transfer, of so many bytes, has used.
     pub(super) fn trim(&mut self, used: usize) {
         if used > LARGE && self.length > LARGE + PAGE {
-            *self = Scratch::default();
+            *self = Scratch { generation: self.generation, ..Scratch::default() };
         }
     }
 
     /// Bytes there are.
     pub(super) fn capacity(&self) -> usize {
         self.length
+    }
+
+    /// Told apart from what it was before it was made anew.
+    pub(super) fn generation(&self) -> u64 {
+        self.generation
     }
 
     /// Address of a place in it.

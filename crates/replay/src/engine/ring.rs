@@ -14,6 +14,8 @@ use super::memory::Scratch;
 pub(super) const DEPTH: usize = 128;
 /// After so long without a read the kernel's thread falls asleep.
 const POLL_MS: u32 = 2;
+/// So much scratch memory is known to the kernel beforehand, at most: it need not look for the pages of each read.
+const PINNED_BYTES: usize = 512 << 10;
 /// Offset of a read that goes on where the last one ended.
 const CURRENT: u64 = u64::MAX;
 
@@ -29,9 +31,20 @@ pub(super) struct Read {
     pub at: usize,
 }
 
+/// Memory that the kernel reads into.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Pinned {
+    Not,
+    /// The beginning of scratch memory of this generation.
+    Bytes(u64, usize),
+    /// The kernel refuses; an ordinary user may pin only so much.
+    Never,
+}
+
 /// A ring.
 pub(super) struct Ring {
     ring: IoUring,
+    pinned: Pinned,
 }
 
 impl std::fmt::Debug for Ring {
@@ -50,11 +63,41 @@ impl Ring {
         let entries = DEPTH as u32;
         if polled {
             // Reads can be completed an instant before the kernel's thread gives their places in the queue back.
-            return Ok(Ring { ring: IoUring::builder().setup_sqpoll(POLL_MS).build(2 * entries)? });
+            return Ok(Ring {
+                ring: IoUring::builder().setup_sqpoll(POLL_MS).build(2 * entries)?,
+                pinned: Pinned::Not,
+            });
         }
         let lean = IoUring::builder().setup_single_issuer().setup_defer_taskrun().build(entries);
         let ring = lean.or_else(|_| IoUring::new(entries))?;
-        Ok(Ring { ring })
+        Ok(Ring { ring, pinned: Pinned::Not })
+    }
+
+    /// Has the beginning of scratch memory pinned, and says how much that is.
+    fn pin(&mut self, scratch: &Scratch) -> usize {
+        let wanted = Pinned::Bytes(scratch.generation(), scratch.capacity().min(PINNED_BYTES));
+        if self.pinned != wanted && self.pinned != Pinned::Never {
+            self.pin_anew(scratch, wanted);
+        }
+        match self.pinned {
+            Pinned::Bytes(_, bytes) => bytes,
+            Pinned::Not | Pinned::Never => 0,
+        }
+    }
+
+    #[cold]
+    fn pin_anew(&mut self, scratch: &Scratch, wanted: Pinned) {
+        let Pinned::Bytes(_, bytes) = wanted else { return };
+        let submitter = self.ring.submitter();
+        if matches!(self.pinned, Pinned::Bytes(..)) && submitter.unregister_buffers().is_err() {
+            self.pinned = Pinned::Never;
+            return;
+        }
+        let memory = libc::iovec { iov_base: scratch.address(0) as *mut _, iov_len: bytes };
+        // SAFETY: memory that `scratch` owns; the kernel keeps the pages until they are given back, or the ring ends. Memory that takes
+        // the place of it has another generation.
+        let done = unsafe { submitter.register_buffers(&[memory]) };
+        self.pinned = done.map_or(Pinned::Never, |()| wanted);
     }
 
     /// Performs all of these, at most [`DEPTH`]; `results` are as the calls would return them. `linked`: each begins when the one
@@ -71,14 +114,19 @@ impl Ring {
     ) -> io::Result<()> {
         results.clear();
         results.resize(reads.len(), -i64::from(libc::ECANCELED));
+        let pinned = self.pin(scratch);
         let mut queue = self.ring.submission();
         for (number, read) in reads.iter().enumerate() {
             let room = scratch.bytes_mut(read.at, read.length as usize);
             if room.len() != read.length as usize {
                 return Err(io::ErrorKind::InvalidInput.into());
             }
-            let entry = opcode::Read::new(types::Fd(read.fd), room.as_mut_ptr(), read.length);
-            let entry = entry.offset(read.offset.unwrap_or(CURRENT)).build().user_data(number as u64);
+            let (fd, offset) = (types::Fd(read.fd), read.offset.unwrap_or(CURRENT));
+            let entry = match read.at + room.len() <= pinned {
+                true => opcode::ReadFixed::new(fd, room.as_mut_ptr(), read.length, 0).offset(offset).build(),
+                false => opcode::Read::new(fd, room.as_mut_ptr(), read.length).offset(offset).build(),
+            };
+            let entry = entry.user_data(number as u64);
             let is_last = number + 1 == reads.len();
             let entry = if linked && !is_last { entry.flags(squeue::Flags::IO_LINK) } else { entry };
             // SAFETY: scratch memory stays borrowed until all are completed, or the caller is told not to use it again.
