@@ -56,11 +56,14 @@ fn follow_up(facts: &[Facts], kept: &mut [Kept]) {
         if *kept == Kept::No && ends && threads.contains(&action.thread) {
             *kept = Kept::Supporting;
         }
-        if *kept == Kept::No {
-            foreign.extend(action.makes.iter().filter_map(|thing| match thing {
-                Thing::Binding(binding) => Some(*binding),
-                _ => None,
-            }));
+        let made = action.makes.iter().filter_map(|thing| match thing {
+            Thing::Binding(binding) => Some(*binding),
+            _ => None,
+        });
+        match kept {
+            Kept::No => foreign.extend(made),
+            // A number that was others' before.
+            _ => made.for_each(|binding| _ = foreign.remove(&binding)),
         }
     }
 }
@@ -109,5 +112,20 @@ mod tests {
         for strict in [false, true] {
             assert_eq!(close(&facts, strict).0, [Supporting, Supporting, No, Chosen]);
         }
+    }
+
+    #[test]
+    fn what_was_made_in_it_is_closed_in_it_also_where_its_number_was_anothers() {
+        let fd = Thing::Binding(2);
+        let closes = |facts: Facts| Facts { closes: Some(2), ..facts };
+        let facts = [
+            fact(0, false, &[], &[], &[fd]),
+            closes(fact(0, false, &[], &[], &[])),
+            fact(0, false, &[], &[], &[fd]),
+            fact(0, true, &[fd], &[], &[]),
+            closes(fact(0, false, &[], &[], &[])),
+        ];
+        use Kept::*;
+        assert_eq!(close(&facts, false).0, [No, No, Supporting, Chosen, Supporting]);
     }
 }
