@@ -4,6 +4,8 @@ import published
 
 #: What an origin of uncertainty is called.
 ORIGINS = {"clock": "clock", "recorder": "reading the clock", "engine": "engine", "scheduler": "scheduler", "cache_state": "cache state", "device": "device", "rest": "not explained"}
+#: What a part's files are on, or like.
+WHERE = {"device": ", from a device", "small": ", small files"}
 MARKS = """`!`: a significant bias; `F!`: scatters more than the program (F-test, 5 %). Of U: `✗` beyond the goal with one of these; `°` beyond the
 goal with neither: what is beyond it is not told from the scatter of the program's own runs. *floor*: U of the references, each against the next one."""
 
@@ -25,22 +27,23 @@ class Rows:
         self.is_mean = statistic == "mean"
         self.found, self.levels = {}, set()
         for part in parts:
+            where = WHERE.get(part.get("part"), "")
             for finding in part["findings"]:
                 if finding["statistic"] == statistic and finding["uncertainty"]:
                     setting = finding["setting"]
-                    place = (setting["workload"], setting["pause_us"], setting["memory_bytes"], finding["call"])
+                    place = (setting["workload"], setting["pause_us"], setting["memory_bytes"], finding["call"], where)
                     self.found.setdefault(place, {}).setdefault(finding["instrument"], {})[setting["level"]] = finding
                     self.levels |= {setting["level"]} if setting["workload"] in published.WORKLOADS else set()
 
     def table(self, title, quantity, of_study, is_wanted):
         """One row for each instrument, one column for each level."""
-        places = [place for place in self.found if place[0] in published.WORKLOADS and is_wanted(place)]
+        places = sorted((place for place in self.found if place[0] in published.WORKLOADS and is_wanted(place)), key=lambda place: published.WORKLOADS.index(place[0]))
         if not places:
             return []
         levels = sorted(self.levels)
         lines = [f"**{title}**", "", "| program | goal | by | " + " | ".join(f"{n} thread{'s' * (n > 1)}" for n in levels) + " |", "|---" * (3 + len(levels)) + "|"]
         for place in places:
-            name = place[0] + (f", {place[1]} µs" if place[1] else "")
+            name = named(place)
             goal = self.goal(place) if quantity is expanded else None
             given = [(instrument, {level: quantity(finding, goal) for level, finding in of.items()}) for instrument, of in self.found[place].items()]
             first = next(iter(self.found[place].values()))
@@ -62,8 +65,7 @@ class Rows:
             return []
         lines = ["**VII. The file server**", "", "| program | call | goal | by | reference | measured | bias | U (k = 2) | floor |", "|---" * 9 + "|"]
         for place in places:
-            workload, _, memory, call = place
-            name, goal = workload + (f", {memory >> 20} MiB of memory" if memory else ""), self.goal(place)
+            call, name, goal = place[3], named(place), self.goal(place)
             for instrument, of_levels in self.found[place].items():
                 for finding in of_levels.values():
                     u = finding["uncertainty"]
@@ -77,10 +79,11 @@ class Rows:
     def trends(self, parts, statistic):
         """Linearity over the levels."""
         told = []
-        for line in (line for part in parts for line in part["linearity"] if line["statistic"] == statistic):
+        lines = ((part.get("part"), line) for part in parts for line in part["linearity"] if line["statistic"] == statistic)
+        for part, line in lines:
             for what in ("precision", "bias"):
                 if line[what] and line[what]["is_significant"]:
-                    told.append(f"{line['workload']}, {line['pause_us']} µs, {line['instrument']}: {what} {100 * line[what]['slope']:+.1f} % for each thread more")
+                    told.append(f"{line['workload']}, {line['pause_us']} µs{WHERE.get(part, '')}, {line['instrument']}: {what} {100 * line[what]['slope']:+.1f} % for each thread more")
         several = len(self.levels) > 2
         if not several:
             return []
@@ -94,13 +97,18 @@ class Rows:
                 for level, finding in of_levels.items():
                     goal = self.goal(place)
                     if goal and expanded(finding, goal).endswith("✗"):
-                        name = place[0] + (f", {place[1]} µs" if place[1] else "") + (f", {place[2] >> 20} MiB" if place[2] else "")
-                        cells = [name, place[3], instrument, level, bias(finding), expanded(finding), floor(finding), origins(finding)]
+                        cells = [named(place), place[3], instrument, level, bias(finding), expanded(finding), floor(finding), origins(finding)]
                         lines.append("| " + " | ".join(map(str, cells)) + " |")
         if not lines:
             return []
         head = ["**Beyond the goal, and ours**", "", "| program | call | by | threads | bias | U (k = 2) | floor | mostly from (shares of u_c²; upper limits) |", "|---" * 8 + "|"]
         return [*head, *lines, ""]
+
+
+def named(place):
+    """What was run, in words."""
+    workload, pause_us, memory_bytes, _, where = place
+    return workload + (f", {pause_us} µs" if pause_us else "") + (f", {memory_bytes >> 20} MiB of memory" if memory_bytes else "") + where
 
 
 def number(value):

@@ -3,8 +3,9 @@
  *     disk DIRECTORY BYTES
  *
  * What is written is kept in memory; how long a request takes is that of the model whose name was last written to the
- * second file, `model`: `off` (no delay), `hdd` (one arm), `raid` (two such disks, striped in chunks of 512 KiB) or
- * `flash` (four channels). Arms choose the nearest of their requests by seek and rotation, as disks with a command
+ * second file, `model`: `off` (no delay), `hdd` (one arm), `raid` (two such disks, striped in chunks of 512 KiB),
+ * `flash` (four channels) or `steady` (each request takes the same, as so many channels are seldom asked for two at once).
+ * Arms choose the nearest of their requests by seek and rotation, as disks with a command
  * queue do; so deeper queues are served faster, and the order of requests matters. The disk is about twice as
  * fast as a real one, so that experiments are short.
  *
@@ -32,7 +33,7 @@
 
 #define REQUEST_BYTES (1 << 20)
 #define CHUNK (512 << 10)
-#define MOST_UNITS 4
+#define MOST_UNITS 64
 #define MS 1000000.0
 
 enum { ROOT = FUSE_ROOT_ID, IMAGE = 2, MODEL = 3 };
@@ -50,6 +51,7 @@ static const struct model models[] = {
     { "hdd", 1, CHUNK, 1, 0, 0, 5 },
     { "raid", 2, CHUNK, 1, 0, 0, 5 },
     { "flash", 4, 4096, 0, 1.5 * MS, 3.0 * MS, 10 },
+    { "steady", 64, 4096, 0, 1.0 * MS, 1.0 * MS, 0.5 },
 };
 static const double seek_least_ns = 0.4 * MS, seek_most_ns = 4.0 * MS, turn_ns = 25.0 / 6 * MS;
 /* Read in advance by the disk itself: a request not further on than this needs no seek. */

@@ -30,6 +30,7 @@ class Environment:
     cache_mib: int = 0
     iops: int = 0
     slice_ms: int = 0
+    mount_options: str = "defaults"
 
 
 def sh(*command, **options):
@@ -87,8 +88,8 @@ class Group:
 class Machine:
     """A disk, formatted for one environment at a time."""
 
-    def __init__(self, work):
-        self.work, self.programs = work, build(work / "programs")
+    def __init__(self, work, disk_bytes=DISK_BYTES):
+        self.work, self.programs, self.disk_bytes = work, build(work / "programs"), disk_bytes
         self.mount = work / "mount"
         self.control = work / "disk"
         self.environment = None
@@ -109,7 +110,7 @@ class Machine:
         return self
 
     def _start(self):
-        command = [str(self.programs / "disk"), str(self.control), str(DISK_BYTES)]
+        command = [str(self.programs / "disk"), str(self.control), str(self.disk_bytes)]
         self.daemon = subprocess.Popen(command, start_new_session=True)
         for _ in range(100):
             if (self.control / "image").exists():
@@ -159,7 +160,7 @@ class Machine:
         self._umount()
         force = "-F" if environment.file_system == "ext4" else "-f"
         sh(f"mkfs.{environment.file_system}", "-q", force, self.loop)
-        sh("mount", self.loop, str(self.mount))
+        sh("mount", "-o", environment.mount_options, self.loop, str(self.mount))
         self._set("scheduler", "bfq" if environment.slice_ms else "none")
         if environment.slice_ms:
             # A thread keeps the disk for a slice, and the scheduler waits for its next request even on a busy machine.
@@ -186,6 +187,10 @@ class Machine:
         script = self.work / "start.sh"
         script.write_text("\n".join(lines) + "\n")
         return f". '{script}'"
+
+    def delay(self):
+        """From now on requests take what they take on the environment's disk."""
+        (self.control / "model").write_text(self.environment.disk)
 
     def requests(self):
         """Reads and writes that the disk got since the last start script, as the kernel counts them."""

@@ -219,6 +219,15 @@ impl<'a> Bench<'a> {
     }
 }
 
+/// Files of many settings together are more than a device may hold.
+impl Drop for Bench<'_> {
+    fn drop(&mut self) {
+        for place in [&self.files, &self.target, &self.scratch] {
+            let _ = fs::remove_dir_all(place);
+        }
+    }
+}
+
 /// How the runs of a scenario ended.
 pub(crate) enum Ended {
     /// All blocks are done.

@@ -50,6 +50,12 @@ impl Thread {
             "write" => transfer("write", None),
             "pread64" => transfer("read", Some(action.args[3])),
             "pwrite64" => transfer("write", Some(action.args[3])),
+            // To where it said.
+            "lseek" => {
+                if let Some((_, offset)) = &mut self.open {
+                    *offset = moved;
+                }
+            }
             "openat" => {
                 let file = action.path.as_ref().map(|path| path.to_text()).unwrap_or_default();
                 if !self.files.contains(&file) {

@@ -16,9 +16,9 @@ pub enum Access {
     RandomRead,
     /// `pwrite64` at random blocks.
     RandomWrite,
-    /// `read`, one block after the other.
+    /// `read`, one block after the other, and anew from the begin where the file ends.
     SequentialRead,
-    /// `write`, one block after the other.
+    /// `write`, likewise.
     SequentialWrite,
 }
 
@@ -103,13 +103,10 @@ impl Workload for Micro {
             return wrong(format!("blocks of {} bytes: choose 1 byte to 64M", self.block_bytes));
         }
         let block = u64::from(self.block_bytes);
-        let blocks = if self.access.is_random() { 1 } else { self.requests };
-        let needed = blocks.checked_mul(block).filter(|needed| *needed <= i64::MAX as u64);
-        match needed {
-            Some(needed) if self.file_bytes >= needed => Ok(()),
-            _ => wrong(format!(
-                "files of {} bytes are too small for {blocks} requests of {block} bytes; give larger files (--file-size) \
-                 or fewer requests (--requests)",
+        match self.file_bytes >= block {
+            true => Ok(()),
+            false => wrong(format!(
+                "files of {} bytes are too small for a request of {block} bytes; give larger files (--file-size)",
                 self.file_bytes
             )),
         }
@@ -129,11 +126,16 @@ impl Workload for Micro {
         let (opening, call) = self.access.call();
         let request = move |call, bytes, offset| Request { call, file: thread, bytes, offset };
         let mut rng = stream(self.seed, thread);
-        let blocks = (self.file_bytes / block.max(1)).max(1);
+        let blocks = self.blocks();
         // Never empty, so it can be made.
         let among = Uniform::new(0, blocks).ok().filter(|_| self.access.is_random());
         let mut offset = move || among.map_or(0, |among| among.sample(&mut rng) * block);
-        let transfers = (0..self.requests).map(move |_| request(call, self.block_bytes, offset()));
+        let is_random = self.access.is_random();
+        let transfers = (0..self.requests).flat_map(move |n| {
+            let is_at_end = !is_random && n > 0 && n % blocks == 0;
+            let rewind = is_at_end.then(|| request(Call::Rewind, 0, 0));
+            rewind.into_iter().chain(std::iter::once(request(call, self.block_bytes, offset())))
+        });
         let open = std::iter::once(request(Call::Open(opening), 0, 0));
         Box::new(open.chain(transfers).chain(std::iter::once(request(Call::Close, 0, 0))))
     }
@@ -147,7 +149,15 @@ impl Workload for Micro {
     }
 
     fn most_calls(&self) -> Option<u64> {
-        Some(self.requests + 2)
+        let rewinds = if self.access.is_random() { 0 } else { self.requests.saturating_sub(1) / self.blocks() };
+        Some(self.requests.saturating_add(rewinds).saturating_add(2))
+    }
+}
+
+impl Micro {
+    /// Whole blocks of a file.
+    fn blocks(&self) -> u64 {
+        (self.file_bytes / u64::from(self.block_bytes).max(1)).max(1)
     }
 }
 
@@ -188,6 +198,25 @@ mod tests {
     }
 
     #[test]
+    fn sequential_programs_begin_anew_where_the_file_ends() {
+        let file_bytes = 3 * 4096 + 100;
+        for (requests, rewinds) in [(3, 0), (4, 1), (6, 1), (7, 2)] {
+            let micro = Micro { access: Access::SequentialRead, requests, file_bytes, ..Micro::default() };
+            let calls: Vec<Call> = micro.sequence(0).map(|request| request.call).collect();
+            assert_eq!(calls.len() as u64, micro.most_calls().unwrap());
+            let parts: Vec<usize> = calls
+                .split(|call| *call == Call::Rewind)
+                .map(|part| part.iter().filter(|c| **c == Call::Read).count())
+                .collect();
+            assert_eq!(parts.len(), rewinds + 1, "{calls:?}");
+            assert!(parts.iter().all(|reads| (1..=3).contains(reads)), "{calls:?}");
+            assert_eq!(parts.iter().sum::<usize>() as u64, requests);
+        }
+        let random = Micro { requests: 50, file_bytes, ..Micro::default() };
+        assert!(random.sequence(0).all(|request| request.call != Call::Rewind));
+    }
+
+    #[test]
     fn settings_without_sense_are_refused() {
         let good = Micro::default();
         let bad = [
@@ -195,8 +224,7 @@ mod tests {
             Micro { threads: 1000, ..good.clone() },
             Micro { block_bytes: 0, ..good.clone() },
             Micro { file_bytes: 100, ..good.clone() },
-            Micro { access: Access::SequentialRead, requests: 1 << 40, ..good.clone() },
-            Micro { access: Access::SequentialWrite, requests: u64::MAX, ..good.clone() },
+            Micro { access: Access::SequentialRead, file_bytes: 4095, ..good.clone() },
         ];
         assert!(good.check().is_ok());
         for settings in bad {

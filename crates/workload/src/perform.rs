@@ -7,7 +7,7 @@ use std::ffi::CString;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use rustix::fs::{AtFlags, CWD, Mode, Stat};
+use rustix::fs::{AtFlags, CWD, Mode, SeekFrom, Stat};
 use rustix::io::Errno;
 
 use crate::clock::Counter;
@@ -85,7 +85,8 @@ pub(crate) fn thread(stage: &Stage<'_>, number: u32, ready: impl FnOnce()) -> Th
                 PauseBy::Sleep => std::thread::sleep(pause.length),
             }
         }
-        moved_before = moves;
+        // Going back to the begin is no request: the pause stays between the transfers on both sides of it.
+        moved_before = moves || (moved_before && request.call == Call::Rewind);
         let begin = counter.ticks();
         let result = hands.perform(&request);
         let end = counter.ticks();
@@ -159,6 +160,10 @@ impl Hands<'_> {
             Call::Close => {
                 drop(self.open.take());
                 Ok(0)
+            }
+            Call::Rewind => {
+                let fd = self.open.as_ref().ok_or(Errno::BADF)?;
+                rustix::fs::seek(fd, SeekFrom::Start(0)).map(|at| at as i64)
             }
             Call::Sync => rustix::fs::fsync(self.open.as_ref().ok_or(Errno::BADF)?).map(|()| 0),
             Call::Stat => {

@@ -113,7 +113,8 @@ fn action(performed: &Performed, record: &Record, fd: u64, memory: u64) -> Actio
         Call::Open(how) => ([AT_FDCWD, SOMEWHERE, u64::from(how.flags().bits()), 0o644, 0, 0], true),
         Call::Read | Call::Write => ([fd, memory, bytes, 0, 0, 0], false),
         Call::ReadAt | Call::WriteAt => ([fd, memory, bytes, request.offset, 0, 0], false),
-        Call::Close | Call::Sync => ([fd, 0, 0, 0, 0, 0], false),
+        // The last two of an `lseek` are 0 and `SEEK_SET`, which is 0.
+        Call::Close | Call::Sync | Call::Rewind => ([fd, 0, 0, 0, 0, 0], false),
         Call::Stat => ([AT_FDCWD, SOMEWHERE, SOMEWHERE, 0, 0, 0], true),
         Call::Unlink => ([AT_FDCWD, SOMEWHERE, 0, 0, 0, 0], true),
     };

@@ -61,6 +61,8 @@ pub enum Call {
     Write,
     /// `pwrite64`.
     WriteAt,
+    /// `lseek` to the begin of the file.
+    Rewind,
     /// `fsync`.
     Sync,
     /// `close`.
@@ -80,6 +82,7 @@ impl Call {
             Call::ReadAt => "pread64",
             Call::Write => "write",
             Call::WriteAt => "pwrite64",
+            Call::Rewind => "lseek",
             Call::Sync => "fsync",
             Call::Close => "close",
             Call::Stat => "newfstatat",

@@ -84,7 +84,7 @@ pub struct Validate {
     /// Requests of each thread, for random and sequential [default: 5000; 1000 with --quick]
     #[arg(long, value_name = "N")]
     pub requests: Option<u64>,
-    /// Size of each thread's file, for random and sequential
+    /// Size of each thread's file, for random and sequential (which begins anew where it ends)
     #[arg(long, value_name = "SIZE", default_value = "64M")]
     pub file_size: Bytes,
     /// Rounds of each thread of fileserver, varmail, webproxy and webserver [default: 200; 50 with --quick]

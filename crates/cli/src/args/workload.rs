@@ -132,7 +132,7 @@ pub struct Micro {
     /// Size of a request
     #[arg(short, long, value_name = "SIZE", default_value = "4K")]
     pub block: Bytes,
-    /// Size of each thread's file
+    /// Size of each thread's file; sequential programs begin anew where it ends
     #[arg(short, long, value_name = "SIZE", default_value = "64M")]
     pub file_size: Bytes,
     /// Time between requests: 10us, 50us, 1ms
