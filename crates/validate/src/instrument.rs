@@ -10,6 +10,10 @@ use crate::iolog;
 use crate::log::LogFormat;
 use crate::shell::shell_word;
 
+/// Content as the reference programs write it: each thread the same bytes, which do not compress, from the same memory again and
+/// again. Other bytes for each write would come from memory that the processor's caches do not hold, and displace what they do.
+const FILL: &str = "mixed:compress=0,dedup=100";
+
 /// Whose times of a recorded program count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum View {
@@ -104,7 +108,7 @@ impl Instrument {
         match self {
             Instrument::Replay { order, pace, io, matched } => {
                 let mut command = Command::new(at.reprise);
-                command.args(["replay", "-q", "--json", "--verify", "warn", "--fill", "random"]);
+                command.args(["replay", "-q", "--json", "--verify", "warn", "--fill", FILL]);
                 command.args(["--order", order, "--pace", pace, "--io", io]);
                 // What is still to be written when the calls begin would be written during them, and its blocks would cost
                 // nothing to free: the files of the reference are on the device, too.
