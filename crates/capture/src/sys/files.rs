@@ -149,6 +149,7 @@ pub fn get_xattr(path: &CStr, name: &CStr) -> io::Result<Vec<u8>> {
 }
 
 /// Reads from the begin of a file what is in the page cache; fewer bytes, or an error, where it would have to be fetched.
+#[cfg(ebpf)]
 pub fn read_cached(fd: impl AsFd, into: &mut [u8]) -> io::Result<usize> {
     let vector = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
     // SAFETY: the vector names one buffer, which is borrowed for the call.
