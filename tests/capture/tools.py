@@ -10,6 +10,7 @@ import shutil
 import subprocess
 from dataclasses import dataclass, field
 
+import machine
 from machine import Unable, bytes_of
 
 UNTRACED = "untraced"
@@ -37,6 +38,8 @@ class Tool:
     slow = False
     #: whether there is a trace to look into afterwards
     keeps = True
+    #: whether it sees calls that it could lose
+    observes = True
     program = None
     package = None
 
@@ -63,7 +66,7 @@ class Tool:
 
 
 class Untraced(Tool):
-    keeps = False
+    keeps = observes = False
 
     def __init__(self):
         super().__init__(UNTRACED, "untraced")
@@ -73,6 +76,25 @@ class Untraced(Tool):
 
     def command(self, out):
         return []
+
+
+class Floor(Tool):
+    """What no recorder by tracepoints is below: `floor` of tests/programs."""
+
+    keeps = observes = False
+
+    def __init__(self, name, level, label):
+        super().__init__(name, label)
+        self.level = level
+
+    def lack(self, scratch):
+        self.program = machine.build(scratch / "programs", ["floor"]) / "floor"
+        done = subprocess.run([*self.command(None), "true"], capture_output=True, text=True, check=False)
+        said = done.stderr.strip().splitlines()
+        return None if done.returncode == 0 else f"the kernel refuses: {said[-1] if said else done.returncode}"
+
+    def command(self, out):
+        return [str(self.program), self.level]
 
 
 def lines_with(out, pattern):
@@ -183,6 +205,8 @@ def tools(binary):
     """All of them, in the order of the table."""
     return [
         Untraced(),
+        Floor("floor", "clock", "floor: the clock is read twice"),
+        Floor("floor-copy", "copy", "floor with data: and what moves is copied"),
         Reprise(binary, "ebpf", "none"),
         Reprise(binary, "ebpf", "full"),
         Reprise(binary, "ebpf", "full", "--sink", "null", name="ebpf-null", label="Reprise ebpf, full data to a null sink", keeps=False),

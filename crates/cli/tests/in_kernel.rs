@@ -311,6 +311,27 @@ fn what_is_said_is_in_the_file_before_the_program_looks_at_it() {
     assert_eq!(number(&replayed, "diverged"), 0, "{replayed}");
 }
 
+/// What stood there is known as it was although nobody reads it before it is replaced, in whole or in part.
+#[test]
+fn small_files_that_are_replaced_unread() {
+    let s = Scratch::new();
+    if !in_kernel("small_files_that_are_replaced_unread", s.path()) {
+        return;
+    }
+    let dir = s.path().join("work");
+    mkdir(s.path(), "work");
+    mkdir(s.path(), "before");
+    fs::write(dir.join("whole"), "as it was\n").unwrap();
+    fs::write(dir.join("part"), "as it was, too\n").unwrap();
+    let said = ebpf(&dir, &["--json", "-o", "../trace", "--", "sh", "-c", "echo new > whole; printf A 1<>part"]);
+    said.ends(0);
+    assert_eq!(summary(&said)["ledger"]["losses"], serde_json::json!({}), "{said:#?}");
+    run(s.path(), &["tree", "trace", "--at", "begin", "--extract", "before"]).ends(0);
+    let before = s.path().join("before").join(dir.canonicalize().unwrap().strip_prefix("/").unwrap());
+    assert_eq!(fs::read_to_string(before.join("whole")).unwrap(), "as it was\n");
+    assert_eq!(fs::read_to_string(before.join("part")).unwrap(), "as it was, too\n");
+}
+
 #[test]
 fn a_chain_of_traces() {
     let s = Scratch::new();

@@ -4,7 +4,7 @@ use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-use reprise_trace::{MAPPED_STORES, Manifest};
+use reprise_trace::{DataPolicy, MAPPED_STORES, Manifest};
 
 use super::present::Present;
 use super::survey::survey;
@@ -24,6 +24,9 @@ pub struct Launched {
     pub program: CString,
 }
 
+/// Of contents that stand around the command so much is kept at most.
+const MOST_KEPT_BYTES: u64 = 8 << 20;
+
 /// Keeps what stands around the command before it runs.
 pub fn look_around(options: &SpoolOptions) -> Result<(), SpoolError> {
     if options.survey == 0 || options.sink == Sink::Null {
@@ -36,7 +39,11 @@ pub fn look_around(options: &SpoolOptions) -> Result<(), SpoolError> {
     let left_out: Vec<PathBuf> = own.into_iter().flatten().collect();
     // Of a trace that is limited it takes a small part.
     let room = options.max_bytes.map_or(usize::MAX, |bytes| (bytes >> 13) as usize);
-    let stood = survey(&cwd, &options.command, &left_out, options.survey.min(room));
+    let most_bytes = match options.data {
+        DataPolicy::None => 0,
+        _ => options.max_bytes.map_or(MOST_KEPT_BYTES, |bytes| (bytes >> 6).min(MOST_KEPT_BYTES)),
+    };
+    let stood = survey(&cwd, &options.command, &left_out, options.survey.min(room), most_bytes);
     stood.write(&spool).map_err(|source| SpoolError::Unwritten { path: spool, source })
 }
 

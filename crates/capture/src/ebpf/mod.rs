@@ -8,6 +8,8 @@
 #[cfg(ebpf)]
 mod attach;
 #[cfg(ebpf)]
+mod cached;
+#[cfg(ebpf)]
 mod kernel;
 #[cfg(ebpf)]
 mod launch;

@@ -1,8 +1,8 @@
 //! A look around before a command runs: what stands in its working directory, below it, and where its words point to.
 //!
 //! Goals: what calls of the command will meet is mostly known as it was, names and attributes; nearest first, bounded in
-//! number and time; the command's start is delayed, not the command. Non-goals: contents (`--tree`), other file systems
-//! than that of where it begins, what commands inside of words name.
+//! number and time; the command's start is delayed, not the command. Non-goals: contents that are large or not in
+//! memory (`--tree`), other file systems than that of where it begins, what commands inside of words name.
 
 use std::collections::{HashSet, VecDeque};
 use std::ffi::{OsStr, OsString};
@@ -12,19 +12,22 @@ use std::time::{Duration, Instant};
 
 use reprise_initial::Stat;
 
+use super::cached;
 use crate::finish::Live;
 use crate::spool::Stood;
 
 /// It takes no longer than this.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// Looks around for a command that begins in `cwd`, at `most` names. Directories in `left_out` are not entered.
-pub fn survey(cwd: &Path, command: &[OsString], left_out: &[PathBuf], most: usize) -> Stood {
+/// Looks around for a command that begins in `cwd`, at `most` names, and keeps `most_bytes` of small contents at most.
+/// Directories in `left_out` are not entered.
+pub fn survey(cwd: &Path, command: &[OsString], left_out: &[PathBuf], most: usize, most_bytes: u64) -> Stood {
     let mut survey = Survey {
         live: Live::new(b"/", 0),
         stood: Stood::default(),
         queue: VecDeque::new(),
         noted: HashSet::new(),
+        small: Vec::new(),
         left_out,
         most,
         until: Instant::now() + PATIENCE,
@@ -37,7 +40,9 @@ pub fn survey(cwd: &Path, command: &[OsString], left_out: &[PathBuf], most: usiz
         survey.word(cwd, word);
     }
     survey.go_on();
-    survey.stood
+    let Survey { mut stood, small, .. } = survey;
+    cached::keep(&mut stood, &small, most_bytes);
+    stood
 }
 
 struct Survey<'a> {
@@ -47,6 +52,8 @@ struct Survey<'a> {
     queue: VecDeque<(Vec<u8>, Option<u64>)>,
     /// All that were ever queued.
     noted: HashSet<(Vec<u8>, Option<u64>)>,
+    /// Small files, nearest first.
+    small: Vec<Vec<u8>>,
     left_out: &'a [PathBuf],
     most: usize,
     until: Instant,
@@ -122,6 +129,9 @@ impl Survey<'_> {
         }
         let (looked, _) = self.live.now(path)?;
         let stat = looked.stat;
+        if cached::is_small(&looked) {
+            self.small.push(path.to_vec());
+        }
         self.stood.names.insert(path.to_vec(), looked);
         stat
     }

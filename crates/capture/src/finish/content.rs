@@ -8,10 +8,11 @@ use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 
 use reprise_initial::{Stat, World, kind};
-use reprise_trace::{Content, Keep, Loss};
+use reprise_trace::{Content, DataPolicy, Keep, Loss};
 
 use super::look::Live;
 use crate::log::Log;
+use crate::spool::Kept;
 use crate::sys::{self, FileId};
 use crate::world::{is_synthetic, open_quietly, range, read_at};
 
@@ -47,8 +48,9 @@ pub fn settle(world: &mut World, live: &mut Live) {
     }
 }
 
-/// Counts what small files held that were opened, and that nobody saw before it was replaced.
-pub fn count_replaced(world: &World, live: &mut Live, wanted: Wanted, log: &mut Log) {
+/// Writes what small files held that were opened, and that nobody saw before it was replaced, where that was kept; counts it where
+/// it was not.
+pub fn write_replaced(world: &World, live: &mut Live, kept: &Kept, wanted: Wanted, log: &mut Log) {
     const LOST: &str = "initial content of a small file that was replaced before anybody read it (--tree DIR keeps it)";
     const NAMED: usize = 20;
     let mut named = 0;
@@ -69,10 +71,14 @@ pub fn count_replaced(world: &World, live: &mut Live, wanted: Wanted, log: &mut 
             }
             None => {}
         }
-        let lacks: u64 = known.rest(0, file.size).iter().map(|(from, to)| to - from).sum();
+        let rest = known.rest(0, file.size);
+        let lacks: u64 = rest.iter().map(|(from, to)| to - from).sum();
         // Of what was emptied at once not even the size is known.
         let unknown = file.is_emptied && file.size == 0 && file.seen.is_empty();
         if lacks == 0 && !unknown {
+            continue;
+        }
+        if !unknown && was_held(kept, file.identity, file.size, &rest, log) {
             continue;
         }
         log.loss(Loss::Truncated, LOST, lacks);
@@ -81,6 +87,22 @@ pub fn count_replaced(world: &World, live: &mut Live, wanted: Wanted, log: &mut 
             log.note(format!("not known is what was in {} at the beginning", String::from_utf8_lossy(&path)));
         }
     }
+}
+
+/// Writes ranges of a small file as they were before the beginning; whether that is known. Of what is not wanted only the length is.
+fn was_held(kept: &Kept, identity: Option<(u64, u64)>, size: u64, ranges: &[(u64, u64)], log: &mut Log) -> bool {
+    let Some((device, inode)) = identity else { return false };
+    let held = kept.of((device, inode)).filter(|held| held.len() as u64 == size);
+    if held.is_none() && log.policy() != DataPolicy::None {
+        return false;
+    }
+    for &(from, to) in ranges {
+        let bytes = held.and_then(|held| held.get(from as usize..to as usize)).unwrap_or_default();
+        let data = log.blob(bytes, Keep::ByPolicy);
+        let reason = "opened".to_owned();
+        log.content(Content { device, inode, offset: from, length: to - from, data, reason, ..Content::default() });
+    }
+    true
 }
 
 /// Writes the content that became visible without a call that carries it.

@@ -24,7 +24,7 @@ use crate::log::Log;
 use crate::record::Outcome;
 use crate::spool::join::{Load, Stored};
 use crate::spool::record::Task;
-use crate::spool::{Begin, Stood};
+use crate::spool::{Begin, Kept, Stood};
 
 /// Something that has its place in the order.
 #[derive(Debug)]
@@ -80,6 +80,8 @@ pub struct Writing {
     pub log: Log,
     pub(super) world: World,
     pub(super) live: Live,
+    /// What small files held before a command ran.
+    kept: Kept,
     pub(super) lives: Lives,
     lanes: Lanes,
     teller: Teller,
@@ -115,6 +117,7 @@ impl Writing {
             log,
             world,
             live: Live::new(&seen_at, began_ns),
+            kept: Kept::read(spool),
             lives: Lives::default(),
             lanes: Lanes::default(),
             teller: Teller::default(),
@@ -415,7 +418,7 @@ impl Writing {
             self.log.node(row);
         }
         content::write(&self.world, &mut self.live, self.wanted, &mut self.log);
-        content::count_replaced(&self.world, &mut self.live, self.wanted, &mut self.log);
+        content::write_replaced(&self.world, &mut self.live, &self.kept, self.wanted, &mut self.log);
         content::write_copied(&self.world, &mut self.live, &mut self.log);
         for (note, count) in std::mem::take(&mut self.world.notes) {
             self.log.note_several(note, count);

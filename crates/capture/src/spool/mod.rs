@@ -5,6 +5,7 @@
 
 mod begin;
 pub(crate) mod join;
+mod kept;
 pub mod layout;
 pub mod mark;
 pub(crate) mod reader;
@@ -12,4 +13,5 @@ pub(crate) mod record;
 mod stood;
 
 pub use begin::{Again, BEGIN, BeganDescriptor, BeganMapping, BeganProcess, Begin, OPEN, SAMPLES};
+pub use kept::{KEPT, Kept};
 pub use stood::{STOOD, Stood};

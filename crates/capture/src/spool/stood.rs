@@ -1,7 +1,7 @@
 //! `spool/stood`: names that stood around a command before it ran, with their attributes.
 //!
 //! Goals: what calls of the command change, remove or move is known as it was, however late the spool is finished.
-//! Non-goals: contents; names that no call ever meets (they are here, and never in the trace).
+//! Non-goals: names that no call ever meets (they are here, and never in the trace).
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
@@ -11,6 +11,8 @@ use std::path::Path;
 use reprise_initial::{Before, Looked, Stat};
 use reprise_trace::Name;
 use serde::{Deserialize, Serialize};
+
+use super::kept::Kept;
 
 /// Name of the file in the directory of the spool.
 pub const STOOD: &str = "stood";
@@ -22,6 +24,8 @@ pub struct Stood {
     pub names: HashMap<Vec<u8>, Looked>,
     /// Directories of which all names are known.
     pub listed: HashSet<Vec<u8>>,
+    /// Contents of small files; they are read apart.
+    pub contents: Kept,
 }
 
 /// A line of the file. Names are escaped as in [`Name`].
@@ -66,7 +70,8 @@ impl Stood {
             serde_json::to_writer(&mut file, &row)?;
             file.write_all(b"\n")?;
         }
-        file.flush()
+        file.flush()?;
+        self.contents.write(spool)
     }
 
     /// Reads what is in the directory of a spool. Lines that make no sense are left out, as are those of a file that is not

@@ -148,6 +148,15 @@ pub fn get_xattr(path: &CStr, name: &CStr) -> io::Result<Vec<u8>> {
     Ok(value)
 }
 
+/// Reads from the begin of a file what is in the page cache; fewer bytes, or an error, where it would have to be fetched.
+#[cfg(ebpf)]
+pub fn read_cached(fd: impl AsFd, into: &mut [u8]) -> io::Result<usize> {
+    let vector = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
+    // SAFETY: the vector names one buffer, which is borrowed for the call.
+    let got = unsafe { libc::preadv2(fd.as_fd().as_raw_fd(), &vector, 1, 0, libc::RWF_NOWAIT) };
+    Ok(check(got as i64)? as usize)
+}
+
 /// The next data (or hole) at or after an offset; `None` at the end of the file.
 pub fn seek_to(fd: impl AsFd, offset: u64, whence: i32) -> io::Result<Option<u64>> {
     // SAFETY: no memory is involved.
