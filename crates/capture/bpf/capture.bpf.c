@@ -107,7 +107,7 @@ int on_enter(__u64 *ctx)
 	t->call++;
 	t->inside = 1;
 	t->looking = 0;
-	if (is_followed(row)) {
+	if (is_followed(row, task, regs->di)) {
 		take_arguments(t, regs);
 		before_call(t, row);
 	}
@@ -148,7 +148,9 @@ int on_exit(__u64 *ctx)
 	t->end_ns = bpf_ktime_get_ns();
 	t->result = ctx[1];
 	if (row->flags & ROW_SIMPLE) {
-		if (!t->looking && !is_followed(row) && make_simple(t, row, task, (struct pt_regs *)ctx[0])) {
+		struct pt_regs *regs = (struct pt_regs *)ctx[0];
+
+		if (!t->looking && !is_followed(row, task, regs->di) && make_simple(t, row, task, regs)) {
 			throttle(t, task);
 			return 0;
 		}

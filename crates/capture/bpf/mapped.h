@@ -289,24 +289,27 @@ static __always_inline void after_map(struct thread *t, struct task_struct *task
 	struct pass p = {};
 	struct space *space;
 	struct file *file;
+	__u64 inode;
 	int added = 0;
 
 	if (failed(t->result) || !stores_to_file(t))
 		return;
 	file = file_of(task, object->fd);
+	inode = (__u64)BPF_CORE_READ(file, f_inode);
 	p.found.start = t->result;
 	p.found.end = whole_pages(t->result, t->args[1]);
 	p.found.page = t->args[5] >> PAGE_SHIFT;
 	p.found.file.device = object->device;
 	p.found.file.inode = object->inode;
 	p.found.generation = object->generation;
-	p.found.mapping = mapping_at(task, t->result, (__u64)BPF_CORE_READ(file, f_inode));
+	p.found.mapping = mapping_at(task, t->result, inode);
 	p.found.written_back = is_written_back(p.found.mapping);
 	bpf_map_update_elem(&backings, &p.found.file, &fresh, BPF_NOEXIST);
 	backing = bpf_map_lookup_elem(&backings, &p.found.file);
 	space = space_for(this_process());
 	if (backing && space && w) {
 		__sync_fetch_and_or(&w->mappings, trace_of(p.found.mapping));
+		__sync_fetch_and_or(&w->inodes, trace_of(inode));
 		backing->mapping = p.found.mapping;
 		added = add_range(&p, space);
 	}
@@ -454,15 +457,29 @@ __noinline int map_after(struct thread *t, struct row *row)
 	return 0;
 }
 
-/* Whether a call may be a reason to look, or map something. */
-static __always_inline int is_followed(struct row *row)
+/* Whether an open file is perhaps one that somebody has mapped. */
+static __always_inline int may_be_mapped(struct watch *w, struct task_struct *task, __s32 fd)
+{
+	struct file *found = file_of(task, fd), *file;
+
+	if (!found)
+		return 0;
+	file = TYPED(struct file, found);
+	return !!(w->inodes & trace_of((__u64)FIELD(file, f_inode)));
+}
+
+/* Whether a call, `fd` its first argument, may be a reason to look, or map something. Programs with one mapping (PostgreSQL's in
+ * `/dev/shm`) read and write many other files. */
+static __always_inline int is_followed(struct row *row, struct task_struct *task, __s32 fd)
 {
 	struct watch *w;
 
 	if (!row->look)
 		return 0;
 	w = watch();
-	return w && w->on && (w->ranges || row->look == LOOK_MAP);
+	if (!w || !w->on || !(w->ranges || row->look == LOOK_MAP))
+		return 0;
+	return (row->look != LOOK_PART && row->look != LOOK_WRITTEN) || may_be_mapped(w, task, fd);
 }
 
 /* At the entry of a call. */
@@ -477,7 +494,7 @@ static __always_inline void before_call(struct thread *t, struct row *row)
 /* At its exit, before its record. */
 static __always_inline void after_call(struct thread *t, struct row *row, struct task_struct *task)
 {
-	if (!t->looking && !is_followed(row))
+	if (!t->looking && !is_followed(row, task, t->args[0]))
 		return;
 	if (t->looking) {
 		/* Begun at the entry. */

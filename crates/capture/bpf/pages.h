@@ -86,12 +86,13 @@ struct watch {
 	__u64 nought;  /* 0 */
 	__u64 mappings; /* a bit for each that has, or had, patches, by `trace_of` */
 	__u64 loads;    /* loads are followed */
+	__u64 inodes;   /* a bit for each that is, or was, mapped, by `trace_of` */
 };
 
-/* One of 64 bits. */
-static __always_inline __u64 trace_of(__u64 mapping)
+/* One of 64 bits, of an address in the kernel. */
+static __always_inline __u64 trace_of(__u64 address)
 {
-	return 1ULL << (mapping * 0x9e3779b97f4a7c15ULL >> 58);
+	return 1ULL << (address * 0x9e3779b97f4a7c15ULL >> 58);
 }
 
 struct {
