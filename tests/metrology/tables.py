@@ -5,7 +5,7 @@ import published
 #: What an origin of uncertainty is called.
 ORIGINS = {"clock": "clock", "recorder": "reading the clock", "engine": "engine", "scheduler": "scheduler", "cache_state": "cache state", "device": "device", "rest": "not explained"}
 #: What a part's files are on, or like.
-WHERE = {"device": ", from a device", "small": ", small files"}
+WHERE = {**dict.fromkeys(("device", "device-reads", "device-pauses"), ", from a device"), "small": ", small files"}
 MARKS = """`!`: a significant bias; `F!`: scatters more than the program (F-test, 5 %). Of U: `✗` beyond the goal with one of these; `°` beyond the
 goal with neither: what is beyond it is not told from the scatter of the program's own runs. *floor*: U of the references, each against the next one."""
 
