@@ -39,7 +39,7 @@ pub const RESOURCES: Table<Touched> = Table {
 
 pub const EDGES: Table<Arc> = Table {
     name: "edges",
-    doc: "Dependencies between actions of different threads (`--order`, `root` if not told); those that others imply are left out.",
+    doc: "Dependencies between actions of different threads (`--order`, `root:file=range` if not told); those that others imply are left out.",
     keyed: false,
     columns: &[
         column!("from_seq", "what is waited for: `actions.seq`", |a| number(a.from)),
