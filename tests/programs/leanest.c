@@ -7,7 +7,8 @@
  *   sync      the same, each read taken from a record of 16 bytes, its result checked, its begin and end kept in 24 bytes
  *   compared  as sync, and what was read is compared with what was expected
  *   apart     as sync, each read into another place of 16 MiB: what it takes that another thread could compare it meanwhile
- *   uring     such records and results; reads by io_uring in batches of 128, each batch timed
+ *   uring     such records and results; reads by io_uring in batches of 128, each batch timed, of a file and into memory that are
+ *             registered with the ring
  *   noatime   the same, of files opened so that reads change no access times
  *   linked    as uring, in strict order
  *   touch     such records and results; one byte of a mapping loaded instead of a read, each load timed
@@ -22,6 +23,7 @@
 #include <stddef.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/uio.h>
 
 #define RING_ENTRIES 128
 #include "clock.h"
@@ -91,6 +93,9 @@ static void by_ring(int file, char *room, const struct record *records, struct l
     struct ring ring;
     if (ring_begin(&ring, IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN) && ring_begin(&ring, 0))
         die("no io_uring: %m");
+    struct iovec buffer = { room, LENGTH };
+    if (ring_register(&ring, IORING_REGISTER_BUFFERS, &buffer, 1) || ring_register(&ring, IORING_REGISTER_FILES, &file, 1))
+        die("the ring takes neither buffers nor files: %m");
     int linked = is("linked");
     unsigned count;
     for (unsigned long done = 0; done < reads; done += count) {
@@ -98,8 +103,8 @@ static void by_ring(int file, char *room, const struct record *records, struct l
         for (unsigned i = 0; i < count; i++) {
             const struct record *record = &records[done + i];
             unsigned slot = ring.submitted++ & ring.sq_mask;
-            ring.requests[slot] = (struct io_uring_sqe){ .opcode = IORING_OP_READ, .fd = file, .addr = (uint64_t)room, .len = LENGTH,
-                .off = record->offset, .user_data = i, .flags = linked && i + 1 < count ? IOSQE_IO_LINK : 0 };
+            ring.requests[slot] = (struct io_uring_sqe){ .opcode = IORING_OP_READ_FIXED, .fd = 0, .addr = (uint64_t)room, .len = LENGTH,
+                .off = record->offset, .user_data = i, .flags = IOSQE_FIXED_FILE | (linked && i + 1 < count ? IOSQE_IO_LINK : 0) };
             ring.sq_array[slot] = slot;
         }
         atomic_store_explicit(ring.sq_tail, ring.submitted, memory_order_release);
