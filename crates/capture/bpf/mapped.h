@@ -460,12 +460,9 @@ __noinline int map_after(struct thread *t, struct row *row)
 /* Whether an open file is perhaps one that somebody has mapped. */
 static __always_inline int may_be_mapped(struct watch *w, struct task_struct *task, __s32 fd)
 {
-	struct file *found = file_of(task, fd), *file;
+	struct file *file = file_of(task, fd);
 
-	if (!found)
-		return 0;
-	file = TYPED(struct file, found);
-	return !!(w->inodes & trace_of((__u64)FIELD(file, f_inode)));
+	return file && w->inodes & trace_of((__u64)BPF_CORE_READ(file, f_inode));
 }
 
 /* Whether a call, `fd` its first argument, may be a reason to look, or map something. Programs with one mapping (PostgreSQL's in
