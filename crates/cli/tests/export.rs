@@ -267,7 +267,7 @@ fn perfetto_shows_original_and_replay_as_two_processes() {
         tracks.next_back().is_some_and(|name| !name.ends_with(" reprise")),
         "the program's name comes after the recorder's"
     );
-    let graph = run(dir, &["graph", "--json", "t.reprise"]).ends(0).json();
+    let graph = run(dir, &["graph", "--json", "--order", "root", "t.reprise"]).ends(0).json();
     let edges = graph["edges"]["between_threads"]["edges"].as_u64();
     let arrows = both.iter().filter(|e| e["ph"] == "s").count() as u64;
     assert_eq!(Some(arrows), edges);
