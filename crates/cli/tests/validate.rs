@@ -341,7 +341,7 @@ fn every_origin_of_uncertainty_is_named() {
             |origin: &str| list(finding, "influences").iter().find(|i| i["origin"] == origin).unwrap()["u"].clone();
         let known = ["clock", "recorder", "engine", "device"].map(|origin| of(origin).as_f64().unwrap());
         let unknown = ["scheduler", "cache_state"].map(|origin| of(origin).as_f64());
-        let is_replay = finding["instrument"] == "root afap sync";
+        let is_replay = finding["instrument"] == "root:file=range afap sync";
         assert!(unknown.iter().all(|u| u.is_some() == is_replay), "{finding:#}");
         let explained: f64 = known.iter().chain(unknown.iter().flatten()).map(|u| u * u).sum();
         let rest = of("rest").as_f64().unwrap();
@@ -366,8 +366,8 @@ fn replays_run_in_the_memory_of_the_reference() {
     let more = ["--workload", "random-read", "--level", "1", "--memory", "64M", "--unmatched"];
     let found = validate(dir, &more);
     let names: Vec<&str> = list(&found, "findings").iter().map(|f| f["instrument"].as_str().unwrap()).collect();
-    assert_eq!(names[..2], ["root afap sync", "root afap sync"]);
-    assert_eq!(names[2..], ["root afap sync all-memory", "root afap sync all-memory"]);
+    assert_eq!(names[..2], ["root:file=range afap sync"; 2]);
+    assert_eq!(names[2..], ["root:file=range afap sync all-memory"; 2]);
     assert!(list(&found, "findings").iter().all(|f| f["setting"]["memory_bytes"] == 64 << 20));
     let alone = run(dir, &[SMALL, &["--unmatched"]].concat());
     assert!(alone.ends(2).err.contains("--memory"), "{alone:?}");

@@ -110,7 +110,7 @@ pub mod look {
 
 /// Offsets in `struct watch`.
 pub mod watch {
-    pub const BYTES: usize = 80;
+    pub const BYTES: usize = 88;
     pub const ON: usize = 0;
     pub const OFFSET: usize = 8;
     pub const KEEPS: usize = 40;
