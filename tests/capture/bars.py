@@ -1,7 +1,7 @@
 """What a recorder stands: the greatest rate of calls and of bytes without loss, and a recording larger than memory.
 
 Each bar is one run of `rate` (tests/programs) on files in memory, untraced and under Reprise's tools. What must be in the
-trace is known beforehand: every call, and, since what is written is never the same twice, every byte as content of its own.
+trace is known beforehand: every call with every byte of its content.
 """
 
 import json
@@ -109,7 +109,7 @@ class Bench:
             reached.output_bytes = tool.output_bytes(out)
             reached.losses = tool.losses(out, err)
             if tool.keeps:
-                self._complete(reached, tool.info(out), bar)
+                self._complete(reached, tool, out, bar)
         except Unable as unable:
             reached.failure = str(unable)
         finally:
@@ -136,12 +136,11 @@ class Bench:
         reached.quiet_share = meter.quiet_share
         return text
 
-    def _complete(self, reached, info, bar):
+    def _complete(self, reached, tool, out, bar):
         name = "pread64" if bar.how == "read" else "pwrite64"
-        seen = sum(row["count"] for row in info["calls"] if row["call"] == name)
-        reached.losses.missing += max(0, reached.calls - seen)
+        reached.losses.missing += max(0, reached.calls - tool.calls(out, name))
         if bar.data == "full":
-            reached.missing_bytes = max(0, reached.bytes - info["stored_bytes"])
+            reached.missing_bytes = max(0, reached.bytes - tool.kept_bytes(out, name))
 
 
 def line(bar, one):

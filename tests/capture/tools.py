@@ -200,6 +200,14 @@ class Reprise(Tool):
     def calls(self, out, name):
         return sum(row["count"] for row in self.info(out)["calls"] if row["call"] == name)
 
+    def kept_bytes(self, out, name):
+        """Content that calls of this name have in the trace (how much of the disk it takes is another number: it is compressed)."""
+        query = f"SELECT sum(data_bytes - truncated_bytes) AS kept FROM actions WHERE call = '{name}'"
+        done = subprocess.run([self.binary, "sql", "--json", str(out), query], capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise Unable(f"the trace cannot be read: {done.stderr.strip()[-300:]}")
+        return json.loads(done.stdout.splitlines()[0])["kept"] or 0
+
 
 def tools(binary):
     """All of them, in the order of the table."""
