@@ -267,6 +267,8 @@ def measured(case, binary, place, repeat, tell):
     case.recorded(binary, directory, trace)
     peer = peer_of(case, line, binary, trace, place / "peer")
     with Plans(binary, trace, place) as plans:
+        # Before the rounds: what compiling leaves to be written is no part of them.
+        ready = {way.name: plans.of(way) for way in line.ways if way.name != line.peer}
         for number in range(repeat):
             tell(f"{case.name}: {number + 1} of {repeat}")
             fresh()
@@ -277,7 +279,7 @@ def measured(case, binary, place, repeat, tell):
                 if way.name == line.peer:
                     peer = beside(line, peer)
                     continue
-                line.replays.setdefault(way.name, []).append(replay(line, way, binary, plans.of(way), target))
+                line.replays.setdefault(way.name, []).append(replay(line, way, binary, ready[way.name], target))
                 if way.least:
                     line.least.setdefault(way.name, []).append(case.least(way.least, directory))
     shutil.rmtree(place / "peer", ignore_errors=True)
