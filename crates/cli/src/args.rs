@@ -381,6 +381,15 @@ pub enum Cache {
     Traced,
 }
 
+/// What holds a replay in its target.
+#[derive(Debug, Clone, Copy, ValueEnum, PartialEq, Eq)]
+pub enum Confine {
+    /// Everything there is
+    Full,
+    /// What costs calls nothing
+    Lean,
+}
+
 /// Arguments of `replay`.
 #[derive(Debug, Args)]
 pub struct Replay {
@@ -428,6 +437,13 @@ pub struct Replay {
     /// only recordings by --backend ebpf have times that tell. Reads by io_uring are then issued one by one.
     #[arg(long, value_enum, default_value = "present", value_name = "CACHE")]
     pub cache: Cache,
+    /// What holds the replay in its target
+    ///
+    /// full: its root is the target, with namespaces of its own, without privileges it does not need, and under Landlock and a list
+    /// of permitted system calls. These two cost some 30 ns of each call, and 0.1 to 0.3 us of each directory on the way of a path.
+    /// lean: without these two, for traces that you trust. Paths and links lead nowhere else either way.
+    #[arg(long, value_enum, default_value = "full", value_name = "CONFINE")]
+    pub confine: Confine,
     /// Keep each replay thread on one processor, in turn
     #[arg(long)]
     pub pin: bool,

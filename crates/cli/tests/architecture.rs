@@ -93,13 +93,15 @@ fn files_begin_by_saying_what_they_are() {
 
 #[test]
 fn unsafe_lives_in_its_rooms() {
-    const ROOMS: [&str; 6] = [
+    const ROOMS: [&str; 7] = [
         "capture/src/sys",
         "replay/src/sys",
         "replay/src/engine/issue",
         "replay/src/engine/memory",
         "replay/src/engine/ring",
         "testkit/src",
+        // Reads the time-stamp counter, and nothing else.
+        "workload/src/clock",
     ];
     for path in all_sources() {
         let text = fs::read_to_string(&path).unwrap();

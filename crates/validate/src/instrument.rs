@@ -109,6 +109,8 @@ impl Instrument {
             Instrument::Replay { order, pace, io, matched } => {
                 let mut command = Command::new(at.reprise);
                 command.args(["replay", "-q", "--json", "--verify", "warn", "--fill", FILL]);
+                // The trace is our own; a list of permitted calls would be part of each response time.
+                command.args(["--confine", "lean"]);
                 command.args(["--order", order, "--pace", pace, "--io", io]);
                 // What is still to be written when the calls begin would be written during them, and its blocks would cost
                 // nothing to free: the files of the reference are on the device, too.

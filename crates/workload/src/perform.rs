@@ -6,6 +6,7 @@
 use std::ffi::CString;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use rustix::fs::{AtFlags, CWD, Mode, SeekFrom, Stat};
 use rustix::io::Errno;
@@ -53,6 +54,8 @@ pub(crate) struct Stage<'a> {
     pub workload: &'a dyn Workload,
     pub paths: &'a [CString],
     pub counter: &'a Counter,
+    /// Ticks of a nanosecond, about.
+    pub rate: f64,
     pub stop: &'a AtomicU32,
 }
 
@@ -70,8 +73,9 @@ pub(crate) fn thread(stage: &Stage<'_>, number: u32, ready: impl FnOnce()) -> Th
         Hands { paths: stage.paths, open: None, buffer: noise(workload.largest() as usize, number), stat: None };
     out.memory = hands.buffer.as_ptr() as u64;
     let counter = stage.counter;
-    let pause = workload.pause().map(|pause| (pause, counter.ticks_in(pause.length)));
-    let lasting = workload.time().map(|time| counter.ticks_in(time));
+    let ticks_in = |time: Duration| (time.as_nanos() as f64 * stage.rate) as u64;
+    let pause = workload.pause().map(|pause| (pause, ticks_in(pause.length)));
+    let lasting = workload.time().map(ticks_in);
     let mut moved_before = false;
     let before = preemptions();
     ready();

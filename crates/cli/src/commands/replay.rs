@@ -12,7 +12,7 @@ use reprise_replay::resume::Cut;
 use reprise_replay::run::{
     self, Cost, End, Executor, Failure as EngineFailure, Job, Options, Phase, ReplayError, ReplayResult, Verify,
 };
-use reprise_replay::{emit, times};
+use reprise_replay::{confine, emit, times};
 use reprise_report::Detail;
 use reprise_trace::{DataPolicy, Loss, ReadError, TraceReader};
 use serde_json::{Map, Value, json};
@@ -22,7 +22,7 @@ use super::samples::Samples;
 use super::trust::Trust;
 use super::workplace::{self, Workplace};
 use super::{Outcome, end_if_interrupted, memory, print, print_json, resume, several, style};
-use crate::args::{Cache, Check, Io, Replay};
+use crate::args::{Cache, Check, Confine, Io, Replay};
 use crate::exit::{Exit, Failure};
 use crate::progress::Progress;
 
@@ -178,6 +178,10 @@ pub(super) fn options(args: &Replay, log_directory: &Path, interrupt: &'static A
         traced_cache: args.cache == Cache::Traced,
         pin: args.pin,
         no_access_times: args.noatime,
+        confinement: match args.confine {
+            Confine::Full => confine::Options::default(),
+            Confine::Lean => confine::Options::lean(),
+        },
         mapped_bytes: args.plan_memory.0,
         cache: memory::start(args),
         before_start: args.before_start.clone(),
@@ -371,14 +375,19 @@ fn report(args: &Replay, run: &Run, trace: Option<&TraceReader>) -> Outcome {
 fn cost_text(cost: Option<&Cost>) -> String {
     let Some(cost) = cost else { return String::new() };
     let duration = reprise_report::duration;
-    format!(
+    let list = match cost.list_ns {
+        0 => String::new(),
+        ns => format!("  confinement: {ns} ns of each call for the list of permitted calls (none with --confine lean)\n"),
+    };
+    let text = format!(
         "  processor time: {} in the engine, {} in the kernel; {} slept, {} lost a processor; at most {} resident\n",
         duration(cost.user_ns),
         duration(cost.system_ns),
         times(cost.voluntary_switches),
         times(cost.involuntary_switches),
         reprise_report::bytes(cost.resident_bytes)
-    )
+    );
+    text + &list
 }
 
 fn times(count: u64) -> String {

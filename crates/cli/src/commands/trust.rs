@@ -12,6 +12,8 @@ const FEW_CALLS: usize = 4;
 pub(super) struct Trust {
     /// The call with its mean response time, and what is known.
     calls: Vec<(String, f64, Result<Known, Nothing>)>,
+    /// What its confinement added to each call, which the replays of a validation go without, in nanoseconds.
+    list_ns: f64,
     /// Why the store tells nothing, if it cannot be read.
     trouble: Option<String>,
 }
@@ -39,7 +41,13 @@ impl Trust {
             };
             (of.call.clone(), mean_ns, nearest(&known, &replayed).cloned())
         };
-        Trust { calls: times.calls.iter().take(FEW_CALLS).map(look).collect(), trouble }
+        let list_ns = result.cost.map_or(0.0, |cost| cost.list_ns as f64);
+        Trust { calls: times.calls.iter().take(FEW_CALLS).map(look).collect(), list_ns, trouble }
+    }
+
+    /// The standard uncertainty of a mean of which this is known: what was validated, and what the confinement adds, if any.
+    fn u_c_ns(&self, mean_ns: f64, known: &Known) -> f64 {
+        (mean_ns * known.u_c).hypot(self.list_ns)
     }
 
     /// A line or a few.
@@ -51,13 +59,17 @@ impl Trust {
             return "  uncertainty of response times: not known here; `reprise validate` finds it for such replays\n"
                 .into();
         }
-        self.calls.iter().map(|(call, mean_ns, known)| line(call, *mean_ns, known)).collect()
+        let line = |(call, mean_ns, known): &(String, f64, Result<Known, Nothing>)| {
+            let u_c_ns = known.as_ref().map_or(0.0, |known| self.u_c_ns(*mean_ns, known));
+            line(call, *mean_ns, u_c_ns, known)
+        };
+        self.calls.iter().map(line).collect()
     }
 
     /// The same for programs; `null` where nothing is known.
     pub fn document(&self) -> Value {
         let calls = self.calls.iter().map(|(call, mean_ns, known)| {
-            let u_c_ns = known.as_ref().ok().map(|k| k.u_c * mean_ns);
+            let u_c_ns = known.as_ref().ok().map(|known| self.u_c_ns(*mean_ns, known));
             json!({"call": call, "mean_ns": mean_ns, "u_c_ns": u_c_ns, "validated": known.as_ref().ok()})
         });
         calls.collect()
@@ -65,7 +77,7 @@ impl Trust {
 }
 
 /// Of one call: what is known, or why nothing is.
-fn line(call: &str, mean_ns: f64, known: &Result<Known, Nothing>) -> String {
+fn line(call: &str, mean_ns: f64, u_c_ns: f64, known: &Result<Known, Nothing>) -> String {
     let duration = |ns: f64| reprise_report::duration(ns as u64);
     let mean = duration(mean_ns);
     match known {
@@ -75,8 +87,8 @@ fn line(call: &str, mean_ns: f64, known: &Result<Known, Nothing>) -> String {
             let day = instant.split(' ').next().unwrap_or_default();
             format!(
                 "  {call}: mean {mean}, u_c {} ({:.1} %), as validated by {} of {} threads, caches {}, pause {} µs ({} runs{degrees}, {day})\n",
-                duration(mean_ns * k.u_c),
-                100.0 * k.u_c,
+                duration(u_c_ns),
+                100.0 * u_c_ns / mean_ns.max(1.0),
                 k.workload,
                 k.level,
                 k.caches,

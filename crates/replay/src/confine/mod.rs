@@ -39,11 +39,21 @@ pub struct Options {
     /// The Landlock layer; costs 0.1-0.3 us for each directory from the file up to one that [`enter`] was told of, at each call that takes
     /// a path.
     pub landlock: bool,
+    /// The allow list of system calls ([`restrict_calls`]), which every call pays for (some 30 ns: [`crate::run::Cost::list_ns`]).
+    pub call_list: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options { process_namespace: true, other_namespaces: true, landlock: true }
+        Options { process_namespace: true, other_namespaces: true, landlock: true, call_list: true }
+    }
+}
+
+impl Options {
+    /// What costs calls nothing: the new root, namespaces and fewer privileges. For traces that are trusted not to attack the replayer
+    /// itself.
+    pub fn lean() -> Options {
+        Options { landlock: false, call_list: false, ..Options::default() }
     }
 }
 

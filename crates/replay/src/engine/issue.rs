@@ -19,7 +19,7 @@ pub(super) use process::{
     usable_processors,
 };
 pub(crate) use process::{
-    catch_signals, exact_sleeps, kill, nanoseconds, readable, sleep_until, ticks, ticks_after_loads, worker_limits,
+    catch_signals, exact_sleeps, kill, least_call_ns, nanoseconds, readable, sleep_until, ticks, ticks_after_loads, worker_limits,
     worker_signals,
 };
 

@@ -142,7 +142,10 @@ fn run(work: &Work<'_>) -> Result<Message, Message> {
     let null = null(&confinement).map_err(system("stand in for /dev/null"))?.into_raw_fd();
     let reserved =
         reserve(limit, [log.as_raw_fd(), plan_file.as_raw_fd(), null]).map_err(system("keep descriptors"))?;
-    confinement.restrict_calls(&allowed_calls(options.executor)).map_err(refused)?;
+    let list_ns = match options.confinement.call_list {
+        true => limit_calls(&mut confinement, &allowed_calls(options.executor)).map_err(refused)?,
+        false => 0,
+    };
     say(to.as_raw_fd(), &Message::Confined(confinement.to_string()));
 
     let has = |confinement: &Confinement, capability: u64| confinement.capabilities & (1 << capability) != 0;
@@ -169,10 +172,17 @@ fn run(work: &Work<'_>) -> Result<Message, Message> {
     let before = sys::used();
     let outcome = engine.run(&|| others_are_waited_for(*meeting, &said));
     let after = sys::used();
-    let cost = Cost::of(&before, &after, engine.carried());
+    let cost = Cost::of(&before, &after, engine.carried(), list_ns);
     let device_bytes = after.device_bytes.saturating_sub(before.device_bytes).saturating_sub(cost.plan_bytes);
     say(to.as_raw_fd(), &Message::Used { device_bytes, cost });
     Ok(Message::Ended(outcome))
+}
+
+/// Limits the system calls to a list; what that adds to each, in nanoseconds.
+fn limit_calls(confinement: &mut Confinement, list: &[u32]) -> Result<u64, confine::ConfineError> {
+    let before = issue::least_call_ns();
+    confinement.restrict_calls(list)?;
+    Ok(issue::least_call_ns().saturating_sub(before))
 }
 
 fn not_joined(group: &MemoryGroup, cause: &std::io::Error) -> String {
