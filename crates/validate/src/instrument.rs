@@ -115,10 +115,11 @@ impl Instrument {
                 // What is still to be written when the calls begin would be written during them, and its blocks would cost
                 // nothing to free: the files of the reference are on the device, too.
                 command.args(["--before-start", "sync"]);
-                command.arg(match at.caches {
-                    Caches::Cold => "--cold",
-                    Caches::Warm => "--warm",
-                });
+                match at.caches {
+                    Caches::Cold => command.arg("--cold"),
+                    // In memory its plan needs no threads that bring it, and that interrupt calls where processors are few.
+                    Caches::Warm => command.args(["--warm", "--plan-memory", "1G"]),
+                };
                 if *matched && at.is_limited {
                     command.args(["--memory", "recorded"]);
                 }

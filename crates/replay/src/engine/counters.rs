@@ -226,8 +226,17 @@ impl Counters {
 
     /// Whether every thread that does not sleep can have a processor of its own.
     pub(super) fn processors_idle(&self) -> bool {
-        let active = self.live.load(Ordering::Relaxed).saturating_sub(self.sleeping.load(Ordering::Relaxed).into());
-        active <= self.processors
+        self.active() <= self.processors
+    }
+
+    /// Whether each processor has a thread that is at work.
+    pub(super) fn processors_taken(&self) -> bool {
+        self.active() >= self.processors
+    }
+
+    /// Threads that do not sleep in a wait of ours.
+    fn active(&self) -> u64 {
+        self.live.load(Ordering::Relaxed).saturating_sub(self.sleeping.load(Ordering::Relaxed).into())
     }
 
     /// Whether a thread waits for nothing but its pace.

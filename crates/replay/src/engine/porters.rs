@@ -1,5 +1,6 @@
 //! Porters: threads of the engine that bring commands from the plan's file and take records to the log's, so that replay
-//! threads wait for neither file.
+//! threads wait for neither file. Where they would take a processor from a replay thread in the midst of a call, that writes its
+//! records itself, between two calls.
 //!
 //! Goals: commands of any length in a few hundred kilobytes per thread, and nothing of them in the page cache (direct reads);
 //! of the log no more than a few megabytes there. Non-goals: content of writes, which stays mapped; short plans, which are
@@ -61,6 +62,31 @@ pub(crate) struct Carried {
     /// Bytes of the log.
     pub log_bytes: AtomicU64,
     pub log_ns: AtomicU64,
+    /// Of them, those that are no longer cached.
+    dropped: AtomicU64,
+}
+
+impl Carried {
+    /// Appends to the log as a whole, and has what is there since a while written out and dropped: 0, or an error as a negative number.
+    fn append(&self, log: i32, bytes: &[u8]) -> i64 {
+        match super::append(log, bytes) {
+            n if n == bytes.len() as i64 => {}
+            n if n < 0 => return n,
+            // Only a full disk (or a limit) cuts a write to a file off.
+            _ => return -i64::from(libc::ENOSPC),
+        }
+        let length = bytes.len() as u64;
+        let logged = self.log_bytes.fetch_add(length, Ordering::Relaxed) + length;
+        let dropped = self.dropped.load(Ordering::Relaxed);
+        // What was handed to the device the last time is there by now.
+        if logged.saturating_sub(dropped) >= 2 * LOG_STRIDE {
+            let next = dropped + LOG_STRIDE;
+            if self.dropped.compare_exchange(dropped, next, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
+                issue::write_out_and_forget(log, dropped, LOG_STRIDE);
+            }
+        }
+        0
+    }
 }
 
 impl Porters {
@@ -73,7 +99,7 @@ impl Porters {
     pub(super) fn start(&self, reserved: Reserved, commands: Commands) -> Result<(), Failure> {
         let Some((wanted, batches)) = lock(&self.waiting).take() else { return Ok(()) };
         let carried = Arc::clone(&self.carried);
-        thread(move || Log { number: reserved.log, dropped: 0, carried }.all(&batches))?;
+        thread(move || Log { number: reserved.log, carried }.all(&batches))?;
         let readers = if commands == Commands::Mapped { 0 } else { READERS };
         let wanted = Arc::new(Mutex::new(wanted));
         (0..readers).try_for_each(|_| {
@@ -164,43 +190,17 @@ impl Plan {
 /// Who takes records away.
 struct Log {
     number: i32,
-    /// Bytes that are no longer cached.
-    dropped: u64,
     carried: Arc<Carried>,
 }
 
 impl Log {
-    fn all(mut self, batches: &Receiver<Batch>) {
+    fn all(self, batches: &Receiver<Batch>) {
         let mut spent = Spent::default();
         while let Ok(Batch { bytes, to }) = batches.recv() {
-            let _ = to.send(self.append(bytes));
+            let appended = self.carried.append(self.number, &bytes);
+            let _ = to.send(if appended < 0 { Err(appended) } else { Ok(bytes) });
             spent.add_to(&self.carried.log_ns);
         }
-    }
-
-    fn append(&mut self, bytes: Vec<u8>) -> Appended {
-        match append(self.number, &bytes) {
-            0.. => {}
-            error => return Err(error),
-        }
-        let length = bytes.len() as u64;
-        let logged = self.carried.log_bytes.fetch_add(length, Ordering::Relaxed) + length;
-        // What was handed to the device the last time is there by now.
-        if logged - self.dropped >= 2 * LOG_STRIDE {
-            issue::write_out_and_forget(self.number, self.dropped, LOG_STRIDE);
-            self.dropped += LOG_STRIDE;
-        }
-        Ok(bytes)
-    }
-}
-
-/// Appends to the log as a whole: 0, or an error as a negative number.
-fn append(log: i32, bytes: &[u8]) -> i64 {
-    match super::append(log, bytes) {
-        n if n == bytes.len() as i64 => 0,
-        n if n < 0 => n,
-        // Only a full disk (or a limit) cuts a write to a file off.
-        _ => -i64::from(libc::ENOSPC),
     }
 }
 
@@ -213,12 +213,13 @@ pub(super) struct Outbox {
     back: Receiver<Appended>,
     /// Batches on their way.
     out: usize,
+    carried: Arc<Carried>,
 }
 
 impl Outbox {
     pub(super) fn new(porters: &Porters, log: i32) -> Outbox {
         let (to, back) = channel();
-        Outbox { log, batches: porters.batches.clone(), to, back, out: 0 }
+        Outbox { log, batches: porters.batches.clone(), to, back, out: 0, carried: Arc::clone(&porters.carried) }
     }
 
     /// Sends a batch, and returns memory for the next; at most one other is on its way then.
@@ -229,15 +230,15 @@ impl Outbox {
         Ok(spare)
     }
 
-    /// Appends a last batch (or none, if it is empty), after all that were sent.
-    pub(super) fn finish(&mut self, bytes: &[u8]) -> Result<(), Stop> {
+    /// Appends a batch (or none, if it is empty) in this thread, after all that were sent.
+    pub(super) fn append(&mut self, bytes: &[u8]) -> Result<(), Stop> {
         while self.out > 0 {
             self.receive()?;
         }
         if bytes.is_empty() {
             return Ok(());
         }
-        match append(self.log, bytes) {
+        match self.carried.append(self.log, bytes) {
             0.. => Ok(()),
             error => Err(not_logged(error)),
         }
@@ -267,12 +268,12 @@ mod tests {
         let (_, batches) = lock(&porters.waiting).take().unwrap();
         let mut outbox = Outbox::new(&porters, file.as_raw_fd());
         outbox.send(b"sent".to_vec()).unwrap();
-        let log = Log { number: file.as_raw_fd(), dropped: 0, carried: Arc::default() };
+        let log = Log { number: file.as_raw_fd(), carried: Arc::default() };
         let porter = std::thread::spawn(move || {
             std::thread::sleep(Duration::from_millis(50));
             log.all(&batches);
         });
-        outbox.finish(&[]).unwrap();
+        outbox.append(&[]).unwrap();
         assert_eq!(file.metadata().unwrap().len(), 4);
         drop((outbox, porters));
         porter.join().unwrap();

@@ -17,6 +17,7 @@ use super::touch::Windows;
 use super::{Compared, Ended, Engine, Verify, issue};
 use crate::executor::Executor;
 use crate::log::{Class, Difference, Handling, Times, Waiting, Writer};
+use crate::pace::Pace;
 
 /// Commands this far ahead are fetched into the processor's caches: two transfers.
 const FETCHED_WORDS: usize = 16;
@@ -121,17 +122,23 @@ impl Worker {
     /// All that was recorded is in the log then.
     fn flush(&mut self) {
         // Where nothing is left, a porter may still have what was.
-        let finished = self.outbox.finish(self.log.finished().unwrap_or_default());
+        let finished = self.outbox.append(self.log.finished().unwrap_or_default());
         self.log.clear();
         if let Err(stop) = finished {
             self.report(stop);
         }
     }
 
-    /// Lets a porter take what was recorded so far.
+    /// Lets a porter take what was recorded so far, if there is a processor for it.
     pub(super) fn write_log(&mut self) -> Result<(), Stop> {
         self.taken = self.engine.pulse.load(Ordering::Relaxed);
-        let Some(_) = self.log.finished() else { return Ok(()) };
+        let Some(finished) = self.log.finished() else { return Ok(()) };
+        // At a pace there is time between calls that a slow device of the log must not take.
+        if self.engine.settings.pace == Pace::Afap && self.engine.counters.processors_taken() {
+            self.outbox.append(finished)?;
+            self.log.clear();
+            return Ok(());
+        }
         let spare = self.outbox.send(self.log.take())?;
         self.log.give(spare);
         Ok(())
