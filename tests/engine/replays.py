@@ -45,6 +45,11 @@ class Way:
     shared: bool = False
 
 
+def lean(bar):
+    """By calls, without the layers of confinement that each call pays for."""
+    return Way("sync, --confine lean", ("--confine", "lean"), bar)
+
+
 @dataclass
 class Line:
     """One original and its replays: seconds of each run."""
@@ -115,6 +120,7 @@ class Pread:
     name, about = "pread", "two threads, each 1 KiB at random of 1 MiB in the page cache; lengths recorded, every result checked"
     ways = (
         Way("sync", (), 0.97, "sync"),
+        lean(0.97),
         Way("uring", ("--io", "uring"), 2.2, "uring"),
         Way("linked", ("--io", "linked"), 1.9, "linked"),
         Way("uring, O_NOATIME", ("--io", "uring", "--noatime"), 2.4, "noatime"),
@@ -147,7 +153,7 @@ class Pread:
 class Program:
     """A workload of `bench-capture`, one of its phases; the replay must not be slower than the program."""
 
-    ways = (Way("sync", (), 1.0), Way("uring", ("--io", "uring")))
+    ways = (Way("sync", (), 1.0), lean(1.0), Way("uring", ("--io", "uring")))
 
     def __init__(self, workload, phase, scale):
         self.workload, self.phase, self.scale = workload, phase, scale
@@ -174,7 +180,7 @@ class ReadRandom:
     """RocksDB's `readrandom` by four threads, its database in the page cache and not in memory of its own."""
 
     name, about = "rocksdb, readrandom", "db_bench readrandom, 4 threads, 200,000 entries of 100 bytes in the page cache, no cache of blocks"
-    ways = (Way("sync", (), 1.0), Way("uring", ("--io", "uring")), Way(f"sync, {ROOT_ORDER}", (), order=ROOT_ORDER))
+    ways = (Way("sync", (), 1.0), lean(1.0), Way("uring", ("--io", "uring")), Way(f"sync, {ROOT_ORDER}", (), order=ROOT_ORDER))
     entries, reads, threads = 200_000, 50_000, 4
 
     def __init__(self, scale):

@@ -13,6 +13,8 @@ use reprise_trace::*;
 
 const CREATE: u64 = 0o1101;
 const READ: u64 = 0;
+/// Values of `--confine`, and names of the targets.
+const CONFINED: [&str; 2] = ["full", "lean"];
 const AT_FDCWD: u64 = -100i64 as u64;
 
 /// A trace under construction, of one process with one thread.
@@ -119,32 +121,38 @@ impl Outside {
         let dir = tempfile::tempdir().unwrap();
         let secret = dir.path().join("secret");
         fs::write(&secret, Self::SECRET).unwrap();
-        fs::create_dir(dir.path().join("target")).unwrap();
+        for confine in CONFINED {
+            fs::create_dir(dir.path().join(confine)).unwrap();
+        }
         Outside { dir, secret }
     }
 
-    /// Replays what `write` asks for; the outside must not have changed. Returns what the replay printed.
-    fn replay(&self, write: impl FnOnce(&mut Script, &str)) -> String {
+    /// Replays what `write` asks for, in each confinement; the outside must not have changed.
+    fn replay(&self, write: impl FnOnce(&mut Script, &str)) {
         let trace = self.dir.path().join("t.reprise");
         let mut script = Script::new(&trace);
         write(&mut script, self.secret.to_str().unwrap());
         script.writer.close(None).unwrap();
+        CONFINED.into_iter().for_each(|confine| self.replay_in(confine, &trace));
+    }
+
+    fn replay_in(&self, confine: &str, trace: &Path) {
         let before = self.look();
+        let target = self.dir.path().join(confine);
         let out = std::process::Command::new(program::reprise().unwrap())
-            .args(["replay", "--json"])
-            .arg(&trace)
+            .args(["replay", "--json", "--confine", confine])
+            .arg(trace)
             .arg("--target")
-            .arg(self.dir.path().join("target"))
+            .arg(&target)
             .arg("-o")
-            .arg(self.dir.path().join("result"))
+            .arg(self.dir.path().join(format!("{confine}.result")))
             .output()
             .unwrap();
         assert_eq!(self.look(), before, "the outside changed");
         let text = String::from_utf8_lossy(&out.stdout).into_owned() + &String::from_utf8_lossy(&out.stderr);
         assert!(!text.contains("panicked"), "{text}");
         assert!(text.contains("\"actions\""), "it was not replayed: {text}");
-        assert!(!self.contains_secret(&self.dir.path().join("target")), "the secret came into the target");
-        text
+        assert!(!self.contains_secret(&target), "the secret came into the target");
     }
 
     fn look(&self) -> (Vec<u8>, u32, u64, Vec<std::ffi::OsString>) {
@@ -271,8 +279,10 @@ fn devices_programs_and_mounts() {
         s.call("setns", [3, 0, 0, 0, 0, 0], None, None, 0);
     });
     assert!(!mark.exists(), "a program was run");
-    let disk = fs::symlink_metadata(outside.dir.path().join("target/w/disk3")).unwrap();
-    assert!(disk.is_file(), "a device node was made");
+    for confine in CONFINED {
+        let disk = fs::symlink_metadata(outside.dir.path().join(confine).join("w/disk3")).unwrap();
+        assert!(disk.is_file(), "a device node was made");
+    }
 }
 
 #[test]

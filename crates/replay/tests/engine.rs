@@ -6,6 +6,7 @@ use std::time::Instant;
 use reprise_plan::command::{Arg, Command, Expect, Listing, Op, StandIn, entry_hash};
 use reprise_plan::tree::NodeKind;
 use reprise_plan::{FdSource, InitialFd};
+use reprise_replay::confine;
 use reprise_replay::log::{Class, Handling};
 use reprise_replay::run::{End, Options, Preparation, Verify};
 
@@ -94,6 +95,13 @@ fn files_are_made_read_and_judged() {
     assert!(result.confinement.contains("limited to a list"), "{}", result.confinement);
     // A second time: restored.
     assert!(matches!(run_same(&plan, &target).preparation, Preparation::Restored(_)));
+    let lean = run(&plan, &target, &Options { confinement: confine::Options::lean(), ..options() }).unwrap();
+    assert!(
+        lean.confinement.contains("not limited") && lean.confinement.contains("Landlock off"),
+        "{}",
+        lean.confinement
+    );
+    assert_eq!((lean.counts.diverged, lean.cost.unwrap().list_ns), (0, 0));
 }
 
 #[test]

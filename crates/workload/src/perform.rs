@@ -91,9 +91,7 @@ pub(crate) fn thread(stage: &Stage<'_>, number: u32, ready: impl FnOnce()) -> Th
         }
         // Going back to the begin is no request: the pause stays between the transfers on both sides of it.
         moved_before = moves || (moved_before && request.call == Call::Rewind);
-        let begin = counter.ticks();
-        let result = hands.perform(&request);
-        let end = counter.ticks();
+        let Timed { begin, end, result } = hands.perform(&request, counter);
         now = end;
         if let Some(stat) = hands.stat.take() {
             out.stats.push((out.records.len(), stat));
@@ -147,43 +145,75 @@ struct Hands<'a> {
     stat: Option<Stat>,
 }
 
+/// What a call returned, and the readings right before and right after it: what is prepared for it is no part of it.
+struct Timed {
+    begin: u64,
+    end: u64,
+    result: Result<i64, Errno>,
+}
+
+#[inline(always)]
+fn timed<T>(counter: &Counter, call: impl FnOnce() -> Result<T, Errno>, number: impl FnOnce(T) -> i64) -> Timed {
+    let begin = counter.ticks();
+    let result = call();
+    let end = counter.ticks();
+    Timed { begin, end, result: result.map(number) }
+}
+
 impl Hands<'_> {
     #[inline(always)]
-    fn perform(&mut self, request: &Request) -> Result<i64, Errno> {
+    fn perform(&mut self, request: &Request, counter: &Counter) -> Timed {
         const MODE: Mode = Mode::from_bits_retain(0o644);
-        let path = || self.paths.get(request.file as usize).ok_or(Errno::NOENT);
-        let bytes = (request.bytes as usize).min(self.buffer.len());
         let count = |n: usize| n as i64;
+        let Some(path) = self.paths.get(request.file as usize) else {
+            return timed(counter, || Err(Errno::NOENT), count);
+        };
+        let path = path.as_c_str();
         match request.call {
             Call::Open(how) => {
-                let fd = rustix::fs::openat(CWD, path()?.as_c_str(), how.flags(), MODE)?;
-                let number = fd.as_raw_fd();
-                self.open = Some(fd);
-                Ok(number.into())
+                let open = &mut self.open;
+                return timed(
+                    counter,
+                    || rustix::fs::openat(CWD, path, how.flags(), MODE),
+                    |fd| {
+                        let number = fd.as_raw_fd();
+                        *open = Some(fd);
+                        number.into()
+                    },
+                );
             }
             Call::Close => {
-                drop(self.open.take());
-                Ok(0)
+                let open = self.open.take();
+                return timed(counter, || Ok(drop(open)), |()| 0);
             }
-            Call::Rewind => {
-                let fd = self.open.as_ref().ok_or(Errno::BADF)?;
-                rustix::fs::seek(fd, SeekFrom::Start(0)).map(|at| at as i64)
-            }
-            Call::Sync => rustix::fs::fsync(self.open.as_ref().ok_or(Errno::BADF)?).map(|()| 0),
             Call::Stat => {
-                self.stat = Some(rustix::fs::statat(CWD, path()?.as_c_str(), AtFlags::empty())?);
-                Ok(0)
+                let filled = &mut self.stat;
+                return timed(
+                    counter,
+                    || rustix::fs::statat(CWD, path, AtFlags::empty()),
+                    |stat| {
+                        *filled = Some(stat);
+                        0
+                    },
+                );
             }
-            Call::Unlink => rustix::fs::unlinkat(CWD, path()?.as_c_str(), AtFlags::empty()).map(|()| 0),
-            Call::Read | Call::ReadAt | Call::Write | Call::WriteAt => {
-                let fd = self.open.as_ref().ok_or(Errno::BADF)?;
-                let buffer = &mut self.buffer[..bytes];
-                match request.call {
-                    Call::Read => rustix::io::read(fd, buffer).map(count),
-                    Call::ReadAt => rustix::io::pread(fd, buffer, request.offset).map(count),
-                    Call::Write => rustix::io::write(fd, buffer).map(count),
-                    _ => rustix::io::pwrite(fd, buffer, request.offset).map(count),
-                }
+            Call::Unlink => return timed(counter, || rustix::fs::unlinkat(CWD, path, AtFlags::empty()), |()| 0),
+            Call::Rewind | Call::Sync | Call::Read | Call::ReadAt | Call::Write | Call::WriteAt => {}
+        }
+        let Some(fd) = self.open.as_ref() else {
+            return timed(counter, || Err(Errno::BADF), count);
+        };
+        let bytes = (request.bytes as usize).min(self.buffer.len());
+        let buffer = &mut self.buffer[..bytes];
+        match request.call {
+            Call::Rewind => timed(counter, || rustix::fs::seek(fd, SeekFrom::Start(0)), |at| at as i64),
+            Call::Read => timed(counter, || rustix::io::read(fd, buffer), count),
+            Call::ReadAt => timed(counter, || rustix::io::pread(fd, buffer, request.offset), count),
+            Call::Write => timed(counter, || rustix::io::write(fd, buffer), count),
+            Call::WriteAt => timed(counter, || rustix::io::pwrite(fd, buffer, request.offset), count),
+            // All but `Sync` have been made above.
+            Call::Sync | Call::Open(_) | Call::Close | Call::Stat | Call::Unlink => {
+                timed(counter, || rustix::fs::fsync(fd), |()| 0)
             }
         }
     }

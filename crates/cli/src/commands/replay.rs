@@ -377,7 +377,9 @@ fn cost_text(cost: Option<&Cost>) -> String {
     let duration = reprise_report::duration;
     let list = match cost.list_ns {
         0 => String::new(),
-        ns => format!("  confinement: {ns} ns of each call for the list of permitted calls (none with --confine lean)\n"),
+        ns => {
+            format!("  confinement: {ns} ns of each call for the list of permitted calls (none with --confine lean)\n")
+        }
     };
     let text = format!(
         "  processor time: {} in the engine, {} in the kernel; {} slept, {} lost a processor; at most {} resident\n",

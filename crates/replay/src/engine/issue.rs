@@ -19,8 +19,8 @@ pub(super) use process::{
     usable_processors,
 };
 pub(crate) use process::{
-    catch_signals, exact_sleeps, kill, least_call_ns, nanoseconds, readable, sleep_until, ticks, ticks_after_loads, worker_limits,
-    worker_signals,
+    catch_signals, exact_sleeps, kill, least_call_ns, nanoseconds, readable, sleep_until, ticks, ticks_after_loads,
+    worker_limits, worker_signals,
 };
 
 /// Issues a call without glibc's wrapper, which costs as much as reading the clock.
