@@ -233,6 +233,41 @@ pub(super) fn change_root(path: &CStr) -> i64 {
     by_path(libc::SYS_chroot, None, path, 0)
 }
 
+/// A read or write whose arguments are ready: between the instant that it is due and the call nothing is left to do.
+pub(super) struct Ready<'a> {
+    call: i64,
+    args: [u64; 6],
+    memory: std::marker::PhantomData<&'a mut [u8]>,
+}
+
+impl<'a> Ready<'a> {
+    /// As [`read`].
+    #[inline(always)]
+    pub(super) fn read(number: i32, into: &'a mut [u8], offset: Option<u64>) -> Ready<'a> {
+        let call = if offset.is_some() { libc::SYS_pread64 } else { libc::SYS_read };
+        Ready::of(call, [fd(number), into.as_mut_ptr() as u64, into.len() as u64, offset.unwrap_or(0), 0, 0])
+    }
+
+    /// As [`write`].
+    #[inline(always)]
+    pub(super) fn write(number: i32, bytes: &'a [u8], offset: Option<u64>) -> Ready<'a> {
+        let call = if offset.is_some() { libc::SYS_pwrite64 } else { libc::SYS_write };
+        Ready::of(call, [fd(number), bytes.as_ptr() as u64, bytes.len() as u64, offset.unwrap_or(0), 0, 0])
+    }
+
+    #[inline(always)]
+    fn of(call: i64, args: [u64; 6]) -> Ready<'a> {
+        Ready { call, args, memory: std::marker::PhantomData }
+    }
+
+    /// Issues it.
+    #[inline(always)]
+    pub(super) fn go(self) -> i64 {
+        // SAFETY: made from a slice that is borrowed until now, and the kernel reads or writes within its length.
+        unsafe { raw(self.call, self.args) }
+    }
+}
+
 /// `write`, or `pwrite64` at `offset`.
 pub(super) fn write(number: i32, bytes: &[u8], offset: Option<u64>) -> i64 {
     let call = if offset.is_some() { libc::SYS_pwrite64 } else { libc::SYS_write };

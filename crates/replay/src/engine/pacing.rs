@@ -142,8 +142,8 @@ impl Engine {
         *known
     }
 
-    /// Waits until an action is due whose dependencies were completed at `ready` (ticks).
-    fn wait_for_pace(&self, worker: &mut Worker, by: By, factor: f64, timing: Timing) -> Result<Paced, Stop> {
+    /// Sleeps until shortly before an action is due whose dependencies were completed at `ready` (ticks).
+    fn sleep_until_near(&self, worker: &mut Worker, by: By, factor: f64, timing: Timing) -> Result<Due, Stop> {
         let pacer = &self.pacer;
         let from = self.instant(&mut worker.known);
         let due_ns = match by {
@@ -166,10 +166,13 @@ impl Engine {
             overslept = instant.ns >= due_ns;
             pacer.learn(instant.ns.saturating_sub(due_ns - early_ns), early_ns);
         }
-        let due = pacer.ticks_at(instant, due_ns);
-        let Spun { at, widest } = self.spin_until(due)?;
-        let disturbed = overslept || widest > pacer.gap_ticks;
-        Ok(Paced { from: from.ticks, due, at, disturbed })
+        Ok(Due { from: from.ticks, at: pacer.ticks_at(instant, due_ns), overslept })
+    }
+
+    /// What became of a wait.
+    fn paced(&self, due: Due, spun: Spun) -> Paced {
+        let disturbed = due.overslept || spun.widest > self.pacer.gap_ticks;
+        Paced { from: due.from, due: due.at, at: spun.at, disturbed }
     }
 
     fn sleep_for_pace(&self, worker: &Worker, until_ns: u64) -> Result<(), Stop> {
@@ -186,6 +189,7 @@ impl Engine {
 
     /// Reads the clock until that instant. The last reading is the instant of issue. No pauses: one takes as long as two readings, and
     /// many in a row hypervisors take for a lock that is held elsewhere.
+    #[inline(always)]
     fn spin_until(&self, due: u64) -> Result<Spun, Stop> {
         let (mut at, mut widest) = (self.ticks(), 0);
         while at < due {
@@ -200,22 +204,57 @@ impl Engine {
     }
 }
 
-/// How a spin went, in ticks.
-struct Spun {
-    /// When it ended.
+/// When an action is to be issued, in ticks.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Due {
+    /// When its dependencies were met.
+    from: u64,
     at: u64,
+    /// The sleep before it ended too late.
+    overslept: bool,
+}
+
+/// How a spin went, in ticks.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Spun {
+    /// When it ended.
+    pub at: u64,
     /// Longest time between two readings.
     widest: u64,
 }
 
 impl Worker {
     /// Waits until an action is due, if the replay has a pace.
-    #[inline]
     pub(super) fn pace(&mut self, timing: Timing) -> Result<Option<Paced>, Stop> {
+        let Some(due) = self.approach(timing)? else { return Ok(None) };
+        let spun = self.engine.spin_until(due.at)?;
+        Ok(Some(self.engine.paced(due, spun)))
+    }
+
+    /// The first part of that: what is left is to [`Worker::spin`].
+    #[inline]
+    pub(super) fn approach(&mut self, timing: Timing) -> Result<Option<Due>, Stop> {
         let engine = self.engine;
         match engine.settings.pace {
             Pace::Afap => Ok(None),
-            Pace::Paced { by, factor } => engine.wait_for_pace(self, by, factor, timing).map(Some),
+            Pace::Paced { by, factor } => engine.sleep_until_near(self, by, factor, timing).map(Some),
         }
+    }
+}
+
+impl Engine {
+    /// The second part: the instant of issue, which whoever spins reads last. Part of the loop that issues, so that nothing lies between
+    /// that reading and the call: after a wait code and stack elsewhere are no longer in the processor's caches.
+    #[inline(always)]
+    pub(super) fn spin(&self, due: Option<Due>) -> Result<Spun, Stop> {
+        match due {
+            None => Ok(Spun { at: self.ticks(), widest: 0 }),
+            Some(due) => self.spin_until(due.at),
+        }
+    }
+
+    /// What became of a wait, if there was one.
+    pub(super) fn after(&self, due: Option<Due>, spun: Spun) -> Option<Paced> {
+        due.map(|due| self.paced(due, spun))
     }
 }

@@ -13,6 +13,7 @@ use reprise_plan::command::{Command, Expect, Transfer, Wait, Way};
 
 use super::arguments::Range;
 use super::failure::Stop;
+use super::issue::Ready;
 use super::memory::{PAGE, part};
 use super::thread::Worker;
 use super::{Compared, Sections, issue};
@@ -75,25 +76,31 @@ impl Worker {
         if engine.settings.traced_cache && transfer.way.reads() {
             self.prepare_pages(transfer, fd);
         }
-        // All is ready: between the instant that it is due and the call there is nothing left to do.
-        let paced = self.pace(transfer.timing)?;
-        // Read once more: leaving the wait takes 20 to 30 ns, which are no part of the call.
-        let begin = engine.ticks();
-        let touched = if content.is_none() { self.touch(transfer) } else { None };
-        let result = match (touched, content) {
-            (Some(result), _) => result,
-            (None, Some(_)) if is_copied => issue::write(fd, self.scratch.bytes(within, length), offset(transfer)),
-            (None, Some(content)) => issue::write(fd, content, offset(transfer)),
-            (None, None) => issue::read(fd, self.scratch.bytes_mut(within, length), offset(transfer)),
+        let due = self.approach(transfer.timing)?;
+        let spun;
+        let (result, touched) = if self.windows.is_some() && content.is_none() {
+            spun = engine.spin(due)?;
+            let touched = self.touch(transfer);
+            let read = || issue::read(fd, self.scratch.bytes_mut(within, length), offset(transfer));
+            (touched.unwrap_or_else(read), touched.is_some())
+        } else {
+            let ready = match content {
+                Some(_) if is_copied => Ready::write(fd, self.scratch.bytes(within, length), offset(transfer)),
+                Some(content) => Ready::write(fd, content, offset(transfer)),
+                None => Ready::read(fd, self.scratch.bytes_mut(within, length), offset(transfer)),
+            };
+            spun = engine.spin(due)?;
+            (ready.go(), false)
         };
-        let end = if touched.is_some() { engine.ticks_after_loads() } else { engine.ticks() };
+        let end = if touched { engine.ticks_after_loads() } else { engine.ticks() };
+        let (begin, paced) = (spun.at, engine.after(due, spun));
         self.ready = end;
         if result == -i64::from(libc::EINTR) && engine.counters.stopping() {
             return Err(Stop::Told);
         }
         self.engine.counters.complete(self.counter, count, end);
         let times = Times::of(begin, end, blocked, paced);
-        let came = Came { result, at: within, times, together: false, touched: touched.is_some() };
+        let came = Came { result, at: within, times, together: false, touched };
         let outcome = self.conclude(transfer, &came, spare);
         self.scratch.trim(length);
         outcome
