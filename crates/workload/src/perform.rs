@@ -184,7 +184,14 @@ impl Hands<'_> {
             }
             Call::Close => {
                 let open = self.open.take();
-                return timed(counter, || Ok(drop(open)), |()| 0);
+                return timed(
+                    counter,
+                    || {
+                        drop(open);
+                        Ok(())
+                    },
+                    |()| 0,
+                );
             }
             Call::Stat => {
                 let filled = &mut self.stat;
