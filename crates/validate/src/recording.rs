@@ -1,7 +1,8 @@
 //! A recording of the reference program: what of it are the calls of the workload.
 //!
-//! The program does more than its workload: it is started, looks at the files before, asks the kernel how often it lost its
-//! processor, and writes its own trace. What it wrote itself down is only what its threads did with the workload's files.
+//! The program does more than its workload: it is started, looks at the files before, and writes its own trace. What it wrote itself
+//! down is only what its threads did with the workload's files between the two times that they asked the kernel how often they had lost
+//! their processor.
 
 use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;
@@ -20,7 +21,8 @@ const BY_NAME: [&str; 3] = ["openat", "newfstatat", "unlinkat"];
 /// The requests of the workload whose files are in a directory.
 pub(crate) fn recording(path: &Path, files: &Path) -> Result<Vec<Request>, ValidateError> {
     let files = files.canonicalize().map_err(|e| ValidateError::files("look into", files, e))?;
-    let mut of_workload = OfWorkload { files: files.as_os_str().as_bytes(), open: BTreeMap::new() };
+    let mut of_workload =
+        OfWorkload { files: files.as_os_str().as_bytes(), open: BTreeMap::new(), asked: BTreeMap::new() };
     let mut requests = Vec::new();
     for action in TraceReader::open(path)?.actions() {
         let action = action?;
@@ -33,16 +35,26 @@ pub(crate) fn recording(path: &Path, files: &Path) -> Result<Vec<Request>, Valid
     Ok(requests)
 }
 
-/// Which descriptor each thread has of a file of the workload: never more than one.
+/// What each thread reads before its part of the workload and after it.
+const ASKED: &[u8] = b"/proc/thread-self/status";
+
+/// Where the threads are.
 struct OfWorkload<'a> {
     files: &'a [u8],
+    /// Which descriptor each has of a file of the workload: never more than one.
     open: BTreeMap<u32, u64>,
+    /// How often each has asked for what the kernel says of it.
+    asked: BTreeMap<u32, u64>,
 }
 
 impl OfWorkload<'_> {
-    /// Whether a call is one of the workload; those of a thread come in its order. The first thread only starts the others.
+    /// Whether a call is one of the workload; those of a thread come in its order.
     fn has(&mut self, action: &Action) -> bool {
-        if action.thread == 0 {
+        if action.path.as_ref().is_some_and(|path| path.0 == ASKED) {
+            *self.asked.entry(action.thread).or_default() += 1;
+            return false;
+        }
+        if self.asked.get(&action.thread) != Some(&1) {
             return false;
         }
         if BY_NAME.contains(&action.call.as_str()) {
@@ -70,7 +82,7 @@ mod tests {
 
     #[test]
     fn only_calls_on_the_workloads_files_are_those_of_the_workload() {
-        let mut of = OfWorkload { files: b"/d/files", open: BTreeMap::new() };
+        let mut of = OfWorkload { files: b"/d/files", open: BTreeMap::new(), asked: BTreeMap::new() };
         let mut has = |thread: u32, call: &str, name: Option<&str>, first: u64, result: i64| {
             of.has(&Action {
                 thread,
@@ -81,18 +93,23 @@ mod tests {
                 ..Action::default()
             })
         };
-        // What the kernel says of the thread is read before and after.
-        assert!(!has(1, "openat", Some("/proc/thread-self/status"), 0, 7));
-        assert!(!has(1, "read", None, 7, 900));
-        assert!(!has(1, "close", None, 7, 0));
-        assert!(!has(1, "openat", Some("/d/files1/thread0"), 0, 7));
-        assert!(has(1, "openat", Some("/d/files/thread0"), 0, 7));
-        assert!(has(1, "read", None, 7, 4096));
-        // Another thread that writes the trace, and one that is not a worker.
-        assert!(!has(5, "write", None, 7, 10));
+        // The first thread looks at the files before.
         assert!(!has(0, "newfstatat", Some("/d/files/thread0"), 0, 0));
-        assert!(has(1, "close", None, 7, 0));
-        assert!(!has(1, "read", None, 7, 900), "the number is another file's by now");
-        assert!(has(1, "unlinkat", Some("/d/files/thread0"), 0, 0));
+        // What the kernel says of the thread is read before and after.
+        for thread in 0..2 {
+            assert!(!has(thread, "openat", Some("/proc/thread-self/status"), 0, 7));
+            assert!(!has(thread, "read", None, 7, 900));
+            assert!(!has(thread, "close", None, 7, 0));
+            assert!(!has(thread, "openat", Some("/d/files1/thread0"), 0, 7));
+            assert!(has(thread, "openat", Some("/d/files/thread0"), 0, 7));
+            assert!(has(thread, "read", None, 7, 4096));
+            // Another thread that writes the trace.
+            assert!(!has(5, "write", None, 7, 10));
+            assert!(has(thread, "close", None, 7, 0));
+            assert!(!has(thread, "read", None, 7, 900), "the number is another file's by now");
+            assert!(has(thread, "unlinkat", Some("/d/files/thread0"), 0, 0));
+            assert!(!has(thread, "openat", Some("/proc/thread-self/status"), 0, 7));
+            assert!(!has(thread, "newfstatat", Some("/d/files/thread0"), 0, 0));
+        }
     }
 }
