@@ -241,14 +241,14 @@ pub(super) struct Ready<'a> {
 }
 
 impl<'a> Ready<'a> {
-    /// As [`read`].
+    /// `read`, or `pread64` at `offset`.
     #[inline(always)]
     pub(super) fn read(number: i32, into: &'a mut [u8], offset: Option<u64>) -> Ready<'a> {
         let call = if offset.is_some() { libc::SYS_pread64 } else { libc::SYS_read };
         Ready::of(call, [fd(number), into.as_mut_ptr() as u64, into.len() as u64, offset.unwrap_or(0), 0, 0])
     }
 
-    /// As [`write`].
+    /// `write`, or `pwrite64` at `offset`.
     #[inline(always)]
     pub(super) fn write(number: i32, bytes: &'a [u8], offset: Option<u64>) -> Ready<'a> {
         let call = if offset.is_some() { libc::SYS_pwrite64 } else { libc::SYS_write };
@@ -270,18 +270,12 @@ impl<'a> Ready<'a> {
 
 /// `write`, or `pwrite64` at `offset`.
 pub(super) fn write(number: i32, bytes: &[u8], offset: Option<u64>) -> i64 {
-    let call = if offset.is_some() { libc::SYS_pwrite64 } else { libc::SYS_write };
-    let args = [fd(number), bytes.as_ptr() as u64, bytes.len() as u64, offset.unwrap_or(0), 0, 0];
-    // SAFETY: the kernel only reads the slice, within its length.
-    unsafe { raw(call, args) }
+    Ready::write(number, bytes, offset).go()
 }
 
 /// `read`, or `pread64` at `offset`.
 pub(super) fn read(number: i32, into: &mut [u8], offset: Option<u64>) -> i64 {
-    let call = if offset.is_some() { libc::SYS_pread64 } else { libc::SYS_read };
-    let args = [fd(number), into.as_mut_ptr() as u64, into.len() as u64, offset.unwrap_or(0), 0, 0];
-    // SAFETY: the slice is borrowed for the call, and the kernel writes within its length.
-    unsafe { raw(call, args) }
+    Ready::read(number, into, offset).go()
 }
 
 /// Reads at an offset what is in memory: fewer bytes, or an error, where something is not.

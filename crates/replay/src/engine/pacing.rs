@@ -231,7 +231,7 @@ impl Worker {
         Ok(Some(self.engine.paced(due, spun)))
     }
 
-    /// The first part of that: what is left is to [`Worker::spin`].
+    /// The first part of that: what is left is [`Engine::spin`].
     #[inline]
     pub(super) fn approach(&mut self, timing: Timing) -> Result<Option<Due>, Stop> {
         let engine = self.engine;
