@@ -295,6 +295,12 @@ pub const fn within_page(address: u64) -> u16 {
     if address < PAGE_BYTES { 0 } else { (address % PAGE_BYTES) as u16 }
 }
 
+/// Tells contents apart in 63 bits (XXH3), so that what a read returned is known to be as traced without fetching what it was; never 0.
+/// Where two differ that it takes for equal (one in 2^63), that is not noticed: contents are not compared against an adversary.
+pub fn digest(content: &[u8]) -> u64 {
+    (twox_hash::XxHash3_64::oneshot(content) >> 1).max(1)
+}
+
 /// One compiled action.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Command {
@@ -318,6 +324,8 @@ pub struct Command {
     pub within: u16,
     /// What is judged.
     pub expect: Expect,
+    /// [`digest`] of the content that a read or write of one buffer ([`Transfer`]) is expected to return; 0 where it is not known.
+    pub digest: u64,
     /// Further slots (see [`Op`]).
     pub list: Vec<u32>,
     /// What must have been completed before.
@@ -340,6 +348,7 @@ impl Default for Command {
             args: Vec::new(),
             within: 0,
             expect: Expect::Nothing,
+            digest: 0,
             list: Vec::new(),
             waits: Vec::new(),
             timing: Timing::default(),

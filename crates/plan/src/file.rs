@@ -15,10 +15,10 @@ use crate::tree::Node;
 
 const MAGIC: [u8; 8] = *b"RPRSPLAN";
 /// Version of the plan's layout; a plan of another version is compiled anew from its trace.
-pub const PLAN_VERSION: u32 = 10;
+pub const PLAN_VERSION: u32 = 11;
 const ALIGNMENT: u64 = 4096;
 /// Content from which on the engine can use it where it is, and copies nothing: gaps before it are small beside it.
-const LONG_CONTENT: usize = 16 << 10;
+const LONG_CONTENT: usize = 8 << 10;
 
 /// A section of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]

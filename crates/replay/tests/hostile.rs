@@ -132,9 +132,10 @@ fn command() -> impl Strategy<Value = Command> {
         proptest::collection::vec(slots(), 0..4),
         proptest::collection::vec((0u32..3, 0u64..6), 0..2),
         prop_oneof![3 => Just(0u16), 1 => 0u16..4096],
+        prop_oneof![Just(0u64), any::<u64>()],
     );
-    (first, second).prop_map(|((number, op, stand_in, args, expect), (result, produces, list, waits, within))| {
-        Command {
+    (first, second).prop_map(
+        |((number, op, stand_in, args, expect), (result, produces, list, waits, within, digest))| Command {
             origin: 0,
             number,
             op,
@@ -145,14 +146,15 @@ fn command() -> impl Strategy<Value = Command> {
             args,
             within,
             expect,
+            digest,
             list,
             waits: waits
                 .into_iter()
                 .map(|(thread, count)| Wait { thread, count, rule: reprise_plan::Rule::Single })
                 .collect(),
             timing: reprise_plan::Timing::default(),
-        }
-    })
+        },
+    )
 }
 
 /// An argument of the kind that is wanted, mostly.

@@ -142,6 +142,7 @@ impl Command {
         self.result = result as i64;
         self.produces = [produces as u32, (produces >> 32) as u32];
         self.expect = Expect::from_parts(tags[6], a, b)?;
+        self.digest = 0;
         self.within = (lengths >> (2 * COUNT_BITS)) as u16;
         let length = (head >> 48) as usize;
         (length == used || length == 0xffff).then_some(used)

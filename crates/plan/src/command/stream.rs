@@ -30,7 +30,7 @@ mod parts {
     pub const OFFSET: u8 = 1;
     /// Slot and length, 32 bits each; as many bytes were transferred.
     pub const PLACE: u8 = 2;
-    /// Where its content or its hash is.
+    /// Where its content or its hash is; of content that is compared its digest as well.
     pub const CONTENT: u8 = 4;
     /// Where in its page the program's memory began.
     pub const WITHIN: u8 = 8;
@@ -165,6 +165,7 @@ fn encode_like(transfer: &Transfer, last: &Transfer, words: &mut Vec<u64>) -> Op
     if let Some(content) = content(transfer) {
         parts |= parts::CONTENT;
         words.push(content);
+        words.extend(matches!(transfer.expect, Expect::Content(..)).then_some(transfer.digest));
     }
     if transfer.within != last.within {
         parts |= parts::WITHIN;
@@ -281,7 +282,11 @@ impl CommandReader {
         }
         let at = if parts & parts::CONTENT != 0 { Some(*rest.next()?) } else { None };
         last.expect = match last.expect {
-            Expect::Content(..) => Expect::Content(at?, last.result),
+            Expect::Content(..) => {
+                let at = at?;
+                last.digest = *rest.next()?;
+                Expect::Content(at, last.result)
+            }
             Expect::Digest(..) => Expect::Digest(at?, last.result),
             other => {
                 last.content = if last.way.reads() { 0 } else { at? };
@@ -337,6 +342,7 @@ mod tests {
         let contents =
             [Expect::Value, Expect::Content(place * 64, result as u64), Expect::Digest(place * 8, result as u64)];
         let expect = if reads { rng.one_of(&contents) } else { Expect::Value };
+        let digest = if matches!(expect, Expect::Content(..)) && way != 3 { rng.next() } else { 0 };
         let timing = Timing {
             at_ns: before.timing.at_ns.saturating_add_signed(rng.one_of(&[
                 0,
@@ -365,6 +371,7 @@ mod tests {
             args,
             within,
             expect,
+            digest,
             tolerance,
             timing,
             waits,
@@ -415,7 +422,7 @@ mod tests {
     fn a_run_says_what_one_after_the_other_says() {
         let mut rng = Rng(3);
         let mut runs = 0;
-        for _ in 0..300 {
+        for _ in 0..600 {
             let mut writer = CommandWriter::default();
             let mut command = Command { number: 17, ..Command::default() };
             for _ in 0..30 {

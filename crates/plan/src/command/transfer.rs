@@ -3,8 +3,8 @@
 //! Goals: the engine issues them as they stand in the stream, without a [`Command`]; both forms say the same. Non-goals:
 //! vectors, failed calls, descriptors that the program never opened: those are commands like others.
 //!
-//! Where one is like the one before it, it takes less (`stream`). Words: head, origin, result and place in the page (32 bits each), slot and length (32 bits each), offset in the file, offset of the content in the plan, issue,
-//! predelay; a word of processor time if the head says so; then waits up to the length in the head.
+//! Where one is like the one before it, it takes less (`stream`). Words: head, origin, result and place in the page (32 bits each), slot and length (32 bits each), offset in the file, offset of the content in the plan, where content
+//! is compared its [`super::digest`], issue, predelay; a word of processor time if the head says so; then waits up to the length in the head.
 
 use super::{Arg, Command, Expect, Op, PAGE_BYTES, StandIn, Tolerance, Wait};
 use crate::timing::Timing;
@@ -89,6 +89,8 @@ pub struct Transfer {
     pub offset: u64,
     /// What is judged.
     pub expect: Expect,
+    /// [`Command::digest`]; 0 where no content is judged.
+    pub digest: u64,
     /// Of a write: offset of its content in `buffers`.
     pub content: u64,
     /// Where in its page the program's memory began ([`Command::within`]).
@@ -108,7 +110,7 @@ impl Transfer {
             && command.stand_in == StandIn::Null
             && command.produces == [u32::MAX; 2]
             && command.list.is_empty()
-            && command.waits.len() + FIXED + 3 < MOST_WORDS;
+            && command.waits.len() + FIXED + 4 < MOST_WORDS;
         let (slot, memory, asked, offset) = match (way.is_at(), command.args.as_slice()) {
             (false, [Arg::Fd(slot), memory, Arg::Value(asked)]) => (*slot, *memory, *asked, 0),
             (true, [Arg::Fd(slot), memory, Arg::Value(asked), Arg::Value(offset)]) => (*slot, *memory, *asked, *offset),
@@ -126,6 +128,7 @@ impl Transfer {
             Expect::Metadata(..) | Expect::Listing(..) | Expect::Names(..) | Expect::Flock(_) => false,
         };
         let Command { origin, expect, tolerance, timing, within, .. } = *command;
+        let digest = if matches!(expect, Expect::Content(..)) { command.digest } else { 0 };
         (plain && expectable).then_some(Transfer {
             origin,
             way,
@@ -134,6 +137,7 @@ impl Transfer {
             length,
             offset,
             expect,
+            digest,
             content,
             within,
             tolerance,
@@ -157,6 +161,7 @@ impl Transfer {
         command.args.extend(self.way.is_at().then_some(Arg::Value(self.offset)));
         command.within = self.within;
         command.expect = self.expect;
+        command.digest = self.digest;
         command.list.clear();
         command.waits.clear();
         command.timing = self.timing;
@@ -174,6 +179,7 @@ impl Transfer {
         let place = u64::from(self.slot) | u64::from(self.length) << 32;
         let result = self.result | u64::from(self.within) << 32;
         stream.extend([0, self.origin, result, place, self.offset, at]);
+        stream.extend((judged == Judged::Content).then_some(self.digest));
         let timing = self.timing.encode(stream);
         stream.extend(waits.iter().map(|wait| wait.to_word()));
         let head = [Op::Issue as u8, judged as u8, self.tolerance as u8, timing | TRANSFER];
@@ -189,6 +195,7 @@ impl Transfer {
         let all = words.get(..(head >> 48) as usize)?;
         let (fixed, rest) = all.split_first_chunk::<FIXED>()?;
         let mut rest = rest.iter();
+        let digest = if bytes[1] == Judged::Content as u8 { *rest.next()? } else { 0 };
         let timing = Timing::decode(bytes[3] & !TRANSFER, &mut rest)?;
         let way = Way::of((head >> 32) as u32 & 0xffff)?;
         let [_, origin, came, place, offset, at] = *fixed;
@@ -210,6 +217,7 @@ impl Transfer {
             length: (place >> 32) as u32,
             offset,
             expect,
+            digest,
             content: if way.reads() { 0 } else { at },
             within: within as u16,
             tolerance: Tolerance::from_word(bytes[2])?,
@@ -238,7 +246,7 @@ mod tests {
         let (fd, asked) = (Arg::Fd(4), Arg::Value(128));
         let read = of(17, &[fd, Arg::Out(128), asked, Arg::Value(4096)], Expect::Content(640, 100));
         vec![
-            Command { waits: waits.clone(), timing, ..read.clone() },
+            Command { waits: waits.clone(), timing, digest: u64::MAX >> 1, ..read.clone() },
             Command { tolerance: Tolerance::Random, within: 4095, ..read },
             of(0, &[fd, Arg::Out(128), asked], Expect::Digest(64, 100)),
             of(0, &[fd, Arg::Out(128), asked], Expect::Nothing),
@@ -254,7 +262,9 @@ mod tests {
             writer.add(&command);
             let mut words = writer.words().to_vec();
             let length = words.len();
-            assert_eq!(length, 8 + command.waits.len() + usize::from(command.timing.cpu_ns.is_some()));
+            let more = usize::from(command.timing.cpu_ns.is_some())
+                + usize::from(matches!(command.expect, Expect::Content(..)));
+            assert_eq!(length, 8 + command.waits.len() + more);
             words.extend([1, 2, 3]);
             assert_eq!(read(&words), Some((command, length)));
             // Nothing that is cut off is taken for a whole.

@@ -104,6 +104,11 @@ impl Compiler {
     pub(super) fn content(&mut self, l: &Lowering<'_>, length: u64) -> Result<Option<Arg>, CompileError> {
         let kept = l.action.data.len() as u64 * reprise_trace::CHUNK_BYTES as u64;
         let whole = l.action.truncated_bytes == 0 && (kept >= length || length == 0);
+        if let (true, Some(address), [blob]) = (whole, memory(l), &l.action.data[..])
+            && let Some(part) = self.passed_on.part(l.action.thread, address, length)
+        {
+            self.store.place_within(*blob, &part)?;
+        }
         let within = memory(l).map_or(0, within_page);
         let at = if whole { self.store.content(&l.action.data, within)? } else { None };
         let at = match at {

@@ -6,8 +6,9 @@ use reprise_calls::{Check, Effect};
 use reprise_model::Nature;
 use reprise_trace::payload::{Side, split};
 
-use super::{CompileError, Compiler, Lowering};
-use crate::command::{Expect, Listing, Tolerance, entry_hash};
+use super::arguments::memory;
+use super::{CompileError, Compiler, Lowering, passed_on};
+use crate::command::{Expect, Listing, Tolerance, entry_hash, within_page};
 
 impl Compiler {
     /// What an issued call is judged by.
@@ -68,7 +69,22 @@ impl Compiler {
         if l.action.truncated_bytes > 0 || length == 0 || kept < length {
             return Ok(Expect::Value);
         }
-        Ok(self.store.content(&l.action.data, 0)?.map_or(Expect::Value, |at| Expect::Content(at, length)))
+        let address = memory(l).filter(|_| passed_on::keeps_place(length));
+        let Some(at) = self.store.content(&l.action.data, address.map_or(0, within_page))? else {
+            return Ok(Expect::Value);
+        };
+        if let (Some(address), [blob]) = (address, &l.action.data[..]) {
+            self.passed_on.read(l.action.thread, address, length, *blob, at);
+        }
+        Ok(Expect::Content(at, length))
+    }
+
+    /// [`Command::digest`](crate::command::Command::digest) of what is expected.
+    pub(super) fn digest(&mut self, l: &Lowering<'_>, expect: Expect) -> Result<u64, CompileError> {
+        match (expect, &l.action.data[..]) {
+            (Expect::Content(_, length), [blob]) if memory(l).is_some() => self.store.digest(*blob, length),
+            _ => Ok(0),
+        }
     }
 
     fn listing(&mut self, l: &Lowering<'_>) -> Result<Expect, CompileError> {

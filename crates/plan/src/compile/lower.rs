@@ -153,8 +153,9 @@ impl Compiler {
     fn issue(&mut self, l: &Lowering<'_>, op: Op) -> Result<Command, CompileError> {
         let args = self.arguments(l)?;
         let expect = self.expectation(l)?;
+        let digest = self.digest(l, expect)?;
         let within = memory(l).map_or(0, within_page);
-        Ok(Command { args, within, expect, tolerance: self.tolerance(l), ..l.bare(op) })
+        Ok(Command { args, within, expect, digest, tolerance: self.tolerance(l), ..l.bare(op) })
     }
 
     /// Gives slots to the descriptors that the action made.

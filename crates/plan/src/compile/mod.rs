@@ -5,6 +5,7 @@ mod expect;
 mod fill;
 mod lower;
 mod offsets;
+mod passed_on;
 mod passing;
 mod recent;
 mod residency;
@@ -26,6 +27,7 @@ use crate::file::{
 use crate::order::{Order, Ordering, Waits};
 use crate::timing::Timing;
 use fill::Filler;
+use passed_on::PassedOn;
 use residency::Residency;
 use slots::Slots;
 use store::Store;
@@ -133,6 +135,7 @@ struct Compiler {
     /// Memory for the arguments of the next command.
     spare: Vec<Arg>,
     residency: Residency,
+    passed_on: PassedOn,
     /// When the first action was issued.
     origin_ns: Option<u64>,
     report: CompileReport,
@@ -169,6 +172,7 @@ impl Compiler {
             mappings: 0,
             spare: Vec::new(),
             residency: Residency::of(trace.manifest()),
+            passed_on: PassedOn::default(),
             origin_ns: None,
             report: CompileReport::default(),
         };
@@ -349,6 +353,7 @@ fn bare(action: &Action, number: u32, op: Op) -> Command {
         args: Vec::<Arg>::new(),
         within: 0,
         expect: Expect::Nothing,
+        digest: 0,
         list: Vec::new(),
         waits: Vec::new(),
         timing: Timing::default(),

@@ -5,7 +5,9 @@ use reprise_trace::{BlobReader, CHUNK_BYTES};
 use super::CompileError;
 use super::fill::Fill;
 use super::offsets::Offsets;
+use super::passed_on::Part;
 use super::recent::Recent;
+use crate::command::digest;
 use crate::file::PlanWriter;
 
 /// Bytes of strings remembered for finding equal ones.
@@ -23,6 +25,7 @@ pub(super) struct Store {
     pub blobs: BlobReader,
     strings: Recent<u8>,
     placed: Offsets,
+    digests: Offsets,
     joined: Recent<u32>,
     zeros: (u64, u64),
     fill: Fill,
@@ -32,9 +35,9 @@ pub(super) struct Store {
 
 impl Store {
     pub fn new(writer: PlanWriter, blobs: BlobReader, fill: Fill) -> Result<Store, CompileError> {
-        let placed = Offsets::new(writer.scratch()?);
+        let (placed, digests) = (Offsets::new(writer.scratch()?), Offsets::new(writer.scratch()?));
         let (strings, joined) = (Recent::new(STRING_BYTES), Recent::new(JOINED_BYTES));
-        Ok(Store { writer, blobs, strings, placed, joined, zeros: (0, 0), fill, made: (0, 0, 0) })
+        Ok(Store { writer, blobs, strings, placed, digests, joined, zeros: (0, 0), fill, made: (0, 0, 0) })
     }
 
     /// A string or structure, NUL behind it.
@@ -66,6 +69,32 @@ impl Store {
         let at = self.writer.content(content, within)?;
         self.placed.set(blob, at)?;
         Ok(Some(at))
+    }
+
+    /// Digest of a blob, of which all `length` bytes are meant (where a trace says otherwise, content is compared itself); 0 if it is not
+    /// so long, or was not kept.
+    pub fn digest(&mut self, blob: u32, length: u64) -> Result<u64, CompileError> {
+        if let Some(known) = self.digests.get(blob)? {
+            return Ok(known);
+        }
+        let payload = self.blobs.get(blob)?;
+        let whole = payload.content.as_deref().filter(|content| content.len() as u64 == length);
+        let digest = whole.map_or(0, digest);
+        self.digests.set(blob, digest)?;
+        Ok(digest)
+    }
+
+    /// Says that a blob which is not placed yet lies in one that is, if it does.
+    pub fn place_within(&mut self, blob: u32, part: &Part) -> Result<(), CompileError> {
+        if self.placed.get(blob)?.is_some() {
+            return Ok(());
+        }
+        let (whole, wanted) = (self.blobs.get(part.blob)?, self.blobs.get(blob)?);
+        let found = whole.content.as_deref().and_then(|whole| whole.get(part.range.clone()));
+        if found.is_some() && found == wanted.content.as_deref() {
+            self.placed.set(blob, part.at)?;
+        }
+        Ok(())
     }
 
     /// Content that spans blobs, in one piece; `None` if any of it was not kept.

@@ -103,6 +103,17 @@ pub(super) struct Scratch {
     present: usize,
     /// How often it was made anew, whatever its address.
     generation: u64,
+    holds: Held,
+}
+
+/// Content of the plan that scratch memory is known to hold: what a read has just returned, and the thread may write on.
+#[derive(Debug, Default, Clone, Copy)]
+struct Held {
+    /// In the plan's contents.
+    offset: u64,
+    length: u64,
+    /// In scratch memory.
+    at: usize,
 }
 
 impl Scratch {
@@ -119,7 +130,7 @@ impl Scratch {
         let Ok(address) = map(0, wanted, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0) else {
             return false;
         };
-        *self = Scratch { address, length: wanted, present: 0, generation: self.generation + 1 };
+        *self = Scratch { address, length: wanted, generation: self.generation + 1, ..Scratch::default() };
         true
     }
 
@@ -156,9 +167,24 @@ impl Scratch {
         self.generation
     }
 
-    /// Address of a place in it.
-    pub(super) fn address(&self, at: usize) -> u64 {
+    /// Address of a place in it, for whoever fills it.
+    pub(super) fn address(&mut self, at: usize) -> u64 {
+        self.holds = Held::default();
         (self.address + at) as u64
+    }
+
+    /// Says that it holds, from `at` on, so much of the plan's contents, until it is filled anew.
+    #[inline]
+    pub(super) fn hold(&mut self, at: usize, offset: u64, length: u64) {
+        self.holds = Held { offset, length, at };
+    }
+
+    /// Where it holds this part of the plan's contents.
+    #[inline]
+    pub(super) fn held(&self, offset: u64, length: u64) -> Option<usize> {
+        let Held { offset: from, length: all, at } = self.holds;
+        let begin = offset.checked_sub(from)?;
+        (length > 0 && begin.checked_add(length)? <= all).then(|| at + begin as usize)
     }
 
     /// What is in it; a range outside is empty.
@@ -185,6 +211,7 @@ impl Scratch {
 
     /// To be filled; a range outside is empty.
     pub(super) fn bytes_mut(&mut self, at: usize, length: usize) -> &mut [u8] {
+        self.holds = Held::default();
         if self.length == 0 {
             return &mut [];
         }

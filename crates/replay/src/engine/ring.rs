@@ -74,7 +74,7 @@ impl Ring {
     }
 
     /// Has the beginning of scratch memory pinned, and says how much that is.
-    fn pin(&mut self, scratch: &Scratch) -> usize {
+    fn pin(&mut self, scratch: &mut Scratch) -> usize {
         let wanted = Pinned::Bytes(scratch.generation(), scratch.capacity().min(PINNED_BYTES));
         if self.pinned != wanted && self.pinned != Pinned::Never {
             self.pin_anew(scratch, wanted);
@@ -86,7 +86,7 @@ impl Ring {
     }
 
     #[cold]
-    fn pin_anew(&mut self, scratch: &Scratch, wanted: Pinned) {
+    fn pin_anew(&mut self, scratch: &mut Scratch, wanted: Pinned) {
         let Pinned::Bytes(_, bytes) = wanted else { return };
         let submitter = self.ring.submitter();
         if matches!(self.pinned, Pinned::Bytes(..)) && submitter.unregister_buffers().is_err() {

@@ -133,9 +133,9 @@ impl Run {
     /// A read of it.
     fn transfer(self, origin: u64, offset: u64) -> Transfer {
         let Run { slot, length, expect, .. } = self;
-        let (way, result, content, within) = (Way::ReadAt, length.into(), 0, 0);
+        let (way, result, digest, content, within) = (Way::ReadAt, length.into(), 0, 0, 0);
         let (tolerance, timing) = (Tolerance::None, Timing::default());
-        Transfer { origin, way, result, slot, length, offset, expect, content, within, tolerance, timing }
+        Transfer { origin, way, result, slot, length, offset, expect, digest, content, within, tolerance, timing }
     }
 }
 

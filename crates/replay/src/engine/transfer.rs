@@ -9,7 +9,7 @@
 
 use std::sync::atomic::Ordering;
 
-use reprise_plan::command::{Command, Expect, Transfer, Wait, Way};
+use reprise_plan::command::{Command, Expect, Transfer, Wait, Way, digest};
 
 use super::arguments::Range;
 use super::failure::Stop;
@@ -65,12 +65,13 @@ impl Worker {
         self.counter.call.0.store(transfer.way.number(), Ordering::Relaxed);
         let fd = engine.slots.get(transfer.slot)?;
         let (length, within) = (transfer.length as usize, usize::from(transfer.within));
-        let is_copied = match content {
-            Some(content) => self.bring_near(content, within)?,
+        // Where in scratch memory a write takes its content from; `None` if from the plan.
+        let near = match content {
+            Some(content) => self.bring_near(transfer.content, content, within)?,
             None => {
                 self.reserve(within + length)?;
                 self.scratch.populate(within + transfer.result as usize);
-                false
+                None
             }
         };
         if engine.settings.traced_cache && transfer.way.reads() {
@@ -84,10 +85,10 @@ impl Worker {
             let read = || issue::read(fd, self.scratch.bytes_mut(within, length), offset(transfer));
             (touched.unwrap_or_else(read), touched.is_some())
         } else {
-            let ready = match content {
-                Some(_) if is_copied => Ready::write(fd, self.scratch.bytes(within, length), offset(transfer)),
-                Some(content) => Ready::write(fd, content, offset(transfer)),
-                None => Ready::read(fd, self.scratch.bytes_mut(within, length), offset(transfer)),
+            let ready = match (content, near) {
+                (Some(_), Some(at)) => Ready::write(fd, self.scratch.bytes(at, length), offset(transfer)),
+                (Some(content), None) => Ready::write(fd, content, offset(transfer)),
+                (None, _) => Ready::read(fd, self.scratch.bytes_mut(within, length), offset(transfer)),
             };
             spun = engine.spin(due)?;
             (ready.go(), false)
@@ -107,16 +108,22 @@ impl Worker {
     }
 
     /// Has the content of a write where a program has just made it: in the processor's caches, and so far `within` its page. What it
-    /// takes to fetch it from the plan is no part of the call. True if it is a copy in scratch memory, at that place.
+    /// takes to fetch it from the plan is no part of the call. Where in scratch memory it is, if it is there: a copy, or what the thread
+    /// has just read.
     #[inline]
-    fn bring_near(&mut self, content: &[u8], within: usize) -> Result<bool, Stop> {
+    fn bring_near(&mut self, offset: u64, content: &[u8], within: usize) -> Result<Option<usize>, Stop> {
+        if let Some(at) = self.scratch.held(offset, content.len() as u64)
+            && at % PAGE == within
+        {
+            return Ok(Some(at));
+        }
         if content.len() > NEAR_BYTES || content.as_ptr() as usize % PAGE == within {
             load(&content[..content.len().min(NEAR_BYTES)]);
-            return Ok(false);
+            return Ok(None);
         }
         self.reserve(within + content.len())?;
         self.scratch.bytes_mut(within, content.len()).copy_from_slice(content);
-        Ok(true)
+        Ok(Some(within))
     }
 
     /// Touches instead of reading, where that is asked for and possible.
@@ -162,15 +169,20 @@ impl Worker {
     }
 
     /// Whether all that is judged is equal, as far as that is told at once; what was read begins at `at` in scratch memory.
-    fn went_as_traced(&self, transfer: &Transfer, result: i64, at: usize) -> bool {
+    fn went_as_traced(&mut self, transfer: &Transfer, result: i64, at: usize) -> bool {
         if result != transfer.result as i64 {
             return false;
         }
         match transfer.expect {
             _ if self.engine.settings.verify.of(transfer.origin) != Compared::All => true,
             Expect::Content(offset, length) => {
-                let expected = part(&self.engine.sections.buffers, offset, length);
-                expected.is_some_and(|expected| expected == self.scratch.bytes(at, length as usize))
+                let came = self.scratch.bytes(at, length as usize);
+                let is_equal = transfer.digest != 0 && transfer.digest == digest(came)
+                    || part(&self.engine.sections.buffers, offset, length).is_some_and(|expected| expected == came);
+                if is_equal {
+                    self.scratch.hold(at, offset, length);
+                }
+                is_equal
             }
             Expect::Nothing | Expect::Outcome | Expect::Value => true,
             _ => false,

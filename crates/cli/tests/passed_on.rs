@@ -1,0 +1,52 @@
+//! Programs that write what they have just read: its content is in the plan once, and what they changed before is written as they
+//! changed it.
+
+mod means;
+
+use std::process::Command;
+
+use means::{has, mkdir, record, run};
+use reprise_testkit::scratch::Scratch;
+use reprise_testkit::{skip, tree};
+
+/// Passes on parts of what it reads; the memory of each third one is changed before.
+const SOURCE: &str = r#"
+#include <fcntl.h>
+#include <unistd.h>
+static char memory[20000];
+int main(void) {
+    int from = open("from", O_RDONLY), to = open("to", O_WRONLY | O_CREAT, 0600);
+    for (int n = 0;; n++) {
+        long came = read(from, memory, 10240);
+        if (came <= 0) return came < 0;
+        if (n % 3 == 1) memory[600] ^= 1;
+        if (write(to, memory + 512, came - 512) != came - 512) return 1;
+    }
+}
+"#;
+
+#[test]
+fn content_that_is_passed_on_is_in_the_plan_once() {
+    let s = Scratch::new();
+    if !has("cc") {
+        return skip("content_that_is_passed_on_is_in_the_plan_once", "no C compiler");
+    }
+    std::fs::write(s.path().join("p.c"), SOURCE).unwrap();
+    let cc = Command::new("cc").args(["-O1", "-o", "p", "p.c"]).current_dir(s.path()).status().unwrap();
+    assert!(cc.success());
+    // Nothing in it twice.
+    let content: Vec<u8> = (0..3_000_000u64).map(|i| (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8).collect();
+    mkdir(s.path(), "w");
+    std::fs::write(s.path().join("w/from"), &content).unwrap();
+    record(s.path(), "a.reprise", "cd w && ../p");
+    run(s.path(), &["compile", "a.reprise", "-o", "a.plan"]).ends(0);
+    mkdir(s.path(), "t");
+    run(s.path(), &["replay", "a.reprise", "--target", "t"]).ends(0);
+    let (program, replay) =
+        (s.path().join("w"), s.path().join("t").join(s.path().strip_prefix("/").unwrap()).join("w"));
+    assert_eq!(std::fs::read(program.join("to")).unwrap(), std::fs::read(replay.join("to")).unwrap());
+    assert_eq!(tree::walk(&program).len(), tree::walk(&replay).len());
+    // What the file had and was read of it, what a third of the writes wrote, and the commands.
+    let bytes = std::fs::metadata(s.path().join("a.plan")).unwrap().len();
+    assert!(bytes < content.len() as u64 * 5 / 3, "{bytes} bytes");
+}
