@@ -5,11 +5,13 @@
 //! tag; offsets into the plan's bytes and buffers are checked by the engine, at use.
 
 mod encoding;
+mod plain;
 mod stream;
 mod transfer;
 
 use crate::order::Rule;
 use crate::timing::Timing;
+pub use plain::Plain;
 pub use stream::{CommandReader, CommandWriter};
 pub use transfer::{Transfer, Way};
 

@@ -61,6 +61,7 @@ impl Timing {
     }
 
     /// Reads what [`Timing::encode`] wrote.
+    #[inline]
     pub(crate) fn decode(flags: u8, words: &mut std::slice::Iter<'_, u64>) -> Option<Timing> {
         let mut next = || words.next().copied();
         let (at_ns, predelay_ns) = (next()?, next()?);

@@ -10,12 +10,32 @@ use crate::timing::Timing;
 const COUNT_BITS: u32 = 26;
 const COUNT: u64 = (1 << COUNT_BITS) - 1;
 
+/// What stands behind the arguments.
+pub(super) struct Lengths {
+    /// Further slots.
+    pub list: usize,
+    pub waits: usize,
+    /// [`Command::within`].
+    pub within: u16,
+}
+
+impl Lengths {
+    #[inline]
+    pub fn of(word: u64) -> Lengths {
+        let (list, waits) = ((word >> COUNT_BITS & COUNT) as usize, (word & COUNT) as usize);
+        Lengths { list, waits, within: (word >> (2 * COUNT_BITS)) as u16 }
+    }
+}
+
 impl Arg {
+    /// Kind of [`Arg::Bytes`]; those below it take one word.
+    pub(super) const BYTES: u8 = 2;
+
     fn encode(self, words: &mut Vec<u64>) -> u8 {
         let (tag, first, second) = match self {
             Arg::Value(v) => (0, v, None),
             Arg::Fd(slot) => (1, slot.into(), None),
-            Arg::Bytes(o, l) => (2, o, Some(l)),
+            Arg::Bytes(o, l) => (Self::BYTES, o, Some(l)),
             Arg::Content(o, l) => (3, o, Some(l)),
             Arg::Out(l) => (4, l, None),
             Arg::InOut(o, l) => (5, o, Some(l)),
@@ -28,13 +48,14 @@ impl Arg {
         tag
     }
 
-    fn decode(tag: u8, words: &mut std::slice::Iter<'_, u64>) -> Option<Arg> {
+    #[inline]
+    pub(super) fn decode(tag: u8, words: &mut std::slice::Iter<'_, u64>) -> Option<Arg> {
         let mut next = || words.next().copied();
         let slot = |word: u64| u32::try_from(word).ok();
         Some(match tag {
             0 => Arg::Value(next()?),
             1 => Arg::Fd(slot(next()?)?),
-            2 => Arg::Bytes(next()?, next()?),
+            Self::BYTES => Arg::Bytes(next()?, next()?),
             3 => Arg::Content(next()?, next()?),
             4 => Arg::Out(next()?),
             5 => Arg::InOut(next()?, next()?),
@@ -123,8 +144,7 @@ impl Command {
         for tag in &tags[..argc] {
             self.args.push(Arg::decode(*tag, &mut at)?);
         }
-        let lengths = at.next().copied()?;
-        let (lists, waits) = ((lengths >> COUNT_BITS & COUNT) as usize, (lengths & COUNT) as usize);
+        let Lengths { list: lists, waits, within } = Lengths::of(at.next().copied()?);
         let rest = at.as_slice();
         self.list.clear();
         for word in rest.get(..lists)? {
@@ -143,7 +163,7 @@ impl Command {
         self.produces = [produces as u32, (produces >> 32) as u32];
         self.expect = Expect::from_parts(tags[6], a, b)?;
         self.digest = 0;
-        self.within = (lengths >> (2 * COUNT_BITS)) as u16;
+        self.within = within;
         let length = (head >> 48) as usize;
         (length == used || length == 0xffff).then_some(used)
     }

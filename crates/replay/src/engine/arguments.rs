@@ -5,8 +5,9 @@
 //! The safety of [`super::issue::call`] rests on this module and on `guard`: they alone make a [`Checked`].
 
 mod layout;
+mod plain;
 
-use reprise_calls::{Access, ArgKind, Call, FcntlArg, Struct, fcntl_arg, ioctl_arg};
+use reprise_calls::{Access, ArgKind, Call, Effect, FcntlArg, Replay, Struct, fcntl_arg, ioctl_arg};
 use reprise_plan::command::{Arg, Command};
 
 use super::failure::Stop;
@@ -14,6 +15,7 @@ use super::guard;
 use super::memory::{LONGEST, Scratch};
 use super::{Sections, Slots};
 use layout::{Layout, Place, finish};
+pub(super) use plain::Rows;
 
 /// An address where nothing is ever mapped (below `mmap_min_addr`): stands for a pointer that was bad in the trace.
 const BAD_POINTER: u64 = 1;
@@ -54,32 +56,39 @@ pub(super) struct Prepared {
 
 const MISMATCH: Stop = Stop::Damaged("an argument is not of the kind that its call takes");
 
-/// Prepares the arguments of `call`.
+/// Prepares the arguments of `call`; `None` if a replay does not issue it with these.
 pub(super) fn prepare(
     sections: &Sections,
     slots: &Slots,
     scratch: &mut Scratch,
     command: &Command,
     call: &Call,
-) -> Result<Prepared, Stop> {
+) -> Result<Option<Prepared>, Stop> {
     if guard::refusal(command, call).is_some() {
-        return Err(Stop::Damaged("a call that no replay issues"));
+        // A plan may ask for what only the row's arguments forbid; a whole call that is not issued is damage.
+        return match call.replay {
+            Replay::Issue => Ok(None),
+            _ => Err(Stop::Damaged("its call is one that no replay issues")),
+        };
     }
     let given = |i: usize| command.args.get(i).copied().unwrap_or(Arg::Value(0));
     let number = |i: u8| match given(i.into()) {
         Arg::Value(v) => v,
         _ => 0,
     };
-    let by_command = || match call.name {
-        "fcntl" => fcntl_arg(number(1)),
-        "ioctl" => ioctl_arg(number(1)),
+    let by_command = || match call.effect {
+        Effect::Control => fcntl_arg(number(1)),
+        Effect::DeviceControl => ioctl_arg(number(1)),
         _ => FcntlArg::Value,
     };
-    let size = |s: Struct| match (s, by_command()) {
-        (Struct::Sized(i), _) => number(i).min(LONGEST_STRUCTURE),
-        (Struct::Words(i), _) => number(i).saturating_mul(4).min(LONGEST_STRUCTURE),
-        (Struct::ByCommand, FcntlArg::In(n) | FcntlArg::Out(n) | FcntlArg::InOut(n)) => n as u64,
-        (s, _) => s.size().unwrap_or(0) as u64,
+    let size = |s: Struct| match s {
+        Struct::Sized(i) => number(i).min(LONGEST_STRUCTURE),
+        Struct::Words(i) => number(i).saturating_mul(4).min(LONGEST_STRUCTURE),
+        Struct::ByCommand => match by_command() {
+            FcntlArg::In(n) | FcntlArg::Out(n) | FcntlArg::InOut(n) => n as u64,
+            FcntlArg::Value => 0,
+        },
+        s => s.size().unwrap_or(0) as u64,
     };
     let mut layout = Layout::new(sections, command.within);
     let mut places = [const { Place::Word(0) }; 6];
@@ -89,10 +98,12 @@ pub(super) fn prepare(
         let value = given(i);
         let plain = matches!(kind, ArgKind::InOut(Struct::ByCommand)) && by_command() == FcntlArg::Value;
         *place = match kind {
-            ArgKind::Fd(Access::Use | Access::Create | Access::Destroy) | ArgKind::Dirfd => descriptor(slots, value)?,
+            ArgKind::Fd(Access::Use | Access::Create | Access::Destroy) | ArgKind::Dirfd => {
+                Place::Word(descriptor(slots, value)?)
+            }
             _ if plain => match value {
                 Arg::Value(v) => Place::Word(v),
-                value => descriptor(slots, value)?,
+                value => Place::Word(descriptor(slots, value)?),
             },
             ArgKind::Flags(_)
             | ArgKind::Command(_)
@@ -109,21 +120,10 @@ pub(super) fn prepare(
                 _ => return Err(MISMATCH),
             },
             ArgKind::Address => match value {
-                Arg::Value(v) => pointer(v),
+                Arg::Value(v) => Place::Word(pointer(v)),
                 _ => return Err(MISMATCH),
             },
-            ArgKind::Path(_) | ArgKind::Text => match value {
-                Arg::Bytes(offset, length) => {
-                    let length = length.checked_add(1).ok_or(MISMATCH)?;
-                    let text = Layout::slice(&sections.bytes, offset, length)?;
-                    if text.last() != Some(&0) {
-                        return Err(Stop::Damaged("a string has no end"));
-                    }
-                    Place::Word(text.as_ptr() as u64)
-                }
-                Arg::Value(v) => pointer(v),
-                _ => return Err(MISMATCH),
-            },
+            ArgKind::Path(_) | ArgKind::Text => Place::Word(text(sections, value)?),
             ArgKind::Strings => return Err(MISMATCH),
             ArgKind::InData(j) => input(&mut layout, value, number(j).min(LONGEST as u64))?,
             ArgKind::In(s) => input(&mut layout, value, size(s))?,
@@ -138,7 +138,7 @@ pub(super) fn prepare(
             ArgKind::Out(s) | ArgKind::InOut(s) => output(&mut layout, value, size(s), &mut filled)?,
             ArgKind::InVector(j) => match value {
                 Arg::ContentVector(offset, begin) => layout.vector(offset, number(j), Some(begin))?.0,
-                Arg::Value(v) => pointer(v),
+                Arg::Value(v) => Place::Word(pointer(v)),
                 _ => return Err(MISMATCH),
             },
             ArgKind::OutVector(j) => match value {
@@ -147,7 +147,7 @@ pub(super) fn prepare(
                     filled = filled.or(range);
                     place
                 }
-                Arg::Value(v) => pointer(v),
+                Arg::Value(v) => Place::Word(pointer(v)),
                 _ => return Err(MISMATCH),
             },
         };
@@ -159,21 +159,37 @@ pub(super) fn prepare(
         scratch.bytes_mut(range.at, 8).copy_from_slice(&source.to_le_bytes());
     }
     guard::soften(checked.words_mut(), command, call);
-    Ok(Prepared { checked, filled })
+    Ok(Some(Prepared { checked, filled }))
 }
 
-fn pointer(value: u64) -> Place {
-    Place::Word(if value == 0 { 0 } else { BAD_POINTER })
+fn pointer(value: u64) -> u64 {
+    if value == 0 { 0 } else { BAD_POINTER }
+}
+
+/// A string of the plan.
+fn text(sections: &Sections, value: Arg) -> Result<u64, Stop> {
+    match value {
+        Arg::Bytes(offset, length) => {
+            let length = length.checked_add(1).ok_or(MISMATCH)?;
+            let text = Layout::slice(&sections.bytes, offset, length)?;
+            if text.last() != Some(&0) {
+                return Err(Stop::Damaged("a string has no end"));
+            }
+            Ok(text.as_ptr() as u64)
+        }
+        Arg::Value(v) => Ok(pointer(v)),
+        _ => Err(MISMATCH),
+    }
 }
 
 /// A descriptor that the replay obtained; other numbers (never opened in the trace) are none: -1.
-fn descriptor(slots: &Slots, value: Arg) -> Result<Place, Stop> {
+fn descriptor(slots: &Slots, value: Arg) -> Result<u64, Stop> {
     let number = match value {
         Arg::Fd(slot) => slots.get(slot)?,
         Arg::Value(v) => (v as i32).min(-1),
         _ => return Err(MISMATCH),
     };
-    Ok(Place::Word(i64::from(number) as u64))
+    Ok(i64::from(number) as u64)
 }
 
 fn input<'a>(layout: &mut Layout<'a>, value: Arg, need: u64) -> Result<Place, Stop> {
@@ -185,7 +201,7 @@ fn input<'a>(layout: &mut Layout<'a>, value: Arg, need: u64) -> Result<Place, St
             (buffers, offset, known.map_or(length, |known| known.min(length)))
         }
         Arg::Bytes(offset, length) | Arg::InOut(offset, length) => (&layout.sections.bytes, offset, length),
-        Arg::Value(v) => return Ok(pointer(v)),
+        Arg::Value(v) => return Ok(Place::Word(pointer(v))),
         _ => return Err(MISMATCH),
     };
     let source = Layout::slice(section, offset, length)?;
@@ -199,7 +215,7 @@ fn output<'a>(layout: &mut Layout<'a>, value: Arg, need: u64, filled: &mut Optio
             let source = Layout::slice(&layout.sections.bytes, offset, length)?;
             layout.copy(source, need)?
         }
-        Arg::Value(v) => return Ok(pointer(v)),
+        Arg::Value(v) => return Ok(Place::Word(pointer(v))),
         _ => return Err(MISMATCH),
     };
     if let (Place::Scratch(range), None) = (&place, &filled) {

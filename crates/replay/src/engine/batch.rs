@@ -206,7 +206,7 @@ impl Worker {
         let end = engine.ticks();
         if let Err(error) = read {
             let number = error.raw_os_error().unwrap_or(libc::EIO);
-            return Err(Stop::Failed(Failure::system("read by io_uring", -i64::from(number))));
+            return Err(Failure::system("read by io_uring", -i64::from(number)).into());
         }
         self.ready = end;
         self.again(&mut batch)?;

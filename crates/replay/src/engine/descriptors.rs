@@ -35,7 +35,7 @@ impl Worker {
 
     pub(super) fn close(&mut self, command: &Command) -> Result<Done, Stop> {
         let number = self.descriptor(command, 0)?;
-        let result = issue::close(number);
+        let result = self.timed(|| issue::close(number));
         self.judged(command, result, Default::default())
     }
 
@@ -89,7 +89,7 @@ impl Worker {
         if slots == [NOWHERE; 2] {
             return Ok(());
         }
-        let failed = |result| Stop::Failed(Failure::system("make a stand-in for a descriptor", result));
+        let failed = |result| Stop::from(Failure::system("make a stand-in for a descriptor", result));
         let two = |pair: Result<[i32; 2], i64>| -> Result<(), Stop> {
             let pair = pair.map_err(failed)?;
             slots.into_iter().zip(pair).try_for_each(|(slot, fd)| self.keep(slot, fd.into()))

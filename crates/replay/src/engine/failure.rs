@@ -140,12 +140,18 @@ impl Failure {
 /// Why a thread stops.
 #[derive(Debug)]
 pub(super) enum Stop {
-    /// Something is wrong; the whole replay ends.
-    Failed(Failure),
+    /// Something is wrong; the whole replay ends. Boxed: each command's outcome would be as large as this.
+    Failed(Box<Failure>),
     /// The command is malformed.
     Damaged(&'static str),
     /// The replay was told to end.
     Told,
+}
+
+impl From<Failure> for Stop {
+    fn from(failure: Failure) -> Stop {
+        Stop::Failed(Box::new(failure))
+    }
 }
 
 /// The name of the error in a negative result.

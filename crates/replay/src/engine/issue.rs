@@ -74,6 +74,7 @@ fn fd(number: i32) -> u64 {
 }
 
 /// Issues a traced call.
+#[inline(always)]
 pub(super) fn call(number: u32, args: &Checked) -> i64 {
     // SAFETY: `Checked` is made by `arguments` alone, which lets pointers through only into the plan's sections, into
     // this thread's scratch memory with room for what the call fills, or to address 0 or 1, where nothing is mapped.

@@ -97,7 +97,7 @@ impl Worker {
     /// The trace's listing came to its end here; this one must too.
     fn drain(&mut self, call: u32, from: i32, wide: bool, sum: &mut Sum) -> Result<(), Stop> {
         if !self.scratch.reserve(32 << 10) {
-            return Err(Stop::Failed(Failure::system("get memory to list", -i64::from(libc::ENOMEM))));
+            return Err(Failure::system("get memory to list", -i64::from(libc::ENOMEM)).into());
         }
         loop {
             let result = issue::list(call, from, &mut self.scratch);

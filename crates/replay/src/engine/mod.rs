@@ -27,6 +27,7 @@ pub(crate) mod memory;
 mod pacing;
 mod pages;
 mod perform;
+mod plain;
 mod porters;
 mod post;
 mod ring;
@@ -273,6 +274,8 @@ pub(crate) struct Engine {
     reserved: Reserved,
     settings: Settings,
     circumstances: Circumstances,
+    /// What plain calls take.
+    rows: arguments::Rows,
     slots: Slots,
     counters: Counters,
     /// Set where the order is explored.
@@ -331,6 +334,7 @@ impl Engine {
             reserved,
             settings,
             circumstances: Circumstances { owners: settings.owners },
+            rows: arguments::Rows::new(),
             slots: Slots::new(plan.slots),
             counters: Counters::new(plan.threads.len(), settings.pace.follows_dependencies()),
             pacer: pacing::Pacer::calibrate(settings.pace, settings.tsc),

@@ -1,13 +1,13 @@
 //! What each kind of command does.
 
-use reprise_calls::{Call, Effect, Replay};
+use reprise_calls::{Call, Effect};
 use reprise_plan::command::{Arg, Command, Op};
 
 use super::arguments::{Prepared, Range, prepare};
 use super::failure::Stop;
 use super::judge::{judge, without_memory};
 use super::thread::{Done, Worker};
-use super::{Compared, guard, issue};
+use super::{Compared, issue};
 use crate::executor::Executor;
 use crate::log::{Code, Difference, Handling};
 
@@ -55,9 +55,15 @@ impl Worker {
     /// Whether the call was refused for want of permission and this user cannot give the files their owners: it might
     /// succeed here, and change what the program could not.
     fn depends_on_owners(&self, command: &Command) -> bool {
+        !self.engine.settings.identities && Self::is_for_want_of_permission(command.result)
+    }
+
+    /// Whether a result says that permission was refused.
+    #[inline]
+    pub(super) fn is_for_want_of_permission(result: i64) -> bool {
         const EPERM: i64 = -(libc::EPERM as i64);
         const EACCES: i64 = -(libc::EACCES as i64);
-        !self.engine.settings.identities && matches!(command.result, EPERM | EACCES)
+        matches!(result, EPERM | EACCES)
     }
 
     /// The row of the command's call.
@@ -68,14 +74,7 @@ impl Worker {
     /// Prepares the arguments; `None` if a replay does not issue such a call.
     pub(super) fn prepared(&mut self, command: &Command) -> Result<Option<Prepared>, Stop> {
         let call = Self::call(command)?;
-        if guard::refusal(command, call).is_some() {
-            // A plan may ask for what only the row's arguments forbid; a whole call that is not issued is damage.
-            return match call.replay {
-                Replay::Issue => Ok(None),
-                _ => Err(Stop::Damaged("its call is one that no replay issues")),
-            };
-        }
-        prepare(&self.engine.sections, &self.engine.slots, &mut self.scratch, command, call).map(Some)
+        prepare(&self.engine.sections, &self.engine.slots, &mut self.scratch, command, call)
     }
 
     /// A command that a replay does not issue.
@@ -85,8 +84,11 @@ impl Worker {
 
     /// Whether a read is left out; its offset moves as it would.
     fn is_left_out(&self, command: &Command) -> Result<bool, Stop> {
+        if self.engine.settings.executor != Executor::SkipReads || command.result < 0 {
+            return Ok(false);
+        }
         let call = Self::call(command)?;
-        if self.engine.settings.executor != Executor::SkipReads || call.effect != Effect::Read || command.result < 0 {
+        if call.effect != Effect::Read {
             return Ok(false);
         }
         let given = call.offset_arg().and_then(|i| command.args.get(i));

@@ -140,7 +140,7 @@ fn thread(work: impl FnOnce() + Send + 'static) -> Result<(), Failure> {
 
 /// What a thread that has lost the porters says.
 pub(super) fn gone<E>(_: E) -> Stop {
-    Stop::Failed(Failure::Absurd { cause: "a thread that reads the plan has ended (a defect of Reprise)".to_owned() })
+    Failure::Absurd { cause: "a thread that reads the plan has ended (a defect of Reprise)".to_owned() }.into()
 }
 
 /// Who brings commands.
@@ -251,7 +251,7 @@ impl Outbox {
 }
 
 fn not_logged(result: i64) -> Stop {
-    Stop::Failed(Failure::Log { error: error_name(result) })
+    Failure::Log { error: error_name(result) }.into()
 }
 
 #[cfg(test)]

@@ -69,7 +69,7 @@ impl Worker {
         let [here, _] = engine.reserved.post;
         let failed = |result: i64| match engine.counters.stopping() {
             true => Stop::Told,
-            false => Stop::Failed(Failure::system("pass a descriptor on", result)),
+            false => Failure::system("pass a descriptor on", result).into(),
         };
         let _turn = lock(&engine.post_turn);
         if !engine.keeper.get_or_init(|| start(engine)) {

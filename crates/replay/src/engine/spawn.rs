@@ -54,7 +54,7 @@ pub(super) fn start(engine: &'static Engine, thread: u32, beginning: Beginning) 
     if let Err(error) = std::thread::Builder::new().stack_size(STACK_BYTES).spawn(body) {
         let alive = engine.counters.live.fetch_sub(1, Ordering::SeqCst) - 1;
         let number = error.raw_os_error().unwrap_or(libc::EAGAIN);
-        return Err(Stop::Failed(Failure::Threads { alive, error: error_name(-i64::from(number)) }));
+        return Err(Failure::Threads { alive, error: error_name(-i64::from(number)) }.into());
     }
     if engine.counters.await_nonzero(&counter.ready) { Ok(()) } else { Err(Stop::Told) }
 }
@@ -149,6 +149,6 @@ pub(super) fn unshare(descriptors: bool, directories: bool) -> Result<(), Stop> 
     let result = if flags == 0 { 0 } else { issue::unshare(flags) };
     match result {
         0.. => Ok(()),
-        _ => Err(Stop::Failed(Failure::system("give a process tables of its own", result))),
+        _ => Err(Failure::system("give a process tables of its own", result).into()),
     }
 }

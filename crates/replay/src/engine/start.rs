@@ -233,7 +233,7 @@ pub(super) fn all(engine: &'static Engine) -> Result<(), Failure> {
     let begun = starts.threads(*process).and_then(|(first, _)| spawn::start(engine, first, Box::new(begin_first)));
     match begun {
         Ok(()) | Err(Stop::Told) => Ok(()),
-        Err(Stop::Failed(failure)) => Err(failure),
+        Err(Stop::Failed(failure)) => Err(*failure),
         Err(Stop::Damaged(cause)) => Err(Failure::Absurd { cause: cause.to_owned() }),
     }
 }

@@ -113,7 +113,7 @@ impl Ahead {
         }
         let brought = self.ways[self.taken % AHEAD].1.recv().map_err(gone)?;
         self.taken += 1;
-        let (pages, at) = brought.map_err(|error| Stop::Failed(Failure::system("read the plan", error)))?;
+        let (pages, at) = brought.map_err(|error| Stop::from(Failure::system("read the plan", error)))?;
         self.current = pages;
         self.current.words(at, words).ok_or(Stop::Damaged("its commands lie outside their section"))
     }

@@ -19,9 +19,9 @@ use crate::executor::Executor;
 use crate::log::{Class, Difference, Handling, Times, Waiting, Writer};
 use crate::pace::Pace;
 
-/// Commands this far ahead are fetched into the processor's caches: two transfers.
-const FETCHED_WORDS: usize = 16;
-const UNREADABLE: Stop = Stop::Damaged("it cannot be decoded");
+/// Commands this far ahead are fetched into the processor's caches: two or three.
+const FETCHED_WORDS: usize = 24;
+pub(super) const UNREADABLE: Stop = Stop::Damaged("it cannot be decoded");
 
 /// What one command did.
 #[derive(Debug)]
@@ -111,7 +111,7 @@ impl Worker {
         let command = self.counter.completed() + 1;
         match stop {
             Stop::Told => {}
-            Stop::Failed(failure) => self.engine.stop(Ended::Failed(failure)),
+            Stop::Failed(failure) => self.engine.stop(Ended::Failed(*failure)),
             Stop::Damaged(cause) => {
                 let damaged = Failure::Damaged { thread: self.me, command, cause: cause.to_owned() };
                 self.engine.stop(Ended::Failed(damaged));
@@ -165,7 +165,7 @@ impl Worker {
     pub(super) fn reserve(&mut self, bytes: usize) -> Result<(), Stop> {
         match self.scratch.reserve(bytes) {
             true => Ok(()),
-            false => Err(Stop::Failed(Failure::system("get memory to read into", -i64::from(libc::ENOMEM)))),
+            false => Err(Failure::system("get memory to read into", -i64::from(libc::ENOMEM)).into()),
         }
     }
 
@@ -198,8 +198,16 @@ impl Worker {
                     continue;
                 }
                 self.perform_batch(&mut command)?;
+                if let Some(plain) = self.plain_at(rest) {
+                    let (words, after) = rest.split_at(plain.used);
+                    rest = after;
+                    issue::fetch_ahead(rest, FETCHED_WORDS);
+                    self.perform_plain(&plain, words, count, &mut command)?;
+                    continue;
+                }
                 let used = reader.command(rest, &mut command).filter(|used| *used > 0).ok_or(UNREADABLE)?;
                 rest = &rest[used..];
+                issue::fetch_ahead(rest, FETCHED_WORDS);
                 if self.one(&command, count)? {
                     return Ok(());
                 }
@@ -218,16 +226,32 @@ impl Worker {
             turns.await_turn(engine, self.me, command)?;
         }
         let blocked = self.dependencies(command.waits.iter().copied())?;
+        self.after_dependencies(command, count, blocked)
+    }
+
+    /// What is left of that when its dependencies are met.
+    pub(super) fn after_dependencies(
+        &mut self,
+        command: &Command,
+        count: u64,
+        blocked: Option<Waiting>,
+    ) -> Result<bool, Stop> {
+        let engine = self.engine;
         let paced = self.pace(command.timing)?;
         if engine.counters.stopping() {
             return Err(Stop::Told);
         }
         self.counter.call.0.store(command.number, Ordering::Relaxed);
-        let arrived = paced.map_or_else(|| engine.ticks(), |paced| paced.at);
+        // Of a call that is issued the kernel's part alone is timed: no need to read the clock here.
+        let is_timed = matches!(command.op, Op::Issue | Op::IssueFd | Op::IssuePair | Op::Close);
+        let arrived = paced.map(|paced| paced.at).or_else(|| (!is_timed).then(|| engine.ticks()));
         self.span = None;
         let done = self.perform(command)?;
         // What the engine does itself takes from here on until now; a call as long as the kernel took.
-        let (begin, end) = self.span.unwrap_or_else(|| (arrived, engine.ticks()));
+        let (begin, end) = self.span.unwrap_or_else(|| {
+            let now = engine.ticks();
+            (arrived.unwrap_or(now), now)
+        });
         self.ready = end;
         let times = Times::of(begin, end, blocked, paced);
         // A call that was interrupted because all must end says nothing about the target.
@@ -248,8 +272,14 @@ impl Worker {
 
     /// Issues a traced call, and notes when.
     pub(super) fn call_kernel(&mut self, number: u32, checked: &Checked) -> i64 {
+        self.timed(|| issue::call(number, checked))
+    }
+
+    /// Issues a call, and notes when.
+    #[inline(always)]
+    pub(super) fn timed(&mut self, call: impl FnOnce() -> i64) -> i64 {
         let begin = self.engine.ticks();
-        let result = issue::call(number, checked);
+        let result = call();
         let end = self.engine.ticks();
         self.span = Some((self.span.map_or(begin, |(first, _)| first), end));
         result
@@ -349,7 +379,7 @@ impl Worker {
             libc::ENFILE => limit("permit more open files on this machine (`sysctl -w fs.file-max=…`)"),
             _ => return Ok(()),
         };
-        Err(Stop::Failed(failure))
+        Err(failure.into())
     }
 
     fn root_fails(&self) -> bool {

@@ -270,7 +270,7 @@ fn record(touches: &Touches, begin: u64, end: u64, log: &mut Writer) -> bool {
         let (origins, result) = (&touches.origins[reads], u64::from(run.length));
         let Some((&origin, others)) = origins.split_first() else { continue };
         let short = Short { origin, number, result, begin, end, compared, together, waits };
-        full |= match log.add_transfer(&short, &times) {
+        full |= match log.add_short(&short, &times) {
             Some(full) => log.add_more(others, &times) || full,
             None => origins.iter().fold(false, |full, &origin| {
                 let (result, handling, difference) = (result as i64, Handling::Issued, Difference::NONE);

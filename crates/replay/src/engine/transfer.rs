@@ -148,7 +148,7 @@ impl Worker {
                 together,
                 waits: times.waits(),
             };
-            if let Some(full) = self.log.add_transfer(&short, &times) {
+            if let Some(full) = self.log.add_short(&short, &times) {
                 return if full || self.is_overdue() { self.write_log() } else { Ok(()) };
             }
         }

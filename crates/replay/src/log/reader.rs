@@ -244,7 +244,7 @@ mod tests {
             let mut writer = Writer::new(7);
             let mut added = Vec::new();
             for (i, (short, times)) in transfers.iter().enumerate() {
-                if writer.add_transfer(short, times).is_none() {
+                if writer.add_short(short, times).is_none() {
                     continue;
                 }
                 added.push((*short, *times));

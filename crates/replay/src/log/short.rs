@@ -1,4 +1,4 @@
-//! Short records: transfers that went as traced, in 24 bytes, or 8 where one is like the one before it, and what there is to say of
+//! Short records: commands that were issued and went as traced, in 24 bytes, or 8 where one is like the one before it, and what there is to say of
 //! its waits. Eight that were performed together share 8 bytes.
 //!
 //! A short record's first word has the bit [`SHORT`], then whether it was compared (62), whether issued together with others (61),
@@ -34,12 +34,12 @@ const MOST_TICKS: u64 = 0xff_ffff;
 /// Length of the shortest record there is.
 pub(super) const LEAST_BYTES: usize = 8;
 
-/// A transfer that went as traced.
+/// A command that went as traced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Short {
     pub origin: u64,
     pub number: u32,
-    /// Bytes transferred.
+    /// What it returned, no error.
     pub result: u64,
     /// In ticks.
     pub begin: u64,

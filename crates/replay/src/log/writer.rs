@@ -24,6 +24,18 @@ pub(crate) struct Entry<'a> {
     pub output: &'a [u8],
 }
 
+impl Entry<'_> {
+    /// As a short record, if it was issued, went as traced, and nothing is kept of it.
+    fn short(&self) -> Option<Short> {
+        let Entry { origin, times: Times { begin, end, .. }, number, compared, .. } = *self;
+        let result = u64::try_from(self.result).ok()?;
+        let is_plain =
+            self.handling == Handling::Issued && self.difference == Difference::NONE && self.output.is_empty();
+        let waits = self.times.waits();
+        is_plain.then_some(Short { origin, number, result, begin, end, compared, together: false, waits })
+    }
+}
+
 /// One thread's records.
 #[derive(Debug)]
 pub(crate) struct Writer {
@@ -45,6 +57,9 @@ impl Writer {
 
     /// Adds a record; true if the batch should be written.
     pub(crate) fn add(&mut self, entry: &Entry<'_>) -> bool {
+        if let Some(is_full) = entry.short().and_then(|short| self.add_short(&short, &entry.times)) {
+            return is_full;
+        }
         if self.count == 0 {
             self.first_end = entry.times.end;
         }
@@ -77,10 +92,10 @@ impl Writer {
         self.buffer.len() >= FULL || self.count >= MOST_RECORDS
     }
 
-    /// Adds a transfer with these times in 8 or 24 bytes, and a few more if it waited; `None` if it does not fit, else whether the
+    /// Adds a command with these times in 8 or 24 bytes, and a few more if it waited; `None` if it does not fit, else whether the
     /// batch should be written.
     #[inline]
-    pub(crate) fn add_transfer(&mut self, short: &Short, times: &Times) -> Option<bool> {
+    pub(crate) fn add_short(&mut self, short: &Short, times: &Times) -> Option<bool> {
         if !short.fits() {
             return None;
         }

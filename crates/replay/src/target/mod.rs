@@ -11,6 +11,7 @@ mod attributes;
 mod buffers;
 mod build;
 mod check;
+mod content;
 mod error;
 mod marker;
 mod place;

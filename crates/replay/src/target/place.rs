@@ -3,20 +3,19 @@
 use std::fs::{self, File, Permissions};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 
 use reprise_plan::tree::{Node, NodeKind};
 
 use super::attributes::{is_refusal, is_unsupported, remove_foreign};
 use super::check::{self, Checked};
+use super::content::Content;
 use super::walk::{self, Directories};
 use super::{BuildReport, Progress, Skip, Target, TargetError, marker};
 use crate::sys;
 
 /// Work counted for a node beside its content, in bytes.
 const NODE_COST: u64 = 4096;
-/// Content is written, and progress told, in pieces of this many bytes.
-const PIECE: usize = 8 << 20;
 const NOFOLLOW: i32 = libc::AT_SYMLINK_NOFOLLOW | libc::AT_EMPTY_PATH;
 
 /// Makes nodes of one checked list in one target, and counts what it did.
@@ -135,17 +134,17 @@ impl<'a> Maker<'a> {
         if node.size > 0 {
             file.set_len(node.size).map_err(&failed)?;
         }
+        let mut content = Content::of(&file);
+        let mut written = |bytes| {
+            self.report.bytes += bytes;
+            self.work(bytes);
+        };
         for extent in &node.extents {
             // In range: `check` saw to it; an empty slice would only write nothing.
             let bytes = list.buffers.get(extent.buffer, extent.length).unwrap_or_default();
-            let mut offset = extent.offset;
-            for piece in bytes.chunks(PIECE) {
-                file.write_all_at(piece, offset).map_err(&failed)?;
-                offset += piece.len() as u64;
-                self.report.bytes += piece.len() as u64;
-                self.work(piece.len() as u64);
-            }
+            content.add(extent.offset, bytes, &mut written).map_err(&failed)?;
         }
+        content.finish(&mut written).map_err(&failed)?;
         self.report.files += 1;
         let capable = node.xattrs.iter().any(|(name, _)| name == b"security.capability");
         self.report.privileged += u64::from(capable || node.mode & 0o6000 != 0);

@@ -119,7 +119,7 @@ fn word(bytes: &[u8], i: usize) -> u64 {
 pub(super) fn finish(layout: Layout<'_>, places: [Place; 6], scratch: &mut Scratch) -> Result<[u64; 6], Stop> {
     if !scratch.reserve(layout.used) {
         let no_memory = -i64::from(libc::ENOMEM);
-        return Err(Stop::Failed(Failure::system("get memory for a call", no_memory)));
+        return Err(Failure::system("get memory for a call", no_memory).into());
     }
     for (source, to) in layout.copies {
         let to = scratch.bytes_mut(to.at, to.length);

@@ -1,0 +1,147 @@
+//! Arguments of plain commands ([`Plain`]): what each call takes is looked up once, and nothing is laid out in memory.
+//!
+//! Goals: the same arguments as [`super::prepare`] gives, which does the rest too. Non-goals: errors; what is not as it should be is
+//! left to that as well.
+
+use reprise_calls::{ArgKind, Call, Effect, Replay, Returns, Struct};
+use reprise_plan::command::{Arg, Op, Plain};
+
+use super::super::{Sections, Slots};
+use super::layout::Layout;
+use super::{Checked, descriptor, pointer, text};
+
+/// What an argument has to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Shape {
+    Number,
+    Descriptor,
+    Text,
+    /// Memory of so many bytes that the call reads.
+    Structure(u64),
+    /// Memory whose content the replay does not give.
+    Address,
+}
+
+impl Shape {
+    fn of(kind: ArgKind) -> Option<Shape> {
+        Some(match kind {
+            ArgKind::Fd(_) | ArgKind::Dirfd => Shape::Descriptor,
+            ArgKind::Path(_) | ArgKind::Text => Shape::Text,
+            ArgKind::Address => Shape::Address,
+            // How long these are other arguments say.
+            ArgKind::In(Struct::Sized(_) | Struct::Words(_) | Struct::ByCommand) => return None,
+            ArgKind::In(structure) => Shape::Structure(structure.size()? as u64),
+            ArgKind::Flags(_)
+            | ArgKind::Command(_)
+            | ArgKind::Mode
+            | ArgKind::Offset
+            | ArgKind::Length
+            | ArgKind::Integer
+            | ArgKind::Number
+            | ArgKind::Device
+            | ArgKind::Owner
+            | ArgKind::Submits
+            | ArgKind::Reaps => Shape::Number,
+            ArgKind::Strings
+            | ArgKind::InData(_)
+            | ArgKind::OutData(_)
+            | ArgKind::InVector(_)
+            | ArgKind::OutVector(_)
+            | ArgKind::Out(_)
+            | ArgKind::InOut(_) => return None,
+        })
+    }
+}
+
+/// What a call takes.
+#[derive(Debug, Clone, Copy)]
+struct Row {
+    shapes: [Shape; 6],
+    count: usize,
+    makes_descriptor: bool,
+}
+
+impl Row {
+    /// `None` if its commands are not performed as they stand: what `guard` looks at, and what fills memory.
+    fn of(call: &Call) -> Option<Row> {
+        let is_guarded = matches!(call.effect, Effect::Control | Effect::DeviceControl | Effect::Lock);
+        if is_guarded || call.replay != Replay::Issue || call.is_pseudo() {
+            return None;
+        }
+        let mut shapes = [Shape::Number; 6];
+        for (shape, arg) in shapes.iter_mut().zip(call.args) {
+            *shape = Shape::of(arg.kind)?;
+        }
+        Some(Row { shapes, count: call.args.len(), makes_descriptor: call.returns == Returns::Fd })
+    }
+}
+
+/// What calls take, by their numbers.
+#[derive(Debug)]
+pub(in crate::engine) struct Rows(Vec<Option<Row>>);
+
+impl Rows {
+    pub(in crate::engine) fn new() -> Rows {
+        Rows((0..512).map(|number| reprise_calls::by_number(number).and_then(Row::of)).collect())
+    }
+
+    /// Prepares a command's arguments; `None` if it is to be performed as all others.
+    #[inline]
+    pub(in crate::engine) fn prepare(&self, sections: &Sections, slots: &Slots, plain: &Plain<'_>) -> Option<Checked> {
+        let row = self.0.get(plain.number as usize)?.as_ref()?;
+        let is_its = match plain.op {
+            Op::Issue => true,
+            Op::IssueFd => row.makes_descriptor,
+            Op::Close => i64::from(plain.number) == libc::SYS_close,
+            _ => false,
+        };
+        if !is_its || plain.len() != row.count {
+            return None;
+        }
+        let mut words = [0u64; 6];
+        for ((word, shape), value) in words.iter_mut().zip(row.shapes).zip(plain.args()) {
+            *word = match (shape, value) {
+                (Shape::Number, Arg::Value(number)) => number,
+                (Shape::Descriptor, value) => descriptor(slots, value).ok()?,
+                (Shape::Text, value) => text(sections, value).ok()?,
+                (Shape::Structure(_) | Shape::Address, Arg::Value(address)) => pointer(address),
+                (Shape::Structure(need), Arg::Bytes(offset, length)) if length >= need => {
+                    Layout::slice(&sections.bytes, offset, length).ok()?.as_ptr() as u64
+                }
+                _ => return None,
+            };
+        }
+        Some(Checked { words })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Row, Shape};
+
+    fn row(name: &str) -> Option<Row> {
+        Row::of(reprise_calls::by_name(name).unwrap())
+    }
+
+    #[test]
+    fn calls_that_need_more_than_words_are_not_plain() {
+        let others =
+            ["read", "write", "pwritev", "fstat", "fcntl", "ioctl", "flock", "mmap", "unshare", "execve", "statx"];
+        for name in others {
+            assert!(row(name).is_none(), "{name}");
+        }
+    }
+
+    #[test]
+    fn shapes_are_those_of_the_table() {
+        let openat = row("openat").unwrap();
+        assert!(openat.makes_descriptor);
+        assert_eq!(openat.shapes[..4], [Shape::Descriptor, Shape::Text, Shape::Number, Shape::Number]);
+        let utimensat = row("utimensat").unwrap();
+        assert_eq!(
+            (utimensat.shapes[2], utimensat.count, utimensat.makes_descriptor),
+            (Shape::Structure(32), 4, false)
+        );
+        assert_eq!(row("fsync").unwrap().shapes[0], Shape::Descriptor);
+    }
+}
