@@ -326,7 +326,8 @@ pub struct Command {
     pub within: u16,
     /// What is judged.
     pub expect: Expect,
-    /// [`digest`] of the content that a read or write of one buffer ([`Transfer`]) is expected to return; 0 where it is not known.
+    /// [`digest`] of the content that a read of one buffer ([`Transfer`]) is expected to return; 0 where it is not known. Other forms have
+    /// no room for it.
     pub digest: u64,
     /// Further slots (see [`Op`]).
     pub list: Vec<u32>,

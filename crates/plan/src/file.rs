@@ -17,7 +17,7 @@ const MAGIC: [u8; 8] = *b"RPRSPLAN";
 /// Version of the plan's layout; a plan of another version is compiled anew from its trace.
 pub const PLAN_VERSION: u32 = 11;
 const ALIGNMENT: u64 = 4096;
-/// Content from which on the engine can use it where it is, and copies nothing: gaps before it are small beside it.
+/// Content from which on the engine can use it where it is, and copies nothing: gaps before it (less than a page) are small beside it.
 const LONG_CONTENT: usize = 8 << 10;
 
 /// A section of the file.
@@ -281,9 +281,11 @@ impl PlanWriter {
     pub fn content(&mut self, bytes: &[u8], within: u16) -> Result<u64, PlanError> {
         let is_long = bytes.len() >= LONG_CONTENT;
         let direct = !bytes.is_empty() && bytes.len().is_multiple_of(512);
-        self.buffers.align(&self.path, if is_long || direct { PAGE_BYTES } else { 64 })?;
         if is_long {
-            self.buffers.add(&self.path, &[0; PAGE_BYTES as usize][..usize::from(within) % PAGE_BYTES as usize])?;
+            let gap = u64::from(within).wrapping_sub(self.buffers.length) % PAGE_BYTES;
+            self.buffers.add(&self.path, &[0; PAGE_BYTES as usize][..gap as usize])?;
+        } else {
+            self.buffers.align(&self.path, if direct { PAGE_BYTES } else { 64 })?;
         }
         self.buffers.add(&self.path, bytes)
     }

@@ -167,8 +167,13 @@ fn fitting(kind: ArgKind) -> BoxedStrategy<Arg> {
         ArgKind::Path(_) | ArgKind::Text => text.boxed(),
         ArgKind::InData(_) => (0u64..4096, 0u64..4096).prop_map(|(a, b)| Arg::Content(a, b)).boxed(),
         ArgKind::In(_) | ArgKind::InOut(_) => {
-            prop_oneof![(64u64..96, 0u64..64).prop_map(|(a, b)| Arg::InOut(a, b)), number().prop_map(Arg::Value)]
-                .boxed()
+            let (at, length) = (64u64..96, 0u64..64);
+            prop_oneof![
+                (at.clone(), length.clone()).prop_map(|(a, b)| Arg::InOut(a, b)),
+                (at, length).prop_map(|(a, b)| Arg::Bytes(a, b)),
+                number().prop_map(Arg::Value)
+            ]
+            .boxed()
         }
         ArgKind::OutData(_) | ArgKind::Out(_) => number().prop_map(Arg::Out).boxed(),
         ArgKind::InVector(_) => (0u64..4096).prop_map(|b| Arg::ContentVector(48, b)).boxed(),

@@ -5,7 +5,7 @@
 //! are written as all others are); whether their arguments are what the call expects.
 
 use super::encoding::Lengths;
-use super::{Arg, Expect, Op, StandIn};
+use super::{Arg, Expect, Op, StandIn, Tolerance};
 use crate::timing::Timing;
 
 /// Flags of a head that is no command's ([`super::transfer`], `stream`).
@@ -39,11 +39,12 @@ pub struct Plain<'w> {
 }
 
 impl<'w> Plain<'w> {
-    /// The one at the begin of `words`; `None` if what stands there is not plain, or malformed.
+    /// The one at the begin of `words`; `None` if what stands there is not plain, or malformed (but for its arguments: [`Plain::args`]).
     #[inline]
     pub fn read(words: &'w [u64]) -> Option<Plain<'w>> {
         let (&[head, origin, result, kinds, _, _, produces], rest) = words.split_first_chunk::<FIXED>()?;
-        let [op, stand_in, _, timing] = (head as u32).to_le_bytes();
+        let [op, stand_in, tolerance, timing] = (head as u32).to_le_bytes();
+        Tolerance::from_word(tolerance)?;
         let op = [Op::Issue, Op::IssueFd, Op::Close].into_iter().find(|known| *known as u8 == op)?;
         let kinds = kinds.to_le_bytes();
         let argc = usize::from(kinds[7]);
@@ -93,7 +94,7 @@ impl<'w> Plain<'w> {
         self.len() == 0
     }
 
-    /// Its arguments: [`Arg::Value`], [`Arg::Fd`] and [`Arg::Bytes`].
+    /// Its arguments, up to one that is malformed: [`Arg::Value`], [`Arg::Fd`] and [`Arg::Bytes`].
     #[inline]
     pub fn args(&self) -> impl Iterator<Item = Arg> {
         let mut words = self.args.iter();

@@ -1,7 +1,7 @@
 //! The commands of one chunk, one after the other.
 //!
 //! Programs repeat themselves: a transfer often differs from the one before it by its place and its instants alone. Such a one
-//! takes 16 bytes instead of 64, and up to 48 where more is different; a read whose content is not compared 8, if little time has passed: a
+//! takes 16 bytes instead of 64, and up to 64 where more is different; a read whose content is not compared 8, if little time has passed: a
 //! plan of reads is read from its device up to eight times as fast.
 //!
 //! Goals: whoever reads a chunk from its begin finds what was added; a reader survives any words. Non-goals: reading from the

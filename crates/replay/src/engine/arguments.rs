@@ -205,7 +205,10 @@ fn input<'a>(layout: &mut Layout<'a>, value: Arg, need: u64) -> Result<Place, St
         _ => return Err(MISMATCH),
     };
     let source = Layout::slice(section, offset, length)?;
-    layout.input(source, need)
+    match value {
+        Arg::Content(..) if source.len() as u64 >= need => layout.content(source),
+        _ => layout.input(source, need),
+    }
 }
 
 fn output<'a>(layout: &mut Layout<'a>, value: Arg, need: u64, filled: &mut Option<Range>) -> Result<Place, Stop> {

@@ -48,6 +48,9 @@ impl Worker {
         }
         self.counter.call.0.store(plain.number, Ordering::Relaxed);
         let due = self.approach(plain.timing)?;
+        // While it slept descriptors may have become others, where nothing orders that.
+        let again = due.and_then(|_| engine.rows.prepare(&engine.sections, &engine.slots, plain));
+        let ready = again.unwrap_or(ready);
         let spun = engine.spin(due)?;
         let result = issue::call(plain.number, &ready);
         let end = engine.ticks();

@@ -242,12 +242,12 @@ impl Worker {
             return Err(Stop::Told);
         }
         self.counter.call.0.store(command.number, Ordering::Relaxed);
-        // Of a call that is issued the kernel's part alone is timed: no need to read the clock here.
+        // Of a call that is issued the kernel's part alone is timed (none, if it is left out): no need to read the clock here.
         let is_timed = matches!(command.op, Op::Issue | Op::IssueFd | Op::IssuePair | Op::Close);
         let arrived = paced.map(|paced| paced.at).or_else(|| (!is_timed).then(|| engine.ticks()));
         self.span = None;
         let done = self.perform(command)?;
-        // What the engine does itself takes from here on until now; a call as long as the kernel took.
+        // What the engine does itself takes from its arrival until now; a call as long as the kernel took.
         let (begin, end) = self.span.unwrap_or_else(|| {
             let now = engine.ticks();
             (arrived.unwrap_or(now), now)

@@ -7,6 +7,8 @@ use super::{BAD_POINTER, Range};
 
 /// Longest array of `iovec`.
 const MOST_PIECES: u64 = 1024;
+/// Direct I/O moves multiples of this, to and from such places.
+const DIRECT_BYTES: usize = 512;
 
 /// What lies where in scratch memory until its address is known.
 pub(super) enum Place {
@@ -61,6 +63,15 @@ impl<'a> Layout<'a> {
         self.copy(source, need)
     }
 
+    /// Content, where direct I/O can take it from if it is of such a length: another call may have had it first, at a place of its own.
+    pub(super) fn content(&mut self, source: &'a [u8]) -> Result<Place, Stop> {
+        let may_be_direct = !source.is_empty() && source.len().is_multiple_of(DIRECT_BYTES);
+        match may_be_direct && !(source.as_ptr() as usize).is_multiple_of(DIRECT_BYTES) {
+            true => self.copy(source, 0),
+            false => Ok(Place::Word(source.as_ptr() as u64)),
+        }
+    }
+
     pub(super) fn copy(&mut self, source: &'a [u8], need: u64) -> Result<Place, Stop> {
         let range = self.take(need.max(source.len() as u64))?;
         let source = &source[..source.len().min(range.length)];
@@ -91,7 +102,7 @@ impl<'a> Layout<'a> {
                 let content = &self.sections.buffers;
                 let total = total.ok_or(Stop::Damaged("a vector is longer than memory"))?;
                 let place = match Self::slice(content, begin, total) {
-                    Ok(source) => Place::Word(source.as_ptr() as u64),
+                    Ok(source) => self.content(source)?,
                     // Only a part was moved, and so is known.
                     Err(_) => {
                         let rest = (content.len() as u64).saturating_sub(begin).min(total);

@@ -99,8 +99,10 @@ impl Rows {
             return None;
         }
         let mut words = [0u64; 6];
-        for ((word, shape), value) in words.iter_mut().zip(row.shapes).zip(plain.args()) {
-            *word = match (shape, value) {
+        let mut args = plain.args();
+        for (word, shape) in words.iter_mut().zip(row.shapes).take(row.count) {
+            // One that cannot be decoded ends them early.
+            *word = match (shape, args.next()?) {
                 (Shape::Number, Arg::Value(number)) => number,
                 (Shape::Descriptor, value) => descriptor(slots, value).ok()?,
                 (Shape::Text, value) => text(sections, value).ok()?,
@@ -117,10 +119,84 @@ impl Rows {
 
 #[cfg(test)]
 mod tests {
-    use super::{Row, Shape};
+    use std::io::Write;
+
+    use reprise_plan::command::{Arg, Command, CommandWriter, Expect, Op, Plain};
+
+    use super::super::super::memory::{Scratch, Section};
+    use super::super::super::{Sections, Slots};
+    use super::super::prepare;
+    use super::{Row, Rows, Shape};
+
+    const TEXT: &[u8] = b"some/path\0";
 
     fn row(name: &str) -> Option<Row> {
         Row::of(reprise_calls::by_name(name).unwrap())
+    }
+
+    /// A text, then what structures are taken from.
+    fn sections() -> Sections {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(TEXT).unwrap();
+        file.write_all(&[7; 4096 - TEXT.len()]).unwrap();
+        let map = || Section::map(&file, 0, 4096).unwrap();
+        Sections { commands: map(), bytes: map(), buffers: map() }
+    }
+
+    /// Arguments that a call may have, the `variant`-th.
+    fn argument(shape: Shape, variant: usize) -> Arg {
+        let text = Arg::Bytes(0, TEXT.len() as u64 - 1);
+        let choices = match shape {
+            Shape::Number => [Arg::Value(0), Arg::Value(u64::MAX), Arg::Fd(1), Arg::Out(8)],
+            Shape::Descriptor => [Arg::Fd(1), Arg::Fd(2), Arg::Value(-100i64 as u64), Arg::Value(7)],
+            Shape::Text => [text, Arg::Value(0), Arg::Value(0x1000), Arg::Bytes(0, 4)],
+            Shape::Structure(need) => {
+                [Arg::Bytes(64, need), Arg::Value(0), Arg::Bytes(64, need.saturating_sub(1)), Arg::Bytes(4090, need)]
+            }
+            Shape::Address => [Arg::Value(0), Arg::Value(1 << 40), Arg::Fd(1), text],
+        };
+        choices[variant % choices.len()]
+    }
+
+    #[test]
+    fn arguments_are_those_that_all_commands_get() {
+        let (sections, slots, rows, mut scratch) = (sections(), Slots::new(3), Rows::new(), Scratch::default());
+        slots.set(1, 5).unwrap();
+        let (mut equal, mut left) = (0, 0);
+        for call in reprise_calls::all().filter(|call| !call.is_pseudo()) {
+            let Some(row) = Row::of(call) else { continue };
+            for variants in 0..4usize.pow(row.count as u32) {
+                let args = (0..row.count).map(|i| argument(row.shapes[i], variants / 4usize.pow(i as u32)));
+                let op = if call.name == "close" { Op::Close } else { Op::Issue };
+                let args = args.collect();
+                let command = Command { op, number: call.number, args, expect: Expect::Outcome, ..Command::default() };
+                let mut writer = CommandWriter::default();
+                writer.add(&command);
+                let Some(found) = Plain::read(writer.words()).and_then(|p| rows.prepare(&sections, &slots, &p)) else {
+                    left += 1;
+                    continue;
+                };
+                let wanted = prepare(&sections, &slots, &mut scratch, &command, call).unwrap().unwrap();
+                assert_eq!(found.words, wanted.checked.words, "{} {command:?}", call.name);
+                equal += 1;
+            }
+        }
+        assert!(equal > 1000 && left > 1000, "{equal} equal, {left} left to others");
+    }
+
+    #[test]
+    fn an_argument_that_cannot_be_decoded_is_not_left_out() {
+        let (sections, slots, rows) = (sections(), Slots::new(3), Rows::new());
+        let number = reprise_calls::by_name("fsync").unwrap().number;
+        let command = Command { op: Op::Issue, number, args: vec![Arg::Fd(1)], ..Command::default() };
+        let mut writer = CommandWriter::default();
+        writer.add(&command);
+        let mut words = writer.words().to_vec();
+        let prepared = |words: &[u64]| Plain::read(words).and_then(|plain| rows.prepare(&sections, &slots, &plain));
+        assert!(prepared(&words).is_some());
+        let slot = words.iter_mut().rfind(|word| **word == 1).unwrap();
+        *slot = 1 << 32;
+        assert!(prepared(&words).is_none());
     }
 
     #[test]
