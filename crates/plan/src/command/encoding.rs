@@ -82,7 +82,8 @@ impl Expect {
         }
     }
 
-    fn from_parts(tag: u8, a: u64, b: u64) -> Option<Expect> {
+    #[inline]
+    pub(super) fn from_parts(tag: u8, a: u64, b: u64) -> Option<Expect> {
         Some(match tag {
             0 => Expect::Nothing,
             1 => Expect::Outcome,

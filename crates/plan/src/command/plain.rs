@@ -8,8 +8,6 @@ use super::encoding::Lengths;
 use super::{Arg, Expect, Op, StandIn, Tolerance};
 use crate::timing::Timing;
 
-/// Flags of a head that is no command's ([`super::transfer`], `stream`).
-const OTHER_FORMS: u8 = super::transfer::TRANSFER;
 /// Words before those of the timing.
 const FIXED: usize = 7;
 
@@ -24,8 +22,6 @@ pub struct Plain<'w> {
     pub origin: u64,
     /// What it returned in the trace.
     pub result: i64,
-    /// [`Expect::Nothing`], [`Expect::Outcome`] or [`Expect::Value`].
-    pub expect: Expect,
     /// Slot that it fills.
     pub produces: u32,
     /// [`super::Command::timing`].
@@ -48,17 +44,13 @@ impl<'w> Plain<'w> {
         let op = [Op::Issue, Op::IssueFd, Op::Close].into_iter().find(|known| *known as u8 == op)?;
         let kinds = kinds.to_le_bytes();
         let argc = usize::from(kinds[7]);
-        let is_plain = timing & OTHER_FORMS == 0
-            && stand_in == StandIn::Null as u8
+        let expect = Expect::from_parts(kinds[6], 0, 0)?;
+        let is_plain = stand_in == StandIn::Null as u8
             && argc <= 6
-            && kinds[..6].iter().all(|kind| *kind <= Arg::BYTES);
-        let expect = match kinds[6] {
-            0 => Expect::Nothing,
-            1 => Expect::Outcome,
-            2 => Expect::Value,
-            _ => return None,
-        };
+            && kinds[..6].iter().all(|kind| *kind <= Arg::BYTES)
+            && matches!(expect, Expect::Nothing | Expect::Outcome | Expect::Value);
         let mut rest = rest.iter();
+        // Flags of other forms it does not know.
         let timing = Timing::decode(timing, &mut rest)?;
         let taken = kinds[..6].iter().take(argc).map(|kind| 1 + usize::from(*kind == Arg::BYTES)).sum();
         let (args, rest) = rest.as_slice().split_at_checked(taken)?;
@@ -73,7 +65,6 @@ impl<'w> Plain<'w> {
             number,
             origin,
             result,
-            expect,
             produces,
             timing,
             waits,
@@ -85,20 +76,15 @@ impl<'w> Plain<'w> {
 
     /// How many arguments it has: at most six.
     #[inline]
-    pub fn len(&self) -> usize {
+    pub fn arity(&self) -> usize {
         self.kinds[7].into()
-    }
-
-    /// Whether it has no arguments.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 
     /// Its arguments, up to one that is malformed: [`Arg::Value`], [`Arg::Fd`] and [`Arg::Bytes`].
     #[inline]
     pub fn args(&self) -> impl Iterator<Item = Arg> {
         let mut words = self.args.iter();
-        self.kinds.into_iter().take(self.len()).map_while(move |kind| Arg::decode(kind, &mut words))
+        self.kinds.into_iter().take(self.arity()).map_while(move |kind| Arg::decode(kind, &mut words))
     }
 }
 
@@ -147,14 +133,14 @@ mod tests {
                 number: plain.number,
                 origin: plain.origin,
                 result: plain.result,
-                expect: plain.expect,
+                expect: command.expect,
                 produces: [plain.produces, u32::MAX],
                 timing: plain.timing,
                 args: plain.args().collect(),
                 waits,
                 ..Command::default()
             };
-            assert_eq!((found, plain.used, plain.len()), (command.clone(), length, command.args.len()));
+            assert_eq!((found, plain.used, plain.arity()), (command.clone(), length, command.args.len()));
             // Nothing that is cut off is taken for a whole.
             (0..length).for_each(|cut| assert!(Plain::read(&words[..cut]).is_none()));
         }

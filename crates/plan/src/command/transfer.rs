@@ -30,7 +30,7 @@ pub enum Way {
 }
 
 impl Way {
-    fn of(number: u32) -> Option<Way> {
+    pub(crate) fn of(number: u32) -> Option<Way> {
         Some(match number {
             0 => Way::Read,
             1 => Way::Write,

@@ -8,7 +8,7 @@ use reprise_trace::payload::{Side, split};
 
 use super::arguments::memory;
 use super::{CompileError, Compiler, Lowering, passed_on};
-use crate::command::{Expect, Listing, Tolerance, entry_hash, within_page};
+use crate::command::{Expect, Listing, Tolerance, Way, entry_hash, within_page};
 
 impl Compiler {
     /// What an issued call is judged by.
@@ -79,10 +79,12 @@ impl Compiler {
         Ok(Expect::Content(at, length))
     }
 
-    /// [`Command::digest`](crate::command::Command::digest) of what is expected.
+    /// [`Command::digest`](crate::command::Command::digest) of what is expected, where there is room for it.
     pub(super) fn digest(&mut self, l: &Lowering<'_>, expect: Expect) -> Result<u64, CompileError> {
         match (expect, &l.action.data[..]) {
-            (Expect::Content(_, length), [blob]) if memory(l).is_some() => self.store.digest(*blob, length),
+            (Expect::Content(_, length), [blob]) if Way::of(l.call.number).is_some() => {
+                self.store.digest(*blob, length)
+            }
             _ => Ok(0),
         }
     }

@@ -42,7 +42,7 @@ impl PassedOn {
         if self.threads.len() <= thread {
             self.threads.resize(thread + 1, None);
         }
-        self.threads[thread] = (1..=LONGEST).contains(&length).then_some(LastRead { address, length, blob, at });
+        self.threads[thread] = keeps_place(length).then_some(LastRead { address, length, blob, at });
     }
 
     /// Where content in memory at `address` may come from: whoever asks compares it, since the memory may have changed.

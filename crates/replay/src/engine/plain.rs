@@ -70,8 +70,8 @@ impl Worker {
             let Plain { origin, number, .. } = *plain;
             let waits = times.waits();
             let short = Short { origin, number, result, begin, end, compared: false, together: false, waits };
-            if let Some(full) = self.log.add_short(&short, &times) {
-                return if full || self.is_overdue() { self.write_log() } else { Ok(()) };
+            if self.record_short(&short, &times)? {
+                return Ok(());
             }
         }
         self.conclude_plain(words, result, times, spare)

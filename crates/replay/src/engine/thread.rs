@@ -16,7 +16,7 @@ use super::stream::Stream;
 use super::touch::Windows;
 use super::{Compared, Ended, Engine, Verify, issue};
 use crate::executor::Executor;
-use crate::log::{Class, Difference, Handling, Times, Waiting, Writer};
+use crate::log::{Class, Difference, Handling, Short, Times, Waiting, Writer};
 use crate::pace::Pace;
 
 /// Commands this far ahead are fetched into the processor's caches: two or three.
@@ -302,6 +302,16 @@ impl Worker {
             self.ready = self.ready.max(awaited.ended(wait.count));
         }
         Ok(waiting)
+    }
+
+    /// Records what has room in a short record; false if this has none.
+    #[inline(always)]
+    pub(super) fn record_short(&mut self, short: &Short, times: &Times) -> Result<bool, Stop> {
+        let Some(full) = self.log.add_short(short, times) else { return Ok(false) };
+        if full || self.is_overdue() {
+            self.write_log()?;
+        }
+        Ok(true)
     }
 
     pub(super) fn record(&mut self, command: &Command, done: &Done, times: Times) -> Result<(), Stop> {

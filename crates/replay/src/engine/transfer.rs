@@ -148,8 +148,8 @@ impl Worker {
                 together,
                 waits: times.waits(),
             };
-            if let Some(full) = self.log.add_short(&short, &times) {
-                return if full || self.is_overdue() { self.write_log() } else { Ok(()) };
+            if self.record_short(&short, &times)? {
+                return Ok(());
             }
         }
         self.conclude_unusual(transfer, came, spare)

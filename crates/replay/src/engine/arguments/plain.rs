@@ -95,7 +95,7 @@ impl Rows {
             Op::Close => i64::from(plain.number) == libc::SYS_close,
             _ => false,
         };
-        if !is_its || plain.len() != row.count {
+        if !is_its || plain.arity() != row.count {
             return None;
         }
         let mut words = [0u64; 6];
