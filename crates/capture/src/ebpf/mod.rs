@@ -10,6 +10,8 @@ mod attach;
 #[cfg(ebpf)]
 mod cached;
 #[cfg(ebpf)]
+mod files;
+#[cfg(ebpf)]
 mod kernel;
 #[cfg(ebpf)]
 mod launch;
