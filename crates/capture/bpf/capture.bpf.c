@@ -58,32 +58,67 @@ static __always_inline void take_arguments(struct thread *t, struct pt_regs *reg
 	t->args[5] = regs->r9;
 }
 
-/* Makes a simple record at once; 0 if it has to be walked. */
-static __always_inline int make_simple(struct thread *t, struct row *row, struct task_struct *task, struct pt_regs *regs)
+/* Which row a call has, and whether it was made through a 32-bit entry. */
+static __always_inline struct row *row_of_call(struct task_struct *task, __u32 nr, int *narrow)
 {
-	struct cpu *cpu = this_cpu();
-	int made;
+	*narrow = (task->thread_info.status & TS_COMPAT) || ((__s32)nr >= 0 && nr & X32_CALL);
+	return row_of(*narrow ? ROWS - 1 : nr);
+}
 
-	if (!cpu || !cpu->segment || !occupy(cpu))
+/* A thread that the scheduler has not charged with anything yet used nothing; 0 would say that it is unknown. */
+static __always_inline __u64 used_ns(struct task_struct *task)
+{
+	return task->se.sum_exec_runtime ?: 1;
+}
+
+/* At the entry of a call of a thread of which nothing else is to be known; 0: it goes the long way. */
+static __always_inline int enter_quick(struct quick *q, struct row *row, struct task_struct *task, struct pt_regs *regs,
+				       __u32 nr, int narrow)
+{
+	struct control *c = control();
+
+	if (!row || !(row->flags & ROW_RECORDED) || !c)
+		return 1;
+	if (c->stopped) {
+		pass_by();
+		return 1;
+	}
+	if (!(row->flags & ROW_SIMPLE) || is_followed(row, task, regs->di))
 		return 0;
-	made = write_simple(t, row, cpu, task, regs);
-	leave(cpu);
-	return made;
+	q->begin_ns = bpf_ktime_get_ns();
+	q->cpu_ns = used_ns(task);
+	q->nr = nr;
+	q->flags = narrow ? RECORD_NARROW : 0;
+	q->call++;
+	q->inside = 1;
+	return 1;
 }
 
 SEC("tp_btf/sys_enter")
 int on_enter(__u64 *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct thread *t = bpf_task_storage_get(&threads, task, 0, 0);
 	struct pt_regs *regs = (struct pt_regs *)ctx[0];
-	struct control *c = control();
+	struct quick *q = quick_of(task);
+	struct control *c;
+	struct thread *t;
 	struct row *row;
 	__u32 nr = ctx[1];
 	int narrow;
 
+	row = row_of_call(task, nr, &narrow);
+	if (q && q->plain) {
+		q->inside = 0;
+		if (enter_quick(q, row, task, regs, nr, narrow))
+			return 0;
+	}
+	t = bpf_task_storage_get(&threads, task, 0, 0);
 	if (!t)
 		return 0;
+	if (q)
+		q->inside = q->plain = 0;
+	else if (!t->quick)
+		take_place(t, task);
 	t->inside = 0;
 	if (t->pending) {
 		struct cpu *cpu = this_cpu();
@@ -91,29 +126,21 @@ int on_enter(__u64 *ctx)
 		if (cpu)
 			abandon(t, cpu);
 	}
-	if (!c)
-		return 0;
-	narrow = (task->thread_info.status & TS_COMPAT) || ((__s32)nr >= 0 && nr & X32_CALL);
-	row = row_of(narrow ? ROWS - 1 : nr);
-	if (!row || !(row->flags & ROW_RECORDED) || (t->launching && !(row->flags & ROW_EXECUTE)))
+	c = control();
+	if (!c || !row || !(row->flags & ROW_RECORDED) || (t->launching && !(row->flags & ROW_EXECUTE)))
 		return 0;
 	if (c->stopped)
 		return pass_by();
 	t->begin_ns = bpf_ktime_get_ns();
-	/* A thread that the scheduler has not charged with anything yet used nothing; 0 would say that it is unknown. */
-	t->cpu_ns = task->se.sum_exec_runtime ?: 1;
+	t->cpu_ns = used_ns(task);
 	t->nr = nr;
 	t->flags = narrow ? RECORD_NARROW : 0;
-	t->call++;
+	count_call(t);
 	t->inside = 1;
 	t->looking = 0;
-	if (is_followed(row, task, regs->di)) {
-		take_arguments(t, regs);
-		before_call(t, row);
-	}
-	if (row->flags & ROW_SIMPLE)
-		return 0;
 	take_arguments(t, regs);
+	if (is_followed(row, task, regs->di))
+		before_call(t, row);
 	if (row->flags & ROW_ENDS)
 		look_at_objects(t, row, task);
 	if (row->flags & ROW_ENTER) {
@@ -124,38 +151,62 @@ int on_enter(__u64 *ctx)
 	return 0;
 }
 
+/* At the exit of a simple call; 0: its record is made the long way. */
+static __always_inline int exit_quick(struct quick *q, struct task_struct *task, struct pt_regs *regs, __s64 result)
+{
+	struct row *row = row_of(q->flags & RECORD_NARROW ? ROWS - 1 : q->nr);
+	struct cpu *cpu = this_cpu();
+	__u64 end_ns = bpf_ktime_get_ns();
+	struct control *c = control();
+	int made;
+
+	if (!row || !c || !cpu || !cpu->segment || is_followed(row, task, regs->di) || !occupy(cpu))
+		return 0;
+	made = write_simple(q, row, cpu, task, regs, result, end_ns);
+	leave(cpu);
+	if (!made)
+		return 0;
+	q->inside = 0;
+	if (c->block && c->free < c->low) {
+		struct thread *t = bpf_task_storage_get(&threads, task, 0, 0);
+
+		if (t)
+			throttle(t, task);
+	}
+	return 1;
+}
+
 SEC("tp_btf/sys_exit")
 int on_exit(__u64 *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct thread *t = bpf_task_storage_get(&threads, task, 0, 0);
+	struct pt_regs *regs = (struct pt_regs *)ctx[0];
+	struct quick *q = quick_of(task);
+	struct thread *t;
 	struct row *row;
 
-	if (!t || !t->inside)
+	if (q && (q->inside ? exit_quick(q, task, regs, ctx[1]) : q->plain))
+		return 0;
+	t = bpf_task_storage_get(&threads, task, 0, 0);
+	if (!t)
+		return 0;
+	settle(t);
+	if (!t->inside)
 		return 0;
 	if (t->inside == INSIDE_LOADING) {
 		end_loading(t);
 	} else if (t->inside == INSIDE_UNKNOWN) {
-		t->inside = catch_up(t, task, (struct pt_regs *)ctx[0], ctx[1]);
+		t->inside = catch_up(t, task, regs, ctx[1]);
 		if (!t->inside)
 			return 0;
-		take_arguments(t, (struct pt_regs *)ctx[0]);
 	}
 	t->inside = 0;
 	row = row_of(t->flags & RECORD_NARROW ? ROWS - 1 : t->nr);
 	if (!row)
 		return 0;
+	take_arguments(t, regs);
 	t->end_ns = bpf_ktime_get_ns();
 	t->result = ctx[1];
-	if (row->flags & ROW_SIMPLE) {
-		struct pt_regs *regs = (struct pt_regs *)ctx[0];
-
-		if (!t->looking && !is_followed(row, task, regs->di) && make_simple(t, row, task, regs)) {
-			throttle(t, task);
-			return 0;
-		}
-		take_arguments(t, (struct pt_regs *)ctx[0]);
-	}
 	if (!(row->flags & ROW_ENDS))
 		look_at_objects(t, row, task);
 	after_call(t, row, task);
@@ -165,6 +216,7 @@ int on_exit(__u64 *ctx)
 		keep_spliced(t);
 	make(t, row, task);
 	throttle(t, task);
+	at_ease(t);
 	return 0;
 }
 
@@ -212,6 +264,8 @@ int on_exec(__u64 *ctx)
 	if (!t || !c || !cpu)
 		return 0;
 	t->launching = 0;
+	/* Its number may be another one now. */
+	leave_place(t);
 	if (!occupy(cpu)) {
 		__sync_fetch_and_add(&c->nested, 1);
 		return 0;
@@ -232,6 +286,8 @@ int on_end(__u64 *ctx)
 
 	if (!t || !c || !cpu)
 		return 0;
+	settle(t);
+	leave_place(t);
 	if (occupy(cpu)) {
 		forget(t, cpu);
 		waits = end_of_space(t, cpu) && defer_end(t, task);

@@ -6,6 +6,7 @@
 #ifndef REPRISE_FAULTS_H
 #define REPRISE_FAULTS_H
 
+#include "quick.h"
 #include "waiting.h"
 
 #define FAULT_FETCH 16
@@ -66,6 +67,7 @@ static __always_inline void on_load(__u64 address, int in_kernel)
 
 	if (!t || t->launching || t->pending == PENDING_LOAD || !c || !cpu)
 		return;
+	settle(t);
 	/* The recording has no room left for ever: it is counted. */
 	if (c->stopped) {
 		if (find_load(t, address) == LOADS_PAGE)

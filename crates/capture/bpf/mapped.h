@@ -721,12 +721,13 @@ int on_dirtied(__u64 *ctx)
 
 	if (!w || !w->ranges)
 		return 0;
-	t = bpf_task_storage_get(&threads, bpf_get_current_task_btf(), 0, 0);
-	if (!t)
-		return 0;
 	key.mapping = (__u64)BPF_CORE_READ((struct folio *)folio, mapping);
 	if (!(w->mappings & trace_of(key.mapping)))
 		return 0;
+	t = bpf_task_storage_get(&threads, bpf_get_current_task_btf(), 0, 0);
+	if (!t)
+		return 0;
+	settle(t);
 	index = folio_index(folio);
 	pages = folio_pages(folio);
 	key.number = index >> PATCH_SHIFT;

@@ -12,6 +12,7 @@
 
 #include "loop.h"
 #include "objects.h"
+#include "quick.h"
 #include "transport.h"
 
 enum scope_kind {
@@ -231,7 +232,7 @@ static __always_inline int catch_up(struct thread *t, struct task_struct *task, 
 	t->flags = narrow ? RECORD_NARROW : 0;
 	t->found = 0;
 	t->cpu_ns = 0;
-	t->call++;
+	count_call(t);
 	return 1;
 }
 

@@ -8,6 +8,7 @@
 #define REPRISE_SIMPLE_H
 
 #include "objects.h"
+#include "quick.h"
 #include "ranges.h"
 
 /* What such a record has at most, its content apart. */
@@ -78,17 +79,15 @@ static __always_inline long append_buffer(struct row *row, struct pt_regs *regs,
 	return sizeof(*range) + padded(kept);
 }
 
-/* The record of a call of a ROW_SIMPLE row; 0: it is not made. */
-static __always_inline int write_simple(struct thread *t, struct row *row, struct cpu *cpu, struct task_struct *task,
-					struct pt_regs *regs)
+/* The record of a simple call; 0: it is not made. */
+static __always_inline int write_simple(struct quick *q, struct row *row, struct cpu *cpu, struct task_struct *task,
+					struct pt_regs *regs, __s64 result, __u64 end_ns)
 {
 	__u32 used = cpu->used, index = cpu->segment - 1, at;
 	struct record_head *record;
 	struct segment_head *head;
 	struct call_body *body;
-	__u64 id = bpf_get_current_pid_tgid();
 	__u8 source = row->objects[0];
-	__s64 result = t->result;
 	char *base;
 	long more;
 
@@ -116,9 +115,9 @@ static __always_inline int write_simple(struct thread *t, struct row *row, struc
 		body->ranges = more > 0;
 		at += more;
 	}
-	body->begin_ns = t->begin_ns;
-	body->call = t->call;
-	body->cpu_ns = t->cpu_ns;
+	body->begin_ns = q->begin_ns;
+	body->call = q->call;
+	body->cpu_ns = q->cpu_ns;
 	body->result = result;
 	body->args[0] = regs->di;
 	body->args[1] = regs->si;
@@ -126,16 +125,16 @@ static __always_inline int write_simple(struct thread *t, struct row *row, struc
 	body->args[3] = regs->r10;
 	body->args[4] = regs->r8;
 	body->args[5] = regs->r9;
-	body->nr = t->nr;
+	body->nr = q->nr;
 	body->more = 0;
 	body->lacking = 0;
 	record->bytes = at - used;
 	record->kind = RECORD_CALL;
-	record->flags = t->flags;
+	record->flags = q->flags;
 	record->number = cpu->next++;
-	record->time_ns = t->end_ns;
-	record->tid = id;
-	record->pid = id >> 32;
+	record->time_ns = end_ns;
+	record->tid = task->pid;
+	record->pid = task->tgid;
 	cpu->bytes += at - used;
 	cpu->used = at;
 	barrier();

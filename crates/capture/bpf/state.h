@@ -169,6 +169,8 @@ struct thread {
 	__u32 verdict;    /* why its record is pending */
 	__u32 reserved_2;
 	struct load load;
+	__u32 quick;      /* its place among those of quick.h + 1, 0: none */
+	__u32 reserved_3;
 };
 
 /* What one CPU writes. */

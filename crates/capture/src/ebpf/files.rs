@@ -112,7 +112,7 @@ fn grow(file: &File, length: u64) -> io::Result<()> {
 /// How much may still go to the page cache.
 ///
 /// The kernel begins to write by itself when what waits in the page cache is over a threshold, and lets those who write
-/// wait halfway to another one (`Documentation/admin-guide/sysctl/vm.rst`). Half of the first is left to everybody else.
+/// wait halfway to another one (`Documentation/admin-guide/sysctl/vm.rst`). A quarter of the first is left to everybody else.
 struct Room {
     left_bytes: u64,
     /// The recorder lives under a memory limit, perhaps together with what it records: the page cache is not its to fill.
@@ -143,13 +143,13 @@ impl Room {
     }
 }
 
-/// Of what the kernel tells of its memory: bytes to half of the threshold.
+/// Of what the kernel tells of its memory: bytes to three quarters of the threshold.
 fn free_bytes(vmstat: &str) -> Option<u64> {
     let pages = |name: &str| -> Option<u64> {
         vmstat.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.trim().parse().ok())
     };
     let waiting = pages("nr_dirty")? + pages("nr_writeback")?;
-    Some((pages("nr_dirty_background_threshold")? / 2).saturating_sub(waiting) * PAGE_BYTES)
+    Some((pages("nr_dirty_background_threshold")? / 4 * 3).saturating_sub(waiting) * PAGE_BYTES)
 }
 
 #[cfg(test)]
@@ -157,10 +157,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn half_of_the_threshold_is_left_to_others() {
+    fn a_quarter_of_the_threshold_is_left_to_others() {
         let told = "nr_dirty 100\nnr_writeback 20\nnr_writeback_temp 7\nnr_dirty_threshold 4000\nnr_dirty_background_threshold 1000\n";
-        assert_eq!(free_bytes(told), Some(380 * PAGE_BYTES));
-        assert_eq!(free_bytes(&told.replace("nr_dirty 100", "nr_dirty 600")), Some(0));
+        assert_eq!(free_bytes(told), Some(630 * PAGE_BYTES));
+        assert_eq!(free_bytes(&told.replace("nr_dirty 100", "nr_dirty 800")), Some(0));
         assert_eq!(free_bytes("nr_dirty 1\n"), None);
     }
 
