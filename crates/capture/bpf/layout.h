@@ -157,6 +157,8 @@ enum range_when {
 enum range_flag {
 	RANGE_LACKING = 1,  /* not all of it could be read */
 	RANGE_UNWANTED = 2, /* content that was not asked for: its length only */
+	RANGE_SAID = 4,     /* set by the recorder: in place of the `kept` bytes a number says where they stand already, file << 32 |
+			       offset; whatever the kernel wrote it wrote whole */
 };
 
 struct range_head {

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 
 use super::SpoolError;
 use crate::environment::memory_limit_bytes;
+use crate::spool::Standing;
 use crate::spool::layout::SEGMENT_BYTES;
 use crate::sys::Shared;
 
@@ -21,10 +22,18 @@ const SEGMENTS_PER_FILE: u64 = 4096;
 /// How much goes to the page cache before the kernel is asked again what is in it.
 const LOOK_BYTES: u64 = 32 << 20;
 const PAGE_BYTES: u64 = 4096;
+/// What goes past the page cache begins and ends at multiples of this.
+const BLOCK: usize = 4096;
 
 /// Name of a file of the spool.
 fn file_name(number: u64) -> String {
     format!("{number:03}.seg")
+}
+
+/// Where a segment stands that has a slot.
+pub fn standing(slot: u64) -> Standing {
+    let offset = slot % SEGMENTS_PER_FILE * SEGMENT_BYTES as u64;
+    Standing { file: (slot / SEGMENTS_PER_FILE) as u32, offset: offset as u32 }
 }
 
 /// The files, as many as there are by now.
@@ -64,24 +73,39 @@ impl Files {
         written.map_err(|source| self.unwritten(number, source))
     }
 
+    /// Writes so much of a buffer in place of a segment; its slot is as long as any, with a hole at the end.
+    pub fn put_part(&mut self, slot: u64, buffer: &mut Aligned, length: usize) -> Result<(), SpoolError> {
+        let (number, position) = self.place(slot)?;
+        let pair = &self.files[number];
+        let padded = length.next_multiple_of(BLOCK);
+        let bytes = &mut buffer.bytes()[..padded];
+        bytes[length..].fill(0);
+        let file = match &pair.direct {
+            Some(direct) if !self.room.take(padded as u64) => direct,
+            _ => &pair.cached,
+        };
+        let written = file.write_all_at(bytes, position).and_then(|()| grow(file, position + SEGMENT_BYTES as u64));
+        written.map_err(|source| self.unwritten(number, source))
+    }
+
     /// Writes what there is of a segment; its slot is as long as any.
     pub fn put_beginning(&mut self, slot: u64, bytes: &[u8]) -> Result<(), SpoolError> {
         let (number, position) = self.place(slot)?;
         let file = &self.files[number].cached;
-        let written =
-            file.write_all_at(bytes, position).and_then(|()| grow(file, position + SEGMENT_BYTES as u64));
+        let written = file.write_all_at(bytes, position).and_then(|()| grow(file, position + SEGMENT_BYTES as u64));
         written.map_err(|source| self.unwritten(number, source))
     }
 
     /// The file of a slot, made if need be, and the position in it.
     fn place(&mut self, slot: u64) -> Result<(usize, u64), SpoolError> {
-        let number = (slot / SEGMENTS_PER_FILE) as usize;
+        let Standing { file, offset } = standing(slot);
+        let number = file as usize;
         while self.files.len() <= number {
             let next = self.files.len();
             let made = Pair::make(&self.path(next)).map_err(|source| self.unwritten(next, source))?;
             self.files.push(made);
         }
-        Ok((number, slot % SEGMENTS_PER_FILE * SEGMENT_BYTES as u64))
+        Ok((number, offset.into()))
     }
 
     fn path(&self, number: usize) -> PathBuf {
@@ -107,6 +131,27 @@ impl Pair {
 /// A file is a whole number of slots, whatever is in the last.
 fn grow(file: &File, length: u64) -> io::Result<()> {
     if file.metadata()?.len() < length { file.set_len(length) } else { Ok(()) }
+}
+
+/// Memory that begins at a multiple of [`BLOCK`].
+pub struct Aligned {
+    bytes: Vec<u8>,
+    start: usize,
+    length: usize,
+}
+
+impl Aligned {
+    /// So many bytes, a multiple of [`BLOCK`].
+    pub fn new(length: usize) -> Aligned {
+        let bytes = vec![0; length + BLOCK];
+        let start = bytes.as_ptr().align_offset(BLOCK);
+        Aligned { bytes, start, length }
+    }
+
+    /// Them.
+    pub fn bytes(&mut self) -> &mut [u8] {
+        &mut self.bytes[self.start..self.start + self.length]
+    }
 }
 
 /// How much may still go to the page cache.

@@ -2,7 +2,7 @@
 //!
 //! Goals: a full segment goes to the disk without a copy and is free again; once a second also what lies in those that are
 //! not full, and then the instant up to which all is there, so that a killed recorder loses little, and nothing in
-//! between. Non-goals: looking into records.
+//! between. Non-goals: knowing what records say.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -10,13 +10,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use super::files::Files;
+use super::files::{Aligned, Files, standing};
 use super::kernel::Kernel;
 use super::options::Sink;
 use super::shared::{STRIDE_BYTES, control, cpu, notice};
 use super::{Reason, SpoolError};
 use crate::spool::layout::{SEGMENT_BYTES, SEGMENT_MAGIC, SegmentHead};
-use crate::spool::mark;
+use crate::spool::{Repeats, mark};
 use crate::sys::{self, Ring};
 
 /// From one round over the segments that are not full to the next.
@@ -36,7 +36,8 @@ pub struct Writer {
     next_slot: u64,
     /// Slots of segments that were written before they were full, by CPU and number.
     flushed: HashMap<(u32, u64), Flushed>,
-    bounce: Vec<u8>,
+    bounce: Aligned,
+    repeats: Repeats,
     /// Set when the last task has ended.
     over: Arc<AtomicBool>,
 }
@@ -66,7 +67,8 @@ impl Writer {
             limited: false,
             next_slot: 0,
             flushed: HashMap::new(),
-            bounce: vec![0; SEGMENT_BYTES],
+            bounce: Aligned::new(SEGMENT_BYTES),
+            repeats: Repeats::default(),
             over,
         })
     }
@@ -148,13 +150,27 @@ impl Writer {
         let slot = flushed.map_or_else(|| self.new_slot(), |flushed| flushed.slot);
         match self.how {
             Sink::Null => {}
-            Sink::Disk => self.files.put_segment(&self.kernel.segments, base, slot, flushed.is_some())?,
+            Sink::Disk => self.write(base, slot, flushed.is_some())?,
             Sink::Slow(pause) => {
                 std::thread::sleep(pause);
-                self.files.put_segment(&self.kernel.segments, base, slot, flushed.is_some())?;
+                self.write(base, slot, flushed.is_some())?;
             }
         }
         Ok(self.kernel.free(segment).map_err(Reason::Refused)?)
+    }
+
+    /// Writes a segment that is full, without what was said before. What was written already of it may have been read by
+    /// then, or be all that is left of the recording: it stays as it is.
+    fn write(&mut self, base: usize, slot: u64, again: bool) -> Result<(), SpoolError> {
+        let memory = &self.kernel.segments;
+        if !again {
+            let segment = memory.still(base, SEGMENT_BYTES);
+            let shorter = self.repeats.shorten(segment, standing(slot), self.bounce.bytes());
+            if let Some(length) = shorter {
+                return self.files.put_part(slot, &mut self.bounce, length);
+            }
+        }
+        self.files.put_segment(memory, base, slot, again)
     }
 
     fn new_slot(&mut self) -> u64 {
@@ -196,7 +212,7 @@ impl Writer {
         if magic != SEGMENT_MAGIC || used as usize > SEGMENT_BYTES || !news {
             return Ok(());
         }
-        let bytes = &mut self.bounce[..used as usize];
+        let bytes = &mut self.bounce.bytes()[..used as usize];
         memory.copy(base, bytes);
         // Meanwhile it may have been filled; then it is on its way here.
         if identity() != before {
@@ -208,6 +224,6 @@ impl Writer {
         bytes[at..at + 8].copy_from_slice(&dropped.to_le_bytes());
         let slot = known.map_or_else(|| self.new_slot(), |k| k.slot);
         self.flushed.insert(before, Flushed { slot, used });
-        self.files.put_beginning(slot, &self.bounce[..used as usize])
+        self.files.put_beginning(slot, &self.bounce.bytes()[..used as usize])
     }
 }

@@ -415,10 +415,14 @@ fn stored(time_ns: u64, mapped: Mapped<'_>, place: &Place) -> Event {
 
 fn keep(kept: &mut Kept, ranges: Ranges<'_>, place: &Place) {
     for range in ranges {
-        let Range { address, at_exit, length, unwanted, bytes, at } = range;
+        let Range { address, at_exit, length, unwanted, bytes, at, said } = range;
         let when = if at_exit { When::Exit } else { When::Entry };
         let bytes = if unwanted {
             Bytes::Unwanted(length as usize)
+        } else if let Some((standing, length)) = said {
+            // If the file is gone, so is the content.
+            let Some(file) = place.files.get(&standing.file) else { continue };
+            Bytes::There { file: file.clone(), offset: standing.offset.into(), length }
         } else if kept.held() + bytes.len() > HELD {
             Bytes::There { file: place.file.clone(), offset: place.offset + at as u64, length: bytes.len() }
         } else {

@@ -79,6 +79,8 @@ pub const WHEN_EXIT: u16 = 1;
 pub const RANGE_LACKING: u16 = 1;
 /// Content that was not asked for.
 pub const RANGE_UNWANTED: u16 = 2;
+/// Content that stands in the spool already: where, instead of it.
+pub const RANGE_SAID: u16 = 4;
 /// A page as it was before it was stored to for the first time.
 pub const MAPPED_BEFORE: u32 = 1;
 /// A page as it was when a call began that writes to it.
@@ -215,6 +217,7 @@ mod tests {
             ("MAPPED_BEFORE", MAPPED_BEFORE.into()),
             ("MAPPED_WRITTEN", MAPPED_WRITTEN.into()),
             ("RANGE_UNWANTED", RANGE_UNWANTED.into()),
+            ("RANGE_SAID", RANGE_SAID.into()),
         ];
         for (name, value) in constants {
             program += &format!("_Static_assert({name} == {value}ULL, \"{name}\");\n");

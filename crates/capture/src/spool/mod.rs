@@ -1,7 +1,7 @@
 //! The spool: what is written while a program is recorded in the kernel, before it becomes a trace.
 //!
-//! Goals: the layout of its files, what was there when it began, reading it back. Non-goals: writing it (the kernel
-//! does), meaning.
+//! Goals: the layout of its files, what was there when it began, reading it back. Non-goals: writing records (the
+//! kernel does), meaning.
 
 mod begin;
 pub(crate) mod join;
@@ -10,8 +10,10 @@ pub mod layout;
 pub mod mark;
 pub(crate) mod reader;
 pub(crate) mod record;
+mod repeats;
 mod stood;
 
 pub use begin::{Again, BEGIN, BeganDescriptor, BeganMapping, BeganProcess, Begin, OPEN, SAMPLES};
 pub use kept::{KEPT, Kept};
+pub use repeats::{Repeats, Standing};
 pub use stood::{STOOD, Stood};

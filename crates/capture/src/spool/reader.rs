@@ -4,7 +4,7 @@
 //! what is missing is counted. Non-goals: what belongs together (`join`).
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::{BTreeMap, BinaryHeap, HashMap};
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
@@ -35,6 +35,8 @@ pub struct Place {
     pub file: Rc<File>,
     /// Where in it the body of the record begins.
     pub offset: u64,
+    /// All files of the spool, by their numbers.
+    pub files: Rc<HashMap<u32, Rc<File>>>,
 }
 
 struct Segment {
@@ -59,6 +61,7 @@ struct Stream {
 /// A spool that is being read.
 pub struct Spool {
     files: Vec<Rc<File>>,
+    by_number: Rc<HashMap<u32, Rc<File>>>,
     streams: Vec<Stream>,
     heap: BinaryHeap<Reverse<(u64, usize)>>,
     /// The stream whose record was given out last.
@@ -70,6 +73,11 @@ pub struct Spool {
 /// Whether a file of this name in a spool is one of segments.
 fn holds_segments(name: &OsStr) -> bool {
     !is_mark(name) && ![BEGIN, KEPT, SAMPLES, STOOD].iter().any(|other| name == *other)
+}
+
+/// The number of a file of segments: its name.
+fn number(path: &Path) -> Option<u32> {
+    path.file_stem()?.to_str()?.parse().ok()
 }
 
 impl Spool {
@@ -87,8 +95,11 @@ impl Spool {
         }
         paths.sort();
         let files = paths.iter().map(|p| File::open(p).map(Rc::new)).collect::<io::Result<Vec<_>>>()?;
+        let by_number =
+            paths.iter().zip(&files).filter_map(|(path, file)| Some((number(path)?, file.clone()))).collect();
         let mut spool = Spool {
             files,
+            by_number: Rc::new(by_number),
             streams: Vec::new(),
             heap: BinaryHeap::new(),
             taken: None,
@@ -152,7 +163,11 @@ impl Spool {
         self.taken = Some(stream);
         let s = &mut self.streams[stream];
         let Some((head, body)) = s.buffer.get(s.at..).and_then(Head::parse) else { return Ok(None) };
-        let place = Place { file: self.files[s.origin.0].clone(), offset: s.origin.1 + (s.at + RECORD_HEAD) as u64 };
+        let place = Place {
+            file: self.files[s.origin.0].clone(),
+            offset: s.origin.1 + (s.at + RECORD_HEAD) as u64,
+            files: self.by_number.clone(),
+        };
         s.at += head.bytes as usize;
         Ok(Some((head, body, place)))
     }

@@ -4,8 +4,10 @@
 //! (`join`).
 
 use super::layout::{
-    self, LOADED_LACKING, MAPPED_BEFORE, MAPPED_WRITTEN, RANGE_UNWANTED, SEGMENT_BYTES, SEGMENT_MAGIC, WHEN_EXIT, kind,
+    self, LOADED_LACKING, MAPPED_BEFORE, MAPPED_WRITTEN, RANGE_SAID, RANGE_UNWANTED, SEGMENT_BYTES, SEGMENT_MAGIC,
+    WHEN_EXIT, kind,
 };
+use super::repeats::Standing;
 
 /// Bytes of a page of a file.
 const PAGE: u64 = 4096;
@@ -302,6 +304,8 @@ pub struct Range<'a> {
     pub bytes: &'a [u8],
     /// Where these bytes begin in the body of the record.
     pub at: usize,
+    /// Where instead they stand in the spool, and how many they are.
+    pub said: Option<(Standing, usize)>,
 }
 
 impl<'a> Iterator for Ranges<'a> {
@@ -313,11 +317,15 @@ impl<'a> Iterator for Ranges<'a> {
         let (address, length, kept) = (head.u64()?, head.u32()?, head.u32()?);
         let (kinds, _) = (head.u32()?, head.u32()?);
         let at = self.total - head.0.len();
-        let bytes = head.take(kept as usize)?;
-        head.skip_to_multiple_of_8(kept as usize);
         let (when, flags) = (kinds as u16, (kinds >> 16) as u16);
         let (at_exit, unwanted) = (when == WHEN_EXIT, flags & RANGE_UNWANTED != 0);
-        Some(Range { address, at_exit, length, unwanted, bytes, at })
+        if flags & RANGE_SAID != 0 {
+            let said = Some((Standing::from_word(head.u64()?), kept as usize));
+            return Some(Range { address, at_exit, length, unwanted, bytes: &[], at, said });
+        }
+        let bytes = head.take(kept as usize)?;
+        head.skip_to_multiple_of_8(kept as usize);
+        Some(Range { address, at_exit, length, unwanted, bytes, at, said: None })
     }
 }
 

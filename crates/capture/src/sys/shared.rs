@@ -60,6 +60,13 @@ impl Shared {
         unsafe { std::ptr::copy_nonoverlapping(self.at(offset, into.len()), into.as_mut_ptr(), into.len()) }
     }
 
+    /// A part that the programs in the kernel have handed over, and do not get back while the slice is there.
+    pub fn still(&self, offset: usize, bytes: usize) -> &[u8] {
+        // SAFETY: within the mapping. The programs write to no segment between its notice and its return, which the sink sends
+        // after it has looked at it; numbers that both sides change are not reached through this.
+        unsafe { std::slice::from_raw_parts(self.at(offset, bytes), bytes) }
+    }
+
     /// Writes a part to a file.
     pub fn write_to(&self, file: &File, position: u64, offset: usize, bytes: usize) -> io::Result<()> {
         let mut done = 0;

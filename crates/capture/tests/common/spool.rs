@@ -3,10 +3,11 @@
 #![allow(dead_code)] // each user uses a part
 
 use std::collections::{BTreeMap, HashMap};
-use std::fs;
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use reprise_capture::spool::layout::{RANGE_LACKING, SEGMENT_BYTES, SEGMENT_MAGIC, WHEN_ENTRY, kind};
+use reprise_capture::spool::layout::{RANGE_LACKING, RANGE_SAID, SEGMENT_BYTES, SEGMENT_MAGIC, WHEN_ENTRY, kind};
 
 /// Numbers from the front of bytes.
 pub struct Words<'a>(pub &'a [u8]);
@@ -112,10 +113,18 @@ pub struct Spool {
     pub faults: Vec<String>,
 }
 
-fn range(words: &mut Words) -> Range {
+fn range(words: &mut Words, directory: &Path) -> Range {
     let (address, length, kept) = (words.u64(), words.u32(), words.u32());
     let (when, flags) = (words.u16(), words.u16());
     words.u32();
+    if flags & RANGE_SAID != 0 {
+        let word = words.u64();
+        let mut bytes = vec![0; kept as usize];
+        let file =
+            File::open(directory.join(format!("{:03}.seg", word >> 32))).expect("what was said stands in a file");
+        file.read_exact_at(&mut bytes, word & 0xffff_ffff).expect("what was said is there");
+        return Range { address, length, entry: when == WHEN_ENTRY, flags: flags & !RANGE_SAID, bytes };
+    }
     let bytes = words.take(kept as usize).to_vec();
     words.take(kept.next_multiple_of(8) as usize - kept as usize);
     Range { address, length, entry: when == WHEN_ENTRY, flags, bytes }
@@ -133,7 +142,7 @@ fn object(words: &mut Words) -> Object {
     out
 }
 
-fn call(words: &mut Words, of: u16) -> Call {
+fn call(words: &mut Words, of: u16, directory: &Path) -> Call {
     let mut out = Call { begin_ns: words.u64(), call: words.u64(), cpu_ns: words.u64(), ..Call::default() };
     if of == kind::CALL {
         out.result = words.u64() as i64;
@@ -144,7 +153,7 @@ fn call(words: &mut Words, of: u16) -> Call {
     out.more = words.u32();
     out.lacking = words.u32();
     out.objects = (0..objects).map(|_| object(words)).collect();
-    out.ranges = (0..ranges).map(|_| range(words)).collect();
+    out.ranges = (0..ranges).map(|_| range(words, directory)).collect();
     out
 }
 
@@ -152,16 +161,16 @@ fn comm(words: &mut Words) -> String {
     String::from_utf8_lossy(words.take(16).split(|b| *b == 0).next().unwrap_or_default()).into_owned()
 }
 
-fn record(cpu: u32, bytes: &[u8]) -> Record {
+fn record(cpu: u32, bytes: &[u8], directory: &Path) -> Record {
     let mut w = Words(bytes);
     w.u32();
     let (of, flags) = (w.u16(), w.u16());
     let (number, time_ns) = (w.u64(), w.u64());
     let (tid, pid) = (w.u32(), w.u32());
     let body = match of {
-        kind::CALL => Body::Call(call(&mut w, of)),
-        kind::ENTER => Body::Enter(call(&mut w, of)),
-        kind::MORE => Body::More { call: w.u64(), range: range(&mut w) },
+        kind::CALL => Body::Call(call(&mut w, of, directory)),
+        kind::ENTER => Body::Enter(call(&mut w, of, directory)),
+        kind::MORE => Body::More { call: w.u64(), range: range(&mut w, directory) },
         kind::TASK => {
             let (parent_tid, parent_pid, clone_flags) = (w.u32(), w.u32(), w.u64());
             let uids = std::array::from_fn(|_| w.u32());
@@ -222,7 +231,7 @@ pub fn read(trace: &Path) -> Spool {
             let bytes = u32::from_le_bytes(rest[..4].try_into().unwrap()) as usize;
             assert!(bytes >= 32 && bytes.is_multiple_of(8), "a record of {bytes} bytes");
             let (one, behind) = rest.split_at(bytes);
-            let one = record(*cpu, one);
+            let one = record(*cpu, one, &trace.join("spool"));
             if one.number != due {
                 spool.faults.push(format!("CPU {cpu}: record {} where {due} is due", one.number));
             }

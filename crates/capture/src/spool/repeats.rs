@@ -1,0 +1,235 @@
+//! Content that stands in the spool already: a page of a database is read again and again, and is written once.
+//!
+//! Goals: a segment of which a good part was said before gets shorter, before it goes to the disk; what is said once costs one pass
+//! of hashing at most, and hardly that where nothing is ever repeated; memory is bounded. Two contents are the same if
+//! their 128-bit digests are, with a seed that nobody knows before. Non-goals: finding all that is repeated (a table of
+//! fixed size forgets), contents that only overlap.
+
+use std::hash::{BuildHasher, RandomState};
+
+use twox_hash::XxHash3_128;
+
+use super::layout::{self, RANGE_LACKING, RANGE_SAID, RANGE_UNWANTED, kind};
+use super::record::SEGMENT_HEAD;
+
+/// Shorter content is not worth the look.
+const LEAST_BYTES: usize = 512;
+/// Of a segment so much must be repeated, one of so many parts, for it to be written anew.
+const PART: usize = 4;
+/// Digests that are remembered: a direct-mapped table of 12 MiB.
+const REMEMBERED: usize = 1 << 19;
+/// Where nothing is repeated only one segment of so many is looked at.
+const SELDOM: u32 = 16;
+
+const RECORD_HEAD: usize = size_of::<layout::RecordHead>();
+const RANGE_HEAD: usize = size_of::<layout::RangeHead>();
+/// What stands in place of content.
+const PLACE_BYTES: usize = 8;
+
+/// Where something stands in a spool: the number of the file and the offset in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Standing {
+    /// Number of the file, as in its name.
+    pub file: u32,
+    /// Offset; files are smaller than 4 GiB.
+    pub offset: u32,
+}
+
+impl Standing {
+    /// From one number of a record.
+    pub fn from_word(word: u64) -> Standing {
+        Standing { file: (word >> 32) as u32, offset: word as u32 }
+    }
+
+    /// As one number.
+    pub fn to_word(self) -> u64 {
+        u64::from(self.file) << 32 | u64::from(self.offset)
+    }
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Remembered {
+    digest: [u64; 2],
+    /// [`Standing::to_word`]; 0: nothing is remembered here (a segment's head stands there).
+    word: u64,
+}
+
+/// Content in the segment that is looked at.
+#[derive(Debug, Clone, Copy)]
+struct Piece {
+    /// Where its range begins, and how long its content is.
+    at: usize,
+    kept: usize,
+    /// Where the content stands already.
+    said: Option<u64>,
+    /// Its place in the table.
+    slot: usize,
+}
+
+/// What was written so far, by its digests.
+pub struct Repeats {
+    table: Vec<Remembered>,
+    seed: u64,
+    pieces: Vec<Piece>,
+    /// Segments that go by without a look.
+    pass: u32,
+}
+
+impl Default for Repeats {
+    fn default() -> Repeats {
+        let seed = RandomState::new().hash_one(0u8);
+        Repeats { table: vec![Remembered::default(); REMEMBERED], seed, pieces: Vec::new(), pass: 0 }
+    }
+}
+
+impl Repeats {
+    /// Looks at a full segment that is to stand at `standing`. If a good part of it was said before, gives it in `into`
+    /// without that, and how long that is.
+    pub fn shorten(&mut self, segment: &[u8], standing: Standing, into: &mut [u8]) -> Option<usize> {
+        if self.pass > 0 {
+            self.pass -= 1;
+            return None;
+        }
+        let used = u32_at(segment, std::mem::offset_of!(layout::SegmentHead, used))? as usize;
+        let segment = segment.get(..used)?;
+        self.look(segment, standing);
+        let repeated: usize = self.pieces.iter().filter(|piece| piece.said.is_some()).map(|piece| piece.kept).sum();
+        if repeated < used / PART {
+            self.pass = if repeated < used / (8 * PART) { SELDOM - 1 } else { 0 };
+            return None;
+        }
+        self.rewrite(segment, standing, into)
+    }
+
+    /// Finds the pieces of content, and what of them stands already; remembers the others.
+    fn look(&mut self, segment: &[u8], standing: Standing) {
+        self.pieces.clear();
+        let mut at = SEGMENT_HEAD;
+        while let Some((end, first, count)) = ranges_of(segment, at) {
+            let mut range = first;
+            for _ in 0..count {
+                let Some((kept, flags)) = range_at(segment, range, end) else { break };
+                let content = range + RANGE_HEAD;
+                if flags & (RANGE_LACKING | RANGE_UNWANTED | RANGE_SAID) == 0 && kept >= LEAST_BYTES {
+                    let word = Standing { offset: standing.offset + content as u32, ..standing }.to_word();
+                    let piece = self.remember(range, &segment[content..content + kept], word);
+                    self.pieces.push(piece);
+                }
+                range = content + kept.next_multiple_of(8);
+            }
+            at = end;
+        }
+    }
+
+    fn remember(&mut self, at: usize, content: &[u8], word: u64) -> Piece {
+        let hash = XxHash3_128::oneshot_with_seed(self.seed, content);
+        // Equal digests of contents of unequal length are no reason to trust them less, but none to mix them up.
+        let digest = [hash as u64, (hash >> 64) as u64 ^ content.len() as u64];
+        let slot = digest[0] as usize % REMEMBERED;
+        let entry = &mut self.table[slot];
+        let said = (entry.word != 0 && entry.digest == digest).then_some(entry.word);
+        if said.is_none() {
+            *entry = Remembered { digest, word };
+        }
+        Piece { at, kept: content.len(), said, slot }
+    }
+
+    /// The segment without what was said before. What stands elsewhere now is remembered there.
+    fn rewrite(&mut self, segment: &[u8], standing: Standing, into: &mut [u8]) -> Option<usize> {
+        let origin = standing.to_word();
+        let within = origin..origin + segment.len() as u64;
+        // Offsets of pieces before and after.
+        let mut moved: Vec<(u64, u64)> = Vec::with_capacity(self.pieces.len());
+        let (mut from, mut to) = (0, 0);
+        let mut copy = |from: usize, until: usize, to: &mut usize| -> Option<()> {
+            into.get_mut(*to..*to + until - from)?.copy_from_slice(segment.get(from..until)?);
+            *to += until - from;
+            Some(())
+        };
+        let mut at = SEGMENT_HEAD;
+        let mut pieces = self.pieces.iter().peekable();
+        let mut heads: Vec<(usize, u32)> = Vec::new();
+        let mut links: Vec<(usize, u64)> = Vec::new();
+        while let Some((end, ..)) = ranges_of(segment, at) {
+            let head = to + (at - from);
+            let before = end - at;
+            let mut saved = 0;
+            while let Some(piece) = pieces.next_if(|piece| piece.at < end) {
+                let content = piece.at + RANGE_HEAD;
+                copy(from, content, &mut to)?;
+                from = content;
+                let Some(said) = piece.said else {
+                    moved.push((origin + content as u64, origin + to as u64));
+                    if self.table[piece.slot].word == origin + content as u64 {
+                        self.table[piece.slot].word = origin + to as u64;
+                    }
+                    continue;
+                };
+                links.push((to, said));
+                copy(content, content + PLACE_BYTES, &mut to)?;
+                from = content + piece.kept.next_multiple_of(8);
+                saved += piece.kept.next_multiple_of(8) - PLACE_BYTES;
+            }
+            if saved > 0 {
+                heads.push((head, (before - saved) as u32));
+            }
+            at = end;
+        }
+        copy(from, segment.len(), &mut to)?;
+        for (at, bytes) in heads {
+            put(into, at, &bytes.to_le_bytes());
+        }
+        for (at, said) in links {
+            let now = match within.contains(&said) {
+                true => moved.binary_search_by_key(&said, |(before, _)| *before).map(|found| moved[found].1).ok()?,
+                false => said,
+            };
+            put(into, at, &now.to_le_bytes());
+            let flags = at - RANGE_HEAD + std::mem::offset_of!(layout::RangeHead, flags);
+            put(into, flags, &RANGE_SAID.to_le_bytes());
+        }
+        put(into, std::mem::offset_of!(layout::SegmentHead, used), &(to as u32).to_le_bytes());
+        Some(to)
+    }
+}
+
+fn put(into: &mut [u8], at: usize, bytes: &[u8]) {
+    into[at..at + bytes.len()].copy_from_slice(bytes);
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+/// Of the record at a place: where it ends, where its ranges begin, and how many they are. `None` at the end.
+fn ranges_of(segment: &[u8], at: usize) -> Option<(usize, usize, usize)> {
+    let bytes = u32_at(segment, at)? as usize;
+    let end = at.checked_add(bytes).filter(|end| *end <= segment.len() && bytes >= RECORD_HEAD)?;
+    let body = at + RECORD_HEAD;
+    let (first, count) = match u16_at(segment, at + std::mem::offset_of!(layout::RecordHead, kind))? {
+        kind::CALL => {
+            let field = |offset| u16_at(segment, body + offset).map(usize::from);
+            let objects = field(std::mem::offset_of!(layout::CallBody, objects))?;
+            let first = body + size_of::<layout::CallBody>() + objects * size_of::<layout::Object>();
+            (first, field(std::mem::offset_of!(layout::CallBody, ranges))?)
+        }
+        kind::MORE => (body + size_of::<layout::MoreBody>(), 1),
+        _ => (end, 0),
+    };
+    Some((end, first, count))
+}
+
+/// Of the range at a place in a record: how much of it was kept, and its flags.
+fn range_at(segment: &[u8], at: usize, end: usize) -> Option<(usize, u16)> {
+    let kept = u32_at(segment, at + std::mem::offset_of!(layout::RangeHead, kept))? as usize;
+    let flags = u16_at(segment, at + std::mem::offset_of!(layout::RangeHead, flags))?;
+    (at + RANGE_HEAD + kept.next_multiple_of(8) <= end).then_some((kept, flags))
+}
+
+#[cfg(test)]
+#[path = "repeats_tests.rs"]
+mod tests;

@@ -1,0 +1,155 @@
+//! Random segments: shortened and read back, they say what they said.
+
+use super::*;
+use crate::spool::record::{Head, Record, SegmentHead};
+use layout::SEGMENT_MAGIC;
+
+/// A segment with calls, each with these contents.
+fn segment(calls: &[Vec<Vec<u8>>]) -> Vec<u8> {
+    let mut out = vec![0; SEGMENT_HEAD];
+    out[..8].copy_from_slice(&SEGMENT_MAGIC.to_le_bytes());
+    for (number, contents) in calls.iter().enumerate() {
+        let start = out.len();
+        let objects = number % 3;
+        let more = contents.len() == 1 && number % 2 == 0;
+        out.resize(start + RECORD_HEAD, 0);
+        if more {
+            out.extend((number as u64).to_le_bytes());
+        } else {
+            let body = out.len();
+            out.resize(body + size_of::<layout::CallBody>() + objects * size_of::<layout::Object>(), 7);
+            put(
+                &mut out,
+                body + std::mem::offset_of!(layout::CallBody, ranges),
+                &(contents.len() as u16).to_le_bytes(),
+            );
+            put(&mut out, body + std::mem::offset_of!(layout::CallBody, objects), &(objects as u16).to_le_bytes());
+        }
+        for content in contents {
+            out.extend(0x1000u64.to_le_bytes());
+            out.extend((content.len() as u32).to_le_bytes());
+            out.extend((content.len() as u32).to_le_bytes());
+            out.extend([1, 0, 0, 0, 0, 0, 0, 0]);
+            out.extend(content);
+            out.resize(out.len().next_multiple_of(8), 0);
+        }
+        let bytes = (out.len() - start) as u32;
+        put(&mut out, start, &bytes.to_le_bytes());
+        let of = if more { kind::MORE } else { kind::CALL };
+        put(&mut out, start + 4, &of.to_le_bytes());
+        put(&mut out, start + 8, &(number as u64).to_le_bytes());
+    }
+    let used = out.len() as u32;
+    put(&mut out, 12, &used.to_le_bytes());
+    out
+}
+
+/// What the calls of a segment moved; what stands elsewhere is looked up in what was written.
+fn contents(segment: &[u8], files: &[(Standing, Vec<u8>)]) -> Vec<Vec<Vec<u8>>> {
+    let used = SegmentHead::parse(segment).expect("a segment").used as usize;
+    let (mut at, mut out) = (SEGMENT_HEAD, Vec::new());
+    while at < used {
+        let (head, body) = Head::parse(&segment[at..used]).expect("a record");
+        let ranges = match Record::parse(head.kind, body).expect("a body") {
+            Record::Call(_, _, ranges) | Record::More(_, ranges) => ranges,
+            other => panic!("{other:?}"),
+        };
+        let content = |range: super::super::record::Range<'_>| match range.said {
+            None => range.bytes.to_vec(),
+            Some((standing, length)) => {
+                let holds = |(at, bytes): &&(Standing, Vec<u8>)| {
+                    at.file == standing.file && (at.offset..at.offset + bytes.len() as u32).contains(&standing.offset)
+                };
+                let (at, bytes) = files.iter().find(holds).expect("it stands somewhere");
+                let from = (standing.offset - at.offset) as usize;
+                bytes[from..from + length].to_vec()
+            }
+        };
+        out.push(ranges.map(content).collect());
+        at += head.bytes as usize;
+    }
+    out
+}
+
+/// A sequence that looks random.
+struct Sequence(u64);
+
+impl Sequence {
+    fn next(&mut self, below: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % below
+    }
+
+    /// One of few contents, mostly.
+    fn content(&mut self) -> Vec<u8> {
+        let which = if self.next(4) == 0 { self.next(1 << 30) } else { self.next(6) };
+        let length = [1, 511, 512, 513, 4096, 5000][which as usize % 6];
+        (0..length).map(|i| (which as u8).wrapping_mul(31).wrapping_add(i as u8 ^ (which >> 8) as u8)).collect()
+    }
+}
+
+#[test]
+fn what_is_shortened_says_the_same() {
+    let mut shortened = 0;
+    for seed in 0..40 {
+        let (mut sequence, mut repeats, mut files) = (Sequence(seed), Repeats::default(), Vec::new());
+        let mut said = Vec::new();
+        for slot in 0..8u32 {
+            let calls: Vec<Vec<Vec<u8>>> =
+                (0..sequence.next(30)).map(|_| (0..sequence.next(4)).map(|_| sequence.content()).collect()).collect();
+            let whole = segment(&calls);
+            assert_eq!(contents(&whole, &[]), calls);
+            let standing = Standing { file: slot / 3, offset: slot % 3 << 20 };
+            let mut into = vec![0xAA; layout::SEGMENT_BYTES];
+            let written = match repeats.shorten(&whole, standing, &mut into) {
+                Some(length) => {
+                    shortened += 1;
+                    assert!(length < whole.len());
+                    into[..length].to_vec()
+                }
+                None => whole,
+            };
+            files.push((standing, written));
+            said.push(calls);
+        }
+        for ((_, written), calls) in files.iter().zip(&said) {
+            assert_eq!(contents(written, &files), *calls, "seed {seed}");
+        }
+    }
+    assert!(shortened > 100, "{shortened} of 320 segments");
+}
+
+#[test]
+fn where_nothing_is_repeated_few_segments_are_looked_at() {
+    let mut repeats = Repeats::default();
+    let mut into = vec![0; layout::SEGMENT_BYTES];
+    let one = segment(&[vec![vec![1; 4096]]]);
+    assert_eq!(repeats.shorten(&one, Standing { file: 0, offset: 0 }, &mut into), None);
+    assert_eq!(repeats.pass, SELDOM - 1);
+    // The same again is seen only when the next look is due.
+    for slot in 1..SELDOM {
+        assert_eq!(repeats.shorten(&one, Standing { file: 0, offset: slot << 20 }, &mut into), None);
+    }
+    assert!(repeats.shorten(&one, Standing { file: 0, offset: SELDOM << 20 }, &mut into).is_some());
+    assert!(repeats.shorten(&one, Standing { file: 0, offset: (SELDOM + 1) << 20 }, &mut into).is_some());
+}
+
+#[test]
+fn any_bytes_are_no_reason_to_break_off() {
+    let mut sequence = Sequence(1);
+    let mut into = vec![0; layout::SEGMENT_BYTES];
+    for _ in 0..2000 {
+        let mut bytes = segment(&[vec![vec![1; 600], vec![1; 600]], vec![vec![1; 600]]]);
+        for _ in 0..sequence.next(6) {
+            let at = sequence.next(bytes.len() as u64) as usize;
+            bytes[at] = sequence.next(256) as u8;
+        }
+        let _ = Repeats {
+            table: vec![Remembered::default(); REMEMBERED.min(1 << 19)],
+            seed: 1,
+            pieces: Vec::new(),
+            pass: 0,
+        }
+        .shorten(&bytes, Standing { file: 0, offset: 0 }, &mut into);
+    }
+}
