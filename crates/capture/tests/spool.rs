@@ -6,6 +6,7 @@ mod spool;
 
 use std::collections::{BTreeSet, HashMap};
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -62,7 +63,6 @@ fn moved(spool: &Spool, nr: i64, inode: u64) -> Vec<u8> {
 }
 
 fn inode(path: &Path) -> u64 {
-    use std::os::unix::fs::MetadataExt;
     fs::metadata(path).expect("a file").ino()
 }
 
@@ -96,6 +96,24 @@ fn every_byte_of_reads_and_writes_of_any_size() {
 }
 
 /// Calls with results and bytes as strace tells them; a file for each process, so that no line is torn.
+/// The same file read many times: each time it is said what was read, and it stands there a few times at most.
+#[test]
+fn what_is_read_again_is_said_by_its_place() {
+    if !possible("what_is_read_again_is_said_by_its_place") {
+        return;
+    }
+    const TIMES: usize = 60;
+    let dir = scratch();
+    let content = noise(1_000_777);
+    fs::write(dir.path().join("in"), &content).expect("write");
+    let script = format!("for i in $(seq {TIMES}); do dd if=in of=/dev/null bs=10000 status=none; done");
+    let spool = record(dir.path(), &[], &["sh", "-c", &script]);
+    assert!(moved(&spool, libc::SYS_read, inode(&dir.path().join("in"))) == content.repeat(TIMES));
+    let files = fs::read_dir(dir.path().join("t/spool")).expect("a spool").flatten();
+    let on_disk: u64 = files.map(|file| file.metadata().expect("metadata").blocks() * 512).sum();
+    assert!(on_disk < (TIMES * content.len()) as u64 / 2, "{on_disk} bytes on disk");
+}
+
 fn by_strace(dir: &Path, command: &[&str]) -> Option<Vec<String>> {
     let logs = dir.join("strace");
     fs::create_dir(&logs).expect("mkdir");

@@ -332,6 +332,25 @@ fn small_files_that_are_replaced_unread() {
     assert_eq!(fs::read_to_string(before.join("part")).unwrap(), "as it was, too\n");
 }
 
+/// What a program reads and writes again and again stands in the spool by its place: in the trace it is content like any other.
+#[test]
+fn what_moves_again_is_replayed() {
+    let s = Scratch::new();
+    let dir = s.path();
+    if !in_kernel("what_moves_again_is_replayed", dir) {
+        return;
+    }
+    let work = Path::new(&mkdir(dir, "work")).to_path_buf();
+    noise(&work.join("in"), 1);
+    let copy = "for i in $(seq 30); do dd if=in of=out$i bs=20000 status=none; done; cat in in in > three";
+    run(&work, &["record", "--backend", "ebpf", "-o", "../t", "--", "sh", "-c", copy]).ends(0);
+    run(dir, &["replay", "-t", &mkdir(dir, "target"), "t"]).ends(0);
+    let replica = dir.join("target").join(work.strip_prefix("/").unwrap());
+    for name in ["in", "out1", "out30", "three"] {
+        assert!(fs::read(work.join(name)).unwrap() == fs::read(replica.join(name)).unwrap(), "{name}");
+    }
+}
+
 #[test]
 fn a_chain_of_traces() {
     let s = Scratch::new();

@@ -16,7 +16,7 @@ use super::present::{Copies, Present};
 use super::{Reason, SpoolError, SpoolOptions};
 use crate::error::CaptureError;
 use crate::scope::Scope;
-use crate::spool::{BeganProcess, Begin, OPEN};
+use crate::spool::{BeganProcess, Begin, OPEN, VERSION};
 use crate::sys;
 
 /// What is known of the processes of a scope.
@@ -54,7 +54,7 @@ impl Attached {
         let mounted_at = mounted_at(&members, &mut manifest);
         let begin = Begin {
             mapped: kernel.capabilities.pages,
-            version: 1,
+            version: VERSION,
             manifest,
             monotonic_ns,
             trace: trace.to_string_lossy().into(),

@@ -13,7 +13,7 @@ use crate::error::CaptureError;
 use crate::finish::SPOOL;
 use crate::record::{self, c_string};
 use crate::scope::Scope;
-use crate::spool::{BeganProcess, Begin};
+use crate::spool::{BeganProcess, Begin, VERSION};
 use crate::sys::{self, Launch, Waiting};
 
 /// A process that waits to run the command.
@@ -70,7 +70,7 @@ pub fn begin(options: &SpoolOptions, launched: &Launched, can: Capabilities) -> 
     let executable = reprise_trace::Name(launched.program.to_bytes().to_vec()).to_text();
     let process = Present::default().process(tid, &[tid], true).unwrap_or_default();
     Ok(Begin {
-        version: 1,
+        version: VERSION,
         manifest,
         monotonic_ns,
         trace: std::path::absolute(&options.trace).unwrap_or_else(|_| options.trace.clone()).to_string_lossy().into(),

@@ -11,13 +11,15 @@ use serde::{Deserialize, Serialize};
 
 /// Name of the file in the directory of the spool.
 pub const BEGIN: &str = "begin.json";
+/// Version of the spool as it is written. 2: content may be said by its place ([`RANGE_SAID`](super::layout::RANGE_SAID)).
+pub const VERSION: u32 = 2;
 /// Name of the file with samples of the environment there.
 pub const SAMPLES: &str = "samples";
 
 /// What was there when the recording began.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Begin {
-    /// Version of the spool: 1.
+    /// Version of the spool: [`VERSION`], or an earlier one.
     pub version: u32,
     /// The manifest that the trace begins with: command, policy, host, start since the epoch.
     pub manifest: Manifest,
@@ -179,9 +181,20 @@ impl Begin {
     /// Reads it from the directory of a spool.
     ///
     /// # Errors
-    /// The file cannot be read, or is not what it should be.
+    /// The file cannot be read, or is not what it should be, or is of a later version.
     pub fn read(spool: &Path) -> io::Result<Begin> {
-        Ok(serde_json::from_slice(&fs::read(spool.join(BEGIN))?)?)
+        /// What every version begins with.
+        #[derive(Deserialize)]
+        struct Any {
+            version: u32,
+        }
+        let bytes = fs::read(spool.join(BEGIN))?;
+        let Any { version } = serde_json::from_slice(&bytes)?;
+        if version > VERSION {
+            let told = format!("{BEGIN} is of version {version}, this Reprise reads up to {VERSION}: take a later one");
+            return Err(io::Error::new(io::ErrorKind::Unsupported, told));
+        }
+        Ok(serde_json::from_slice(&bytes)?)
     }
 
     /// Writes it into the directory of a spool.
@@ -190,5 +203,19 @@ impl Begin {
     /// The file cannot be written.
     pub fn write(&self, spool: &Path) -> io::Result<()> {
         fs::write(spool.join(BEGIN), serde_json::to_vec_pretty(self)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_later_version_is_refused_by_its_number() {
+        let spool = tempfile::tempdir().expect("a directory");
+        fs::write(spool.path().join(BEGIN), format!("{{\"version\": {}, \"new\": 1}}", VERSION + 1)).expect("writable");
+        let error = Begin::read(spool.path()).expect_err("a later version");
+        assert_eq!(error.kind(), io::ErrorKind::Unsupported);
+        assert!(error.to_string().contains("version 3"), "{error}");
     }
 }

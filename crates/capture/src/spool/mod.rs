@@ -13,7 +13,7 @@ pub(crate) mod record;
 mod repeats;
 mod stood;
 
-pub use begin::{Again, BEGIN, BeganDescriptor, BeganMapping, BeganProcess, Begin, OPEN, SAMPLES};
+pub use begin::{Again, BEGIN, BeganDescriptor, BeganMapping, BeganProcess, Begin, OPEN, SAMPLES, VERSION};
 pub use kept::{KEPT, Kept};
 pub use repeats::{Repeats, Standing};
 pub use stood::{STOOD, Stood};

@@ -99,7 +99,7 @@ fn what_is_shortened_says_the_same() {
                 (0..sequence.next(30)).map(|_| (0..sequence.next(4)).map(|_| sequence.content()).collect()).collect();
             let whole = segment(&calls);
             assert_eq!(contents(&whole, &[]), calls);
-            let standing = Standing { file: slot / 3, offset: slot % 3 << 20 };
+            let standing = Standing { file: slot / 3, offset: (slot % 3) << 20 };
             let mut into = vec![0xAA; layout::SEGMENT_BYTES];
             let written = match repeats.shorten(&whole, standing, &mut into) {
                 Some(length) => {
@@ -144,12 +144,7 @@ fn any_bytes_are_no_reason_to_break_off() {
             let at = sequence.next(bytes.len() as u64) as usize;
             bytes[at] = sequence.next(256) as u8;
         }
-        let _ = Repeats {
-            table: vec![Remembered::default(); REMEMBERED.min(1 << 19)],
-            seed: 1,
-            pieces: Vec::new(),
-            pass: 0,
-        }
-        .shorten(&bytes, Standing { file: 0, offset: 0 }, &mut into);
+        let _ = Repeats { table: vec![Remembered::default(); REMEMBERED], seed: 1, pieces: Vec::new(), pass: 0 }
+            .shorten(&bytes, Standing { file: 0, offset: 0 }, &mut into);
     }
 }
