@@ -5,6 +5,7 @@ trace is known beforehand: every call with every byte of its content.
 """
 
 import json
+import mmap
 import os
 import shutil
 import tempfile
@@ -13,7 +14,7 @@ from dataclasses import dataclass, field
 
 import machine
 from machine import MIB, Unable
-from tools import UNTRACED, Losses, Reprise
+from tools import DISK, UNTRACED, Losses, Reprise
 from trial import note, remove
 
 GB = 1_000_000_000
@@ -85,6 +86,7 @@ class Bench:
     def run(self, bar, tools):
         """The bar under each tool that it is for, in turn; the large one once."""
         chosen = [t for t in tools if t.name == UNTRACED or (isinstance(t, Reprise) and t.data == bar.data)]
+        chosen += [DISK] if bar.data == "full" else []
         reached = []
         for number in range(1 if bar.name == "large" else self.options.repeat):
             for tool in chosen:
@@ -95,7 +97,33 @@ class Bench:
                 note(line(bar, one))
         return reached
 
+    def _disk(self, bar, number):
+        """How fast the disk takes as many bytes as the bar moves, not more than it takes in some seconds."""
+        reached = Reached(bar.name, DISK.name, number)
+        path = self.traces / "raw"
+        try:
+            self._room(DISK, bar.calls * THREADS * bar.call_bytes)
+            os.sync()
+            machine.wait_for_quiet(self.options.quiet, self.options.patience)
+            count = max(1, min(bar.calls * THREADS * bar.call_bytes, 8 * GB) // MIB)
+            with mmap.mmap(-1, MIB) as piece, machine.Meter() as meter:
+                piece[:] = os.urandom(MIB)
+                file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_DIRECT)
+                begin = time.monotonic()
+                for number_of in range(count):
+                    os.pwrite(file, piece, number_of * MIB)
+                reached.seconds = reached.whole_seconds = time.monotonic() - begin
+                os.close(file)
+            reached.calls, reached.bytes, reached.quiet_share = count, count * MIB, meter.quiet_share
+        except (OSError, Unable) as unable:
+            reached.failure = str(unable)
+        finally:
+            path.unlink(missing_ok=True)
+        return reached
+
     def _one(self, bar, tool, number):
+        if tool is DISK:
+            return self._disk(bar, number)
         out = self.traces / "trace"
         calls = bar.calls_if_slow if tool.slow else bar.calls
         reached = Reached(bar.name, tool.name, number)
@@ -118,7 +146,7 @@ class Bench:
 
     def _room(self, tool, wanted):
         """A spool and the trace made of it may be there at a time."""
-        if tool.keeps and tool.data == "full" and machine.free_bytes(self.traces) < 2.3 * wanted:
+        if (tool is DISK or tool.keeps and tool.data == "full") and machine.free_bytes(self.traces) < 2.3 * wanted:
             raise Unable(f"left out: {2.3 * wanted / GB:.0f} GB must be free in {self.traces}")
 
     def _execute(self, reached, command, is_reprise):

@@ -5,7 +5,7 @@ import statistics
 
 from bars import MEMORY_LIMIT_BYTES
 from machine import MIB
-from tools import UNTRACED
+from tools import DISK, UNTRACED
 
 BEGIN, END = "<!-- bench-capture: begin -->", "<!-- bench-capture: end -->"
 #: Tools that the bars are for: with metadata only, and with full data.
@@ -149,7 +149,7 @@ def costs(runs, workloads, tools):
 
 def reached(bars, results, tools):
     """The bars of rate and size."""
-    labels = {tool.name: tool for tool in tools}
+    labels = {tool.name: tool for tool in [*tools, DISK]}
     body = []
     for bar in bars:
         unit = bar.least[1]
@@ -164,7 +164,7 @@ def reached(bars, results, tools):
             peak = max(r.memory_bytes for r in good)
             fits = "" if not peak else " (within 256)" if peak <= MEMORY_LIMIT_BYTES else " (**over 256**)"
             body.append([bar.name, labels[name].label, f"{spread([r.rate(unit) for r in good], form)} {unit}", f"{good[0].calls:,}",
-                         f"{good[0].bytes / 1e9:.2f} GB", "—" if name == UNTRACED else f"{lost}; {sum(r.missing_bytes for r in good)} bytes",
+                         f"{good[0].bytes / 1e9:.2f} GB", "—" if not labels[name].observes else f"{lost}; {sum(r.missing_bytes for r in good)} bytes",
                          f"{peak / MIB:.0f} MiB{fits}" if peak else "—", spread([r.whole_seconds for r in good], "{:.1f}"),
                          f"{good[0].output_bytes / 1e9:.2f} GB"])
     head = ["bar", "tool", "rate", "calls", "data", "lost; content missing", "recorder's memory, peak", "until the trace is complete, s", "trace"]

@@ -78,6 +78,21 @@ class Untraced(Tool):
         return []
 
 
+class Disk(Tool):
+    """No tool: what the disk takes that traces go to, for the bars of rate. No recorder to that disk is above it for long."""
+
+    keeps = observes = False
+
+    def __init__(self):
+        super().__init__("disk", "the disk itself: as many bytes past the page cache, 1 MiB at a time")
+
+    def lack(self, _scratch):
+        return None
+
+
+DISK = Disk()
+
+
 class Floor(Tool):
     """What no recorder by tracepoints is below: `floor` of tests/programs."""
 

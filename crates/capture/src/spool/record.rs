@@ -4,7 +4,7 @@
 //! (`join`).
 
 use super::layout::{
-    self, LOADED_LACKING, MAPPED_BEFORE, MAPPED_WRITTEN, RANGE_SAID, RANGE_UNWANTED, SEGMENT_BYTES, SEGMENT_MAGIC,
+    self, LOADED_LACKING, MAPPED_BEFORE, MAPPED_WRITTEN, PIECE_BYTES, RANGE_SAID, RANGE_UNWANTED, SEGMENT_BYTES, SEGMENT_MAGIC,
     WHEN_EXIT, kind,
 };
 use super::repeats::Standing;
@@ -320,7 +320,9 @@ impl<'a> Iterator for Ranges<'a> {
         let (when, flags) = (kinds as u16, (kinds >> 16) as u16);
         let (at_exit, unwanted) = (when == WHEN_EXIT, flags & RANGE_UNWANTED != 0);
         if flags & RANGE_SAID != 0 {
-            let said = Some((Standing::from_word(head.u64()?), kept as usize));
+            // Nothing longer can have been written in one range: a place is no way to ask for memory.
+            let length = (kept as usize <= PIECE_BYTES).then_some(kept as usize)?;
+            let said = Some((Standing::from_word(head.u64()?), length));
             return Some(Range { address, at_exit, length, unwanted, bytes: &[], at, said });
         }
         let bytes = head.take(kept as usize)?;
