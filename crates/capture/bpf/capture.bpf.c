@@ -184,6 +184,7 @@ int on_exit(__u64 *ctx)
 	struct quick *q = quick_of(task);
 	struct thread *t;
 	struct row *row;
+	int caught_up = 0;
 
 	if (q && (q->inside ? exit_quick(q, task, regs, ctx[1]) : q->plain))
 		return 0;
@@ -199,12 +200,15 @@ int on_exit(__u64 *ctx)
 		t->inside = catch_up(t, task, regs, ctx[1]);
 		if (!t->inside)
 			return 0;
+		caught_up = 1;
 	}
 	t->inside = 0;
 	row = row_of(t->flags & RECORD_NARROW ? ROWS - 1 : t->nr);
 	if (!row)
 		return 0;
-	take_arguments(t, regs);
+	/* Of others they were taken at the entry: after `execve` they are another program's. */
+	if (caught_up || row->flags & ROW_SIMPLE)
+		take_arguments(t, regs);
 	t->end_ns = bpf_ktime_get_ns();
 	t->result = ctx[1];
 	if (!(row->flags & ROW_ENDS))

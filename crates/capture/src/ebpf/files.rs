@@ -62,38 +62,41 @@ impl Files {
     }
 
     /// Writes a whole segment, which lies at `base`. Where a part of it was put before, the rest goes the same way.
-    pub fn put_segment(&mut self, memory: &Shared, base: usize, slot: u64, again: bool) -> Result<(), SpoolError> {
+    pub fn put_segment(
+        &mut self,
+        memory: &Shared,
+        base: usize,
+        slot: u64,
+        before: Option<Way>,
+    ) -> Result<(), SpoolError> {
         let (number, position) = self.place(slot)?;
-        let pair = &self.files[number];
-        let file = match &pair.direct {
-            Some(direct) if !again && !self.room.take(SEGMENT_BYTES as u64) => direct,
-            _ => &pair.cached,
-        };
-        let written = memory.write_to(file, position, base, SEGMENT_BYTES);
+        let way = self.way(before, SEGMENT_BYTES);
+        let written = memory.write_to(self.files[number].by(way), position, base, SEGMENT_BYTES);
         written.map_err(|source| self.unwritten(number, source))
     }
 
-    /// Writes so much of a buffer in place of a segment; its slot is as long as any, with a hole at the end.
-    pub fn put_part(&mut self, slot: u64, buffer: &mut Aligned, length: usize) -> Result<(), SpoolError> {
+    /// Writes so much of a buffer in place of a segment; its slot is as long as any, with a hole at the end. Says which way
+    /// that went.
+    pub fn put_part(
+        &mut self,
+        slot: u64,
+        buffer: &mut Aligned,
+        length: usize,
+        before: Option<Way>,
+    ) -> Result<Way, SpoolError> {
         let (number, position) = self.place(slot)?;
-        let pair = &self.files[number];
         let padded = length.next_multiple_of(BLOCK);
+        let way = self.way(before, padded);
         let bytes = &mut buffer.bytes()[..padded];
         bytes[length..].fill(0);
-        let file = match &pair.direct {
-            Some(direct) if !self.room.take(padded as u64) => direct,
-            _ => &pair.cached,
-        };
-        let written = file.write_all_at(bytes, position).and_then(|()| grow(file, position + SEGMENT_BYTES as u64));
-        written.map_err(|source| self.unwritten(number, source))
+        let file = self.files[number].by(way);
+        // Grown first, so that no file system makes room in advance behind what is written.
+        let written = grow(file, position + SEGMENT_BYTES as u64).and_then(|()| file.write_all_at(bytes, position));
+        written.map(|()| way).map_err(|source| self.unwritten(number, source))
     }
 
-    /// Writes what there is of a segment; its slot is as long as any.
-    pub fn put_beginning(&mut self, slot: u64, bytes: &[u8]) -> Result<(), SpoolError> {
-        let (number, position) = self.place(slot)?;
-        let file = &self.files[number].cached;
-        let written = file.write_all_at(bytes, position).and_then(|()| grow(file, position + SEGMENT_BYTES as u64));
-        written.map_err(|source| self.unwritten(number, source))
+    fn way(&mut self, before: Option<Way>, bytes: usize) -> Way {
+        before.unwrap_or_else(|| if self.room.take(bytes as u64) { Way::Cached } else { Way::Direct })
     }
 
     /// The file of a slot, made if need be, and the position in it.
@@ -117,7 +120,23 @@ impl Files {
     }
 }
 
+/// How something goes into a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// Through the page cache.
+    Cached,
+    /// Past it.
+    Direct,
+}
+
 impl Pair {
+    fn by(&self, way: Way) -> &File {
+        match (way, &self.direct) {
+            (Way::Direct, Some(direct)) => direct,
+            _ => &self.cached,
+        }
+    }
+
     fn make(path: &Path) -> io::Result<Pair> {
         let cached = OpenOptions::new().write(true).create_new(true).open(path)?;
         let direct = match OpenOptions::new().write(true).custom_flags(libc::O_DIRECT).open(path) {

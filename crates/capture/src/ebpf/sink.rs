@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use super::files::{Aligned, Files, standing};
+use super::files::{Aligned, Files, Way, standing};
 use super::kernel::Kernel;
 use super::options::Sink;
 use super::shared::{STRIDE_BYTES, control, cpu, notice};
@@ -46,6 +46,7 @@ pub struct Writer {
 struct Flushed {
     slot: u64,
     used: u32,
+    way: Way,
 }
 
 impl Writer {
@@ -150,10 +151,10 @@ impl Writer {
         let slot = flushed.map_or_else(|| self.new_slot(), |flushed| flushed.slot);
         match self.how {
             Sink::Null => {}
-            Sink::Disk => self.write(base, slot, flushed.is_some())?,
+            Sink::Disk => self.write(base, slot, flushed.map(|f| f.way))?,
             Sink::Slow(pause) => {
                 std::thread::sleep(pause);
-                self.write(base, slot, flushed.is_some())?;
+                self.write(base, slot, flushed.map(|f| f.way))?;
             }
         }
         Ok(self.kernel.free(segment).map_err(Reason::Refused)?)
@@ -161,16 +162,16 @@ impl Writer {
 
     /// Writes a segment that is full, without what was said before. What was written already of it may have been read by
     /// then, or be all that is left of the recording: it stays as it is.
-    fn write(&mut self, base: usize, slot: u64, again: bool) -> Result<(), SpoolError> {
+    fn write(&mut self, base: usize, slot: u64, before: Option<Way>) -> Result<(), SpoolError> {
         let memory = &self.kernel.segments;
-        if !again {
+        if before.is_none() {
             let segment = memory.still(base, SEGMENT_BYTES);
             let shorter = self.repeats.shorten(segment, standing(slot), self.bounce.bytes());
             if let Some(length) = shorter {
-                return self.files.put_part(slot, &mut self.bounce, length);
+                return self.files.put_part(slot, &mut self.bounce, length, None).map(drop);
             }
         }
-        self.files.put_segment(memory, base, slot, again)
+        self.files.put_segment(memory, base, slot, before)
     }
 
     fn new_slot(&mut self) -> u64 {
@@ -223,7 +224,8 @@ impl Writer {
         let at = std::mem::offset_of!(SegmentHead, dropped);
         bytes[at..at + 8].copy_from_slice(&dropped.to_le_bytes());
         let slot = known.map_or_else(|| self.new_slot(), |k| k.slot);
-        self.flushed.insert(before, Flushed { slot, used });
-        self.files.put_beginning(slot, &self.bounce.bytes()[..used as usize])
+        let way = self.files.put_part(slot, &mut self.bounce, used as usize, known.map(|k| k.way))?;
+        self.flushed.insert(before, Flushed { slot, used, way });
+        Ok(())
     }
 }

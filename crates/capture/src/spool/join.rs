@@ -420,9 +420,9 @@ fn keep(kept: &mut Kept, ranges: Ranges<'_>, place: &Place) {
         let bytes = if unwanted {
             Bytes::Unwanted(length as usize)
         } else if let Some((standing, length)) = said {
-            // If the file is gone, so is the content.
-            let Some(file) = place.files.get(&standing.file) else { continue };
-            Bytes::There { file: file.clone(), offset: standing.offset.into(), length }
+            // With a segment that is gone, or damaged, all goes that was said by a place in it.
+            let Some(file) = place.written.holds(standing, length) else { continue };
+            Bytes::There { file, offset: standing.offset.into(), length }
         } else if kept.held() + bytes.len() > HELD {
             Bytes::There { file: place.file.clone(), offset: place.offset + at as u64, length: bytes.len() }
         } else {

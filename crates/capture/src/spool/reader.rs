@@ -15,7 +15,7 @@ use std::rc::Rc;
 use super::layout::SEGMENT_BYTES;
 use super::mark::is_mark;
 use super::record::{Head, RECORD_HEAD, SEGMENT_HEAD, SegmentHead};
-use super::{BEGIN, KEPT, SAMPLES, STOOD};
+use super::{BEGIN, KEPT, SAMPLES, STOOD, Standing};
 
 /// What is missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -35,8 +35,25 @@ pub struct Place {
     pub file: Rc<File>,
     /// Where in it the body of the record begins.
     pub offset: u64,
-    /// All files of the spool, by their numbers.
-    pub files: Rc<HashMap<u32, Rc<File>>>,
+    /// All that stands in the spool.
+    pub written: Rc<Written>,
+}
+
+/// The segments that there are, for what is said by its place.
+#[derive(Debug, Default)]
+pub struct Written {
+    files: HashMap<u32, Rc<File>>,
+    /// Bytes that are filled of each, by the number of its file and its place among the segments there.
+    used: HashMap<(u32, u32), u32>,
+}
+
+impl Written {
+    /// The file that holds so many bytes at a place; `None` unless they lie within a segment.
+    pub fn holds(&self, standing: Standing, length: usize) -> Option<Rc<File>> {
+        let (slot, at) = (standing.offset / SEGMENT_BYTES as u32, standing.offset as usize % SEGMENT_BYTES);
+        let used = *self.used.get(&(standing.file, slot))? as usize;
+        (at >= SEGMENT_HEAD && at + length <= used).then(|| self.files.get(&standing.file).cloned())?
+    }
 }
 
 struct Segment {
@@ -61,7 +78,7 @@ struct Stream {
 /// A spool that is being read.
 pub struct Spool {
     files: Vec<Rc<File>>,
-    by_number: Rc<HashMap<u32, Rc<File>>>,
+    written: Rc<Written>,
     streams: Vec<Stream>,
     heap: BinaryHeap<Reverse<(u64, usize)>>,
     /// The stream whose record was given out last.
@@ -95,18 +112,17 @@ impl Spool {
         }
         paths.sort();
         let files = paths.iter().map(|p| File::open(p).map(Rc::new)).collect::<io::Result<Vec<_>>>()?;
-        let by_number =
-            paths.iter().zip(&files).filter_map(|(path, file)| Some((number(path)?, file.clone()))).collect();
+        let numbers: Vec<Option<u32>> = paths.iter().map(|path| number(path)).collect();
         let mut spool = Spool {
             files,
-            by_number: Rc::new(by_number),
+            written: Rc::default(),
             streams: Vec::new(),
             heap: BinaryHeap::new(),
             taken: None,
             missing: Missing::default(),
             bytes: 0,
         };
-        spool.index()?;
+        spool.index(&numbers)?;
         for stream in 0..spool.streams.len() {
             spool.enqueue(stream)?;
         }
@@ -114,11 +130,13 @@ impl Spool {
     }
 
     /// Finds the segments of all processors.
-    fn index(&mut self) -> io::Result<()> {
+    fn index(&mut self, numbers: &[Option<u32>]) -> io::Result<()> {
+        let mut written = Written::default();
         let mut by_cpu: BTreeMap<u32, Vec<Segment>> = BTreeMap::new();
         for (file, handle) in self.files.iter().enumerate() {
             let length = handle.metadata()?.len();
-            self.bytes += length;
+            let number = numbers[file];
+            written.files.extend(number.map(|number| (number, handle.clone())));
             for offset in (0..length).step_by(SEGMENT_BYTES) {
                 let mut bytes = [0; SEGMENT_HEAD];
                 let head = match handle.read_exact_at(&mut bytes, offset) {
@@ -127,11 +145,17 @@ impl Spool {
                     Err(e) => return Err(e),
                 };
                 match head {
-                    Some(head) => by_cpu.entry(head.cpu).or_default().push(Segment { file, offset, head }),
+                    Some(head) => {
+                        self.bytes += u64::from(head.used);
+                        let slot = (offset / SEGMENT_BYTES as u64) as u32;
+                        written.used.extend(number.map(|number| ((number, slot), head.used)));
+                        by_cpu.entry(head.cpu).or_default().push(Segment { file, offset, head });
+                    }
                     None => self.missing.damaged += 1,
                 }
             }
         }
+        self.written = Rc::new(written);
         for (_, mut segments) in by_cpu {
             segments.sort_by_key(|s| s.head.number);
             self.streams.push(Stream { segments: segments.into_iter(), ..Stream::default() });
@@ -139,7 +163,7 @@ impl Spool {
         Ok(())
     }
 
-    /// Bytes of all its files.
+    /// Bytes of all its segments, as far as they are filled.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -166,7 +190,7 @@ impl Spool {
         let place = Place {
             file: self.files[s.origin.0].clone(),
             offset: s.origin.1 + (s.at + RECORD_HEAD) as u64,
-            files: self.by_number.clone(),
+            written: self.written.clone(),
         };
         s.at += head.bytes as usize;
         Ok(Some((head, body, place)))
@@ -223,4 +247,21 @@ pub fn read_up_to(file: &File, into: &mut [u8], offset: u64) -> io::Result<usize
         }
     }
     Ok(got)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_one_within_a_segment_that_is_there() {
+        let file = Rc::new(tempfile::tempfile().expect("a file"));
+        let written = Written { files: HashMap::from([(0, file)]), used: HashMap::from([((0, 1), 10_000)]) };
+        let holds = |file, offset, length| written.holds(Standing { file, offset }, length).is_some();
+        let second = SEGMENT_BYTES as u32;
+        assert!(holds(0, second + 64, 4096) && holds(0, second + 5904, 4096));
+        assert!(!holds(0, second + 63, 4096), "the head of a segment");
+        assert!(!holds(0, second + 5905, 4096), "beyond what is filled");
+        assert!(!holds(0, 64, 1) && !holds(1, second + 64, 1) && !holds(0, u32::MAX, 1), "no segment");
+    }
 }

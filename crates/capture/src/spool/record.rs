@@ -4,8 +4,8 @@
 //! (`join`).
 
 use super::layout::{
-    self, LOADED_LACKING, MAPPED_BEFORE, MAPPED_WRITTEN, PIECE_BYTES, RANGE_SAID, RANGE_UNWANTED, SEGMENT_BYTES, SEGMENT_MAGIC,
-    WHEN_EXIT, kind,
+    self, LOADED_LACKING, MAPPED_BEFORE, MAPPED_WRITTEN, PIECE_BYTES, RANGE_SAID, RANGE_UNWANTED, SEGMENT_BYTES,
+    SEGMENT_MAGIC, WHEN_EXIT, kind,
 };
 use super::repeats::Standing;
 
@@ -321,8 +321,8 @@ impl<'a> Iterator for Ranges<'a> {
         let (at_exit, unwanted) = (when == WHEN_EXIT, flags & RANGE_UNWANTED != 0);
         if flags & RANGE_SAID != 0 {
             // Nothing longer can have been written in one range: a place is no way to ask for memory.
-            let length = (kept as usize <= PIECE_BYTES).then_some(kept as usize)?;
-            let said = Some((Standing::from_word(head.u64()?), length));
+            let kept = Some(kept as usize).filter(|kept| *kept <= PIECE_BYTES)?;
+            let said = Some((Standing::from_word(head.u64()?), kept));
             return Some(Range { address, at_exit, length, unwanted, bytes: &[], at, said });
         }
         let bytes = head.take(kept as usize)?;
