@@ -1,8 +1,8 @@
 //! From the segments to the files of the spool.
 //!
-//! Goals: a full segment goes to the disk without a copy and is free again; once a second also what lies in those that are
-//! not full, and then the instant up to which all is there, so that a killed recorder loses little, and nothing in
-//! between. Non-goals: knowing what records say.
+//! Goals: a full segment goes to a file, without what was said before, and is free again; once a second also what lies in those
+//! that are not full, and then the instant up to which all is there, so that a killed recorder loses little, and nothing in
+//! between. Non-goals: knowing what records say; how bytes get into files (`files`).
 
 use std::collections::HashMap;
 use std::path::Path;
