@@ -110,8 +110,8 @@ class Bench:
                 piece[:] = os.urandom(MIB)
                 file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_DIRECT)
                 begin = time.monotonic()
-                for number_of in range(count):
-                    os.pwrite(file, piece, number_of * MIB)
+                for at in range(count):
+                    os.pwrite(file, piece, at * MIB)
                 reached.seconds = reached.whole_seconds = time.monotonic() - begin
                 os.close(file)
             reached.calls, reached.bytes, reached.quiet_share = count, count * MIB, meter.quiet_share

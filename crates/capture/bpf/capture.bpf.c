@@ -58,13 +58,6 @@ static __always_inline void take_arguments(struct thread *t, struct pt_regs *reg
 	t->args[5] = regs->r9;
 }
 
-/* Which row a call has, and whether it was made through a 32-bit entry. */
-static __always_inline struct row *row_of_call(struct task_struct *task, __u32 nr, int *narrow)
-{
-	*narrow = (task->thread_info.status & TS_COMPAT) || ((__s32)nr >= 0 && nr & X32_CALL);
-	return row_of(*narrow ? ROWS - 1 : nr);
-}
-
 /* A thread that the scheduler has not charged with anything yet used nothing; 0 would say that it is unknown. */
 static __always_inline __u64 used_ns(struct task_struct *task)
 {
@@ -72,10 +65,11 @@ static __always_inline __u64 used_ns(struct task_struct *task)
 }
 
 /* At the entry of a call of a thread of which nothing else is to be known; 0: it goes the long way. */
-static __always_inline int enter_quick(struct quick *q, struct row *row, struct task_struct *task, struct pt_regs *regs,
-				       __u32 nr, int narrow)
+static __always_inline int enter_quick(struct quick *q, struct task_struct *task, struct pt_regs *regs, __u32 nr)
 {
 	struct control *c = control();
+	int narrow;
+	struct row *row = row_of_call(task, nr, &narrow);
 
 	if (!row || !(row->flags & ROW_RECORDED) || !c)
 		return 1;
@@ -106,10 +100,9 @@ int on_enter(__u64 *ctx)
 	__u32 nr = ctx[1];
 	int narrow;
 
-	row = row_of_call(task, nr, &narrow);
 	if (q && q->plain) {
 		q->inside = 0;
-		if (enter_quick(q, row, task, regs, nr, narrow))
+		if (enter_quick(q, task, regs, nr))
 			return 0;
 	}
 	t = bpf_task_storage_get(&threads, task, 0, 0);
@@ -127,6 +120,7 @@ int on_enter(__u64 *ctx)
 			abandon(t, cpu);
 	}
 	c = control();
+	row = row_of_call(task, nr, &narrow);
 	if (!c || !row || !(row->flags & ROW_RECORDED) || (t->launching && !(row->flags & ROW_EXECUTE)))
 		return 0;
 	if (c->stopped)

@@ -48,17 +48,16 @@ static __always_inline struct quick *quick_place(struct thread *t)
 }
 
 /* Gives a thread a place, if its is free. */
-static __always_inline struct quick *take_place(struct thread *t, struct task_struct *task)
+static __always_inline void take_place(struct thread *t, struct task_struct *task)
 {
 	__u32 at = (__u32)task->pid % QUICKS;
 	struct quick *q = bpf_map_lookup_elem(&quicks, &at);
 
 	if (!q || __sync_val_compare_and_swap(&q->task, 0, (__u64)task))
-		return 0;
+		return;
 	q->call = t->call;
 	q->inside = q->plain = 0;
 	t->quick = at + 1;
-	return q;
 }
 
 /* The thread ends, or gets another number. */

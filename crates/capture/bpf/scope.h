@@ -220,8 +220,8 @@ int on_move(__u64 *ctx)
 static __always_inline int catch_up(struct thread *t, struct task_struct *task, struct pt_regs *regs, __s64 result)
 {
 	__u32 nr = regs->orig_ax;
-	int narrow = (task->thread_info.status & TS_COMPAT) || ((__s32)nr >= 0 && nr & X32_CALL);
-	struct row *row = row_of(narrow ? ROWS - 1 : nr);
+	int narrow;
+	struct row *row = row_of_call(task, nr, &narrow);
 
 	if (!row || !(row->flags & ROW_RECORDED) || row->flags & ROW_EXECUTE)
 		return 0;

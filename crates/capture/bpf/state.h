@@ -300,4 +300,11 @@ static __always_inline struct row *row_of(__u32 nr)
 	return bpf_map_lookup_elem(&rows, &nr);
 }
 
+/* Which row a call has, and whether it was made through a 32-bit entry. */
+static __always_inline struct row *row_of_call(struct task_struct *task, __u32 nr, int *narrow)
+{
+	*narrow = (task->thread_info.status & TS_COMPAT) || ((__s32)nr >= 0 && nr & X32_CALL);
+	return row_of(*narrow ? ROWS - 1 : nr);
+}
+
 #endif

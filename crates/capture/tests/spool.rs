@@ -95,7 +95,6 @@ fn every_byte_of_reads_and_writes_of_any_size() {
     }
 }
 
-/// Calls with results and bytes as strace tells them; a file for each process, so that no line is torn.
 /// The same file read many times: each time it is said what was read, and it stands there a few times at most.
 #[test]
 fn what_is_read_again_is_said_by_its_place() {
@@ -114,6 +113,7 @@ fn what_is_read_again_is_said_by_its_place() {
     assert!(on_disk < (TIMES * content.len()) as u64 / 2, "{on_disk} bytes on disk");
 }
 
+/// Calls with results and bytes as strace tells them; a file for each process, so that no line is torn.
 fn by_strace(dir: &Path, command: &[&str]) -> Option<Vec<String>> {
     let logs = dir.join("strace");
     fs::create_dir(&logs).expect("mkdir");

@@ -10,7 +10,7 @@ use std::hash::{BuildHasher, RandomState};
 use twox_hash::XxHash3_128;
 
 use super::layout::{self, RANGE_LACKING, RANGE_SAID, RANGE_UNWANTED, kind};
-use super::record::SEGMENT_HEAD;
+use super::record::{RECORD_HEAD, SEGMENT_HEAD};
 
 /// Shorter content is not worth the look.
 const LEAST_BYTES: usize = 512;
@@ -21,7 +21,6 @@ const REMEMBERED: usize = 1 << 19;
 /// Where nothing is repeated only one segment of so many is looked at.
 const SELDOM: u32 = 16;
 
-const RECORD_HEAD: usize = size_of::<layout::RecordHead>();
 const RANGE_HEAD: usize = size_of::<layout::RangeHead>();
 /// What stands in place of content.
 const PLACE_BYTES: usize = 8;
