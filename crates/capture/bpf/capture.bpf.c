@@ -31,10 +31,7 @@ static __always_inline void make(struct thread *t, struct row *row, struct task_
 			drop(cpu);
 		leave(cpu);
 	} else if (t->entry || !defer(t, task, VERDICT_NO_ROOM)) {
-		struct control *c = control();
-
-		if (c)
-			__sync_fetch_and_add(&c->nested, 1);
+		__sync_fetch_and_add(&control()->nested, 1);
 	}
 }
 
@@ -71,7 +68,7 @@ static __always_inline int enter_quick(struct quick *q, struct task_struct *task
 	int narrow;
 	struct row *row = row_of_call(task, nr, &narrow);
 
-	if (!row || !(row->flags & ROW_RECORDED) || !c)
+	if (!(row->flags & ROW_RECORDED))
 		return 1;
 	if (c->stopped) {
 		pass_by();
@@ -121,7 +118,7 @@ int on_enter(__u64 *ctx)
 	}
 	c = control();
 	row = row_of_call(task, nr, &narrow);
-	if (!c || !row || !(row->flags & ROW_RECORDED) || (t->launching && !(row->flags & ROW_EXECUTE)))
+	if (!(row->flags & ROW_RECORDED) || (t->launching && !(row->flags & ROW_EXECUTE)))
 		return 0;
 	if (c->stopped)
 		return pass_by();
@@ -148,13 +145,13 @@ int on_enter(__u64 *ctx)
 /* At the exit of a simple call; 0: its record is made the long way. */
 static __always_inline int exit_quick(struct quick *q, struct task_struct *task, struct pt_regs *regs, __s64 result)
 {
-	struct row *row = row_of(q->flags & RECORD_NARROW ? ROWS - 1 : q->nr);
+	struct row *row = row_of_record(q->nr, q->flags);
 	struct cpu *cpu = this_cpu();
 	__u64 end_ns = bpf_ktime_get_ns();
 	struct control *c = control();
 	int made;
 
-	if (!row || !c || !cpu || !cpu->segment || is_followed(row, task, regs->di) || !occupy(cpu))
+	if (!cpu || !cpu->segment || is_followed(row, task, regs->di) || !occupy(cpu))
 		return 0;
 	made = write_simple(q, row, cpu, task, regs, result, end_ns);
 	leave(cpu);
@@ -197,9 +194,7 @@ int on_exit(__u64 *ctx)
 		caught_up = 1;
 	}
 	t->inside = 0;
-	row = row_of(t->flags & RECORD_NARROW ? ROWS - 1 : t->nr);
-	if (!row)
-		return 0;
+	row = row_of_record(t->nr, t->flags);
 	/* Of others they were taken at the entry: after `execve` they are another program's. */
 	if (caught_up || row->flags & ROW_SIMPLE)
 		take_arguments(t, regs);
@@ -227,7 +222,7 @@ int on_new_task(__u64 *ctx)
 	struct control *c = control();
 	struct cpu *cpu = this_cpu();
 
-	if (!c || !cpu || task->flags & (PF_IO_WORKER | PF_USER_WORKER))
+	if (!cpu || task->flags & (PF_IO_WORKER | PF_USER_WORKER))
 		return 0;
 	if (parent ? parent->launching : !is_wanted_child(current, task))
 		return 0;
@@ -259,7 +254,7 @@ int on_exec(__u64 *ctx)
 	struct control *c = control();
 	struct cpu *cpu = this_cpu();
 
-	if (!t || !c || !cpu)
+	if (!t || !cpu)
 		return 0;
 	t->launching = 0;
 	/* Its number may be another one now. */
@@ -282,7 +277,7 @@ int on_end(__u64 *ctx)
 	struct cpu *cpu = this_cpu();
 	int waits = 0;
 
-	if (!t || !c || !cpu)
+	if (!t || !cpu)
 		return 0;
 	settle(t);
 	leave_place(t);

@@ -65,7 +65,7 @@ static __always_inline void on_load(__u64 address, int in_kernel)
 	struct cpu *cpu = this_cpu();
 	int found, verdict;
 
-	if (!t || t->launching || t->pending == PENDING_LOAD || !c || !cpu)
+	if (!t || t->launching || t->pending == PENDING_LOAD || !cpu)
 		return;
 	settle(t);
 	/* The recording has no room left for ever: it is counted. */

@@ -167,7 +167,7 @@ struct range_head {
 	__u32 kept;
 	__u16 when;
 	__u16 flags;
-	__u32 reserved;
+	__u32 lead; /* bytes between this head and what was kept */
 };
 
 struct identity {

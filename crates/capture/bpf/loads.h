@@ -52,7 +52,7 @@ static __always_inline int is_program(__u64 mapping)
 		__u16 type, machine;
 	} head = {};
 
-	if (!w || !folio || !is_uptodate(folio))
+	if (!folio || !is_uptodate(folio))
 		return 0;
 	if (bpf_probe_read_kernel(&head, sizeof(head), (void *)content_of(folio, 0, w->offset)))
 		return 0;
@@ -142,7 +142,7 @@ __noinline int write_load(struct thread *t, struct cpu *cpu, int urgent)
 	struct load *load;
 	__u32 length, kept = 0;
 
-	if (!t || !cpu || !w)
+	if (!t || !cpu)
 		return VERDICT_DONE;
 	load = &t->load;
 	size = file_size(load->mapping);

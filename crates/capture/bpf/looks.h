@@ -149,7 +149,7 @@ __noinline int next_patch(struct look *l)
 	struct span *span;
 	__u32 slot, at;
 
-	if (!l || !w)
+	if (!l)
 		return 0;
 	if (!l->open) {
 		if (l->at >= l->count || l->at >= SPANS)

@@ -474,7 +474,7 @@ static __always_inline int is_followed(struct row *row, struct task_struct *task
 	if (!row->look)
 		return 0;
 	w = watch();
-	if (!w || !w->on || !(w->ranges || row->look == LOOK_MAP))
+	if (!w->on || !(w->ranges || row->look == LOOK_MAP))
 		return 0;
 	return (row->look != LOOK_PART && row->look != LOOK_WRITTEN) || may_be_mapped(w, task, fd);
 }
@@ -517,10 +517,9 @@ static __always_inline void one_task_less(struct control *c)
 static __always_inline int write_all(struct thread *t, struct row *row, struct cpu *cpu, int urgent, __u32 steps)
 {
 	if (t->load.waits) {
-		struct control *c = control();
 		int verdict = write_load(t, cpu, urgent);
 
-		if (verdict != VERDICT_DONE && WAITS && c && c->block && !urgent)
+		if (verdict != VERDICT_DONE && WAITS && control()->block && !urgent)
 			return verdict;
 		if (verdict != VERDICT_DONE)
 			drop(cpu);
@@ -532,18 +531,16 @@ static __always_inline int write_all(struct thread *t, struct row *row, struct c
 		struct task_struct *task = bpf_get_current_task_btf();
 		struct look *l = bpf_task_storage_get(&looks, task, 0, 0);
 		int verdict = l ? go_on_looking(l, cpu, urgent, 16 * steps) : VERDICT_DONE;
-		struct control *c = control();
 		__u32 looking = t->looking;
 
-		if (verdict != VERDICT_DONE && WAITS && c && c->block && !urgent)
+		if (verdict != VERDICT_DONE && WAITS && control()->block && !urgent)
 			return verdict;
 		if (verdict != VERDICT_DONE)
 			drop(cpu);
 		t->looking = 0;
 		if (looking == LOOKS_LAST) {
 			write_end(cpu, task);
-			if (c)
-				one_task_less(c);
+			one_task_less(control());
 			return VERDICT_DONE;
 		}
 	}
@@ -562,13 +559,13 @@ __noinline int end_of_space(struct thread *t, struct cpu *cpu)
 	struct look *l;
 	int asked;
 
-	if (!t || !cpu || !c || !w || !w->ranges || !signal || signal->live.counter)
+	if (!t || !cpu || !w->ranges || !signal || signal->live.counter)
 		return 0;
 	space = space_of(task->tgid);
 	if (!space)
 		return 0;
 	row = row_of(t->nr);
-	asked = t->inside && row && row->flags & ROW_ALWAYS && !(row->flags & ROW_EXECUTE);
+	asked = t->inside && row->flags & ROW_ALWAYS && !(row->flags & ROW_EXECUTE);
 	l = begin_look(t, task, asked ? t->begin_ns : bpf_ktime_get_ns());
 	if (!l)
 		return 0;
@@ -633,7 +630,7 @@ static __always_inline int on_fault(__u64 address, __u64 error)
 	__u64 page, first, last, end, folio;
 	int whole;
 
-	if (!w || !w->ranges)
+	if (!w->ranges)
 		return 0;
 	space = space_of(this_process());
 	if (!space)
@@ -719,7 +716,7 @@ int on_dirtied(__u64 *ctx)
 	struct thread *t;
 	int fresh = 1;
 
-	if (!w || !w->ranges)
+	if (!w->ranges)
 		return 0;
 	key.mapping = (__u64)BPF_CORE_READ((struct folio *)folio, mapping);
 	if (!(w->mappings & trace_of(key.mapping)))
@@ -761,7 +758,7 @@ int on_evicted(__u64 *ctx)
 	struct cpu *cpu;
 	__u32 zero = 0;
 
-	if (!w || !w->patches)
+	if (!w->patches)
 		return 0;
 	mapping = (__u64)BPF_CORE_READ((struct folio *)folio, mapping);
 	if (!(w->mappings & trace_of(mapping)))
@@ -800,7 +797,7 @@ int look_at_all(struct bpf_raw_tracepoint_args *ctx)
 	__u32 zero = 0;
 	struct look *l = bpf_map_lookup_elem(&last_looks, &zero);
 
-	if (!w || !cpu || !l)
+	if (!cpu || !l)
 		return 0;
 	if (ctx->args[0]) {
 		clear_look(l, bpf_ktime_get_ns(), 0);

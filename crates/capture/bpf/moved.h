@@ -162,7 +162,7 @@ static long move_piece(__u64 i, struct moving *mv)
 	range->length = range->kept = mv->done;
 	range->when = WHEN_EXIT;
 	range->flags = 0;
-	range->reserved = 0;
+	range->lead = 0;
 	commit(cpu, record, mv->at + padded(mv->done), RECORD_MORE, mv->t->end_ns);
 	mv->t->more++;
 	return 0;

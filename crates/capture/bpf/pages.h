@@ -95,19 +95,11 @@ static __always_inline __u64 trace_of(__u64 address)
 	return 1ULL << (address * 0x9e3779b97f4a7c15ULL >> 58);
 }
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct watch);
-} watches SEC(".maps");
+struct watch watches SEC(".bss.watches");
 
 static __always_inline struct watch *watch(void)
 {
-	__u32 zero = 0;
-
-	return bpf_map_lookup_elem(&watches, &zero);
+	return &watches;
 }
 
 struct walk {
@@ -267,7 +259,7 @@ int find_memory(struct bpf_raw_tracepoint_args *ctx)
 	struct file *file = file_of(task, ctx->args[0]);
 	__u64 inode = 0, folio;
 
-	if (!w || !file || bpf_core_type_size(struct page) != PAGE_STRUCT)
+	if (!file || bpf_core_type_size(struct page) != PAGE_STRUCT)
 		return 0;
 	inode = (__u64)BPF_CORE_READ(file, f_inode);
 	folio = folio_at(mapping_of_inode(inode), 0);

@@ -24,36 +24,32 @@ struct quick {
 	__u64 reserved[3];
 };
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, QUICKS);
-	__type(key, __u32);
-	__type(value, struct quick);
-} quicks SEC(".maps");
+struct quick quicks[QUICKS] SEC(".bss.quicks");
 
 /* The place of a thread, if it has its own. */
 static __always_inline struct quick *quick_of(struct task_struct *task)
 {
-	__u32 at = (__u32)task->pid % QUICKS;
-	struct quick *q = bpf_map_lookup_elem(&quicks, &at);
+	struct quick *q = &quicks[(__u32)task->pid % QUICKS];
 
-	return q && q->task == (__u64)task ? q : 0;
+	if (q->task != (__u64)task)
+		q = 0;
+	/* Else the compiler asks for the task again, which says nothing to the verifier. */
+	CHECKED(q);
+	return q;
 }
 
 static __always_inline struct quick *quick_place(struct thread *t)
 {
-	__u32 at = t->quick - 1;
-
-	return t->quick ? bpf_map_lookup_elem(&quicks, &at) : 0;
+	return t->quick ? &quicks[(t->quick - 1) % QUICKS] : 0;
 }
 
 /* Gives a thread a place, if its is free. */
 static __always_inline void take_place(struct thread *t, struct task_struct *task)
 {
 	__u32 at = (__u32)task->pid % QUICKS;
-	struct quick *q = bpf_map_lookup_elem(&quicks, &at);
+	struct quick *q = &quicks[at];
 
-	if (!q || __sync_val_compare_and_swap(&q->task, 0, (__u64)task))
+	if (__sync_val_compare_and_swap(&q->task, 0, (__u64)task))
 		return;
 	q->call = t->call;
 	q->inside = q->plain = 0;

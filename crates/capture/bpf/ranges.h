@@ -43,6 +43,18 @@ static __always_inline __u32 padded(__u32 bytes)
 	return (bytes + 7) & ~7u;
 }
 
+/* Shorter content is copied as quickly wherever it goes. */
+#define ALIGNED_FROM 512u
+#define LINE 64u
+
+/* How far behind its head content goes, a multiple of 8. Some processors (AMD's Zen 3) take sixteen times as long to copy if the
+ * target lies up to 31 bytes further on within its page than the source, and all are quickest if both lie alike in lines of the
+ * caches. Segments begin at the beginning of a page. */
+static __always_inline __u32 lead_of(__u64 address, __u32 at, __u32 bytes)
+{
+	return bytes < ALIGNED_FROM ? 0 : ((__u32)address - at) & (LINE - 8);
+}
+
 /* One page of a range that cannot be read as a whole. */
 static long read_page(__u64 i, struct prefix *p)
 {
@@ -221,25 +233,26 @@ __noinline int read_piece(struct thread *t, __u32 segment, __u32 at)
 /* Keeps the piece at the cursor: in the record that is being made, or in a MORE record of its own. */
 __noinline int keep_piece(struct thread *t, struct cpu *cpu, int urgent, int measure)
 {
-	__u32 bytes, start, lead = 0, flags = 0;
+	__u32 bytes, start, head = 0, lead, flags = 0;
 	struct range_head *range;
 
 	if (!t || !cpu)
 		return VERDICT_NO_ROOM;
 	bytes = unwanted(t) ? 0 : t->length;
 	if (!t->inlined) {
-		lead = sizeof(struct record_head) + sizeof(struct more_body);
-		if (!make_room(cpu, lead + sizeof(*range) + padded(bytes), urgent))
+		head = sizeof(struct record_head) + sizeof(struct more_body);
+		if (!make_room(cpu, head + sizeof(*range) + LINE + padded(bytes), urgent))
 			return VERDICT_NO_ROOM;
 	}
 	start = t->inlined ? t->at : cpu->used;
-	if (start + lead + sizeof(*range) + padded(bytes) > SEGMENT_BYTES)
+	lead = lead_of(t->area.address + t->cursor.offset, start + head + sizeof(*range), bytes);
+	if (start + head + sizeof(*range) + lead + padded(bytes) > SEGMENT_BYTES)
 		return VERDICT_NO_ROOM;
 	t->kept = 0;
 	if (!bytes) {
 		flags = RANGE_UNWANTED;
 	} else {
-		switch (read_piece(t, cpu->segment, start + lead + sizeof(*range))) {
+		switch (read_piece(t, cpu->segment, start + head + sizeof(*range) + lead)) {
 		case KEPT:
 			break;
 		case KEPT_PART:
@@ -249,7 +262,7 @@ __noinline int keep_piece(struct thread *t, struct cpu *cpu, int urgent, int mea
 			return VERDICT_NO_PAGE;
 		}
 	}
-	range = place(cpu->segment, start + lead);
+	range = place(cpu->segment, start + head);
 	if (!range)
 		return VERDICT_NO_ROOM;
 	if (!measure) {
@@ -258,8 +271,8 @@ __noinline int keep_piece(struct thread *t, struct cpu *cpu, int urgent, int mea
 		range->kept = t->kept;
 		range->when = t->entry ? WHEN_ENTRY : WHEN_EXIT;
 		range->flags = flags;
-		range->reserved = 0;
-		start += lead + sizeof(*range) + padded(t->kept);
+		range->lead = lead;
+		start += head + sizeof(*range) + lead + padded(t->kept);
 		if (t->inlined) {
 			t->at = start;
 			t->ranges++;

@@ -87,7 +87,7 @@ static __always_inline int is_recorded(struct task_struct *task)
 	struct thread *t = bpf_task_storage_get(&threads, task, 0, 0);
 	struct control *c = control();
 
-	if (!c || c->stopped)
+	if (c->stopped)
 		return 0;
 	if (!t && task->flags & (PF_IO_WORKER | PF_USER_WORKER) && task->group_leader)
 		t = bpf_task_storage_get(&threads, task->group_leader, 0, 0);
@@ -185,7 +185,7 @@ static __always_inline void write_request_record(struct making *m, struct row *r
 	struct cpu *cpu = this_cpu();
 	struct thread *t = &m->thread;
 
-	if (!cpu || !c)
+	if (!cpu)
 		return;
 	__builtin_memcpy(t->args, m->flight.args, sizeof(t->args));
 	t->flags = 0;
@@ -365,7 +365,7 @@ static __always_inline void ring_made(__s32 fd, void *ring, __u32 flags)
 	struct record_head *record;
 	struct ring_body *body;
 
-	if (!c || !cpu || !is_recorded(bpf_get_current_task_btf()))
+	if (!cpu || !is_recorded(bpf_get_current_task_btf()))
 		return;
 	if (!occupy(cpu)) {
 		__sync_fetch_and_add(&c->nested, 1);

@@ -172,7 +172,7 @@ int on_walk(struct bpf_iter__task *ctx)
 	struct member member;
 	struct thread *t;
 
-	if (!task || !c)
+	if (!task)
 		return 0;
 	t = bpf_task_storage_get(&threads, task, 0, 0);
 	if (!t) {
@@ -223,7 +223,7 @@ static __always_inline int catch_up(struct thread *t, struct task_struct *task, 
 	int narrow;
 	struct row *row = row_of_call(task, nr, &narrow);
 
-	if (!row || !(row->flags & ROW_RECORDED) || row->flags & ROW_EXECUTE)
+	if (!(row->flags & ROW_RECORDED) || row->flags & ROW_EXECUTE)
 		return 0;
 	/* A new thread comes to life here too. */
 	if (!result && (nr == CALL_CLONE || nr == CALL_FORK || nr == CALL_VFORK || nr == CALL_CLONE3))

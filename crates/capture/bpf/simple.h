@@ -50,7 +50,7 @@ static __always_inline long append_buffer(struct row *row, struct pt_regs *regs,
 {
 	struct part *part = &row->part[0];
 	__u64 address = register_of(regs, part->arg), length = address ? simple_length(part, regs, result) : 0;
-	__u32 kept = length, unwanted = part->when & PART_UNWANTED;
+	__u32 kept = length, lead = 0, unwanted = part->when & PART_UNWANTED;
 	struct range_head *range;
 
 	if (!length)
@@ -64,10 +64,11 @@ static __always_inline long append_buffer(struct row *row, struct pt_regs *regs,
 		if (length > MOST_MOVED)
 			return -1;
 	} else {
+		lead = lead_of(address, at + sizeof(*range), kept);
 		CHECKED(kept);
-		if (length > INLINE_BYTES || at + sizeof(*range) + padded(kept) > SEGMENT_BYTES)
+		if (length > INLINE_BYTES || at + sizeof(*range) + lead + padded(kept) > SEGMENT_BYTES)
 			return -1;
-		if (kept > INLINE_BYTES || bpf_probe_read_user(range + 1, kept, (void *)address))
+		if (kept > INLINE_BYTES || bpf_probe_read_user((char *)(range + 1) + lead, kept, (void *)address))
 			return -1;
 	}
 	range->address = address;
@@ -75,8 +76,8 @@ static __always_inline long append_buffer(struct row *row, struct pt_regs *regs,
 	range->kept = kept;
 	range->when = WHEN_EXIT;
 	range->flags = unwanted ? RANGE_UNWANTED : 0;
-	range->reserved = 0;
-	return sizeof(*range) + padded(kept);
+	range->lead = lead;
+	return sizeof(*range) + lead + padded(kept);
 }
 
 /* The record of a simple call; 0: it is not made. */

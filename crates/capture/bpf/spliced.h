@@ -29,7 +29,7 @@ __noinline int keep_spliced(struct thread *t)
 	struct cpu *cpu = this_cpu();
 	struct moved moved = {};
 
-	if (!t || !w || !cpu || !w->offset)
+	if (!t || !cpu || !w->offset)
 		return 0;
 	if (!moved_in(&moved, file_of(task, t->args[0]), given_position(t->args[1], t->result), t->result) &&
 	    !moved_in(&moved, file_of(task, t->args[2]), given_position(t->args[3], t->result), t->result))

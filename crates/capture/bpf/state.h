@@ -253,20 +253,10 @@ struct {
 	__type(value, struct cpu);
 } cpus SEC(".maps");
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct control);
-} controls SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, ROWS);
-	__type(key, __u32);
-	__type(value, struct row);
-} rows SEC(".maps");
+/* What every call looks at has an address of its own, and begins at that of a page: no number is looked up, and what is
+ * to lie in one line of the caches does. */
+struct control controls SEC(".bss.controls");
+struct row rows[ROWS] SEC(".bss.rows");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -280,9 +270,7 @@ const volatile __u64 scramble = 0;
 
 static __always_inline struct control *control(void)
 {
-	__u32 zero = 0;
-
-	return bpf_map_lookup_elem(&controls, &zero);
+	return &controls;
 }
 
 static __always_inline struct cpu *this_cpu(void)
@@ -297,7 +285,14 @@ static __always_inline struct row *row_of(__u32 nr)
 {
 	if (nr >= ROWS)
 		nr = ROWS - 1;
-	return bpf_map_lookup_elem(&rows, &nr);
+	CHECKED(nr);
+	return &rows[nr % ROWS];
+}
+
+/* Of a call whose record has these flags. */
+static __always_inline struct row *row_of_record(__u32 nr, __u32 flags)
+{
+	return row_of(flags & RECORD_NARROW ? ROWS - 1 : nr);
 }
 
 /* Which row a call has, and whether it was made through a 32-bit entry. */

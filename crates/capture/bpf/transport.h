@@ -51,7 +51,7 @@ static __always_inline int take_segment(struct cpu *cpu, int urgent)
 	struct segment_head *head;
 	__u32 index;
 
-	if (!c || c->free <= (urgent ? 0 : c->reserve) || bpf_map_pop_elem(&unused, &index))
+	if (c->free <= (urgent ? 0 : c->reserve) || bpf_map_pop_elem(&unused, &index))
 		return 0;
 	__sync_fetch_and_add(&c->free, -1);
 	head = place(index + 1, 0);

@@ -113,7 +113,7 @@ static __always_inline int defer(struct thread *t, struct task_struct *task, int
 {
 	struct control *c = control();
 
-	if (!c || c->stopped || (verdict == VERDICT_NO_ROOM && !c->block))
+	if (c->stopped || (verdict == VERDICT_NO_ROOM && !c->block))
 		return 0;
 	t->verdict = verdict;
 	t->flags |= RECORD_DEFERRED;
@@ -137,7 +137,7 @@ static __always_inline void throttle(struct thread *t, struct task_struct *task)
 {
 	struct control *c = control();
 
-	if (t->pending || !c || !c->block || c->free >= c->low)
+	if (t->pending || !c->block || c->free >= c->low)
 		return;
 	t->waiting_ns = 0;
 	schedule(t, task);
@@ -157,7 +157,7 @@ static __always_inline void abandon(struct thread *t, struct cpu *cpu)
 	int is_load = t->pending == PENDING_LOAD;
 
 	t->load.waits = 0;
-	if (!t->pending || !c)
+	if (!t->pending)
 		return;
 	no_longer_pending(t, c);
 	/* What it would have loaded, it did not. */
@@ -280,11 +280,9 @@ static int on_return(struct bpf_map *map, void *key, void *value)
 	struct thread *t = bpf_task_storage_get(&threads, task, 0, 0);
 	struct round r = { .t = t, .task = task, .c = control() };
 
-	if (!t || !r.c)
+	if (!t)
 		return 0;
-	r.row = row_of(t->flags & RECORD_NARROW ? ROWS - 1 : t->nr);
-	if (!r.row)
-		return 0;
+	r.row = row_of_record(t->nr, t->flags);
 	if (loop(ROUNDS, round, &r) == ROUNDS) {
 		if (schedule(t, task))
 			return 0;

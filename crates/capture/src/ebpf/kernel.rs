@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use reprise_trace::DataPolicy;
 
-use super::shared::{self, STRIDE_BYTES, THREAD_LAUNCHING, control, cpu, scope, watch};
+use super::shared::{self, ROW_BYTES, STRIDE_BYTES, THREAD_LAUNCHING, control, cpu, scope, watch};
 use super::{Capabilities, OnFull, Reason, SpoolError, opcodes, processors, table};
 use crate::scope::Scope;
 use crate::sys::{self, Object, Ring, Shared};
@@ -157,8 +157,8 @@ impl Kernel {
         let mut kernel = Kernel {
             segments: map(c"segments", setting.segments as usize * STRIDE_BYTES)?,
             cpus: map(c"cpus", cpu_count * cpu::BYTES)?,
-            control: map(c"controls", control::BYTES)?,
-            watch: map(c"watches", watch::BYTES)?,
+            control: map(c".bss.controls", control::BYTES)?,
+            watch: map(c".bss.watches", watch::BYTES)?,
             unused: object.descriptor(c"unused")?,
             notices: object.descriptor(c"notices")?,
             object: Mutex::new(object),
@@ -215,9 +215,8 @@ impl Kernel {
 
     fn fill(&self, setting: Setting) -> io::Result<()> {
         let object = self.object();
-        for (number, row) in table::rows(setting.data).iter().enumerate() {
-            object.set(c"rows", &(number as u32).to_le_bytes(), &row.encode())?;
-        }
+        let rows: Vec<[u8; ROW_BYTES]> = table::rows(setting.data).iter().map(|row| row.encode()).collect();
+        object.set(c".bss.rows", &0u32.to_le_bytes(), rows.as_flattened())?;
         for (opcode, row) in opcodes::rows(setting.data).iter().enumerate() {
             object.set(c"opcodes", &(opcode as u32).to_le_bytes(), &row.encode())?;
         }

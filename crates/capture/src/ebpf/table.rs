@@ -42,15 +42,15 @@ pub struct Row {
 
 impl Row {
     /// As `struct row`.
-    pub fn encode(&self) -> Vec<u8> {
-        let mut out = self.flags.to_le_bytes().to_vec();
-        out.push(self.parts.len().min(PARTS) as u8);
-        out.extend(self.objects);
-        out.extend([self.look, self.offset]);
-        out.extend([0; ROW_BYTES - 7 - 8 * PARTS]);
-        for part in self.parts.iter().take(PARTS) {
-            out.extend([part.kind, part.arg, part.of, part.when]);
-            out.extend(part.size.to_le_bytes());
+    pub fn encode(&self) -> [u8; ROW_BYTES] {
+        let mut out = [0; ROW_BYTES];
+        out[..2].copy_from_slice(&self.flags.to_le_bytes());
+        out[2] = self.parts.len().min(PARTS) as u8;
+        out[3..7].copy_from_slice(&[self.objects[0], self.objects[1], self.look, self.offset]);
+        let (parts, _) = out[ROW_BYTES - 8 * PARTS..].as_chunks_mut();
+        for (into, part) in parts.iter_mut().zip(&self.parts) {
+            let [a, b, c, d] = part.size.to_le_bytes();
+            *into = [part.kind, part.arg, part.of, part.when, a, b, c, d];
         }
         out
     }

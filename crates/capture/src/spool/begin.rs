@@ -11,8 +11,9 @@ use serde::{Deserialize, Serialize};
 
 /// Name of the file in the directory of the spool.
 pub const BEGIN: &str = "begin.json";
-/// Version of the spool as it is written. 2: content may be said by its place ([`RANGE_SAID`](super::layout::RANGE_SAID)).
-pub const VERSION: u32 = 2;
+/// Version of the spool as it is written. 2: content may be said by its place ([`RANGE_SAID`](super::layout::RANGE_SAID)). 3: it
+/// need not follow its head at once.
+pub const VERSION: u32 = 3;
 /// Name of the file with samples of the environment there.
 pub const SAMPLES: &str = "samples";
 
@@ -216,6 +217,6 @@ mod tests {
         fs::write(spool.path().join(BEGIN), format!("{{\"version\": {}, \"new\": 1}}", VERSION + 1)).expect("writable");
         let error = Begin::read(spool.path()).expect_err("a later version");
         assert_eq!(error.kind(), io::ErrorKind::Unsupported);
-        assert!(error.to_string().contains("version 3"), "{error}");
+        assert!(error.to_string().contains(&format!("version {}", VERSION + 1)), "{error}");
     }
 }

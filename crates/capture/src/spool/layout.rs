@@ -146,7 +146,7 @@ layout! {
         state: u32, ranges: u32, more: u32, lacking: u32, objects: [Object; 2],
     }
     /// Begins a range.
-    RangeHead { address: u64, length: u32, kept: u32, when: u16, flags: u16, reserved: u32 }
+    RangeHead { address: u64, length: u32, kept: u32, when: u16, flags: u16, lead: u32 }
     /// Users and groups.
     Identity { uid: u32, euid: u32, suid: u32, fsuid: u32, gid: u32, egid: u32, sgid: u32, fsgid: u32 }
     /// Body of TASK.

@@ -315,7 +315,8 @@ impl<'a> Iterator for Ranges<'a> {
         self.count = self.count.checked_sub(1)?;
         let head = &mut self.cursor;
         let (address, length, kept) = (head.u64()?, head.u32()?, head.u32()?);
-        let (kinds, _) = (head.u32()?, head.u32()?);
+        let (kinds, lead) = (head.u32()?, head.u32()?);
+        head.take(lead as usize)?;
         let at = self.total - head.0.len();
         let (when, flags) = (kinds as u16, (kinds >> 16) as u16);
         let (at_exit, unwanted) = (when == WHEN_EXIT, flags & RANGE_UNWANTED != 0);

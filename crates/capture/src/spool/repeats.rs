@@ -56,8 +56,9 @@ struct Remembered {
 /// Content in the segment that is looked at.
 #[derive(Debug, Clone, Copy)]
 struct Piece {
-    /// Where its range begins, and how long its content is.
+    /// Where its range and its content begin, and how long this is.
     at: usize,
+    content: usize,
     kept: usize,
     /// Where the content stands already.
     said: Option<u64>,
@@ -107,12 +108,11 @@ impl Repeats {
         while let Some((end, first, count)) = ranges_of(segment, at) {
             let mut range = first;
             for _ in 0..count {
-                let Some((kept, flags)) = range_at(segment, range, end) else { break };
-                let content = range + RANGE_HEAD;
+                let Some((content, kept, flags)) = range_at(segment, range, end) else { break };
                 if flags & (RANGE_LACKING | RANGE_UNWANTED | RANGE_SAID) == 0 && kept >= LEAST_BYTES {
                     let word = Standing { offset: standing.offset + content as u32, ..standing }.to_word();
-                    let piece = self.remember(range, &segment[content..content + kept], word);
-                    self.pieces.push(piece);
+                    let (said, slot) = self.remember(&segment[content..content + kept], word);
+                    self.pieces.push(Piece { at: range, content, kept, said, slot });
                 }
                 range = content + kept.next_multiple_of(8);
             }
@@ -120,7 +120,8 @@ impl Repeats {
         }
     }
 
-    fn remember(&mut self, at: usize, content: &[u8], word: u64) -> Piece {
+    /// Where content stands already, and its place in the table; else it is remembered as standing at `word`.
+    fn remember(&mut self, content: &[u8], word: u64) -> (Option<u64>, usize) {
         let hash = XxHash3_128::oneshot_with_seed(self.seed, content);
         // Equal digests of contents of unequal length are no reason to trust them less, but none to mix them up.
         let digest = [hash as u64, (hash >> 64) as u64 ^ content.len() as u64];
@@ -130,7 +131,7 @@ impl Repeats {
         if said.is_none() {
             *entry = Remembered { digest, word };
         }
-        Piece { at, kept: content.len(), said, slot }
+        (said, slot)
     }
 
     /// The segment without what was said before. What stands elsewhere now is remembered there.
@@ -148,13 +149,13 @@ impl Repeats {
         let mut at = SEGMENT_HEAD;
         let mut pieces = self.pieces.iter().peekable();
         let mut heads: Vec<(usize, u32)> = Vec::new();
-        let mut links: Vec<(usize, u64)> = Vec::new();
+        let mut links: Vec<(usize, usize, u64)> = Vec::new();
         while let Some((end, ..)) = ranges_of(segment, at) {
             let head = to + (at - from);
             let before = end - at;
             let mut saved = 0;
             while let Some(piece) = pieces.next_if(|piece| piece.at < end) {
-                let content = piece.at + RANGE_HEAD;
+                let content = piece.content;
                 copy(from, content, &mut to)?;
                 from = content;
                 let Some(said) = piece.said else {
@@ -164,7 +165,7 @@ impl Repeats {
                     }
                     continue;
                 };
-                links.push((to, said));
+                links.push((to - (content - piece.at), to, said));
                 copy(content, content + PLACE_BYTES, &mut to)?;
                 from = content + piece.kept.next_multiple_of(8);
                 saved += piece.kept.next_multiple_of(8) - PLACE_BYTES;
@@ -178,14 +179,13 @@ impl Repeats {
         for (at, bytes) in heads {
             put(into, at, &bytes.to_le_bytes());
         }
-        for (at, said) in links {
+        for (range, at, said) in links {
             let now = match within.contains(&said) {
                 true => moved.binary_search_by_key(&said, |(before, _)| *before).map(|found| moved[found].1).ok()?,
                 false => said,
             };
             put(into, at, &now.to_le_bytes());
-            let flags = at - RANGE_HEAD + std::mem::offset_of!(layout::RangeHead, flags);
-            put(into, flags, &RANGE_SAID.to_le_bytes());
+            put(into, range + std::mem::offset_of!(layout::RangeHead, flags), &RANGE_SAID.to_le_bytes());
         }
         put(into, std::mem::offset_of!(layout::SegmentHead, used), &(to as u32).to_le_bytes());
         Some(to)
@@ -222,11 +222,12 @@ fn ranges_of(segment: &[u8], at: usize) -> Option<(usize, usize, usize)> {
     Some((end, first, count))
 }
 
-/// Of the range at a place in a record: how much of it was kept, and its flags.
-fn range_at(segment: &[u8], at: usize, end: usize) -> Option<(usize, u16)> {
+/// Of the range at a place in a record: where its content begins, how much of it was kept, and its flags.
+fn range_at(segment: &[u8], at: usize, end: usize) -> Option<(usize, usize, u16)> {
     let kept = u32_at(segment, at + std::mem::offset_of!(layout::RangeHead, kept))? as usize;
     let flags = u16_at(segment, at + std::mem::offset_of!(layout::RangeHead, flags))?;
-    (at + RANGE_HEAD + kept.next_multiple_of(8) <= end).then_some((kept, flags))
+    let content = at + RANGE_HEAD + u32_at(segment, at + std::mem::offset_of!(layout::RangeHead, lead))? as usize;
+    (content + kept.next_multiple_of(8) <= end).then_some((content, kept, flags))
 }
 
 #[cfg(test)]

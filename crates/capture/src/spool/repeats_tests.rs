@@ -29,7 +29,10 @@ fn segment(calls: &[Vec<Vec<u8>>]) -> Vec<u8> {
             out.extend(0x1000u64.to_le_bytes());
             out.extend((content.len() as u32).to_le_bytes());
             out.extend((content.len() as u32).to_le_bytes());
-            out.extend([1, 0, 0, 0, 0, 0, 0, 0]);
+            let lead = number as u32 % 5 * 8;
+            out.extend([1, 0, 0, 0]);
+            out.extend(lead.to_le_bytes());
+            out.resize(out.len() + lead as usize, 9);
             out.extend(content);
             out.resize(out.len().next_multiple_of(8), 0);
         }

@@ -116,7 +116,8 @@ pub struct Spool {
 fn range(words: &mut Words, directory: &Path) -> Range {
     let (address, length, kept) = (words.u64(), words.u32(), words.u32());
     let (when, flags) = (words.u16(), words.u16());
-    words.u32();
+    let lead = words.u32() as usize;
+    words.take(lead);
     if flags & RANGE_SAID != 0 {
         let word = words.u64();
         let mut bytes = vec![0; kept as usize];
