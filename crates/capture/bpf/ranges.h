@@ -233,7 +233,7 @@ __noinline int read_piece(struct thread *t, __u32 segment, __u32 at)
 /* Keeps the piece at the cursor: in the record that is being made, or in a MORE record of its own. */
 __noinline int keep_piece(struct thread *t, struct cpu *cpu, int urgent, int measure)
 {
-	__u32 bytes, start, head = 0, lead, flags = 0;
+	__u32 bytes, start, head = 0, lead = 0, flags = 0;
 	struct range_head *range;
 
 	if (!t || !cpu)
@@ -245,7 +245,8 @@ __noinline int keep_piece(struct thread *t, struct cpu *cpu, int urgent, int mea
 			return VERDICT_NO_ROOM;
 	}
 	start = t->inlined ? t->at : cpu->used;
-	lead = lead_of(t->area.address + t->cursor.offset, start + head + sizeof(*range), bytes);
+	if (!t->area.string)
+		lead = lead_of(t->area.address + t->cursor.offset, start + head + sizeof(*range), bytes);
 	if (start + head + sizeof(*range) + lead + padded(bytes) > SEGMENT_BYTES)
 		return VERDICT_NO_ROOM;
 	t->kept = 0;

@@ -117,6 +117,7 @@ fn range(words: &mut Words, directory: &Path) -> Range {
     let (address, length, kept) = (words.u64(), words.u32(), words.u32());
     let (when, flags) = (words.u16(), words.u16());
     let lead = words.u32() as usize;
+    assert!(lead < 64 && lead.is_multiple_of(8), "content {lead} bytes behind its head");
     words.take(lead);
     if flags & RANGE_SAID != 0 {
         let word = words.u64();
