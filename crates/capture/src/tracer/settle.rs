@@ -14,7 +14,8 @@ use crate::error::CaptureError;
 use crate::locking;
 use crate::procfs;
 
-const PATIENCE: Duration = Duration::from_millis(5);
+/// A cause that can run may still have to wait for a processor where many want one; one that blocks is not waited for.
+const PATIENCE: Duration = Duration::from_millis(50);
 
 impl Tracer<'_> {
     /// Threads in the kernel that may have caused the result of a call that could wait.
