@@ -142,15 +142,15 @@ LOOPED(move_page, struct moving)
 /* A MORE record with so much as fits into one. */
 static long move_piece(__u64 i, struct moving *mv)
 {
-	const __u32 lead = sizeof(struct record_head) + sizeof(struct more_body) + sizeof(struct range_head);
+	const __u32 heads = sizeof(struct record_head) + sizeof(struct more_body) + sizeof(struct range_head);
 	struct cpu *cpu = mv->cpu;
 	struct record_head *record;
 	struct range_head *range;
 	__u64 begin = mv->offset;
 
-	if (begin >= mv->end || !make_room(cpu, lead + PIECE_BYTES, 0))
+	if (begin >= mv->end || !make_room(cpu, heads + PIECE_BYTES, 0))
 		return 1;
-	mv->at = cpu->used + lead;
+	mv->at = cpu->used + heads;
 	mv->done = 0;
 	loop(PIECE_BYTES / PAGE + 1, move_page, mv);
 	record = place(cpu->segment, cpu->used);
