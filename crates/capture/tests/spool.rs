@@ -199,6 +199,7 @@ fn many_writers_and_few_segments_lose_nothing() {
         assert!(moved(&spool, libc::SYS_write, inode(&file)) == fs::read(&file).expect("read"), "file {number}");
     }
     assert!(spool.records.iter().any(|r| r.flags & 2 != 0), "nothing was deferred: the test does not test");
+    assert!(dir.path().join("t/spool/001.seg").exists(), "one hand wrote all: the test does not test the other");
     assert_eq!(spool.lacking(), 0);
 }
 

@@ -10,6 +10,8 @@ use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use super::SpoolError;
 use crate::environment::memory_limit_bytes;
@@ -41,19 +43,82 @@ pub struct Files {
     directory: PathBuf,
     files: Vec<Pair>,
     room: Room,
+    speed: Speed,
+    /// The next slot of each hand in its present file, if that has one.
+    next: [Option<u64>; 2],
+    /// Files that a hand has begun, and slots that were given out.
+    begun: u64,
+    given: u64,
+}
+
+/// Who writes. Each has files of its own: a file system lets nobody else write to a file that grows.
+#[derive(Debug, Clone, Copy)]
+pub enum Hand {
+    /// The sink.
+    Sink = 0,
+    /// Its other hand (`aside`).
+    Aside = 1,
 }
 
 /// A file, opened in both ways.
 struct Pair {
     cached: File,
     /// Past the page cache; `None` where the file system has no such way.
-    direct: Option<File>,
+    direct: Option<Arc<File>>,
+}
+
+/// Where a whole segment goes past the page cache.
+pub struct Target {
+    file: Arc<File>,
+    path: PathBuf,
+    position: u64,
+}
+
+impl Target {
+    /// Writes the segment that lies at `base`.
+    pub fn put(&self, memory: &Shared, base: usize) -> Result<(), SpoolError> {
+        let written = memory.write_to(&self.file, self.position, base, SEGMENT_BYTES);
+        written.map_err(|source| SpoolError::Unwritten { path: self.path.clone(), source })
+    }
 }
 
 impl Files {
     /// None yet, in a directory that exists.
     pub fn new(directory: &Path) -> Files {
-        Files { directory: directory.to_path_buf(), files: Vec::new(), room: Room::new() }
+        let directory = directory.to_path_buf();
+        Files {
+            directory,
+            files: Vec::new(),
+            room: Room::new(),
+            speed: Speed::default(),
+            next: [None; 2],
+            begun: 0,
+            given: 0,
+        }
+    }
+
+    /// A place for a segment.
+    pub fn new_slot(&mut self, hand: Hand) -> u64 {
+        self.given += 1;
+        let next = &mut self.next[hand as usize];
+        let slot = next.take().unwrap_or_else(|| {
+            self.begun += 1;
+            (self.begun - 1) * SEGMENTS_PER_FILE
+        });
+        *next = Some(slot + 1).filter(|slot| !slot.is_multiple_of(SEGMENTS_PER_FILE));
+        slot
+    }
+
+    /// How many slots were given out.
+    pub fn given(&self) -> u64 {
+        self.given
+    }
+
+    /// Whither past the page cache; `None` where the file system has no such way.
+    pub fn past_cache(&mut self, slot: u64) -> Result<Option<Target>, SpoolError> {
+        let (number, position) = self.place(slot)?;
+        let path = self.path(number);
+        Ok(self.files[number].direct.clone().map(|file| Target { file, path, position }))
     }
 
     /// The directory that they are in.
@@ -61,42 +126,35 @@ impl Files {
         &self.directory
     }
 
-    /// Writes a whole segment, which lies at `base`. Where a part of it was put before, the rest goes the same way.
-    pub fn put_segment(
-        &mut self,
-        memory: &Shared,
-        base: usize,
-        slot: u64,
-        before: Option<Way>,
-    ) -> Result<(), SpoolError> {
+    /// Writes a whole segment, which lies at `base`.
+    pub fn put_segment(&mut self, memory: &Shared, base: usize, slot: u64, way: Way) -> Result<(), SpoolError> {
         let (number, position) = self.place(slot)?;
-        let way = self.way(before, SEGMENT_BYTES);
+        let began = Instant::now();
         let written = memory.write_to(self.files[number].by(way), position, base, SEGMENT_BYTES);
+        self.took(way, began.elapsed());
         written.map_err(|source| self.unwritten(number, source))
     }
 
-    /// Writes so much of a buffer in place of a segment; its slot is as long as any, with a hole at the end. Says which way
-    /// that went.
-    pub fn put_part(
-        &mut self,
-        slot: u64,
-        buffer: &mut Aligned,
-        length: usize,
-        before: Option<Way>,
-    ) -> Result<Way, SpoolError> {
+    /// Writes so much of a buffer in place of a segment; its slot is as long as any, with a hole at the end.
+    pub fn put_part(&mut self, slot: u64, buffer: &mut Aligned, length: usize, way: Way) -> Result<(), SpoolError> {
         let (number, position) = self.place(slot)?;
-        let padded = length.next_multiple_of(BLOCK);
-        let way = self.way(before, padded);
-        let bytes = &mut buffer.bytes()[..padded];
+        let bytes = &mut buffer.bytes()[..length.next_multiple_of(BLOCK)];
         bytes[length..].fill(0);
         let file = self.files[number].by(way);
         // Grown first, so that no file system makes room in advance behind what is written.
         let written = grow(file, position + SEGMENT_BYTES as u64).and_then(|()| file.write_all_at(bytes, position));
-        written.map(|()| way).map_err(|source| self.unwritten(number, source))
+        written.map_err(|source| self.unwritten(number, source))
     }
 
-    fn way(&mut self, before: Option<Way>, bytes: usize) -> Way {
-        before.unwrap_or_else(|| if self.room.take(bytes as u64) { Way::Cached } else { Way::Direct })
+    /// Which way so many bytes are to go, of somebody who is in a hurry or not: then it is the quicker one.
+    pub fn way(&mut self, bytes: usize, hurry: bool) -> Way {
+        let hurry_past = hurry && self.speed.is_quicker_past_the_cache();
+        if !hurry_past && self.room.take(bytes.next_multiple_of(BLOCK) as u64) { Way::Cached } else { Way::Direct }
+    }
+
+    /// A whole segment took so long.
+    pub fn took(&mut self, way: Way, time: Duration) {
+        self.speed.note(way, time);
     }
 
     /// The file of a slot, made if need be, and the position in it.
@@ -141,7 +199,7 @@ impl Pair {
         let cached = OpenOptions::new().write(true).create_new(true).open(path)?;
         let direct = match OpenOptions::new().write(true).custom_flags(libc::O_DIRECT).open(path) {
             Err(e) if e.raw_os_error() == Some(libc::EINVAL) => None,
-            other => Some(other?),
+            other => Some(Arc::new(other?)),
         };
         Ok(Pair { cached, direct })
     }
@@ -170,6 +228,31 @@ impl Aligned {
     /// Them.
     pub fn bytes(&mut self) -> &mut [u8] {
         &mut self.bytes[self.start..self.start + self.length]
+    }
+}
+
+/// How long a segment takes, in each way: the page cache may be the slower one, where its memory has to be had first.
+#[derive(Default)]
+struct Speed {
+    cached: Option<Duration>,
+    direct: Option<Duration>,
+}
+
+impl Speed {
+    /// What is noted counts for so much less than all before.
+    const WEIGHT: u32 = 8;
+
+    fn note(&mut self, way: Way, time: Duration) {
+        let mean = match way {
+            Way::Cached => &mut self.cached,
+            Way::Direct => &mut self.direct,
+        };
+        *mean = Some(mean.map_or(time, |mean| (mean * (Self::WEIGHT - 1) + time) / Self::WEIGHT));
+    }
+
+    /// Not said as long as one is not known.
+    fn is_quicker_past_the_cache(&self) -> bool {
+        self.direct.zip(self.cached).is_some_and(|(direct, cached)| direct < cached)
     }
 }
 
@@ -226,6 +309,33 @@ mod tests {
         assert_eq!(free_bytes(told), Some(630 * PAGE_BYTES));
         assert_eq!(free_bytes(&told.replace("nr_dirty 100", "nr_dirty 800")), Some(0));
         assert_eq!(free_bytes("nr_dirty 1\n"), None);
+    }
+
+    #[test]
+    fn who_hurries_goes_the_way_that_was_quicker_of_late() {
+        let mut files = Files::new(Path::new("nowhere"));
+        files.room = Room { left_bytes: 1 << 30, limited: false, refused_bytes: 0 };
+        let (short, long) = (Duration::from_micros(100), Duration::from_millis(1));
+        files.took(Way::Cached, long);
+        assert_eq!(files.way(1, true), Way::Cached, "the other is not known");
+        files.took(Way::Direct, short);
+        assert_eq!((files.way(1, true), files.way(1, false)), (Way::Direct, Way::Cached));
+        for _ in 0..100 {
+            files.took(Way::Direct, 2 * long);
+        }
+        assert_eq!(files.way(1, true), Way::Cached);
+    }
+
+    #[test]
+    fn each_hand_has_files_of_its_own() {
+        let mut files = Files::new(Path::new("nowhere"));
+        let slots = [Hand::Sink, Hand::Sink, Hand::Aside, Hand::Sink].map(|hand| files.new_slot(hand));
+        assert_eq!(slots, [0, 1, SEGMENTS_PER_FILE, 2]);
+        let last = (3..SEGMENTS_PER_FILE).map(|_| files.new_slot(Hand::Sink)).last();
+        assert_eq!(last, Some(SEGMENTS_PER_FILE - 1));
+        let after = [Hand::Sink, Hand::Aside].map(|hand| files.new_slot(hand));
+        assert_eq!(after, [2 * SEGMENTS_PER_FILE, SEGMENTS_PER_FILE + 1]);
+        assert_eq!(files.given(), SEGMENTS_PER_FILE + 3);
     }
 
     #[test]

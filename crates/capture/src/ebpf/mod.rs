@@ -6,6 +6,8 @@
 //! The programs are in `bpf/`, what they keep of each call is derived in `table`, and [`Session`] runs them.
 
 #[cfg(ebpf)]
+mod aside;
+#[cfg(ebpf)]
 mod attach;
 #[cfg(ebpf)]
 mod cached;

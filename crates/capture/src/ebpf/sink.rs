@@ -2,7 +2,7 @@
 //!
 //! Goals: a full segment goes to a file, without what was said before, and is free again; once a second also what lies in those
 //! that are not full, and then the instant up to which all is there, so that a killed recorder loses little, and nothing in
-//! between. Non-goals: knowing what records say; how bytes get into files (`files`).
+//! between. Where programs are faster, two hands write. Non-goals: knowing what records say; how bytes get into files (`files`).
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -10,7 +10,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use super::files::{Aligned, Files, Way, standing};
+use super::aside::Aside;
+use super::files::{Aligned, Files, Hand, Way, standing};
 use super::kernel::Kernel;
 use super::options::Sink;
 use super::shared::{STRIDE_BYTES, control, cpu, notice};
@@ -24,6 +25,9 @@ const ROUND: Duration = Duration::from_secs(1);
 /// A record bears the time at which it was begun; so long after, it is complete.
 const COMPLETE_AFTER_NS: u64 = 20_000_000;
 
+/// Of all segments one of so many may be in use before the other hand helps.
+const PRESSED: u64 = 4;
+
 /// Writes segments.
 pub struct Writer {
     kernel: Arc<Kernel>,
@@ -33,11 +37,11 @@ pub struct Writer {
     /// Segments that there may be on the disk, and whether there are.
     most_slots: u64,
     limited: bool,
-    next_slot: u64,
     /// Slots of segments that were written before they were full, by CPU and number.
     flushed: HashMap<(u32, u64), Flushed>,
     bounce: Aligned,
     repeats: Repeats,
+    aside: Aside,
     /// Set when the last task has ended.
     over: Arc<AtomicBool>,
 }
@@ -59,6 +63,7 @@ impl Writer {
         over: Arc<AtomicBool>,
     ) -> Result<Writer, SpoolError> {
         let ring = kernel.ring().map_err(Reason::Refused)?;
+        let aside = Aside::new(kernel.clone()).map_err(Reason::Refused)?;
         Ok(Writer {
             kernel,
             ring,
@@ -66,10 +71,10 @@ impl Writer {
             how,
             most_slots: most_slots.unwrap_or(u64::MAX),
             limited: false,
-            next_slot: 0,
             flushed: HashMap::new(),
             bounce: Aligned::new(SEGMENT_BYTES),
             repeats: Repeats::default(),
+            aside,
             over,
         })
     }
@@ -105,7 +110,7 @@ impl Writer {
     /// Calls that begin from now on are not recorded any more if what the kernel holds may fill the disk up to the limit.
     fn heed_limit(&mut self) {
         let held = self.kernel.segment_count;
-        if !self.limited && self.next_slot.saturating_add(held) >= self.most_slots {
+        if !self.limited && self.files.given().saturating_add(held) >= self.most_slots {
             self.limited = true;
             self.kernel.number(control::STOPPED).store(1, Ordering::SeqCst);
         }
@@ -133,7 +138,9 @@ impl Writer {
         self.mark(until)
     }
 
-    fn mark(&self, until_ns: u64) -> Result<(), SpoolError> {
+    /// Says that all is there up to an instant, as soon as the other hand has written what it has.
+    fn mark(&mut self, until_ns: u64) -> Result<(), SpoolError> {
+        self.aside.settle()?;
         if self.how == Sink::Null {
             return Ok(());
         }
@@ -148,35 +155,59 @@ impl Writer {
         let owner = self.kernel.segments.word(head(std::mem::offset_of!(SegmentHead, cpu))).load(Ordering::Relaxed);
         let number = self.kernel.segments.long(head(std::mem::offset_of!(SegmentHead, number))).load(Ordering::Relaxed);
         let flushed = self.flushed.remove(&(owner, number));
-        let slot = flushed.map_or_else(|| self.new_slot(), |flushed| flushed.slot);
-        match self.how {
-            Sink::Null => {}
-            Sink::Disk => self.write(base, slot, flushed.map(|f| f.way))?,
+        let taken = match self.how {
+            Sink::Null => false,
+            Sink::Disk => self.write(segment, flushed)?,
             Sink::Slow(pause) => {
                 std::thread::sleep(pause);
-                self.write(base, slot, flushed.map(|f| f.way))?;
+                self.write(segment, flushed)?
             }
+        };
+        if !taken {
+            self.kernel.free(segment).map_err(Reason::Refused)?;
         }
-        Ok(self.kernel.free(segment).map_err(Reason::Refused)?)
+        Ok(())
     }
 
-    /// Writes a segment that is full, without what was said before. What was written already of it may have been read by
-    /// then, or be all that is left of the recording: it stays as it is.
-    fn write(&mut self, base: usize, slot: u64, before: Option<Way>) -> Result<(), SpoolError> {
+    /// Writes a segment that is full, without what was said before; true: the other hand does. What was written already of
+    /// it may have been read by then, or be all that is left of the recording: it stays as it is.
+    fn write(&mut self, segment: u32, flushed: Option<Flushed>) -> Result<bool, SpoolError> {
+        let base = segment as usize * STRIDE_BYTES;
         let memory = &self.kernel.segments;
-        if before.is_none() {
-            let segment = memory.still(base, SEGMENT_BYTES);
-            let shorter = self.repeats.shorten(segment, standing(slot), self.bounce.bytes());
-            if let Some(length) = shorter {
-                return self.files.put_part(slot, &mut self.bounce, length, None).map(drop);
-            }
+        if let Some(Flushed { slot, way, .. }) = flushed {
+            return self.files.put_segment(memory, base, slot, way).map(|()| false);
         }
-        self.files.put_segment(memory, base, slot, before)
+        let hurry = self.is_pressed();
+        let hand = if hurry && self.is_other_hand_free()? { Hand::Aside } else { Hand::Sink };
+        let slot = self.files.new_slot(hand);
+        let memory = &self.kernel.segments;
+        let shorter = self.repeats.shorten(memory.still(base, SEGMENT_BYTES), standing(slot), self.bounce.bytes());
+        if let Some(length) = shorter {
+            let way = self.files.way(length, hurry);
+            return self.files.put_part(slot, &mut self.bounce, length, way).map(|()| false);
+        }
+        if let Hand::Aside = hand
+            && let Some(target) = self.files.past_cache(slot)?
+        {
+            self.aside.take(segment, target);
+            return Ok(true);
+        }
+        let way = self.files.way(SEGMENT_BYTES, hurry);
+        self.files.put_segment(memory, base, slot, way).map(|()| false)
     }
 
-    fn new_slot(&mut self) -> u64 {
-        self.next_slot += 1;
-        self.next_slot - 1
+    fn is_other_hand_free(&mut self) -> Result<bool, SpoolError> {
+        let idle = self.aside.is_idle()?;
+        if let Some(time) = self.aside.took() {
+            self.files.took(Way::Direct, time);
+        }
+        Ok(idle)
+    }
+
+    /// Whether programs are faster than this sink: much is full, and waits here.
+    fn is_pressed(&self) -> bool {
+        let free = self.kernel.number(control::FREE).load(Ordering::Relaxed);
+        free < self.kernel.segment_count / PRESSED * (PRESSED - 1)
     }
 
     /// Writes what is in segments that are not full.
@@ -223,8 +254,9 @@ impl Writer {
         bytes[at..at + 4].copy_from_slice(&used.to_le_bytes());
         let at = std::mem::offset_of!(SegmentHead, dropped);
         bytes[at..at + 8].copy_from_slice(&dropped.to_le_bytes());
-        let slot = known.map_or_else(|| self.new_slot(), |k| k.slot);
-        let way = self.files.put_part(slot, &mut self.bounce, used as usize, known.map(|k| k.way))?;
+        let slot = known.map_or_else(|| self.files.new_slot(Hand::Sink), |k| k.slot);
+        let way = known.map_or_else(|| self.files.way(used as usize, false), |k| k.way);
+        self.files.put_part(slot, &mut self.bounce, used as usize, way)?;
         self.flushed.insert(before, Flushed { slot, used, way });
         Ok(())
     }

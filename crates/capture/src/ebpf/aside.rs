@@ -1,0 +1,101 @@
+//! The sink's other hand: a whole segment goes past the page cache while the sink copies others into it.
+//!
+//! Goals: where a program writes faster than the page cache takes it, the disk works meanwhile. One segment at a time: a disk
+//! that is given a megabyte has enough to do. Non-goals: when that is so (`sink`), and in which file (`files`).
+
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
+use std::time::{Duration, Instant};
+
+use super::files::Target;
+use super::kernel::Kernel;
+use super::shared::STRIDE_BYTES;
+use super::{Reason, SpoolError};
+use crate::sys;
+
+/// The hand. Its thread ends with it, when the segment that it has is written.
+pub struct Aside {
+    given: Sender<(u32, Target)>,
+    done: Receiver<Result<Duration, SpoolError>>,
+    busy: bool,
+    last: Option<Duration>,
+}
+
+impl Aside {
+    /// Starts its thread.
+    ///
+    /// # Errors
+    /// There can be no more threads.
+    pub fn new(kernel: Arc<Kernel>) -> io::Result<Aside> {
+        let (given, taken) = channel::<(u32, Target)>();
+        let (say, done) = channel();
+        sys::spawn_quiet("spool-aside", move || {
+            for (segment, target) in taken {
+                if say.send(write(&kernel, segment, &target)).is_err() {
+                    return;
+                }
+            }
+        })?;
+        Ok(Aside { given, done, busy: false, last: None })
+    }
+
+    /// Takes a full segment, which is free when it is written. Only while [`Aside::is_idle`].
+    pub fn take(&mut self, segment: u32, target: Target) {
+        debug_assert!(!self.busy);
+        // A thread that is gone is told of by `is_idle`.
+        let _ = self.given.send((segment, target));
+        self.busy = true;
+    }
+
+    /// Whether it has nothing to do.
+    ///
+    /// # Errors
+    /// What it had last could not be written.
+    pub fn is_idle(&mut self) -> Result<bool, SpoolError> {
+        if self.busy {
+            match self.done.try_recv() {
+                Ok(outcome) => self.done_with(outcome)?,
+                Err(TryRecvError::Empty) => {}
+                Err(TryRecvError::Disconnected) => return Err(gone()),
+            }
+        }
+        Ok(!self.busy)
+    }
+
+    /// Waits until what it has is written.
+    ///
+    /// # Errors
+    /// It could not be.
+    pub fn settle(&mut self) -> Result<(), SpoolError> {
+        if !self.busy {
+            return Ok(());
+        }
+        let outcome = self.done.recv().map_err(|_| gone())?;
+        self.done_with(outcome)
+    }
+
+    /// How long the last one took, told once.
+    pub fn took(&mut self) -> Option<Duration> {
+        self.last.take()
+    }
+
+    fn done_with(&mut self, outcome: Result<Duration, SpoolError>) -> Result<(), SpoolError> {
+        self.busy = false;
+        self.last = Some(outcome?);
+        Ok(())
+    }
+}
+
+fn write(kernel: &Kernel, segment: u32, target: &Target) -> Result<Duration, SpoolError> {
+    let began = Instant::now();
+    target.put(&kernel.segments, segment as usize * STRIDE_BYTES)?;
+    let took = began.elapsed();
+    kernel.free(segment).map_err(Reason::Refused)?;
+    Ok(took)
+}
+
+fn gone() -> SpoolError {
+    let source = io::Error::other("its thread has ended");
+    SpoolError::Step { step: "write a segment", source, advice: "please report this" }
+}
