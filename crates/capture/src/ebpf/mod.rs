@@ -36,6 +36,8 @@ mod sink;
 mod survey;
 #[cfg(ebpf)]
 mod table;
+#[cfg(ebpf)]
+mod ways;
 #[cfg(not(ebpf))]
 mod without;
 

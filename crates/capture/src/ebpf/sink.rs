@@ -11,10 +11,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::aside::Aside;
-use super::files::{Aligned, Files, Hand, Way, standing};
+use super::files::{Aligned, Files, Hand, standing};
 use super::kernel::Kernel;
 use super::options::Sink;
 use super::shared::{STRIDE_BYTES, control, cpu, notice};
+use super::ways::Way;
 use super::{Reason, SpoolError};
 use crate::spool::layout::{SEGMENT_BYTES, SEGMENT_MAGIC, SegmentHead};
 use crate::spool::{Repeats, mark};
@@ -183,7 +184,7 @@ impl Writer {
         let memory = &self.kernel.segments;
         let shorter = self.repeats.shorten(memory.still(base, SEGMENT_BYTES), standing(slot), self.bounce.bytes());
         if let Some(length) = shorter {
-            let way = self.files.way(length, hurry);
+            let way = self.files.ways.choose(length, hurry);
             return self.files.put_part(slot, &mut self.bounce, length, way).map(|()| false);
         }
         if let Hand::Aside = hand
@@ -192,14 +193,14 @@ impl Writer {
             self.aside.take(segment, target);
             return Ok(true);
         }
-        let way = self.files.way(SEGMENT_BYTES, hurry);
+        let way = self.files.ways.choose(SEGMENT_BYTES, hurry);
         self.files.put_segment(memory, base, slot, way).map(|()| false)
     }
 
     fn is_other_hand_free(&mut self) -> Result<bool, SpoolError> {
         let idle = self.aside.is_idle()?;
         if let Some(time) = self.aside.took() {
-            self.files.took(Way::Direct, time);
+            self.files.ways.took(Way::Direct, time);
         }
         Ok(idle)
     }
@@ -255,7 +256,7 @@ impl Writer {
         let at = std::mem::offset_of!(SegmentHead, dropped);
         bytes[at..at + 8].copy_from_slice(&dropped.to_le_bytes());
         let slot = known.map_or_else(|| self.files.new_slot(Hand::Sink), |k| k.slot);
-        let way = known.map_or_else(|| self.files.way(used as usize, false), |k| k.way);
+        let way = known.map_or_else(|| self.files.ways.choose(used as usize, false), |k| k.way);
         self.files.put_part(slot, &mut self.bounce, used as usize, way)?;
         self.flushed.insert(before, Flushed { slot, used, way });
         Ok(())
