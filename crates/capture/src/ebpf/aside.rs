@@ -6,6 +6,7 @@
 use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::files::Target;
@@ -16,7 +17,9 @@ use crate::sys;
 
 /// The hand. Its thread ends with it, when the segment that it has is written.
 pub struct Aside {
-    given: Sender<(u32, Target)>,
+    /// `None` at the end.
+    given: Option<Sender<(u32, Target)>>,
+    thread: Option<JoinHandle<()>>,
     done: Receiver<Result<Duration, SpoolError>>,
     busy: bool,
     last: Option<Duration>,
@@ -27,24 +30,26 @@ impl Aside {
     ///
     /// # Errors
     /// There can be no more threads.
-    pub fn new(kernel: Arc<Kernel>) -> io::Result<Aside> {
+    pub fn new(kernel: Arc<Kernel>) -> Result<Aside, SpoolError> {
         let (given, taken) = channel::<(u32, Target)>();
         let (say, done) = channel();
-        sys::spawn_quiet("spool-aside", move || {
+        let thread = sys::spawn_quiet("spool-aside", move || {
             for (segment, target) in taken {
                 if say.send(write(&kernel, segment, &target)).is_err() {
                     return;
                 }
             }
-        })?;
-        Ok(Aside { given, done, busy: false, last: None })
+        });
+        let advice = "check the limits on processes and memory";
+        let thread = thread.map_err(|source| SpoolError::Step { step: "start a thread", source, advice })?;
+        Ok(Aside { given: Some(given), thread: Some(thread), done, busy: false, last: None })
     }
 
     /// Takes a full segment, which is free when it is written. Only while [`Aside::is_idle`].
     pub fn take(&mut self, segment: u32, target: Target) {
         debug_assert!(!self.busy);
         // A thread that is gone is told of by `is_idle`.
-        let _ = self.given.send((segment, target));
+        let _ = self.given.as_ref().map(|given| given.send((segment, target)));
         self.busy = true;
     }
 
@@ -84,6 +89,14 @@ impl Aside {
         self.busy = false;
         self.last = Some(outcome?);
         Ok(())
+    }
+}
+
+impl Drop for Aside {
+    fn drop(&mut self) {
+        self.given = None;
+        // What it panicked with was printed.
+        let _ = self.thread.take().map(JoinHandle::join);
     }
 }
 

@@ -64,7 +64,7 @@ impl Writer {
         over: Arc<AtomicBool>,
     ) -> Result<Writer, SpoolError> {
         let ring = kernel.ring().map_err(Reason::Refused)?;
-        let aside = Aside::new(kernel.clone()).map_err(Reason::Refused)?;
+        let aside = Aside::new(kernel.clone())?;
         Ok(Writer {
             kernel,
             ring,
@@ -174,14 +174,14 @@ impl Writer {
     /// it may have been read by then, or be all that is left of the recording: it stays as it is.
     fn write(&mut self, segment: u32, flushed: Option<Flushed>) -> Result<bool, SpoolError> {
         let base = segment as usize * STRIDE_BYTES;
-        let memory = &self.kernel.segments;
+        let kernel = self.kernel.clone();
+        let memory = &kernel.segments;
         if let Some(Flushed { slot, way, .. }) = flushed {
             return self.files.put_segment(memory, base, slot, way).map(|()| false);
         }
         let hurry = self.is_pressed();
         let hand = if hurry && self.is_other_hand_free()? { Hand::Aside } else { Hand::Sink };
         let slot = self.files.new_slot(hand);
-        let memory = &self.kernel.segments;
         let shorter = self.repeats.shorten(memory.still(base, SEGMENT_BYTES), standing(slot), self.bounce.bytes());
         if let Some(length) = shorter {
             let way = self.files.ways.choose(length, hurry);
