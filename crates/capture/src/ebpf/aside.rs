@@ -7,10 +7,11 @@ use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::files::Target;
 use super::kernel::Kernel;
+use super::reason::{no_thread, step};
 use super::shared::STRIDE_BYTES;
 use super::{Reason, SpoolError};
 use crate::sys;
@@ -40,9 +41,7 @@ impl Aside {
                 }
             }
         });
-        let advice = "check the limits on processes and memory";
-        let thread = thread.map_err(|source| SpoolError::Step { step: "start a thread", source, advice })?;
-        Ok(Aside { given: Some(given), thread: Some(thread), done, busy: false, last: None })
+        Ok(Aside { given: Some(given), thread: Some(thread.map_err(no_thread)?), done, busy: false, last: None })
     }
 
     /// Takes a full segment, which is free when it is written. Only while [`Aside::is_idle`].
@@ -101,14 +100,11 @@ impl Drop for Aside {
 }
 
 fn write(kernel: &Kernel, segment: u32, target: &Target) -> Result<Duration, SpoolError> {
-    let began = Instant::now();
-    target.put(&kernel.segments, segment as usize * STRIDE_BYTES)?;
-    let took = began.elapsed();
+    let took = target.put(&kernel.segments, segment as usize * STRIDE_BYTES)?;
     kernel.free(segment).map_err(Reason::Refused)?;
     Ok(took)
 }
 
 fn gone() -> SpoolError {
-    let source = io::Error::other("its thread has ended");
-    SpoolError::Step { step: "write a segment", source, advice: "please report this" }
+    step("write a segment", "this is a defect")(io::Error::other("its thread has ended"))
 }

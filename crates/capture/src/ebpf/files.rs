@@ -8,7 +8,7 @@ use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::SpoolError;
 use super::ways::{Way, Ways};
@@ -19,7 +19,7 @@ use crate::sys::Shared;
 /// A file of the spool holds so many segments.
 const SEGMENTS_PER_FILE: u64 = 4096;
 /// What goes past the page cache begins and ends at multiples of this.
-pub const BLOCK: usize = 4096;
+const BLOCK: usize = 4096;
 
 /// Name of a file of the spool.
 fn file_name(number: u64) -> String {
@@ -37,7 +37,7 @@ pub struct Files {
     directory: PathBuf,
     files: Vec<Pair>,
     /// Which of the two ways what is written goes.
-    pub ways: Ways,
+    ways: Ways,
     /// The next slot of each hand in its present file, if that has one.
     next: [Option<u64>; 2],
     /// Files that a hand has begun, and slots that were given out.
@@ -56,12 +56,12 @@ pub enum Hand {
 
 /// A file, opened in both ways.
 struct Pair {
-    cached: File,
+    cached: Arc<File>,
     /// Past the page cache; `None` where the file system has no such way.
     direct: Option<Arc<File>>,
 }
 
-/// Where a whole segment goes past the page cache.
+/// Where a whole segment goes.
 pub struct Target {
     file: Arc<File>,
     path: PathBuf,
@@ -69,10 +69,12 @@ pub struct Target {
 }
 
 impl Target {
-    /// Writes the segment that lies at `base`.
-    pub fn put(&self, memory: &Shared, base: usize) -> Result<(), SpoolError> {
+    /// Writes the segment that lies at `base`, and says how long that took.
+    pub fn put(&self, memory: &Shared, base: usize) -> Result<Duration, SpoolError> {
+        let began = Instant::now();
         let written = memory.write_to(&self.file, self.position, base, SEGMENT_BYTES);
-        written.map_err(|source| SpoolError::Unwritten { path: self.path.clone(), source })
+        written.map_err(|source| SpoolError::Unwritten { path: self.path.clone(), source })?;
+        Ok(began.elapsed())
     }
 }
 
@@ -102,9 +104,26 @@ impl Files {
 
     /// Whither past the page cache; `None` where the file system has no such way.
     pub fn past_cache(&mut self, slot: u64) -> Result<Option<Target>, SpoolError> {
+        let (number, _) = self.place(slot)?;
+        if self.files[number].direct.is_none() {
+            return Ok(None);
+        }
+        self.target(slot, Way::Direct).map(Some)
+    }
+
+    fn target(&mut self, slot: u64, way: Way) -> Result<Target, SpoolError> {
         let (number, position) = self.place(slot)?;
-        let path = self.path(number);
-        Ok(self.files[number].direct.clone().map(|file| Target { file, path, position }))
+        Ok(Target { file: self.files[number].by(way).clone(), path: self.path(number), position })
+    }
+
+    /// Which way so many bytes are to go; `hurry`: the program waits for them, or soon will.
+    pub fn choose(&mut self, bytes: usize, hurry: bool) -> Way {
+        self.ways.choose(bytes.next_multiple_of(BLOCK) as u64, hurry)
+    }
+
+    /// A whole segment took so long.
+    pub fn took(&mut self, way: Way, time: Duration) {
+        self.ways.took(way, time);
     }
 
     /// The directory that they are in.
@@ -114,11 +133,9 @@ impl Files {
 
     /// Writes a whole segment, which lies at `base`.
     pub fn put_segment(&mut self, memory: &Shared, base: usize, slot: u64, way: Way) -> Result<(), SpoolError> {
-        let (number, position) = self.place(slot)?;
-        let began = Instant::now();
-        let written = memory.write_to(self.files[number].by(way), position, base, SEGMENT_BYTES);
-        self.ways.took(way, began.elapsed());
-        written.map_err(|source| self.unwritten(number, source))
+        let time = self.target(slot, way)?.put(memory, base)?;
+        self.took(way, time);
+        Ok(())
     }
 
     /// Writes so much of a buffer in place of a segment; its slot is as long as any, with a hole at the end.
@@ -154,7 +171,7 @@ impl Files {
 }
 
 impl Pair {
-    fn by(&self, way: Way) -> &File {
+    fn by(&self, way: Way) -> &Arc<File> {
         match (way, &self.direct) {
             (Way::Direct, Some(direct)) => direct,
             _ => &self.cached,
@@ -162,7 +179,7 @@ impl Pair {
     }
 
     fn make(path: &Path) -> io::Result<Pair> {
-        let cached = OpenOptions::new().write(true).create_new(true).open(path)?;
+        let cached = Arc::new(OpenOptions::new().write(true).create_new(true).open(path)?);
         let direct = match OpenOptions::new().write(true).custom_flags(libc::O_DIRECT).open(path) {
             Err(e) if e.raw_os_error() == Some(libc::EINVAL) => None,
             other => Some(Arc::new(other?)),

@@ -70,3 +70,15 @@ pub enum SpoolError {
         end: End,
     },
 }
+
+/// A step of the machinery failed, for which there is an advice.
+#[cfg(ebpf)]
+pub fn step(step: &'static str, advice: &'static str) -> impl FnOnce(io::Error) -> SpoolError {
+    move |source| SpoolError::Step { step, source, advice }
+}
+
+/// A thread of the recorder could not be started.
+#[cfg(ebpf)]
+pub fn no_thread(source: io::Error) -> SpoolError {
+    step("start a thread", "check the limits on processes and memory")(source)
+}

@@ -13,6 +13,7 @@ use reprise_trace::{End, SPOOL};
 use super::attach::Attached;
 use super::kernel::{Kernel, Setting};
 use super::launch::{self, Launched};
+use super::reason::{no_thread, step};
 use super::sampling;
 use super::shared::{control, cpu};
 use super::sink::Writer;
@@ -201,10 +202,9 @@ impl Session {
     fn serve(&mut self) -> Result<(), SpoolError> {
         let spool = self.options.trace.join(SPOOL);
         let writer = Writer::new(self.kernel.clone(), &spool, self.options.sink, self.most_slots, self.over.clone())?;
-        let advice = "check the limits on processes and memory";
         let stop = self.stop.clone();
         let sink = sys::spawn_quiet("spool", move || writer.run(&stop));
-        self.sink = Some(sink.map_err(step("start a thread", advice))?);
+        self.sink = Some(sink.map_err(no_thread)?);
         let (kernel, stop) = (self.kernel.clone(), self.stop.clone());
         let heart = sys::spawn_quiet("heartbeat", move || {
             while !stop.load(Ordering::Relaxed) {
@@ -212,7 +212,7 @@ impl Session {
                 std::thread::sleep(BEAT);
             }
         });
-        self.heart = Some(heart.map_err(step("start a thread", advice))?);
+        self.heart = Some(heart.map_err(no_thread)?);
         Ok(())
     }
 
@@ -349,8 +349,4 @@ fn prepare(kernel: &Kernel, options: &SpoolOptions, launched: &Launched) -> Resu
     kernel.follow(launched.child.pid).map_err(step("follow the program", advice))?;
     kernel.attach()?;
     Ok(begin.monotonic_ns)
-}
-
-fn step(step: &'static str, advice: &'static str) -> impl FnOnce(io::Error) -> SpoolError {
-    move |source| SpoolError::Step { step, source, advice }
 }

@@ -156,13 +156,16 @@ impl Writer {
         let owner = self.kernel.segments.word(head(std::mem::offset_of!(SegmentHead, cpu))).load(Ordering::Relaxed);
         let number = self.kernel.segments.long(head(std::mem::offset_of!(SegmentHead, number))).load(Ordering::Relaxed);
         let flushed = self.flushed.remove(&(owner, number));
+        if let Sink::Slow(pause) = self.how {
+            std::thread::sleep(pause);
+        }
         let taken = match self.how {
-            Sink::Null => false,
-            Sink::Disk => self.write(segment, flushed)?,
-            Sink::Slow(pause) => {
-                std::thread::sleep(pause);
-                self.write(segment, flushed)?
+            Sink::Null => {
+                // It counts, for who limits what is recorded.
+                self.files.new_slot(Hand::Sink);
+                false
             }
+            Sink::Disk | Sink::Slow(_) => self.write(segment, flushed)?,
         };
         if !taken {
             self.kernel.free(segment).map_err(Reason::Refused)?;
@@ -184,7 +187,7 @@ impl Writer {
         let slot = self.files.new_slot(hand);
         let shorter = self.repeats.shorten(memory.still(base, SEGMENT_BYTES), standing(slot), self.bounce.bytes());
         if let Some(length) = shorter {
-            let way = self.files.ways.choose(length, hurry);
+            let way = self.files.choose(length, hurry);
             return self.files.put_part(slot, &mut self.bounce, length, way).map(|()| false);
         }
         if let Hand::Aside = hand
@@ -193,14 +196,14 @@ impl Writer {
             self.aside.take(segment, target);
             return Ok(true);
         }
-        let way = self.files.ways.choose(SEGMENT_BYTES, hurry);
+        let way = self.files.choose(SEGMENT_BYTES, hurry);
         self.files.put_segment(memory, base, slot, way).map(|()| false)
     }
 
     fn is_other_hand_free(&mut self) -> Result<bool, SpoolError> {
         let idle = self.aside.is_idle()?;
         if let Some(time) = self.aside.took() {
-            self.files.ways.took(Way::Direct, time);
+            self.files.took(Way::Direct, time);
         }
         Ok(idle)
     }
@@ -256,7 +259,7 @@ impl Writer {
         let at = std::mem::offset_of!(SegmentHead, dropped);
         bytes[at..at + 8].copy_from_slice(&dropped.to_le_bytes());
         let slot = known.map_or_else(|| self.files.new_slot(Hand::Sink), |k| k.slot);
-        let way = known.map_or_else(|| self.files.ways.choose(used as usize, false), |k| k.way);
+        let way = known.map_or_else(|| self.files.choose(used as usize, false), |k| k.way);
         self.files.put_part(slot, &mut self.bounce, used as usize, way)?;
         self.flushed.insert(before, Flushed { slot, used, way });
         Ok(())

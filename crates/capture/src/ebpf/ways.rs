@@ -10,7 +10,6 @@
 use std::fs;
 use std::time::Duration;
 
-use super::files::BLOCK;
 use crate::environment::memory_limit_bytes;
 
 /// How much goes to the page cache before the kernel is asked again what is in it.
@@ -39,9 +38,9 @@ impl Ways {
     }
 
     /// Which way so many bytes are to go; `hurry`: the program waits for them, or soon will.
-    pub fn choose(&mut self, bytes: usize, hurry: bool) -> Way {
+    pub fn choose(&mut self, bytes: u64, hurry: bool) -> Way {
         let past = hurry && self.speed.is_quicker_past_the_cache();
-        if !past && self.room.take(bytes.next_multiple_of(BLOCK) as u64) { Way::Cached } else { Way::Direct }
+        if !past && self.room.take(bytes) { Way::Cached } else { Way::Direct }
     }
 
     /// A whole segment took so long.
