@@ -23,6 +23,7 @@ use super::decode::Pending;
 use super::told::{Change, Condition, Found, NOTHING, Told};
 use crate::arguments::failed;
 use crate::locking;
+use locks::SeatOf;
 
 /// Commands of `fcntl` that give a new number.
 const COPIES: [u64; 2] = [libc::F_DUPFD as u64, libc::F_DUPFD_CLOEXEC as u64];
@@ -69,14 +70,14 @@ pub struct Teller {
 }
 
 impl Teller {
-    /// What the result of a call tells.
-    pub fn told(&mut self, world: &mut World, seat: Seat, pending: &mut Pending) -> Told {
+    /// What the result of a call tells; processes sit where `seat_of` says.
+    pub fn told(&mut self, world: &mut World, seat: Seat, seat_of: SeatOf<'_>, pending: &mut Pending) -> Told {
         let mut told = Told { lasts: lasts(pending), ..Told::default() };
         self.descriptors(seat, pending, &mut told.all);
         self.content(world, seat, pending, &mut told.all);
         self.attributes(world, seat, pending, &mut told);
         names::told(world, seat, pending, &mut told);
-        self.locks.told(seat, pending, &mut told);
+        self.locks.told(seat, seat_of, pending, &mut told);
         told
     }
 

@@ -142,7 +142,10 @@ impl Writing {
     pub fn told(&mut self, what: &mut What) -> Told {
         match what {
             What::Call(pending) => match self.life(pending.tid) {
-                Some(life) => self.teller.told(&mut self.world, life.seat, pending),
+                Some(life) => {
+                    let seat_of = |pid| self.lives.any_of(pid).map(|life| life.seat);
+                    self.teller.told(&mut self.world, life.seat, &seat_of, pending)
+                }
                 None => Told::default(),
             },
             What::Birth(_) | What::Stored(_) | What::Loaded(_) | What::Exec { .. } | What::End { .. } => {

@@ -124,7 +124,7 @@ fn ordered(calls: &[Call]) -> Vec<Call> {
         let Call { begin_ns, end_ns, tid, .. } = call;
         window.push(Item { key_ns: end_ns, begin_ns, end_ns, tid, is_ready: true, what: call });
     }
-    while let Some(call) = window.pop(true, &mut |call| teller.told(&mut world, seat, &mut call.pending())) {
+    while let Some(call) = window.pop(true, &mut |call| teller.told(&mut world, seat, &|_| None, &mut call.pending())) {
         out.push(call.what);
     }
     out

@@ -1,6 +1,8 @@
 //! What calls tell of locks on files: who had them, and who cannot have had them.
 //!
 //! Goals: ranges as they are given, of processes (`fcntl`) and of open files (`flock`, `F_OFD_SETLK`), shared and exclusive.
+//! A lock that `F_GETLK` finds ends where its holder has none of its kind beside it: the kernel joins them
+//! (`posix_lock_inode`, fs/locks.c).
 //! Non-goals: locks that were there before the recording, files with very many ranges or holders: of these nothing is
 //! told.
 
@@ -42,6 +44,15 @@ struct Request {
     end: u64,
     /// `F_GETLK`: only asks.
     asks: bool,
+}
+
+/// A lock that `F_GETLK` has found.
+struct Met {
+    wish: Wish,
+    begin: u64,
+    end: u64,
+    /// The process that holds it; -1 if an open file does.
+    pid: i32,
 }
 
 /// Locks of one file, or those that `flock` knows.
@@ -117,33 +128,48 @@ fn request(seat: Seat, pending: &Pending) -> Option<(Key, Request)> {
     Some((key, Request { wish: Wish::of(lock)?, holder, begin, end, asks: command.asks }))
 }
 
-/// Whether the lock could be had then; `None` if the call does not tell.
-fn could(pending: &Pending, asks: bool) -> Option<bool> {
+/// Whether the lock could be had then, and what was in its way if that is told; `None` if the call does not tell.
+fn could(pending: &Pending, asks: bool) -> Option<(bool, Option<Met>)> {
     match pending.action.result {
-        result if locking::is_refused(result) => Some(false),
+        result if locking::is_refused(result) => Some((false, None)),
         result if failed(result) => None,
         _ if asks => {
             let found = locking::flock(pending.call, Side::Output, &pending.action.output)?;
-            Some(Wish::of(found)? == Wish::Free)
+            let wish = Wish::of(found)?;
+            let is_free = wish == Wish::Free;
+            Some((is_free, if is_free { None } else { met(wish, found) }))
         }
-        _ => Some(true),
+        _ => Some((true, None)),
     }
 }
 
+fn met(wish: Wish, lock: &[u8]) -> Option<Met> {
+    // From the beginning of the file, whatever was asked for.
+    let (begin, end) = range(lock, &Object::default())?;
+    let pid = i32::from_le_bytes(*lock.get(24..)?.first_chunk()?);
+    Some(Met { wish, begin, end, pid })
+}
+
+/// Where a process sits, if it is known and lives.
+pub type SeatOf<'a> = &'a dyn Fn(i32) -> Option<Seat>;
+
 impl Locks {
-    /// What a result tells.
-    pub fn told(&mut self, seat: Seat, pending: &Pending, told: &mut Told) {
+    /// What a result tells; processes sit where `seat_of` says.
+    pub fn told(&mut self, seat: Seat, seat_of: SeatOf<'_>, pending: &Pending, told: &mut Told) {
         if pending.call.effect == Effect::Close && !failed(pending.action.result) {
             return self.closed(seat, pending, told);
         }
         let Some((key, request)) = request(seat, pending) else { return };
-        let Some(could) = could(pending, request.asks) else { return };
+        let Some((could, met)) = could(pending, request.asks) else { return };
         let next = &mut self.next;
         let file = self.files.entry(key).or_insert_with(|| Locked::new(next));
         if file.is_full() {
             *file = Locked::new(next);
         }
         let (Some(bit), true) = (file.bit(request.holder), file.cut([request.begin, request.end])) else { return };
+        if let Some((met, seat)) = met.and_then(|met| seat_of(met.pid).map(|seat| (met, seat))) {
+            return file.met(&met, Holder::Table(seat.table()), told);
+        }
         let things = file.things(request.begin, request.end);
         let own = bits(bit);
         let others = file.living() & !own;
@@ -230,6 +256,16 @@ impl Locked {
         self.holders.len() == MOST_HOLDERS && ended > MOST_HOLDERS / 2
     }
 
+    /// A lock was found: its holder had all of it, and nothing of its kind beside it.
+    fn met(&mut self, met: &Met, holder: Holder, told: &mut Told) {
+        let (Some(bit), true) = (self.bit(holder), self.cut([met.begin, met.end])) else { return };
+        let held = if met.wish == Wish::Exclusive { 1 << (bit + EXCLUSIVE) } else { 1 << bit };
+        let within = self.things(met.begin, met.end).map(|thing| (thing, Found::Bits { of: bits(bit), are: held }));
+        let beside = self.beside(met.begin, met.end).map(|thing| (thing, Found::NoneOf(held)));
+        let all = within.chain(beside).map(|(thing, found)| Condition::new(thing, found, Change::Nothing));
+        told.all.extend(all);
+    }
+
     /// The bits of those that may hold something.
     fn living(&self) -> u64 {
         let ended = self.holders.iter().enumerate().filter(|(_, holder)| **holder == Holder::Ended);
@@ -245,5 +281,11 @@ impl Locked {
     /// The ranges, between places where any begins or ends, that lie within these bytes: a thing each.
     fn things(&self, begin: u64, end: u64) -> impl Iterator<Item = u64> {
         self.cuts.range(begin..end.max(begin)).map(|cut| thing(Thing::Lock, self.number, *cut))
+    }
+
+    /// The range before these bytes, where some begins or ends, and the one behind them.
+    fn beside(&self, begin: u64, end: u64) -> impl Iterator<Item = u64> {
+        let (before, behind) = (self.cuts.range(..begin).next_back(), self.cuts.get(&end));
+        before.into_iter().chain(behind).map(|cut| thing(Thing::Lock, self.number, *cut))
     }
 }
