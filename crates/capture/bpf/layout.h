@@ -36,6 +36,16 @@ enum record_kind {
 	RECORD_COMPLETION = 9, /* and is complete */
 	RECORD_MAPPED = 10,    /* a page that was stored to through memory */
 	RECORD_LOADED = 11,    /* a page that came into a process's memory by a load */
+	RECORD_BRIEF = 12,     /* a call whose numbers are small, with one open file and one range at most */
+};
+
+/* Where an object of a call is found. */
+enum object_source {
+	OBJECT_NONE = 0,
+	OBJECT_ARG = 1,     /* + index */
+	OBJECT_RESULT = 16,
+	OBJECT_PAIR = 32,   /* + index: the first of two numbers in memory */
+	OBJECT_PAIR_2 = 48,
 };
 
 enum record_flag {
@@ -79,6 +89,39 @@ struct call_body {
 	__u16 objects; /* that follow, before the ranges */
 	__u32 more;
 	__u32 lacking;
+};
+
+/* The most frequent calls in less room: the body, the open file, the arguments that the call has, a range. */
+struct brief_body {
+	__u64 cpu_ns;
+	__u32 took_ns;  /* from its begin until the time of its record */
+	__u32 call;
+	__s32 result;
+	__u16 nr;
+	__u8 arguments; /* that follow, 8 bytes each */
+	__u8 object;    /* where the descriptor of the open file that follows is named, see `enum object_source`; 0: none does */
+};
+
+struct brief_object {
+	__u64 id;
+	__u64 inode;
+	__u64 size;
+	__s64 position;
+	__u32 device;
+	__u32 flags;
+	__u32 links;
+	__u32 file_mode;
+	__u32 generation;
+	__u16 mode;
+	__u16 reserved;
+};
+
+/* Kept at the exit, and whole if at all. There is one if the record goes on behind the arguments. */
+struct brief_range {
+	__u32 length;
+	__u16 flags;
+	__u8 argument; /* its address */
+	__u8 lead;
 };
 
 struct enter_body {

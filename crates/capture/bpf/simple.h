@@ -13,7 +13,8 @@
 
 /* What such a record has at most, its content apart. */
 #define SIMPLE_BYTES                                                                                            \
-	(sizeof(struct record_head) + sizeof(struct call_body) + sizeof(struct object) + sizeof(struct range_head))
+	(sizeof(struct record_head) + sizeof(struct brief_body) + sizeof(struct brief_object) + 6 * sizeof(__u64) +      \
+	 sizeof(struct brief_range))
 
 static __always_inline __u64 register_of(struct pt_regs *regs, __u32 argument)
 {
@@ -45,20 +46,59 @@ static __always_inline __u64 simple_length(struct part *part, struct pt_regs *re
 	return part->kind == PART_DATA ? at_most(wanted, result) : wanted;
 }
 
+/* Appends an open file at a place in a segment; how many bytes that took. */
+static __always_inline __u32 append_object(struct object *seen, char *base, __u32 at)
+{
+	struct brief_object *out;
+
+	CHECKED(at);
+	if (at > SEGMENT_BYTES)
+		return 0;
+	out = (struct brief_object *)(base + at);
+	out->id = seen->id;
+	out->inode = seen->inode;
+	out->size = seen->size;
+	out->position = seen->position;
+	out->device = seen->device;
+	out->flags = seen->flags;
+	out->links = seen->links;
+	out->file_mode = seen->file_mode;
+	out->generation = seen->generation;
+	out->mode = seen->mode;
+	out->reserved = 0;
+	return sizeof(*out);
+}
+
+/* Appends the arguments that the call has; how many bytes that took. */
+static __always_inline __u32 append_arguments(__u32 count, struct pt_regs *regs, char *base, __u32 at)
+{
+	__u64 *out;
+	__u32 i;
+
+	CHECKED(at);
+	if (at > SEGMENT_BYTES)
+		return 0;
+	out = (__u64 *)(base + at);
+#pragma unroll
+	for (i = 0; i < 6; i++)
+		out[i] = register_of(regs, i);
+	return (count > 6 ? 6 : count) * sizeof(*out);
+}
+
 /* Appends the buffer at a place in a segment; how many bytes that took, or -1: not so simple. */
 static __always_inline long append_buffer(struct row *row, struct pt_regs *regs, __s64 result, char *base, __u32 at)
 {
 	struct part *part = &row->part[0];
 	__u64 address = register_of(regs, part->arg), length = address ? simple_length(part, regs, result) : 0;
 	__u32 kept = length, lead = 0, unwanted = part->when & PART_UNWANTED;
-	struct range_head *range;
+	struct brief_range *range;
 
 	if (!length)
 		return 0;
 	CHECKED(at);
 	if (at > SEGMENT_BYTES)
 		return -1;
-	range = (struct range_head *)(base + at);
+	range = (struct brief_range *)(base + at);
 	if (unwanted) {
 		kept = 0;
 		if (length > MOST_MOVED)
@@ -71,11 +111,9 @@ static __always_inline long append_buffer(struct row *row, struct pt_regs *regs,
 		if (kept > INLINE_BYTES || bpf_probe_read_user((char *)(range + 1) + lead, kept, (void *)address))
 			return -1;
 	}
-	range->address = address;
 	range->length = length;
-	range->kept = kept;
-	range->when = WHEN_EXIT;
 	range->flags = unwanted ? RANGE_UNWANTED : 0;
+	range->argument = part->arg;
 	range->lead = lead;
 	return sizeof(*range) + lead + padded(kept);
 }
@@ -85,52 +123,46 @@ static __always_inline int write_simple(struct quick *q, struct row *row, struct
 					struct pt_regs *regs, __s64 result, __u64 end_ns)
 {
 	__u32 used = cpu->used, index = cpu->segment - 1, at;
+	__u64 took_ns = end_ns - q->begin_ns;
 	struct record_head *record;
 	struct segment_head *head;
-	struct call_body *body;
+	struct brief_body *body;
 	__u8 source = row->objects[0];
+	struct object seen;
 	char *base;
 	long more;
 
 	base = bpf_map_lookup_elem(&segments, &index);
-	if (!base)
+	if (!base || result != (__s32)result || took_ns != (__u32)took_ns || q->nr != (__u16)q->nr)
 		return 0;
 	CHECKED(used);
 	if (used > SEGMENT_BYTES - SIMPLE_BYTES)
 		return 0;
 	head = (struct segment_head *)base;
 	record = (struct record_head *)(base + used);
-	body = (struct call_body *)(record + 1);
+	body = (struct brief_body *)(record + 1);
 	at = used + sizeof(*record) + sizeof(*body);
-	body->objects = 0;
+	body->object = OBJECT_NONE;
 	if (source != OBJECT_NONE &&
-	    look_at((struct object *)(body + 1), task, source == OBJECT_RESULT ? result : register_of(regs, source - OBJECT_ARG))) {
-		body->objects = 1;
-		at += sizeof(struct object);
+	    look_at(&seen, task, source == OBJECT_RESULT ? result : register_of(regs, source - OBJECT_ARG))) {
+		body->object = source;
+		at += append_object(&seen, base, at);
 	}
-	body->ranges = 0;
+	at += append_arguments(row->arguments, regs, base, at);
 	if (row->parts) {
 		more = append_buffer(row, regs, result, base, at);
 		if (more < 0)
 			return 0;
-		body->ranges = more > 0;
 		at += more;
 	}
-	body->begin_ns = q->begin_ns;
-	body->call = q->call;
 	body->cpu_ns = q->cpu_ns;
+	body->took_ns = took_ns;
+	body->call = q->call;
 	body->result = result;
-	body->args[0] = regs->di;
-	body->args[1] = regs->si;
-	body->args[2] = regs->dx;
-	body->args[3] = regs->r10;
-	body->args[4] = regs->r8;
-	body->args[5] = regs->r9;
 	body->nr = q->nr;
-	body->more = 0;
-	body->lacking = 0;
+	body->arguments = row->arguments;
 	record->bytes = at - used;
-	record->kind = RECORD_CALL;
+	record->kind = RECORD_BRIEF;
 	record->flags = q->flags;
 	record->number = cpu->next++;
 	record->time_ns = end_ns;

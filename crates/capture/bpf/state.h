@@ -56,15 +56,6 @@ enum row_flag {
 	ROW_SPLICES = 128, /* moves content between a file and a pipe, which is kept */
 };
 
-/* Where an object of a call is found. */
-enum object_source {
-	OBJECT_NONE = 0,
-	OBJECT_ARG = 1,     /* + index */
-	OBJECT_RESULT = 16,
-	OBJECT_PAIR = 32,   /* + index: the first of two numbers in memory */
-	OBJECT_PAIR_2 = 48,
-};
-
 /* Why pages of mapped files are looked at, or what is mapped otherwise, when a call is over. */
 enum row_look {
 	LOOK_NOT = 0,
@@ -88,7 +79,8 @@ struct row {
 	__u8 objects[2];
 	__u8 look;
 	__u8 offset; /* LOOK_PART, LOOK_WRITTEN: the argument that tells where, + 1; LOOK_POPULATED: whether there is advice */
-	__u8 reserved[9]; /* rows lie in one cache line each */
+	__u8 arguments;
+	__u8 reserved[8]; /* rows lie in one cache line each */
 	struct part part[PARTS];
 };
 

@@ -54,8 +54,8 @@ pub mod row {
 
 /// Where an object of a call is found.
 pub mod object {
-    pub const ARG: u8 = 1;
-    pub const RESULT: u8 = 16;
+    pub const ARG: u8 = crate::spool::layout::OBJECT_ARG;
+    pub const RESULT: u8 = crate::spool::layout::OBJECT_RESULT;
     pub const PAIR: u8 = 32;
     pub const PAIR_2: u8 = 48;
 }

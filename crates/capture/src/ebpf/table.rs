@@ -37,6 +37,8 @@ pub struct Row {
     pub objects: [u8; 2],
     pub look: u8,
     pub offset: u8,
+    /// So many arguments are told in brief.
+    pub arguments: u8,
     pub parts: Vec<Part>,
 }
 
@@ -46,7 +48,7 @@ impl Row {
         let mut out = [0; ROW_BYTES];
         out[..2].copy_from_slice(&self.flags.to_le_bytes());
         out[2] = self.parts.len().min(PARTS) as u8;
-        out[3..7].copy_from_slice(&[self.objects[0], self.objects[1], self.look, self.offset]);
+        out[3..8].copy_from_slice(&[self.objects[0], self.objects[1], self.look, self.offset, self.arguments]);
         let (parts, _) = out[ROW_BYTES - 8 * PARTS..].as_chunks_mut();
         for (into, part) in parts.iter_mut().zip(&self.parts) {
             let [a, b, c, d] = part.size.to_le_bytes();
@@ -65,7 +67,7 @@ fn row_of(number: u32, data: DataPolicy) -> Row {
     match by_number(number) {
         Some(call) => of_call(call, data),
         None if number != RESTART && is_unrelated(number) => Row::default(),
-        None => Row { flags: row::RECORDED | row::SIMPLE, ..Row::default() },
+        None => Row { flags: row::RECORDED | row::SIMPLE, arguments: 6, ..Row::default() },
     }
 }
 
@@ -73,7 +75,8 @@ fn of_call(call: &Call, data: DataPolicy) -> Row {
     let at_entry = matches!(call.effect, Effect::Execute | Effect::Exit);
     let wanted = data != DataPolicy::None || arguments::keep(call) == Keep::Always;
     let (look, offset) = looks(call);
-    let mut out = Row { flags: row::RECORDED, objects: objects(call), look, offset, parts: Vec::new() };
+    let arguments = call.args.len() as u8;
+    let mut out = Row { flags: row::RECORDED, objects: objects(call), look, offset, arguments, parts: Vec::new() };
     for (arg, described) in call.args.iter().enumerate().take(6) {
         let Some(mut part) = part_of(call, arg as u8, described.kind) else {
             continue;

@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 /// Name of the file in the directory of the spool.
 pub const BEGIN: &str = "begin.json";
 /// Version of the spool as it is written. 2: content may be said by its place ([`RANGE_SAID`](super::layout::RANGE_SAID)). 3: it
-/// need not follow its head at once.
-pub const VERSION: u32 = 3;
+/// need not follow its head at once. 4: calls may be told in brief ([`BRIEF`](super::layout::kind::BRIEF)).
+pub const VERSION: u32 = 4;
 /// Name of the file with samples of the environment there.
 pub const SAMPLES: &str = "samples";
 

@@ -256,7 +256,7 @@ pub struct Joiner {
 impl Joiner {
     /// Takes in a record; gives what is complete by it.
     pub fn take(&mut self, head: Head, body: &[u8], place: &Place, out: &mut Vec<Event>) {
-        let Some(record) = Record::parse(head.kind, body) else {
+        let Some(record) = Record::parse(&head, body) else {
             self.damaged += 1;
             return;
         };

@@ -35,6 +35,8 @@ pub mod kind {
     pub const MAPPED: u16 = 10;
     /// A page that came into a process's memory by a load.
     pub const LOADED: u16 = 11;
+    /// A call that returned, with small numbers, one open file and one range at most.
+    pub const BRIEF: u16 = 12;
 }
 
 /// States of a request, or of its completion.
@@ -71,6 +73,10 @@ pub fn request_more(request: u64, complete: bool) -> u64 {
 pub const RECORD_NARROW: u16 = 1;
 /// The record was written when there was room again.
 pub const RECORD_DEFERRED: u16 = 2;
+/// The descriptor of an open file is an argument: its index is added.
+pub const OBJECT_ARG: u8 = 1;
+/// The descriptor of an open file is the result.
+pub const OBJECT_RESULT: u8 = 16;
 /// Kept at entry.
 pub const WHEN_ENTRY: u16 = 0;
 /// Kept at exit.
@@ -130,6 +136,15 @@ layout! {
         begin_ns: u64, call: u64, cpu_ns: u64, result: i64, args: [u64; 6], nr: u32, ranges: u16, objects: u16, more: u32,
         lacking: u32,
     }
+    /// Body of BRIEF; behind it the open file, the arguments, the range.
+    BriefBody { cpu_ns: u64, took_ns: u32, call: u32, result: i32, nr: u16, arguments: u8, object: u8 }
+    /// An open file in BRIEF.
+    BriefObject {
+        id: u64, inode: u64, size: u64, position: i64, device: u32, flags: u32, links: u32, file_mode: u32, generation: u32,
+        mode: u16, reserved: u16,
+    }
+    /// A range in BRIEF.
+    BriefRange { length: u32, flags: u16, argument: u8, lead: u8 }
     /// Body of ENTER.
     EnterBody {
         begin_ns: u64, call: u64, cpu_ns: u64, args: [u64; 6], nr: u32, ranges: u16, objects: u16, more: u32, lacking: u32,
@@ -211,6 +226,9 @@ mod tests {
             ("REQUEST_MORE(5, 1)", request_more(5, true)),
             ("RECORD_MAPPED", kind::MAPPED.into()),
             ("RECORD_LOADED", kind::LOADED.into()),
+            ("RECORD_BRIEF", kind::BRIEF.into()),
+            ("OBJECT_ARG", OBJECT_ARG.into()),
+            ("OBJECT_RESULT", OBJECT_RESULT.into()),
             ("LOADED_LACKING", LOADED_LACKING.into()),
             ("RECORD_DEFERRED", RECORD_DEFERRED.into()),
             ("MAPPED_ZERO", MAPPED_ZERO.into()),

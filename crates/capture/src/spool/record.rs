@@ -4,8 +4,8 @@
 //! (`join`).
 
 use super::layout::{
-    self, LOADED_LACKING, MAPPED_BEFORE, MAPPED_WRITTEN, PIECE_BYTES, RANGE_SAID, RANGE_UNWANTED, SEGMENT_BYTES,
-    SEGMENT_MAGIC, WHEN_EXIT, kind,
+    self, LOADED_LACKING, MAPPED_BEFORE, MAPPED_WRITTEN, OBJECT_ARG, OBJECT_RESULT, PIECE_BYTES, RANGE_SAID,
+    RANGE_UNWANTED, SEGMENT_BYTES, SEGMENT_MAGIC, WHEN_EXIT, kind,
 };
 use super::repeats::Standing;
 
@@ -287,6 +287,8 @@ pub struct Ranges<'a> {
     count: u32,
     cursor: Cursor<'a>,
     total: usize,
+    /// In brief: the arguments, one of which is the address.
+    brief: Option<[u64; 6]>,
 }
 
 /// A range of memory in a record.
@@ -308,18 +310,50 @@ pub struct Range<'a> {
     pub said: Option<(Standing, usize)>,
 }
 
+/// What stands before the content of a range.
+struct RangeHead {
+    address: u64,
+    length: u32,
+    kept: u32,
+    at_exit: bool,
+    flags: u16,
+    lead: u32,
+}
+
+fn range_head(cursor: &mut Cursor<'_>) -> Option<RangeHead> {
+    let (address, length, kept) = (cursor.u64()?, cursor.u32()?, cursor.u32()?);
+    let (kinds, lead) = (cursor.u32()?, cursor.u32()?);
+    let (when, flags) = (kinds as u16, (kinds >> 16) as u16);
+    Some(RangeHead { address, length, kept, at_exit: when == WHEN_EXIT, flags, lead })
+}
+
+fn brief_range(cursor: &mut Cursor<'_>, args: [u64; 6]) -> Option<RangeHead> {
+    let (length, [low, high, argument, lead]) = (cursor.u32()?, cursor.u32()?.to_le_bytes());
+    let flags = u16::from_le_bytes([low, high]);
+    let kept = if flags & RANGE_UNWANTED != 0 { 0 } else { length };
+    Some(RangeHead {
+        address: *args.get(usize::from(argument))?,
+        length,
+        kept,
+        at_exit: true,
+        flags,
+        lead: lead.into(),
+    })
+}
+
 impl<'a> Iterator for Ranges<'a> {
     type Item = Range<'a>;
 
     fn next(&mut self) -> Option<Range<'a>> {
         self.count = self.count.checked_sub(1)?;
         let head = &mut self.cursor;
-        let (address, length, kept) = (head.u64()?, head.u32()?, head.u32()?);
-        let (kinds, lead) = (head.u32()?, head.u32()?);
+        let RangeHead { address, length, kept, at_exit, flags, lead } = match self.brief {
+            None => range_head(head)?,
+            Some(args) => brief_range(head, args)?,
+        };
         head.take(lead as usize)?;
         let at = self.total - head.0.len();
-        let (when, flags) = (kinds as u16, (kinds >> 16) as u16);
-        let (at_exit, unwanted) = (when == WHEN_EXIT, flags & RANGE_UNWANTED != 0);
+        let unwanted = flags & RANGE_UNWANTED != 0;
         if flags & RANGE_SAID != 0 {
             // Nothing longer can have been written in one range: a place is no way to ask for memory.
             let kept = Some(kept as usize).filter(|kept| *kept <= PIECE_BYTES)?;
@@ -333,20 +367,26 @@ impl<'a> Iterator for Ranges<'a> {
 }
 
 impl<'a> Record<'a> {
-    /// Reads the body of a record of a kind; `None` if it is damaged.
-    pub fn parse(of: u16, body: &'a [u8]) -> Option<Record<'a>> {
+    /// Reads the body of a record; `None` if it is damaged.
+    pub fn parse(head: &Head, body: &'a [u8]) -> Option<Record<'a>> {
         let total = body.len();
         let mut cursor = Cursor(body);
-        Some(match of {
+        let ranges = |count, cursor| Ranges { count, cursor, total, brief: None };
+        Some(match head.kind {
             kind::CALL => {
                 let (call, count, objects) = call(&mut cursor, true)?;
                 let objects = (0..objects).map(|_| object(&mut cursor)).collect::<Option<Vec<_>>>()?;
-                Record::Call(call, objects, Ranges { count, cursor, total })
+                Record::Call(call, objects, ranges(count, cursor))
             }
-            kind::MORE => Record::More(cursor.u64()?, Ranges { count: 1, cursor, total }),
+            kind::BRIEF => {
+                let (call, objects) = brief(&mut cursor, head.time_ns)?;
+                let count = u32::from(!cursor.0.is_empty());
+                Record::Call(call, objects, Ranges { brief: Some(call.args), ..ranges(count, cursor) })
+            }
+            kind::MORE => Record::More(cursor.u64()?, ranges(1, cursor)),
             kind::ENTER => {
                 let (call, count, _) = call(&mut cursor, false)?;
-                Record::Enter(call, Ranges { count, cursor, total })
+                Record::Enter(call, ranges(count, cursor))
             }
             kind::TASK => Record::Task(task(&mut cursor)?),
             kind::EXEC => Record::Exec(cursor.u32()? as i32),
@@ -354,11 +394,11 @@ impl<'a> Record<'a> {
             kind::RING => Record::Ring(Ring { ring: cursor.u64()?, fd: cursor.u32()? as i32 }),
             kind::REQUEST => {
                 let (request, count) = request(&mut cursor)?;
-                Record::Request(request, Ranges { count, cursor, total })
+                Record::Request(request, ranges(count, cursor))
             }
             kind::COMPLETION => {
                 let (completion, count) = completion(&mut cursor)?;
-                Record::Completion(completion, Ranges { count, cursor, total })
+                Record::Completion(completion, ranges(count, cursor))
             }
             kind::MAPPED => Record::Mapped(mapped(&mut cursor, total)?),
             kind::LOADED => Record::Loaded(loaded(&mut cursor, total)?),
@@ -377,6 +417,37 @@ fn call(cursor: &mut Cursor<'_>, over: bool) -> Option<(Call, u32, u32)> {
     }
     let (nr, counts, more, lacking) = (cursor.u32()?, cursor.u32()?, cursor.u32()?, cursor.u32()?);
     Some((Call { begin_ns, call, cpu_ns, result, args, nr, more, lacking }, counts & 0xffff, counts >> 16))
+}
+
+/// A call in brief that was over at `end_ns`, and its open file.
+fn brief(cursor: &mut Cursor<'_>, end_ns: u64) -> Option<(Call, Vec<Object>)> {
+    let (cpu_ns, took_ns, number, result) = (cursor.u64()?, cursor.u32()?, cursor.u32()?, cursor.u32()? as i32);
+    let [low, high, arguments, named] = cursor.u32()?.to_le_bytes();
+    let seen = if named == 0 { None } else { Some(brief_object(cursor)?) };
+    let mut call = Call {
+        begin_ns: end_ns.checked_sub(took_ns.into())?,
+        call: number.into(),
+        cpu_ns,
+        result: result.into(),
+        nr: u16::from_le_bytes([low, high]).into(),
+        ..Call::default()
+    };
+    for arg in call.args.get_mut(..usize::from(arguments))? {
+        *arg = cursor.u64()?;
+    }
+    let fd = match named {
+        OBJECT_RESULT => result,
+        argument => call.args.get(usize::from(argument.saturating_sub(OBJECT_ARG))).copied().unwrap_or(0) as i32,
+    };
+    Some((call, seen.map(|object| Object { fd, ..object }).into_iter().collect()))
+}
+
+/// All but the descriptor.
+fn brief_object(cursor: &mut Cursor<'_>) -> Option<Object> {
+    let (id, inode, size, position) = (cursor.u64()?, cursor.u64()?, cursor.u64()?, cursor.u64()? as i64);
+    let (device, flags, links, file_mode) = (cursor.u32()?.into(), cursor.u32()?, cursor.u32()?, cursor.u32()?);
+    let (_generation, mode) = (cursor.u32()?, cursor.u32()? & 0xffff);
+    Some(Object { id, device, inode, size, position, mode, flags, fd: 0, links, file_mode })
 }
 
 fn request(cursor: &mut Cursor<'_>) -> Option<(Request, u32)> {

@@ -21,7 +21,6 @@ const REMEMBERED: usize = 1 << 19;
 /// Where nothing is repeated only one segment of so many is looked at.
 const SELDOM: u32 = 16;
 
-const RANGE_HEAD: usize = size_of::<layout::RangeHead>();
 /// What stands in place of content.
 const PLACE_BYTES: usize = 8;
 
@@ -56,8 +55,8 @@ struct Remembered {
 /// Content in the segment that is looked at.
 #[derive(Debug, Clone, Copy)]
 struct Piece {
-    /// Where its range and its content begin, and how long this is.
-    at: usize,
+    /// Where the flags of its range stand, where its content begins, and how long this is.
+    flags: usize,
     content: usize,
     kept: usize,
     /// Where the content stands already.
@@ -105,18 +104,18 @@ impl Repeats {
     fn look(&mut self, segment: &[u8], standing: Standing) {
         self.pieces.clear();
         let mut at = SEGMENT_HEAD;
-        while let Some((end, first, count)) = ranges_of(segment, at) {
-            let mut range = first;
-            for _ in 0..count {
-                let Some((content, kept, flags)) = range_at(segment, range, end) else { break };
-                if flags & (RANGE_LACKING | RANGE_UNWANTED | RANGE_SAID) == 0 && kept >= LEAST_BYTES {
+        while let Some(record) = Record::at(segment, at) {
+            let mut range = record.first;
+            for _ in 0..record.count {
+                let Some(Range { flags, content, kept, is_plain }) = record.range(segment, range) else { break };
+                if is_plain && kept >= LEAST_BYTES {
                     let word = Standing { offset: standing.offset + content as u32, ..standing }.to_word();
                     let (said, slot) = self.remember(&segment[content..content + kept], word);
-                    self.pieces.push(Piece { at: range, content, kept, said, slot });
+                    self.pieces.push(Piece { flags, content, kept, said, slot });
                 }
                 range = content + kept.next_multiple_of(8);
             }
-            at = end;
+            at = record.end;
         }
     }
 
@@ -150,11 +149,11 @@ impl Repeats {
         let mut pieces = self.pieces.iter().peekable();
         let mut heads: Vec<(usize, u32)> = Vec::new();
         let mut links: Vec<(usize, usize, u64)> = Vec::new();
-        while let Some((end, ..)) = ranges_of(segment, at) {
+        while let Some(Record { end, .. }) = Record::at(segment, at) {
             let head = to + (at - from);
             let before = end - at;
             let mut saved = 0;
-            while let Some(piece) = pieces.next_if(|piece| piece.at < end) {
+            while let Some(piece) = pieces.next_if(|piece| piece.flags < end) {
                 let content = piece.content;
                 copy(from, content, &mut to)?;
                 from = content;
@@ -165,7 +164,7 @@ impl Repeats {
                     }
                     continue;
                 };
-                links.push((to - (content - piece.at), to, said));
+                links.push((to - (content - piece.flags), to, said));
                 copy(content, content + PLACE_BYTES, &mut to)?;
                 from = content + piece.kept.next_multiple_of(8);
                 saved += piece.kept.next_multiple_of(8) - PLACE_BYTES;
@@ -179,13 +178,13 @@ impl Repeats {
         for (at, bytes) in heads {
             put(into, at, &bytes.to_le_bytes());
         }
-        for (range, at, said) in links {
+        for (flags, at, said) in links {
             let now = match within.contains(&said) {
                 true => moved.binary_search_by_key(&said, |(before, _)| *before).map(|found| moved[found].1).ok()?,
                 false => said,
             };
             put(into, at, &now.to_le_bytes());
-            put(into, range + std::mem::offset_of!(layout::RangeHead, flags), &RANGE_SAID.to_le_bytes());
+            put(into, flags, &RANGE_SAID.to_le_bytes());
         }
         put(into, std::mem::offset_of!(layout::SegmentHead, used), &(to as u32).to_le_bytes());
         Some(to)
@@ -204,30 +203,79 @@ fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
-/// Of the record at a place: where it ends, where its ranges begin, and how many they are. `None` at the end.
-fn ranges_of(segment: &[u8], at: usize) -> Option<(usize, usize, usize)> {
-    let bytes = u32_at(segment, at)? as usize;
-    let end = at.checked_add(bytes).filter(|end| *end <= segment.len() && bytes >= RECORD_HEAD)?;
-    let body = at + RECORD_HEAD;
-    let (first, count) = match u16_at(segment, at + std::mem::offset_of!(layout::RecordHead, kind))? {
-        kind::CALL => {
-            let field = |offset| u16_at(segment, body + offset).map(usize::from);
-            let objects = field(std::mem::offset_of!(layout::CallBody, objects))?;
-            let first = body + size_of::<layout::CallBody>() + objects * size_of::<layout::Object>();
-            (first, field(std::mem::offset_of!(layout::CallBody, ranges))?)
-        }
-        kind::MORE => (body + size_of::<layout::MoreBody>(), 1),
-        _ => (end, 0),
-    };
-    Some((end, first, count))
+fn u8_at(bytes: &[u8], at: usize) -> Option<usize> {
+    bytes.get(at).copied().map(usize::from)
 }
 
-/// Of the range at a place in a record: where its content begins, how much of it was kept, and its flags.
-fn range_at(segment: &[u8], at: usize, end: usize) -> Option<(usize, usize, u16)> {
-    let kept = u32_at(segment, at + std::mem::offset_of!(layout::RangeHead, kept))? as usize;
-    let flags = u16_at(segment, at + std::mem::offset_of!(layout::RangeHead, flags))?;
-    let content = at + RANGE_HEAD + u32_at(segment, at + std::mem::offset_of!(layout::RangeHead, lead))? as usize;
-    (content + kept.next_multiple_of(8) <= end).then_some((content, kept, flags))
+/// A record that may have content.
+struct Record {
+    end: usize,
+    /// Where its ranges begin, and how many they are.
+    first: usize,
+    count: usize,
+    is_brief: bool,
+}
+
+/// A range of a record.
+struct Range {
+    /// Where its flags stand, and where its content begins.
+    flags: usize,
+    content: usize,
+    /// How much was kept.
+    kept: usize,
+    /// It is there, whole.
+    is_plain: bool,
+}
+
+impl Record {
+    /// The record at a place; `None` at the end.
+    fn at(segment: &[u8], at: usize) -> Option<Record> {
+        let bytes = u32_at(segment, at)? as usize;
+        let end = at.checked_add(bytes).filter(|end| *end <= segment.len() && bytes >= RECORD_HEAD)?;
+        let body = at + RECORD_HEAD;
+        let of = u16_at(segment, at + std::mem::offset_of!(layout::RecordHead, kind))?;
+        let (first, count) = match of {
+            kind::CALL => {
+                let field = |offset| u16_at(segment, body + offset).map(usize::from);
+                let objects = field(std::mem::offset_of!(layout::CallBody, objects))?;
+                let first = body + size_of::<layout::CallBody>() + objects * size_of::<layout::Object>();
+                (first, field(std::mem::offset_of!(layout::CallBody, ranges))?)
+            }
+            kind::BRIEF => {
+                let object = u8_at(segment, body + std::mem::offset_of!(layout::BriefBody, object))?.min(1);
+                let arguments = u8_at(segment, body + std::mem::offset_of!(layout::BriefBody, arguments))?;
+                let before = object * size_of::<layout::BriefObject>() + arguments * size_of::<u64>();
+                let first = body + size_of::<layout::BriefBody>() + before;
+                (first, usize::from(first < end))
+            }
+            kind::MORE => (body + size_of::<layout::MoreBody>(), 1),
+            _ => (end, 0),
+        };
+        Some(Record { end, first, count, is_brief: of == kind::BRIEF })
+    }
+
+    /// Its range at a place.
+    fn range(&self, segment: &[u8], at: usize) -> Option<Range> {
+        let (at_kept, at_flags, head, lead) = match self.is_brief {
+            true => {
+                let lead = u8_at(segment, at + std::mem::offset_of!(layout::BriefRange, lead))?;
+                let (length, flags) =
+                    (std::mem::offset_of!(layout::BriefRange, length), std::mem::offset_of!(layout::BriefRange, flags));
+                (length, flags, size_of::<layout::BriefRange>(), lead)
+            }
+            false => {
+                let lead = u32_at(segment, at + std::mem::offset_of!(layout::RangeHead, lead))? as usize;
+                let (kept, flags) =
+                    (std::mem::offset_of!(layout::RangeHead, kept), std::mem::offset_of!(layout::RangeHead, flags));
+                (kept, flags, size_of::<layout::RangeHead>(), lead)
+            }
+        };
+        let (kept, flags) = (u32_at(segment, at + at_kept)? as usize, at + at_flags);
+        let is_plain = u16_at(segment, flags)? & (RANGE_LACKING | RANGE_UNWANTED | RANGE_SAID) == 0;
+        let kept = if self.is_brief && !is_plain { 0 } else { kept };
+        let content = at + head + lead;
+        (content + kept.next_multiple_of(8) <= self.end).then_some(Range { flags, content, kept, is_plain })
+    }
 }
 
 #[cfg(test)]

@@ -12,8 +12,15 @@ fn segment(calls: &[Vec<Vec<u8>>]) -> Vec<u8> {
         let start = out.len();
         let objects = number % 3;
         let more = contents.len() == 1 && number % 2 == 0;
+        let brief = contents.len() < 2 && number % 4 == 1;
         out.resize(start + RECORD_HEAD, 0);
-        if more {
+        if brief {
+            let body = out.len();
+            out.resize(body + size_of::<layout::BriefBody>(), 0);
+            out[body + std::mem::offset_of!(layout::BriefBody, object)] = objects.min(1) as u8;
+            out[body + std::mem::offset_of!(layout::BriefBody, arguments)] = 3;
+            out.resize(out.len() + objects.min(1) * size_of::<layout::BriefObject>() + 24, 7);
+        } else if more {
             out.extend((number as u64).to_le_bytes());
         } else {
             let body = out.len();
@@ -26,19 +33,27 @@ fn segment(calls: &[Vec<Vec<u8>>]) -> Vec<u8> {
             put(&mut out, body + std::mem::offset_of!(layout::CallBody, objects), &(objects as u16).to_le_bytes());
         }
         for content in contents {
-            out.extend(0x1000u64.to_le_bytes());
-            out.extend((content.len() as u32).to_le_bytes());
-            out.extend((content.len() as u32).to_le_bytes());
             let lead = number as u32 % 5 * 8;
-            out.extend([1, 0, 0, 0]);
-            out.extend(lead.to_le_bytes());
+            if !brief {
+                out.extend(0x1000u64.to_le_bytes());
+                out.extend((content.len() as u32).to_le_bytes());
+            }
+            out.extend((content.len() as u32).to_le_bytes());
+            out.extend(if brief { [0, 0, 1, lead as u8] } else { [1, 0, 0, 0] });
+            if !brief {
+                out.extend(lead.to_le_bytes());
+            }
             out.resize(out.len() + lead as usize, 9);
             out.extend(content);
             out.resize(out.len().next_multiple_of(8), 0);
         }
         let bytes = (out.len() - start) as u32;
         put(&mut out, start, &bytes.to_le_bytes());
-        let of = if more { kind::MORE } else { kind::CALL };
+        let of = match (brief, more) {
+            (true, _) => kind::BRIEF,
+            (_, true) => kind::MORE,
+            _ => kind::CALL,
+        };
         put(&mut out, start + 4, &of.to_le_bytes());
         put(&mut out, start + 8, &(number as u64).to_le_bytes());
     }
@@ -53,7 +68,7 @@ fn contents(segment: &[u8], files: &[(Standing, Vec<u8>)]) -> Vec<Vec<Vec<u8>>> 
     let (mut at, mut out) = (SEGMENT_HEAD, Vec::new());
     while at < used {
         let (head, body) = Head::parse(&segment[at..used]).expect("a record");
-        let ranges = match Record::parse(head.kind, body).expect("a body") {
+        let ranges = match Record::parse(&head, body).expect("a body") {
             Record::Call(_, _, ranges) | Record::More(_, ranges) => ranges,
             other => panic!("{other:?}"),
         };

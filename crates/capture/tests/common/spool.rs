@@ -7,7 +7,10 @@ use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use reprise_capture::spool::layout::{RANGE_LACKING, RANGE_SAID, SEGMENT_BYTES, SEGMENT_MAGIC, WHEN_ENTRY, kind};
+use reprise_capture::spool::layout::{
+    OBJECT_ARG, OBJECT_RESULT, RANGE_LACKING, RANGE_SAID, RANGE_UNWANTED, SEGMENT_BYTES, SEGMENT_MAGIC, WHEN_ENTRY,
+    kind,
+};
 
 /// Numbers from the front of bytes.
 pub struct Words<'a>(pub &'a [u8]);
@@ -23,6 +26,9 @@ impl<'a> Words<'a> {
     }
     pub fn u32(&mut self) -> u32 {
         u32::from_le_bytes(self.take(4).try_into().unwrap())
+    }
+    pub fn u8(&mut self) -> u8 {
+        self.take(1)[0]
     }
     pub fn u16(&mut self) -> u16 {
         u16::from_le_bytes(self.take(2).try_into().unwrap())
@@ -90,7 +96,7 @@ pub enum Body {
     Other(Vec<u8>),
 }
 
-/// CALL and ENTER.
+/// CALL, BRIEF and ENTER.
 #[derive(Debug, Clone, Default)]
 pub struct Call {
     pub begin_ns: u64,
@@ -118,6 +124,19 @@ fn range(words: &mut Words, directory: &Path) -> Range {
     let (when, flags) = (words.u16(), words.u16());
     let lead = words.u32() as usize;
     assert!(lead < 64 && lead.is_multiple_of(8), "content {lead} bytes behind its head");
+    let bytes = content(words, kept, flags, lead, directory);
+    Range { address, length, entry: when == WHEN_ENTRY, flags: flags & !RANGE_SAID, bytes }
+}
+
+/// A range of a call in brief.
+fn brief_range(words: &mut Words, args: &[u64; 6], directory: &Path) -> Range {
+    let (length, flags, argument, lead) = (words.u32(), words.u16(), words.u8(), words.u8());
+    let kept = if flags & RANGE_UNWANTED != 0 { 0 } else { length };
+    let bytes = content(words, kept, flags, lead.into(), directory);
+    Range { address: args[usize::from(argument)], length, entry: false, flags: flags & !RANGE_SAID, bytes }
+}
+
+fn content(words: &mut Words, kept: u32, flags: u16, lead: usize, directory: &Path) -> Vec<u8> {
     words.take(lead);
     if flags & RANGE_SAID != 0 {
         let word = words.u64();
@@ -125,11 +144,11 @@ fn range(words: &mut Words, directory: &Path) -> Range {
         let file =
             File::open(directory.join(format!("{:03}.seg", word >> 32))).expect("what was said stands in a file");
         file.read_exact_at(&mut bytes, word & 0xffff_ffff).expect("what was said is there");
-        return Range { address, length, entry: when == WHEN_ENTRY, flags: flags & !RANGE_SAID, bytes };
+        return bytes;
     }
     let bytes = words.take(kept as usize).to_vec();
     words.take(kept.next_multiple_of(8) as usize - kept as usize);
-    Range { address, length, entry: when == WHEN_ENTRY, flags, bytes }
+    bytes
 }
 
 fn object(words: &mut Words) -> Object {
@@ -159,6 +178,31 @@ fn call(words: &mut Words, of: u16, directory: &Path) -> Call {
     out
 }
 
+fn brief(words: &mut Words, end_ns: u64, directory: &Path) -> Call {
+    let mut out = Call { cpu_ns: words.u64(), ..Call::default() };
+    out.begin_ns = end_ns - u64::from(words.u32());
+    out.call = words.u32().into();
+    out.result = i64::from(words.u32() as i32);
+    out.nr = words.u16().into();
+    let (arguments, named) = (words.u8(), words.u8());
+    if named != 0 {
+        let mut seen = Object { id: words.u64(), inode: words.u64(), size: words.u64(), ..Object::default() };
+        (seen.position, seen.device) = (words.u64() as i64, words.u32().into());
+        words.take(16);
+        (seen.mode, _) = (words.u16().into(), words.u16());
+        out.objects.push(seen);
+    }
+    (0..arguments).for_each(|at| out.args[usize::from(at)] = words.u64());
+    for seen in &mut out.objects {
+        let is_argument = named != OBJECT_RESULT;
+        seen.fd = if is_argument { out.args[usize::from(named - OBJECT_ARG)] } else { out.result as u64 } as i32;
+    }
+    if !words.0.is_empty() {
+        out.ranges.push(brief_range(words, &out.args, directory));
+    }
+    out
+}
+
 fn comm(words: &mut Words) -> String {
     String::from_utf8_lossy(words.take(16).split(|b| *b == 0).next().unwrap_or_default()).into_owned()
 }
@@ -171,6 +215,7 @@ fn record(cpu: u32, bytes: &[u8], directory: &Path) -> Record {
     let (tid, pid) = (w.u32(), w.u32());
     let body = match of {
         kind::CALL => Body::Call(call(&mut w, of, directory)),
+        kind::BRIEF => Body::Call(brief(&mut w, time_ns, directory)),
         kind::ENTER => Body::Enter(call(&mut w, of, directory)),
         kind::MORE => Body::More { call: w.u64(), range: range(&mut w, directory) },
         kind::TASK => {
