@@ -12,6 +12,7 @@ mod attach;
 #[cfg(ebpf)]
 mod cached;
 #[cfg(ebpf)]
+mod disks;
 mod files;
 #[cfg(ebpf)]
 mod kernel;

@@ -3,13 +3,15 @@
 //! Goals: a recorded program that waits for its own data to be on the disk does not wait for the recorder's, too. What is written
 //! goes to the page cache as long as there is little in it that is not on the disk yet; a recording that is short, or tells
 //! little, then takes nothing of the disk while the program runs. Beyond that it goes to the disk at once, without a copy, so
-//! that neither the kernel nor anybody who writes has to wait for memory. Where the program waits for the recorder, what is
-//! written goes the way that was quicker of late: on a virtual machine that has to be given memory first, the page cache may be
-//! slower than the disk. Non-goals: how it gets there (`files`).
+//! that neither the kernel nor anybody who writes has to wait for memory; and so it does where nobody waits for a disk, for a copy
+//! takes the program's processors. Where the program waits for the recorder, what is written goes the way that was quicker of
+//! late: on a virtual machine that has to be given memory first, the page cache may be slower than the disk. Non-goals: how it
+//! gets there (`files`).
 
 use std::fs;
 use std::time::Duration;
 
+use super::disks::Disks;
 use crate::environment::memory_limit_bytes;
 
 /// How much goes to the page cache before the kernel is asked again what is in it.
@@ -29,17 +31,18 @@ pub enum Way {
 pub struct Ways {
     room: Room,
     speed: Speed,
+    disks: Disks,
 }
 
 impl Ways {
     /// Nothing is known yet.
     pub fn new() -> Ways {
-        Ways { room: Room::new(), speed: Speed::default() }
+        Ways { room: Room::new(), speed: Speed::default(), disks: Disks::new() }
     }
 
     /// Which way so many bytes are to go; `hurry`: the program waits for them, or soon will.
     pub fn choose(&mut self, bytes: u64, hurry: bool) -> Way {
-        let past = hurry && self.speed.is_quicker_past_the_cache();
+        let past = if hurry { self.speed.is_quicker_past_the_cache() } else { self.disks.are_quiet() };
         if !past && self.room.take(bytes) { Way::Cached } else { Way::Direct }
     }
 
@@ -138,7 +141,7 @@ mod tests {
     #[test]
     fn who_hurries_goes_the_way_that_was_quicker_of_late() {
         let room = Room { left_bytes: 1 << 40, limited: false, refused_bytes: 0 };
-        let mut ways = Ways { room, speed: Speed::default() };
+        let mut ways = Ways { room, speed: Speed::default(), disks: Disks::new() };
         assert_eq!(ways.choose(1, true), Way::Cached, "nothing is known");
         ways.took(Way::Cached, LONG);
         assert_eq!((ways.choose(1, true), ways.choose(1, false)), (Way::Direct, Way::Cached), "to find out");
@@ -152,6 +155,15 @@ mod tests {
             ways.took(Way::Cached, LONG);
         }
         assert_eq!(ways.choose(1, true), Way::Direct, "that was long ago");
+    }
+
+    #[test]
+    fn where_nobody_waits_for_a_disk_no_copy_is_made() {
+        let room = Room { left_bytes: 1 << 40, limited: false, refused_bytes: 0 };
+        let mut ways = Ways { room, speed: Speed::default(), disks: Disks::quiet() };
+        assert_eq!((ways.choose(1, false), ways.choose(1, true)), (Way::Direct, Way::Cached));
+        let mut ways = Ways { disks: Disks::new(), ..ways };
+        assert_eq!(ways.choose(1, false), Way::Cached);
     }
 
     #[test]
