@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The record of a call with at most one buffer and one open file, and nothing at its entry: the most frequent ones.
+/* The record of a call with at most one buffer and one open file, nothing at its entry, and small numbers: the most frequent
+ * ones, told in brief.
  *
  * Goals: straight from the registers, the kernel and the buffer into the segment, in one function. Non-goals: anything
  * that is not at hand (room, a page, another piece): such a call's record is made by the walk of records.h.
@@ -69,7 +70,7 @@ static __always_inline __u32 append_object(struct object *seen, char *base, __u3
 	return sizeof(*out);
 }
 
-/* Appends the arguments that the call has; how many bytes that took. */
+/* Appends the arguments that the call has; how many bytes that took. What stands behind them is written over. */
 static __always_inline __u32 append_arguments(__u32 count, struct pt_regs *regs, char *base, __u32 at)
 {
 	__u64 *out;

@@ -79,7 +79,7 @@ struct row {
 	__u8 objects[2];
 	__u8 look;
 	__u8 offset; /* LOOK_PART, LOOK_WRITTEN: the argument that tells where, + 1; LOOK_POPULATED: whether there is advice */
-	__u8 arguments;
+	__u8 arguments; /* so many are told in brief */
 	__u8 reserved[8]; /* rows lie in one cache line each */
 	struct part part[PARTS];
 };

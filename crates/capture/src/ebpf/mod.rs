@@ -13,6 +13,7 @@ mod attach;
 mod cached;
 #[cfg(ebpf)]
 mod disks;
+#[cfg(ebpf)]
 mod files;
 #[cfg(ebpf)]
 mod kernel;
