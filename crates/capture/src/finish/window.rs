@@ -58,6 +58,8 @@ struct Changed {
     end_ns: u64,
 }
 
+/// What the ledger says of calls that saw others half done.
+pub const HALF_DONE: &str = "calls that saw another one half done, as no replay can";
 /// So long a row waits for others that overlap it.
 const PATIENCE_NS: u64 = 1_000_000_000;
 /// So many wait at most.

@@ -155,3 +155,29 @@ fn masks_and_permissions_tell_the_order() {
     );
     assert!(after * 20 < before && wrong_after * 4 < wrong_before, "{after} results, {wrong_after} files still differ");
 }
+
+#[test]
+fn a_file_that_is_told_by_name_without_a_name_was_seen_half_removed() {
+    let seen = |path: &[u8], links: u64, result| {
+        let mut output = Vec::new();
+        let mut stat = [1; 144];
+        stat[16..24].copy_from_slice(&links.to_le_bytes());
+        reprise_trace::payload::append(&mut output, Some(&stat));
+        let call = by_name("newfstatat").expect("a row");
+        let path = Some(reprise_trace::Name(path.to_vec()));
+        let action = Action { path, output, result, ..Action::default() };
+        super::saw_removal(&Pending {
+            call,
+            action,
+            tid: 1,
+            cpu_ns: 0,
+            telling: Vec::new(),
+            objects: Vec::new(),
+            written: None,
+            is_unseen: false,
+            lacks: "",
+        })
+    };
+    assert!(seen(b"a/b", 0, 0));
+    assert!(!seen(b"a/b", 1, 0) && !seen(b"", 0, 0) && !seen(b"a/b", 0, -2) && !seen(b"/proc/self/fd/4", 0, 0));
+}
