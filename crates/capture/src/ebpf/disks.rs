@@ -6,6 +6,8 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
+use crate::environment::counters;
+
 /// From one look to the next.
 const LOOK: Duration = Duration::from_millis(100);
 /// Who has waited for one may do so again for so long.
@@ -49,9 +51,8 @@ impl Disks {
 /// flushes are not told (before Linux 5.5).
 fn waited_for(diskstats: &str) -> Option<u64> {
     let of = |line: &str| {
-        let mut fields = line.split_ascii_whitespace().skip(3);
-        let reads: u64 = fields.next()?.parse().ok()?;
-        Some(reads.wrapping_add(fields.nth(14)?.parse().ok()?))
+        let (.., counters) = counters(line)?;
+        Some(counters.first()?.wrapping_add(*counters.get(15)?))
     };
     diskstats.lines().map(of).try_fold(0, |all: u64, one| Some(all.wrapping_add(one?)))
 }

@@ -64,18 +64,23 @@ fn idle(sample: &DeviceSample) -> DeviceSample {
     DeviceSample { device: sample.device, name: sample.name.clone(), ..DeviceSample::default() }
 }
 
-/// One line; kernels before 4.18 and 5.5 know no discards, or no flushes.
-fn sample(line: &str) -> Option<DeviceSample> {
+/// Of one line of `/proc/diskstats` number and name of the device, and its counters.
+pub(crate) fn counters(line: &str) -> Option<(u64, &str, Vec<u64>)> {
     let mut words = line.split_whitespace();
     let number = device(&format!("{}:{}", words.next()?, words.next()?))?;
-    let name = words.next()?.to_owned();
-    let n: Vec<u64> = words.map_while(|word| word.parse().ok()).collect();
+    let name = words.next()?;
+    Some((number, name, words.map_while(|word| word.parse().ok()).collect()))
+}
+
+/// One line; kernels before 4.18 and 5.5 know no discards, or no flushes.
+fn sample(line: &str) -> Option<DeviceSample> {
+    let (number, name, n) = counters(line)?;
     let at = |i: usize| n.get(i).copied().unwrap_or(0);
     let (bytes, ns) = (|i| at(i).saturating_mul(SECTOR_BYTES), |i| at(i).saturating_mul(1_000_000));
     (n.len() >= 11).then(|| DeviceSample {
         time_ns: 0,
         device: number,
-        name,
+        name: name.to_owned(),
         reads: at(0),
         read_bytes: bytes(2),
         read_ns: ns(3),

@@ -15,6 +15,8 @@ mod observer;
 mod processes;
 mod sampler;
 
+#[cfg(ebpf)]
+pub(crate) use devices::counters;
 pub use facts::Surroundings;
 pub use kept::{Keeper, kept};
 pub(crate) use limit::memory_limit_bytes;

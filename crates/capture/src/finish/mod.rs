@@ -52,7 +52,7 @@ use crate::sys::{self, Signals};
 use before::Before;
 use decode::{Decoder, Pending};
 use requests::Asynchronous;
-use window::{HALF_DONE, Item, Window};
+use window::{Item, Window};
 use write::{Birth, What, Writing};
 
 /// Name of the directory of a spool in that of its trace.
@@ -257,7 +257,6 @@ impl Finisher {
         log.loss_several(Loss::Dropped, "places of the raw recording that cannot be read", damaged);
         log.loss_several(Loss::Truncated, "calls whose memory is not all in the raw recording", self.joiner.torn);
         log.note_several("results of overlapping calls that no order of them explains", self.window.untold);
-        log.note_several(HALF_DONE, self.window.amid);
         Ok(())
     }
 

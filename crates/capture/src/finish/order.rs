@@ -20,6 +20,7 @@ use reprise_initial::{Seat, World};
 use reprise_trace::payload::{Side, split};
 
 use super::decode::Pending;
+use super::facts;
 use super::told::{Change, Condition, Found, NOTHING, Told};
 use crate::arguments::failed;
 use crate::locking;
@@ -60,18 +61,10 @@ fn is_plain(pending: &Pending, fd: u64) -> bool {
 /// Whether a call found a file by a name, and told it as one without any: the last name went in between, so that the call saw
 /// the removal half done. Below `/proc` files without a name have one.
 pub fn saw_removal(pending: &Pending) -> bool {
-    use reprise_calls::Struct;
-    let (call, action) = (pending.call, &pending.action);
-    let told = split(call, Side::Output, &action.output);
+    let action = &pending.action;
     let is_named = action.path.as_ref().is_some_and(|path| !path.0.is_empty() && !path.0.starts_with(b"/proc/"));
-    // The number of links stands behind 16 bytes in both.
-    let links = |kind: Struct, width: usize| {
-        let at = call.position(|arg| matches!(arg, ArgKind::Out(of) if of == kind))?;
-        told[at]?.get(16..16 + width).map(|links| links.iter().all(|byte| *byte == 0))
-    };
-    is_named
-        && !failed(action.result)
-        && (links(Struct::Stat, 8) == Some(true) || links(Struct::Statx, 4) == Some(true))
+    let links = || facts::stat(pending.call, &action.output)?.links;
+    is_named && !failed(action.result) && links() == Some(0)
 }
 
 /// What calls tell, call by call.

@@ -34,8 +34,6 @@ pub struct Window<T> {
     changes: VecDeque<Changed>,
     /// Results that contradict the order, and that no overlapping call explains.
     pub untold: u64,
-    /// Results of calls that saw another half done.
-    pub amid: u64,
 }
 
 /// Calls that lasted longer than the next few.
@@ -58,8 +56,6 @@ struct Changed {
     end_ns: u64,
 }
 
-/// What the ledger says of calls that saw others half done.
-pub const HALF_DONE: &str = "calls that saw another one half done, as no replay can";
 /// So long a row waits for others that overlap it.
 const PATIENCE_NS: u64 = 1_000_000_000;
 /// So many wait at most.
@@ -83,7 +79,6 @@ impl<T> Default for Window<T> {
             quiet: QUIET,
             changes: VecDeque::new(),
             untold: 0,
-            amid: 0,
         }
     }
 }
@@ -286,7 +281,6 @@ impl<T> Window<T> {
         let at = call.told.all.iter().position(|c| *c == impossible);
         let was = at.and_then(|at| before[at]);
         if self.saw_amid(chosen, &call, &impossible, was, told) {
-            self.amid += 1;
             // What it saw is over at once.
             if let (Some(was), Change::Nothing) = (was, impossible.change) {
                 let again = Condition::new(impossible.thing, Found::Anything, Change::To(was));

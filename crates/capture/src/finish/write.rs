@@ -16,7 +16,7 @@ use super::order::{Teller, saw_removal};
 use super::present::Present;
 use super::stores::Stores;
 use super::told::Told;
-use super::window::{HALF_DONE, Placed};
+use super::window::Placed;
 use super::{movers, stores, unseen};
 use crate::arguments::failed;
 use crate::error::CaptureError;
@@ -179,10 +179,10 @@ impl Writing {
             What::Stored(stored) => self.stored(&stored),
             What::Loaded(load) => self.loaded(&load),
             What::Call(mut pending) => {
-                let saw_removal = saw_removal(&pending);
-                self.log.note_several(HALF_DONE, u64::from(saw_removal && !placed.is_amid));
-                let is_amid = placed.is_amid || saw_removal;
-                pending.action.difference = is_amid.then(|| AMID.to_owned());
+                if placed.is_amid || saw_removal(&pending) {
+                    self.log.note("calls that saw another one half done, as no replay can");
+                    pending.action.difference = Some(AMID.to_owned());
+                }
                 self.call(*pending);
             }
             What::Birth(birth) => self.birth(*birth),

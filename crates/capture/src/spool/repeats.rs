@@ -272,6 +272,7 @@ impl Record {
         };
         let (kept, flags) = (u32_at(segment, at + at_kept)? as usize, at + at_flags);
         let is_plain = u16_at(segment, flags)? & (RANGE_LACKING | RANGE_UNWANTED | RANGE_SAID) == 0;
+        // In brief the length stands there, also where nothing is kept.
         let kept = if self.is_brief && !is_plain { 0 } else { kept };
         let content = at + head + lead;
         (content + kept.next_multiple_of(8) <= self.end).then_some(Range { flags, content, kept, is_plain })

@@ -86,6 +86,15 @@ fn bits(bit: u32) -> u64 {
     1 << bit | 1 << (bit + EXCLUSIVE)
 }
 
+/// What a holder has who got its wish.
+fn held(wish: Wish, bit: u32) -> u64 {
+    match wish {
+        Wish::Shared => 1 << bit,
+        Wish::Exclusive => 1 << (bit + EXCLUSIVE),
+        Wish::Free => 0,
+    }
+}
+
 fn number(lock: &[u8], at: usize) -> Option<i64> {
     Some(i64::from_le_bytes(*lock.get(at..)?.first_chunk()?))
 }
@@ -173,10 +182,11 @@ impl Locks {
         let things = file.things(request.begin, request.end);
         let own = bits(bit);
         let others = file.living() & !own;
-        let (in_its_way, taken) = match request.wish {
-            Wish::Shared => (others & u64::MAX << EXCLUSIVE, 1 << bit),
-            Wish::Exclusive => (others, 1 << (bit + EXCLUSIVE)),
-            Wish::Free => (0, 0),
+        let taken = held(request.wish, bit);
+        let in_its_way = match request.wish {
+            Wish::Shared => others & u64::MAX << EXCLUSIVE,
+            Wish::Exclusive => others,
+            Wish::Free => 0,
         };
         match (could, request.wish) {
             (false, _) => {
@@ -259,7 +269,7 @@ impl Locked {
     /// A lock was found: its holder had all of it, and nothing of its kind beside it.
     fn met(&mut self, met: &Met, holder: Holder, told: &mut Told) {
         let (Some(bit), true) = (self.bit(holder), self.cut([met.begin, met.end])) else { return };
-        let held = if met.wish == Wish::Exclusive { 1 << (bit + EXCLUSIVE) } else { 1 << bit };
+        let held = held(met.wish, bit);
         let within = self.things(met.begin, met.end).map(|thing| (thing, Found::Bits { of: bits(bit), are: held }));
         let beside = self.beside(met.begin, met.end).map(|thing| (thing, Found::NoneOf(held)));
         let all = within.chain(beside).map(|(thing, found)| Condition::new(thing, found, Change::Nothing));
