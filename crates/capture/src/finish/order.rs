@@ -12,6 +12,7 @@ mod content;
 mod lock_tests;
 mod locks;
 mod names;
+mod places;
 
 use std::collections::HashMap;
 
@@ -88,6 +89,7 @@ impl Teller {
         self.attributes(world, seat, pending, &mut told);
         names::told(world, seat, pending, &mut told);
         self.locks.told(seat, seat_of, pending, &mut told);
+        places::told(seat, pending, &mut told);
         told
     }
 
@@ -190,6 +192,7 @@ enum Thing {
     Lock = 6,
     Mode = 7,
     Mask = 8,
+    Place = 9,
 }
 
 fn thing(kind: Thing, one: u64, other: u64) -> u64 {

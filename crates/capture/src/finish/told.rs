@@ -130,6 +130,10 @@ pub struct Told {
     pub any: Vec<Condition>,
     /// These have been so, most likely: another error would have come first.
     pub likely: Vec<Condition>,
+    /// Where its paths begin, by the number of the thing: the kernel looks there as the call begins, however long it lasts.
+    pub begins_at: Option<u64>,
+    /// That it makes paths of others begin elsewhere from now on.
+    pub moves: Option<u64>,
     /// Whether the same is told when others have their places that last likewise.
     pub lasts: bool,
 }

@@ -121,9 +121,57 @@ impl<T> Window<T> {
             Some(settled) => settled,
             None => self.first(place, told),
         };
-        let is_amid = self.quiet < QUIET && self.settle(chosen, known, told);
+        if self.quiet >= QUIET {
+            let item = self.items.remove(chosen)?;
+            return Some(Placed { what: item.what, is_amid: false });
+        }
+        let (chosen, found) = self.begun_there(chosen, known, told)?;
+        let is_amid = self.settle(chosen, found, told);
         let item = self.items.remove(chosen)?;
         Some(Placed { what: item.what, is_amid })
+    }
+
+    /// The chosen one, and what it tells; before a call that moves the beginning of paths another goes that began earlier, and
+    /// there: it was on its way when the other came.
+    fn begun_there(
+        &mut self,
+        mut chosen: Place,
+        known: Option<Told>,
+        told: &mut dyn FnMut(&mut T) -> Told,
+    ) -> Option<(Place, Told)> {
+        let mut found = match known {
+            Some(known) => known,
+            None => told(&mut self.items.get_mut(chosen)?.what),
+        };
+        while let Some(beginning) = found.moves
+            && let Some(earlier) = self.earlier(chosen, beginning, told)
+        {
+            self.settled.clear();
+            (chosen, found) = earlier;
+        }
+        Some((chosen, found))
+    }
+
+    /// A call that began before this one, at this beginning of paths, as far as its result tells: the first of its thread.
+    fn earlier(
+        &mut self,
+        moving: Place,
+        beginning: u64,
+        told: &mut dyn FnMut(&mut T) -> Told,
+    ) -> Option<(Place, Told)> {
+        let item = self.items.get(moving)?;
+        let mut tids = vec![item.tid];
+        for at in self.items.begun_before(item.begin_ns, WIDE) {
+            let Some(item) = self.items.get_mut(at).filter(|item| !tids.contains(&item.tid)) else { continue };
+            tids.push(item.tid);
+            if item.is_ready {
+                let found = told(&mut item.what);
+                if found.begins_at == Some(beginning) && self.states.permit(&found) {
+                    return Some((at, found));
+                }
+            }
+        }
+        None
     }
 
     /// Which goes first: the one with the smallest key, unless results tell otherwise.
@@ -255,9 +303,8 @@ impl<T> Window<T> {
     }
 
     /// Takes in what an item found and left; whether it saw another half done.
-    fn settle(&mut self, chosen: Place, known: Option<Told>, told: &mut dyn FnMut(&mut T) -> Told) -> bool {
-        let Some(item) = self.items.get_mut(chosen) else { return false };
-        let found = known.unwrap_or_else(|| told(&mut item.what));
+    fn settle(&mut self, chosen: Place, found: Told, told: &mut dyn FnMut(&mut T) -> Told) -> bool {
+        let Some(item) = self.items.get(chosen) else { return false };
         let call = candidate(item, found);
         if !call.told.lasts {
             self.settled.iter_mut().for_each(|(_, known)| *known = None);

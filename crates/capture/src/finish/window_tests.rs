@@ -179,3 +179,37 @@ fn what_can_be_put_right_is_put_right_beside_what_cannot() {
     assert!(at(1) < at(0) && order.len() == calls.len(), "{order:?}");
     assert_eq!(cost, 3 * 4);
 }
+
+/// A call whose path begins where its process works has found its way as it began, however long it waited then.
+#[test]
+fn who_was_on_its_way_goes_before_who_moves_the_beginning_of_paths() {
+    const PLACE: u64 = 7;
+    const NAME: u64 = 8;
+    /// Thread, begin, end, whether it moves, and the name that it found.
+    type Moved = (i32, u64, u64, bool, u64);
+    let order = |found: u64| {
+        let calls: [Moved; 3] = [(1, 50, 52, true, 0), (1, 54, 56, false, 0), (2, 10, 100, false, found)];
+        let mut told = |(.., moves, found): &mut Moved| Told {
+            all: vec![Condition {
+                known: Some(Some(1)),
+                ..Condition::new(NAME, Found::Exactly(*found), Change::Nothing)
+            }],
+            begins_at: (!*moves).then_some(PLACE),
+            moves: moves.then_some(PLACE),
+            ..Told::default()
+        };
+        let mut window = Window::default();
+        for call in calls {
+            let (tid, begin_ns, end_ns, ..) = call;
+            window.push(Item { key_ns: end_ns, begin_ns, end_ns, tid, is_ready: true, what: call });
+        }
+        let mut begun = Vec::new();
+        while let Some(call) = window.pop(true, &mut told) {
+            begun.push(call.what.1);
+        }
+        begun
+    };
+    assert_eq!(order(1), [10, 50, 54]);
+    // From where it would have begun it cannot have found that.
+    assert_eq!(order(2), [50, 54, 10]);
+}

@@ -1,0 +1,32 @@
+//! What calls tell of the directory in which processes work: who began there, and who moved it.
+//!
+//! A call that waits (for a directory, for the disk) has found its way before; another thread may have gone elsewhere by the time
+//! it returns. Non-goals: `chroot`.
+
+use reprise_calls::{ArgKind, Effect};
+use reprise_initial::Seat;
+
+use super::super::decode::Pending;
+use super::super::told::Told;
+use super::{Thing, thing};
+use crate::arguments::failed;
+
+pub(super) fn told(seat: Seat, pending: &Pending, told: &mut Told) {
+    let place = thing(Thing::Place, seat.places().into(), 0);
+    let moves = pending.call.effect == Effect::ChangeDirectory && !failed(pending.action.result);
+    told.moves = moves.then_some(place);
+    told.begins_at = begins_there(pending).then_some(place);
+}
+
+/// Whether a path of a call begins in the working directory.
+fn begins_there(pending: &Pending) -> bool {
+    let action = &pending.action;
+    let mut dirfds = pending.call.args.iter().zip(action.args).filter(|(arg, _)| arg.kind == ArgKind::Dirfd);
+    let mut begins = |path: &[u8]| {
+        let dirfd = dirfds.next().map_or(libc::AT_FDCWD, |(_, fd)| fd as i32);
+        dirfd == libc::AT_FDCWD && !path.is_empty() && !path.starts_with(b"/")
+    };
+    let first = action.path.as_ref().is_some_and(|path| begins(&path.0));
+    let second = action.path2.as_ref().is_some_and(|path| begins(&path.0));
+    first || second
+}
