@@ -218,14 +218,18 @@ struct identity {
 	__u32 gid, egid, sgid, fsgid;
 };
 
+/* Numbers of descriptors that a task body tells of. */
+#define OPEN_WORDS 4
+
 struct task_body {
 	__u32 parent_tid;
 	__u32 parent_pid;
 	__u64 clone_flags;
 	struct identity identity;
 	__u32 umask;
-	__u32 reserved;
+	__u32 open_words; /* of `open` that hold: 0 where it shares its descriptors, and in older spools, which end before them */
 	char comm[16];
+	__u64 open[OPEN_WORDS]; /* bit by bit, which descriptors it was given */
 };
 
 struct exec_body {

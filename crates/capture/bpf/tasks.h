@@ -5,6 +5,8 @@
 
 #include "transport.h"
 
+#define CLONE_FILES 0x400
+
 static __always_inline void fill_identity(struct identity *out, struct task_struct *task)
 {
 	const struct cred *cred = task->cred;
@@ -37,6 +39,22 @@ static __always_inline void close_small(struct cpu *cpu, struct record_head *rec
 	commit(cpu, record, cpu->used + bytes, kind, bpf_ktime_get_ns());
 }
 
+/* The descriptors of a new process are a copy of its maker's, of a moment when other threads may open and close some. */
+static __always_inline void tell_open(struct task_body *body, struct task_struct *task)
+{
+	struct files_struct *files = task->files;
+	struct fdtable *table = files ? files->fdt : 0;
+
+	__builtin_memset(body->open, 0, sizeof(body->open));
+	body->open_words = 0;
+	if (body->clone_flags & CLONE_FILES || !table)
+		return;
+	/* A small table has one word. */
+	if (!bpf_probe_read_kernel(body->open, table->max_fds < sizeof(body->open) * 8 ? 8 : sizeof(body->open),
+				   table->open_fds))
+		body->open_words = OPEN_WORDS;
+}
+
 static __always_inline void write_task(struct cpu *cpu, struct task_struct *task, __u64 clone_flags)
 {
 	const __u32 bytes = sizeof(struct record_head) + sizeof(struct task_body);
@@ -55,7 +73,7 @@ static __always_inline void write_task(struct cpu *cpu, struct task_struct *task
 	body->clone_flags = clone_flags;
 	fill_identity(&body->identity, task);
 	body->umask = fs ? fs->umask : 0;
-	body->reserved = 0;
+	tell_open(body, task);
 	bpf_probe_read_kernel(body->comm, sizeof(body->comm), &task->comm);
 }
 

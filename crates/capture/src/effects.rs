@@ -82,7 +82,8 @@ fn follows(follow: Follow, args: &[u64; 6], open_flags: u64) -> bool {
     }
 }
 
-fn removes_directory(call: &Call, args: &[u64; 6]) -> bool {
+/// Whether a call removes a directory, and nothing else.
+pub(crate) fn removes_directory(call: &Call, args: &[u64; 6]) -> bool {
     match call.name {
         "rmdir" => true,
         "unlinkat" => args[2] & libc::AT_REMOVEDIR as u64 != 0,

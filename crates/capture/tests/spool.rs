@@ -269,6 +269,37 @@ fn without_data_there_are_names_and_lengths() {
     assert!(opened, "names are kept");
 }
 
+/// A new process has a copy of its maker's descriptors; a new thread has those themselves.
+#[test]
+fn a_new_process_tells_which_descriptors_it_was_given() {
+    if !possible("a_new_process_tells_which_descriptors_it_was_given") {
+        return;
+    }
+    let dir = scratch();
+    let program = "import os, threading\n\
+        for fd in [*range(3, 8), *range(9, 70)]: os.dup2(0, fd)\n\
+        os.closerange(8, 9); os.closerange(40, 41); os.closerange(70, 128)\n\
+        t = threading.Thread(target=lambda: None); t.start(); t.join()\n\
+        if os.fork() == 0: os._exit(0)\n\
+        os.wait()";
+    let spool = record(dir.path(), &[], &["python3", "-c", program]);
+    let mut all: Vec<(u64, &[u64])> = Vec::new();
+    for record in &spool.records {
+        if let Body::Task { open, .. } = &record.body {
+            all.push((record.time_ns, open));
+        }
+    }
+    all.sort_unstable();
+    // What starts `python3` may make processes, too.
+    let [.., (_, thread), (_, process)] = all[..] else { panic!("{all:?}") };
+    assert!(thread.is_empty(), "{thread:?}");
+    let open = (3..70u64).filter(|fd| ![8, 40].contains(fd)).fold([0u64; 2], |mut open, fd| {
+        open[fd as usize / 64] |= 1 << (fd % 64);
+        open
+    });
+    assert_eq!([process[0] & !7, process[1]], open);
+}
+
 #[test]
 fn a_fork_bomb_loses_nothing() {
     if !possible("a_fork_bomb_loses_nothing") {

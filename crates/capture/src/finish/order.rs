@@ -9,6 +9,9 @@ mod attribute_tests;
 mod attributes;
 mod content;
 #[cfg(test)]
+mod descriptor_tests;
+mod held;
+#[cfg(test)]
 mod lock_tests;
 mod locks;
 mod names;
@@ -76,6 +79,7 @@ pub struct Teller {
     /// How often what is known of the numbers of a table of descriptors became void.
     voided: HashMap<u32, u64>,
     locks: locks::Locks,
+    held: held::Held,
     /// Whether permissions of files were changed.
     has_modes: bool,
 }
@@ -93,13 +97,38 @@ impl Teller {
         told
     }
 
+    /// A new process has a copy of a table of descriptors.
+    pub fn forked(&mut self, maker: Seat, made: Seat) {
+        self.held.copied(maker, made);
+    }
+
+    /// What a copy of a table of descriptors tells of it: which numbers were open, bit by bit.
+    pub fn copied(&self, seat: Seat, open: &[u64]) -> Told {
+        /// Higher numbers that are not open are not looked at: who opens a file gets the lowest.
+        const NEXT: u64 = 16;
+        let bits = |word: usize| (0..64).map(move |bit| (word as u64 * 64 + bit, open[word] >> bit & 1 == 1));
+        let highest = (0..open.len()).flat_map(bits).filter(|(_, is_open)| *is_open).map(|(fd, _)| fd).max();
+        let told = (0..open.len()).flat_map(bits).filter(|(fd, _)| *fd <= highest.unwrap_or(0) + NEXT);
+        let found = |is_open| if is_open { Found::Something } else { Found::Exactly(NOTHING) };
+        let all = told.map(|(fd, is_open)| Condition::new(self.number(seat, fd), found(is_open), Change::Nothing));
+        Told { all: all.collect(), ..Told::default() }
+    }
+
+    /// A number in a table of descriptors.
+    fn number(&self, seat: Seat, fd: u64) -> u64 {
+        let table = u64::from(seat.table()) << 32 | self.voided.get(&seat.table()).copied().unwrap_or(0);
+        thing(Thing::Descriptor, table, fd & 0xffff_ffff)
+    }
+
     /// A call has its place: numbers that it opened or closed without naming them are not known any more.
     pub fn took_place(&mut self, seat: Seat, pending: &Pending) {
+        self.held.took_place(seat, pending);
         if failed(pending.action.result) {
             return;
         }
         let (closes, voids) = match pending.call.effect {
-            Effect::CloseRange | Effect::Execute => (true, true),
+            Effect::CloseRange => (true, closed_by_name(&pending.action.args).is_empty()),
+            Effect::Execute => (true, true),
             Effect::DuplicateTo => (true, false),
             Effect::Message => (false, !sends(pending.call)),
             _ => (false, false),
@@ -108,12 +137,14 @@ impl Teller {
             self.locks.closed_some(seat);
         }
         if voids {
+            self.held.forget(seat);
             self.void(seat);
         }
     }
 
     /// The last thread that used a table has ended, and with it locks.
     pub fn ended(&mut self, seat: Seat) {
+        self.held.forget(seat);
         self.locks.ended(seat);
     }
 
@@ -124,8 +155,7 @@ impl Teller {
 
     fn descriptors(&self, seat: Seat, pending: &Pending, out: &mut Vec<Condition>) {
         let (call, action) = (pending.call, &pending.action);
-        let table = u64::from(seat.table()) << 32 | self.voided.get(&seat.table()).copied().unwrap_or(0);
-        let number = |fd: u64| thing(Thing::Descriptor, table, fd & 0xffff_ffff);
+        let number = |fd: u64| self.number(seat, fd);
         let file = |fd: u64| pending.object(fd).map(|object| object.id);
         let ok = !failed(action.result);
         // Behind a number that somebody has closed since nothing is seen.
@@ -137,6 +167,9 @@ impl Teller {
             Effect::Close if ok => {
                 out.push(Condition::new(number(action.args[0]), Found::Something, Change::To(NOTHING)));
             }
+            Effect::CloseRange if ok => out.extend(
+                closed_by_name(&action.args).map(|fd| Condition::new(number(fd), Found::Anything, Change::To(NOTHING))),
+            ),
             Effect::DuplicateTo if ok => {
                 let change = file(action.args[1]).or_else(|| file(action.args[0]));
                 let change = change.map_or(Change::Unknown, Change::To);
@@ -161,15 +194,27 @@ impl Teller {
                 }
             }
         }
-        let copies = call.effect == Effect::Control && COPIES.contains(&action.args[1]);
         let new = call.returns == Returns::Fd && call.effect != Effect::DuplicateTo;
-        if ok && (new || copies) {
+        if ok && (new || copies(pending)) {
             out.push(opened(action.result as u64));
         }
         if ok && let Some(pair) = pair(pending) {
             out.extend(pair.map(opened));
         }
     }
+}
+
+/// Whether a `fcntl` gave a new number.
+fn copies(pending: &Pending) -> bool {
+    pending.call.effect == Effect::Control && COPIES.contains(&pending.action.args[1])
+}
+
+/// The numbers that `close_range` closes, if they are few, and the table stays the same.
+fn closed_by_name(args: &[u64; 6]) -> std::ops::Range<u64> {
+    const FEW: u64 = 64;
+    let [first, last, flags, ..] = args.map(|arg| arg & 0xffff_ffff);
+    let is_plain = flags == 0 && last.saturating_sub(first) < FEW;
+    if is_plain { first..last + 1 } else { 0..0 }
 }
 
 /// The two numbers that a call made.

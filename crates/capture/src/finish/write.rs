@@ -148,9 +148,11 @@ impl Writing {
                 }
                 None => Told::default(),
             },
-            What::Birth(_) | What::Stored(_) | What::Loaded(_) | What::Exec { .. } | What::End { .. } => {
-                Told::default()
-            }
+            What::Birth(birth) => match self.known(birth.task.parent_tid) {
+                Some(maker) => self.teller.copied(maker.seat, &birth.task.open),
+                None => Told::default(),
+            },
+            What::Stored(_) | What::Loaded(_) | What::Exec { .. } | What::End { .. } => Told::default(),
         }
     }
 
@@ -326,6 +328,9 @@ impl Writing {
         }
         let (descriptors, directories) = shares(task.flags);
         let seat = self.world.fork(maker.seat, descriptors, directories);
+        if !descriptors {
+            self.teller.forked(maker.seat, seat);
+        }
         let (cwd, root) = self.world.places(seat);
         let above = self.root.strip_suffix(b"/").unwrap_or(&self.root);
         let places = (cwd, if root == b"/" { self.root.clone() } else { [above, &root].concat() });

@@ -11,6 +11,9 @@ pub const PIECE_BYTES: usize = 1 << 16;
 /// Content of a call beyond this goes into MORE records.
 pub const INLINE_BYTES: usize = 1 << 15;
 
+/// Words of the descriptors that a new process was given, at most.
+pub const OPEN_WORDS: u32 = 4;
+
 /// Kinds of records.
 pub mod kind {
     /// A call that returned.
@@ -166,8 +169,8 @@ layout! {
     Identity { uid: u32, euid: u32, suid: u32, fsuid: u32, gid: u32, egid: u32, sgid: u32, fsgid: u32 }
     /// Body of TASK.
     TaskBody {
-        parent_tid: u32, parent_pid: u32, clone_flags: u64, identity: Identity, umask: u32, reserved: u32,
-        comm: [u8; 16],
+        parent_tid: u32, parent_pid: u32, clone_flags: u64, identity: Identity, umask: u32, open_words: u32,
+        comm: [u8; 16], open: [u64; 4],
     }
     /// Body of EXEC.
     ExecBody { old_tid: u32, reserved: u32, identity: Identity, comm: [u8; 16] }
@@ -217,6 +220,7 @@ mod tests {
             ("SEGMENT_BYTES", SEGMENT_BYTES as u64),
             ("PIECE_BYTES", PIECE_BYTES as u64),
             ("INLINE_BYTES", INLINE_BYTES as u64),
+            ("OPEN_WORDS", OPEN_WORDS.into()),
             ("RECORD_CALL", kind::CALL.into()),
             ("RECORD_END", kind::END.into()),
             ("RECORD_COMPLETION", kind::COMPLETION.into()),

@@ -4,8 +4,8 @@
 //! (`join`).
 
 use super::layout::{
-    self, LOADED_LACKING, MAPPED_BEFORE, MAPPED_WRITTEN, OBJECT_ARG, OBJECT_RESULT, PIECE_BYTES, RANGE_SAID,
-    RANGE_UNWANTED, SEGMENT_BYTES, SEGMENT_MAGIC, WHEN_EXIT, kind,
+    self, LOADED_LACKING, MAPPED_BEFORE, MAPPED_WRITTEN, OBJECT_ARG, OBJECT_RESULT, OPEN_WORDS, PIECE_BYTES,
+    RANGE_SAID, RANGE_UNWANTED, SEGMENT_BYTES, SEGMENT_MAGIC, WHEN_EXIT, kind,
 };
 use super::repeats::Standing;
 
@@ -180,6 +180,8 @@ pub struct Task {
     pub umask: u32,
     /// Its name.
     pub name: Vec<u8>,
+    /// Which descriptors it was given, bit by bit from 0 on, as far as that is told; nothing where it shares its maker's.
+    pub open: Vec<u64>,
 }
 
 /// A ring of io_uring.
@@ -487,9 +489,10 @@ fn task(cursor: &mut Cursor<'_>) -> Option<Task> {
         *id = cursor.u32()?;
     }
     let [u0, u1, u2, u3, g0, g1, g2, g3] = ids;
-    let (umask, _) = (cursor.u32()?, cursor.u32()?);
+    let (umask, words) = (cursor.u32()?, cursor.u32()?);
     let name = cursor.take(16)?.split(|b| *b == 0).next().unwrap_or_default().to_vec();
-    Some(Task { parent_tid, parent_pid, flags, uids: [u0, u1, u2, u3], gids: [g0, g1, g2, g3], umask, name })
+    let open = (0..words.min(OPEN_WORDS)).map(|_| cursor.u64()).collect::<Option<_>>()?;
+    Some(Task { parent_tid, parent_pid, flags, uids: [u0, u1, u2, u3], gids: [g0, g1, g2, g3], umask, name, open })
 }
 
 fn loaded<'a>(cursor: &mut Cursor<'a>, total: usize) -> Option<Loaded<'a>> {

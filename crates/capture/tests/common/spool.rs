@@ -83,6 +83,7 @@ pub enum Body {
         gids: [u32; 4],
         umask: u32,
         comm: String,
+        open: Vec<u64>,
     },
     Exec {
         old_tid: u32,
@@ -222,9 +223,11 @@ fn record(cpu: u32, bytes: &[u8], directory: &Path) -> Record {
             let (parent_tid, parent_pid, clone_flags) = (w.u32(), w.u32(), w.u64());
             let uids = std::array::from_fn(|_| w.u32());
             let gids = std::array::from_fn(|_| w.u32());
-            let umask = w.u32();
-            w.u32();
-            Body::Task { parent_tid, parent_pid, clone_flags, uids, gids, umask, comm: comm(&mut w) }
+            let (umask, words) = (w.u32(), w.u32());
+            let comm = comm(&mut w);
+            let open: [u64; 4] = std::array::from_fn(|_| w.u64());
+            let open = open[..words as usize].to_vec();
+            Body::Task { parent_tid, parent_pid, clone_flags, uids, gids, umask, comm, open }
         }
         kind::EXEC => {
             let old_tid = w.u32();

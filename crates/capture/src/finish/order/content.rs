@@ -1,6 +1,6 @@
 //! What calls tell of the sizes of files and of the offsets of descriptions.
 
-use reprise_calls::{ArgKind, Effect};
+use reprise_calls::{ArgKind, Effect, FlagSet};
 use reprise_initial::{Seat, Seen, World};
 
 use super::super::decode::Pending;
@@ -14,6 +14,9 @@ use crate::spool::record::Object;
 impl Teller {
     pub(super) fn content(&mut self, world: &mut World, seat: Seat, pending: &mut Pending, out: &mut Vec<Condition>) {
         if failed(pending.action.result) {
+            return;
+        }
+        if self.held.written(seat, pending, out) {
             return;
         }
         offset(pending, out);
@@ -65,13 +68,15 @@ pub(super) fn is_regular(object: &Object) -> bool {
     object.mode & libc::S_IFMT == libc::S_IFREG
 }
 
-/// Whether a write went to the end of the file.
-fn appends(object: &Object) -> bool {
-    object.flags & libc::O_APPEND as u32 != 0
+/// Whether a write went to the end of the file, wherever it was told to write.
+pub(super) fn appends(pending: &Pending, object: &Object) -> bool {
+    let flags = pending.call.flags_arg(FlagSet::ReadWrite).map_or(0, |i| pending.action.args[i]);
+    let (always, never) = (libc::RWF_APPEND as u64, libc::RWF_NOAPPEND as u64);
+    flags & always != 0 || object.flags & libc::O_APPEND as u32 != 0 && flags & never == 0
 }
 
 /// Where a call read or wrote, if it was told.
-fn given(pending: &Pending) -> Option<u64> {
+pub(super) fn given(pending: &Pending) -> Option<u64> {
     pending.call.offset_arg().map(|i| pending.action.args[i]).filter(|at| *at != u64::MAX)
 }
 
@@ -85,7 +90,7 @@ fn offset(pending: &Pending, out: &mut Vec<Condition>) {
     let thing = thing(Thing::Offset, object.id, 0);
     let change = match call.effect {
         Effect::Read if given(pending).is_none() => Change::More(moved),
-        Effect::Write if given(pending).is_none() && appends(object) => Change::To(after),
+        Effect::Write if given(pending).is_none() && appends(pending, object) => Change::To(after),
         Effect::Write if given(pending).is_none() => Change::More(moved),
         Effect::Seek if action.args[2] == SET || moved != 0 => Change::To(moved),
         Effect::Seek => Change::To(0),
@@ -121,8 +126,8 @@ fn size(pending: &Pending, object: &Object) -> (Found, Change) {
             (Found::Anything, if cut { Change::To(0) } else { Change::Nothing })
         }
         Effect::Write if !subject || moved == 0 => (Found::Anything, Change::Nothing),
-        Effect::Write if appends(object) => match given(pending) {
-            Some(_) => (Found::Anything, Change::Unknown),
+        Effect::Write if appends(pending, object) => match given(pending) {
+            Some(_) => (Found::Anything, Change::More(moved)),
             None => (Found::Exactly(begin), Change::To(end)),
         },
         Effect::Write => (Found::Anything, Change::UpTo(end)),

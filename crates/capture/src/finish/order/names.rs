@@ -8,6 +8,7 @@ use super::super::facts;
 use super::super::told::{Change, Condition, DIRECTORY, FILE, Found, NOTHING, SOMETHING, Told};
 use super::{Thing, thing};
 use crate::arguments::failed;
+use crate::effects::removes_directory;
 
 const ENOENT: i64 = -(libc::ENOENT as i64);
 const EEXIST: i64 = -(libc::EEXIST as i64);
@@ -186,6 +187,7 @@ impl Outcome<'_> {
         const EXCLUSIVE: u64 = (libc::O_CREAT | libc::O_EXCL) as u64;
         let kind = |end: Option<&Step>| Change::To(end.and_then(|step| number(step.stands)).unwrap_or(SOMETHING));
         let there = (Found::Something, Change::Nothing);
+        let directory = (Found::Directory, Change::Nothing);
         let none = (Found::Anything, Change::Nothing);
         let makes = |kind| (Found::Exactly(NOTHING), Change::To(kind));
         match self.call.effect {
@@ -194,7 +196,12 @@ impl Outcome<'_> {
             MakeDirectory => [makes(DIRECTORY), none],
             MakeNode | MakeSymlink => [makes(FILE), none],
             Link => [there, (Found::Exactly(NOTHING), kind(ends[0]))],
-            Remove => [(Found::Something, Change::To(NOTHING)), none],
+            Open if self.flags & libc::O_DIRECTORY as u64 != 0 => [directory, none],
+            ChangeDirectory => [directory, none],
+            Remove => {
+                let is_directory = removes_directory(self.call, &self.args);
+                [(if is_directory { Found::Directory } else { Found::NoDirectory }, Change::To(NOTHING)), none]
+            }
             // Two names of one file: nothing happens.
             Rename if ends[0].zip(ends[1]).is_some_and(|(a, b)| a.node.is_some() && a.node == b.node) => [there, there],
             Rename if exchanges(self.call, &self.args) => {

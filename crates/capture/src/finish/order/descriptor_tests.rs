@@ -1,0 +1,97 @@
+//! What a process that begins, and a write whose number was closed meanwhile, tell.
+
+use reprise_calls::by_name;
+use reprise_initial::{Links, Seat, World};
+use reprise_trace::Action;
+
+use super::super::decode::Pending;
+use super::super::search::{Candidate, States};
+use super::super::told::{Change, Found, Told};
+use super::Teller;
+use crate::spool::record::Object;
+
+const FD: u64 = 4;
+
+fn seat(world: &mut World) -> Seat {
+    world.begin_with(0, Some(b"/"), Vec::new())
+}
+
+fn file(fd: u64, inode: u64, flags: i32) -> Object {
+    let mode = libc::S_IFREG | 0o644;
+    Object { id: 100 + inode, device: 1, inode, fd: fd as i32, mode, flags: flags as u32, ..Object::default() }
+}
+
+fn pending(name: &str, args: [u64; 6], result: i64, objects: Vec<Object>) -> Pending {
+    Pending {
+        call: by_name(name).expect("a row"),
+        action: Action { args, result, begin_ns: 1_000, duration_ns: 1_000_000, ..Action::default() },
+        tid: 1,
+        cpu_ns: 0,
+        telling: Vec::new(),
+        objects,
+        written: None,
+        is_unseen: false,
+        lacks: "",
+    }
+}
+
+struct Order {
+    world: World,
+    seat: Seat,
+    teller: Teller,
+    states: States,
+}
+
+impl Order {
+    fn new() -> Order {
+        let mut world = World::new(Box::new(Links::default()));
+        let seat = seat(&mut world);
+        Order { world, seat, teller: Teller::default(), states: States::default() }
+    }
+
+    fn told(&mut self, pending: &mut Pending) -> Told {
+        self.teller.told(&mut self.world, self.seat, &|_| None, pending)
+    }
+
+    fn settle(&mut self, mut pending: Pending) {
+        let told = self.told(&mut pending);
+        self.states.settle(&Candidate { tid: 1, begin_ns: 0, end_ns: 1, told });
+        self.teller.took_place(self.seat, &pending);
+    }
+}
+
+#[test]
+fn a_copy_of_descriptors_tells_who_had_opened_and_closed_by_then() {
+    let mut order = Order::new();
+    let opens = |fd: u64| pending("dup", [0; 6], fd as i64, vec![file(fd, 1, 0)]);
+    order.settle(opens(FD));
+    let copied = |order: &Order, open: u64| order.states.permit(&order.teller.copied(order.seat, &[open, 0, 0, 0]));
+    assert!(copied(&order, 1 << FD));
+    assert!(!copied(&order, 0), "it was open");
+    order.settle(pending("close", [FD, 0, 0, 0, 0, 0], 0, vec![]));
+    assert!(!copied(&order, 1 << FD), "it was closed");
+    assert!(copied(&order, 0));
+    order.settle(opens(FD));
+    order.settle(pending("close_range", [FD - 1, FD + 1, 0, 0, 0, 0], 0, vec![]));
+    assert!(!copied(&order, 1 << FD), "it was closed, with its neighbours");
+}
+
+/// The size of a file that a write which waited left: of the file that it was given, not of another that was opened since.
+#[test]
+fn a_write_whose_number_was_closed_meanwhile_wrote_to_its_file() {
+    let mut order = Order::new();
+    let (mine, other) = (file(FD, 1, libc::O_APPEND), file(FD, 2, 0));
+    order.settle(pending("dup", [0; 6], FD as i64, vec![mine]));
+    for seen in [vec![], vec![other]] {
+        let told = order.told(&mut pending("write", [FD, 0, 100, 0, 0, 0], 100, seen));
+        let size = |c: &&super::Condition| c.change == Change::More(100) && c.found == Found::Anything;
+        assert_eq!(told.all.iter().filter(size).count(), 1, "{told:?}");
+    }
+    // Nothing of the sort where what was seen is what it had, or where it had no time to wait.
+    let at_end = Object { position: 100, size: 100, ..mine };
+    let told = order.told(&mut pending("write", [FD, 0, 100, 0, 0, 0], 100, vec![at_end]));
+    assert!(told.all.iter().any(|c| c.change == Change::To(100) && c.found == Found::Exactly(0)), "{told:?}");
+    let mut short = pending("write", [FD, 0, 100, 0, 0, 0], 100, vec![Object { position: 100, size: 100, ..other }]);
+    short.action.duration_ns = 1_000;
+    assert!(order.told(&mut short).all.iter().any(|c| c.change == Change::UpTo(100)));
+}
