@@ -63,11 +63,16 @@ pub fn told(world: &mut World, seat: Seat, pending: &mut Pending, told: &mut Tol
         };
         let given = [&decoded.path, &decoded.path2];
         let has_slash = given.map(|path| path.as_ref().is_some_and(|path| path.ends_with(b"/")));
+        let is_dots = |name: &[u8]| matches!(name, b"." | b"..");
+        let ends_with_dots = given.map(|path| {
+            path.as_ref().is_some_and(|path| path.rsplit(|byte| *byte == b'/').next().is_some_and(is_dots))
+        });
         let has_empty = given.iter().any(|path| path.as_ref().is_some_and(Vec::is_empty));
         let outcome = Outcome {
             call,
             flags,
             has_slash,
+            ends_with_dots,
             has_empty,
             from_no_directory,
             result,
@@ -86,6 +91,8 @@ struct Outcome<'a> {
     flags: u64,
     /// Whether the paths end with one.
     has_slash: [bool; 2],
+    /// Whether the paths end with `.` or `..`, which is no name.
+    ends_with_dots: [bool; 2],
     /// Whether a path is empty.
     has_empty: bool,
     /// Whether a path begins at a descriptor that may name no directory.
@@ -106,7 +113,8 @@ impl Outcome<'_> {
         match self.result {
             // Not for want of one of these names, or of one that is not known.
             ENOENT if self.wants_directory(paths) || self.has_empty => {}
-            ENOENT | ENOTDIR if paths.iter().any(is_cut_short) => {}
+            ENOENT | ENOTDIR
+                if paths.iter().zip(self.ends_with_dots).any(|(path, dots)| !dots && is_cut_short(path)) => {}
             ENOTDIR if self.from_no_directory => {}
             ENOENT => {
                 let missing =
@@ -124,6 +132,9 @@ impl Outcome<'_> {
                     Stands::Unknown => Change::To(SOMETHING),
                     _ => Change::Nothing,
                 };
+                // What is to have another name is looked for before that.
+                let source = if makes == 1 { &paths[0].0[..] } else { &[] };
+                told.all.extend(source.iter().map(|step| step_is(step, Found::Something, Change::Nothing)));
                 told.all.extend(last(&paths[makes]).map(|step| step_is(step, Found::Something, teaches(step))));
             }
             // `name/` cannot be made by opening it, whatever stands there.
@@ -170,7 +181,7 @@ impl Outcome<'_> {
     fn succeeded(&self, paths: &[Path; 2], told: &mut Told) {
         for (steps, is_last) in paths {
             let way = &steps[..steps.len() - usize::from(*is_last && !steps.is_empty())];
-            told.all.extend(way.iter().map(|step| step_is(step, Found::Something, Change::Nothing)));
+            told.all.extend(way.iter().map(|step| step_is(step, went_through(step), Change::Nothing)));
         }
         let ends = [last(&paths[0]), last(&paths[1])];
         for (step, (found, change)) in ends.into_iter().zip(self.ends(ends)) {
@@ -239,6 +250,11 @@ fn is_directory(mode: u32) -> bool {
 /// Whether what is known of a path ends before the path does, though its last known name stands.
 fn is_cut_short((steps, is_last): &Path) -> bool {
     !is_last && steps.last().is_some_and(|step| matches!(step.stands, Stands::Directory | Stands::Something))
+}
+
+/// What stood on the way: a directory, or a link to one.
+fn went_through(step: &Step) -> Found {
+    if step.stands == Stands::Directory { Found::Directory } else { Found::Something }
 }
 
 fn last((steps, is_last): &Path) -> Option<&Step> {
