@@ -44,15 +44,17 @@ static __always_inline void tell_open(struct task_body *body, struct task_struct
 {
 	struct files_struct *files = task->files;
 	struct fdtable *table = files ? files->fdt : 0;
+	__u32 words;
 
 	__builtin_memset(body->open, 0, sizeof(body->open));
 	body->open_words = 0;
 	if (body->clone_flags & CLONE_FILES || !table)
 		return;
-	/* A small table has one word. */
-	if (!bpf_probe_read_kernel(body->open, table->max_fds < sizeof(body->open) * 8 ? 8 : sizeof(body->open),
-				   table->open_fds))
-		body->open_words = OPEN_WORDS;
+	/* A small table has one word, or two. */
+	words = table->max_fds >= 256 ? OPEN_WORDS : table->max_fds >= 128 ? 2 : 1;
+	CHECKED(words);
+	if (words <= OPEN_WORDS && !bpf_probe_read_kernel(body->open, words * 8, table->open_fds))
+		body->open_words = words;
 }
 
 static __always_inline void write_task(struct cpu *cpu, struct task_struct *task, __u64 clone_flags)
