@@ -18,6 +18,8 @@ use reprise_trace::{Action, BlobReader, Loss, TraceReader};
 
 /// What a C library maps for a thread: the usual limit.
 const STACK_BYTES: u64 = 8 << 20;
+/// Flags of memory that a C library, or Python, maps to give it away in parts.
+const ALLOCATED: u64 = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as u64;
 
 /// What an argument was, where it says more than where something lay in memory or which process it was.
 fn argument(call: &Call, action: &Action, i: usize) -> u64 {
@@ -129,15 +131,15 @@ fn threads(trace: &Path, content: bool) -> BTreeMap<String, Vec<String>> {
         let place = places[&action.thread].0.clone();
         // What a C library maps for its alignment it gives back in parts, none to two, by where it came to lie. Whether a
         // new thread needs a new stack depends on whether another one has left its own by then; whether a thread comes to give its
-        // stack back, on whether the process ends first.
-        let is_stack = match &*action.call {
-            "mmap" => action.args[3] & libc::MAP_STACK as u64 != 0,
+        // stack back, on whether the process ends first. Whether memory is mapped for an allocation depends on what is free.
+        let is_memory = match &*action.call {
+            "mmap" => action.args[3] & libc::MAP_STACK as u64 != 0 || action.args[3] == ALLOCATED,
             "mprotect" => action.args[1] == STACK_BYTES,
             "madvise" => action.args[1] < STACK_BYTES && action.args[2] == libc::MADV_DONTNEED as u64,
             _ => false,
         };
         // Loads through memory only the kernel tells of.
-        let is_left_out = is_stack || matches!(action.call.as_str(), "munmap" | "mmap_pread");
+        let is_left_out = is_memory || matches!(action.call.as_str(), "munmap" | "mmap_pread");
         if !is_left_out {
             out.entry(place).or_default().push(line(&action, &mut blobs, content));
         }

@@ -54,16 +54,12 @@ impl Call {
             }
             What::Mode(mode) => ("fchmod", [3, mode, 0, 0, 0, 0], 0, vec![file(3, 1)]),
         };
+        let call = by_name(name).expect("a row");
         Pending {
-            call: by_name(name).expect("a row"),
             action: Action { args, result, begin_ns: self.begin_ns, ..Action::default() },
             tid: self.tid,
-            cpu_ns: 0,
-            telling: Vec::new(),
             objects,
-            written: None,
-            is_unseen: false,
-            lacks: "",
+            ..Pending::of_lane(call, 0)
         }
     }
 }
@@ -166,17 +162,7 @@ fn a_file_that_is_told_by_name_without_a_name_was_seen_half_removed() {
         let call = by_name("newfstatat").expect("a row");
         let path = Some(reprise_trace::Name(path.to_vec()));
         let action = Action { path, output, result, ..Action::default() };
-        super::saw_removal(&Pending {
-            call,
-            action,
-            tid: 1,
-            cpu_ns: 0,
-            telling: Vec::new(),
-            objects: Vec::new(),
-            written: None,
-            is_unseen: false,
-            lacks: "",
-        })
+        super::saw_removal(&Pending { action, tid: 1, ..Pending::of_lane(call, 0) })
     };
     assert!(seen(b"a/b", 0, 0));
     assert!(!seen(b"a/b", 1, 0) && !seen(b"", 0, 0) && !seen(b"a/b", 0, -2) && !seen(b"/proc/self/fd/4", 0, 0));

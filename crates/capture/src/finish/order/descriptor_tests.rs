@@ -22,16 +22,12 @@ fn file(fd: u64, inode: u64, flags: i32) -> Object {
 }
 
 fn pending(name: &str, args: [u64; 6], result: i64, objects: Vec<Object>) -> Pending {
+    let call = by_name(name).expect("a row");
     Pending {
-        call: by_name(name).expect("a row"),
         action: Action { args, result, begin_ns: 1_000, duration_ns: 1_000_000, ..Action::default() },
         tid: 1,
-        cpu_ns: 0,
-        telling: Vec::new(),
         objects,
-        written: None,
-        is_unseen: false,
-        lacks: "",
+        ..Pending::of_lane(call, 0)
     }
 }
 

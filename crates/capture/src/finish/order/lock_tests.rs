@@ -58,15 +58,10 @@ impl Call {
         let args = [3, command as u64, 0x1000, 0, 0, 0];
         let object = Object { id: 1 + self.process as u64, device: 1, inode: 2, fd: 3, ..Object::default() };
         Pending {
-            call,
             action: Action { args, result, input, output, begin_ns: self.begin_ns, ..Action::default() },
             tid: self.process as i32,
-            cpu_ns: 0,
-            telling: Vec::new(),
             objects: vec![object],
-            written: None,
-            is_unseen: false,
-            lacks: "",
+            ..Pending::of_lane(call, 0)
         }
     }
 }
