@@ -291,7 +291,7 @@ fn a_new_process_tells_which_descriptors_it_was_given() {
 fn given_to_a_child(last: u64) -> Vec<u64> {
     let dir = scratch();
     // What starts it may have some of its own.
-    let program = "import os, resource, threading\n\
+    let program = "import os, threading\n\
         last = int(os.environ['LAST'])\n\
         os.closerange(3, 1024)\n\
         for fd in range(3, last + 1): os.dup2(0, fd)\n\

@@ -106,11 +106,12 @@ impl Teller {
     pub fn copied(&self, seat: Seat, open: &[u64]) -> Told {
         /// Higher numbers that are not open are not looked at: who opens a file gets the lowest.
         const NEXT: u64 = 16;
-        let bits = |word: usize| (0..64).map(move |bit| (word as u64 * 64 + bit, open[word] >> bit & 1 == 1));
-        let highest = (0..open.len()).flat_map(bits).filter(|(_, is_open)| *is_open).map(|(fd, _)| fd).max();
-        let told = (0..open.len()).flat_map(bits).filter(|(fd, _)| *fd <= highest.unwrap_or(0) + NEXT);
+        let is_open = |fd: u64| open[fd as usize / 64] >> (fd % 64) & 1 == 1;
+        let numbers = open.len() as u64 * 64;
+        let highest = (0..numbers).rev().find(|fd| is_open(*fd)).unwrap_or(0);
         let found = |is_open| if is_open { Found::Something } else { Found::Exactly(NOTHING) };
-        let all = told.map(|(fd, is_open)| Condition::new(self.number(seat, fd), found(is_open), Change::Nothing));
+        let all = (0..numbers.min(highest + NEXT + 1))
+            .map(|fd| Condition::new(self.number(seat, fd), found(is_open(fd)), Change::Nothing));
         Told { all: all.collect(), ..Told::default() }
     }
 
@@ -159,7 +160,7 @@ impl Teller {
         let file = |fd: u64| pending.object(fd).map(|object| object.id);
         let ok = !failed(action.result);
         // Behind a number that somebody has closed since nothing is seen.
-        let opened = |fd: u64| {
+        let new = |fd: u64| {
             let change = file(fd).map_or(Change::Unknown, Change::To);
             Condition::new(number(fd), Found::Exactly(NOTHING), change)
         };
@@ -194,19 +195,19 @@ impl Teller {
                 }
             }
         }
-        let new = call.returns == Returns::Fd && call.effect != Effect::DuplicateTo;
-        if ok && (new || copies(pending)) {
-            out.push(opened(action.result as u64));
-        }
-        if ok && let Some(pair) = pair(pending) {
-            out.extend(pair.map(opened));
+        if ok {
+            out.extend(opened(pending).map(new));
         }
     }
 }
 
-/// Whether a `fcntl` gave a new number.
-fn copies(pending: &Pending) -> bool {
-    pending.call.effect == Effect::Control && COPIES.contains(&pending.action.args[1])
+/// The numbers that a call opened that did not fail, but for one that it was told (`dup2`).
+fn opened(pending: &Pending) -> impl Iterator<Item = u64> {
+    let (call, action) = (pending.call, &pending.action);
+    let copies = call.effect == Effect::Control && COPIES.contains(&action.args[1]);
+    let new = call.returns == Returns::Fd && call.effect != Effect::DuplicateTo;
+    let one = (new || copies).then_some(action.result as u64);
+    one.into_iter().chain(pair(pending).into_iter().flatten())
 }
 
 /// The numbers that `close_range` closes, if they are few, and the table stays the same.

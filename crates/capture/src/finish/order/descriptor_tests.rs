@@ -12,10 +12,6 @@ use crate::spool::record::Object;
 
 const FD: u64 = 4;
 
-fn seat(world: &mut World) -> Seat {
-    world.begin_with(0, Some(b"/"), Vec::new())
-}
-
 fn file(fd: u64, inode: u64, flags: i32) -> Object {
     let mode = libc::S_IFREG | 0o644;
     Object { id: 100 + inode, device: 1, inode, fd: fd as i32, mode, flags: flags as u32, ..Object::default() }
@@ -41,7 +37,7 @@ struct Order {
 impl Order {
     fn new() -> Order {
         let mut world = World::new(Box::new(Links::default()));
-        let seat = seat(&mut world);
+        let seat = world.begin_with(0, Some(b"/"), Vec::new());
         Order { world, seat, teller: Teller::default(), states: States::default() }
     }
 

@@ -5,13 +5,13 @@
 
 use std::collections::HashMap;
 
-use reprise_calls::{Effect, Returns};
+use reprise_calls::Effect;
 use reprise_initial::Seat;
 
 use super::super::decode::Pending;
 use super::super::told::{Change, Condition, Found};
 use super::content::{appends, given, is_regular};
-use super::{Thing, copies, pair, thing};
+use super::{Thing, opened, thing};
 use crate::arguments::failed;
 use crate::spool::record::Object;
 
@@ -39,10 +39,7 @@ impl Held {
         match call.effect {
             Effect::Close => keep(action.args[0] as i32, None),
             Effect::DuplicateTo => keep(action.args[1] as i32, pending.object(action.args[1])),
-            _ if call.returns == Returns::Fd || copies(pending) => {
-                keep(action.result as i32, pending.object(action.result as u64));
-            }
-            _ => pair(pending).into_iter().flatten().for_each(|fd| keep(fd as i32, pending.object(fd))),
+            _ => opened(pending).for_each(|fd| keep(fd as i32, pending.object(fd))),
         }
     }
 

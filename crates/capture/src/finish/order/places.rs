@@ -3,7 +3,7 @@
 //! A call that waits (for a directory, for the disk) has found its way before; another thread may have gone elsewhere by the time
 //! it returns. Non-goals: `chroot`.
 
-use reprise_calls::{ArgKind, Effect};
+use reprise_calls::Effect;
 use reprise_initial::Seat;
 
 use super::super::decode::Pending;
@@ -21,12 +21,9 @@ pub(super) fn told(seat: Seat, pending: &Pending, told: &mut Told) {
 /// Whether a path of a call begins in the working directory.
 fn begins_there(pending: &Pending) -> bool {
     let action = &pending.action;
-    let mut dirfds = pending.call.args.iter().zip(action.args).filter(|(arg, _)| arg.kind == ArgKind::Dirfd);
-    let mut begins = |path: &[u8]| {
-        let dirfd = dirfds.next().map_or(libc::AT_FDCWD, |(_, fd)| fd as i32);
-        dirfd == libc::AT_FDCWD && !path.is_empty() && !path.starts_with(b"/")
-    };
-    let first = action.path.as_ref().is_some_and(|path| begins(&path.0));
-    let second = action.path2.as_ref().is_some_and(|path| begins(&path.0));
-    first || second
+    pending.call.paths().zip([&action.path, &action.path2]).any(|(argument, path)| {
+        let dirfd = argument.dirfd.map_or(libc::AT_FDCWD, |i| action.args[i] as i32);
+        let is_relative = path.as_ref().is_some_and(|path| !path.0.is_empty() && !path.0.starts_with(b"/"));
+        dirfd == libc::AT_FDCWD && is_relative
+    })
 }
