@@ -250,6 +250,41 @@ fn what_a_call_made_was_not_there() {
 }
 
 #[test]
+fn what_calls_went_through_turns_out_to_be_a_link() {
+    const THROUGH: &str = "openat(AT_FDCWD, \"/d/l/s/f\", O_RDONLY) = 3\n";
+    // What tells of the link; its text.
+    let cases = [
+        ("lstat(\"/d/l\", {st_mode=S_IFLNK|0777, st_size=5, ...}) = 0\n", "not-i"),
+        ("unlink(\"/d/l\") = 0\nmkdir(\"/d/l\", 0700) = 0\n", "n"),
+        ("open(\"/d/l\", O_RDONLY|O_NOFOLLOW) = -1 ELOOP (Too many levels of symbolic links)\n", "n"),
+        ("chdir(\"/d\") = 0\nreadlink(\"l\", \"e/r\", 99) = 3\n", "e/r"),
+        (
+            "chdir(\"/d\") = 0\nlstat(\"l\", {st_mode=S_IFLNK|0777, st_size=3, ...}) = 0\nreadlink(\"l\", \"e/r\", 99) = 3\n",
+            "e/r",
+        ),
+        (
+            "stat(\"/d/l\", {st_mode=S_IFDIR|0755, st_size=0, ...}) = 0\nlstat(\"/d/l\", {st_mode=S_IFLNK|0777, st_size=1, ...}) = 0\n",
+            "n",
+        ),
+    ];
+    for (call, text) in cases {
+        let log = import(format!("{THROUGH}{call}")).unwrap();
+        let names = log.trace.tree().unwrap();
+        let link = names.iter().position(|r| *r.name == *b"l").expect(call);
+        assert_eq!((names[link].mode & 0o170000, names[link].target.to_text().as_str()), (0o120000, text), "{call}");
+        let reached: Vec<String> = log.tree().into_iter().filter(|row| row.starts_with("/d/")).collect();
+        let file = format!("/d/{text}/s/f 100644 0");
+        assert!(reached.contains(&file), "{call}: {reached:?}");
+        let is_behind = |i: usize| {
+            let row = &names[i];
+            let holds = |r: &reprise_trace::TreeNode| (r.device, r.inode) == (row.parent_device, row.parent_inode);
+            row.name.is_empty() || names[..i].iter().any(|r| holds(r) && r.mode & 0o170000 == 0o040000)
+        };
+        assert!((0..names.len()).all(is_behind), "a row comes before its directory: {call}");
+    }
+}
+
+#[test]
 fn a_log_of_each_thread() {
     let parent = "1700000000.000001 execve(\"/x\", [\"x\"], 0x7ff /* 0 vars */) = 0\n\
                   1700000000.000002 vfork() = 22\n\

@@ -1,6 +1,6 @@
 //! The files of the initial tree, for whoever can look at what became of them.
 
-use super::node::{NodeId, Slot};
+use super::node::{NodeId, Slot, kind};
 use super::touched::Touched;
 use super::{Copied, Looked, Seat, World};
 
@@ -97,10 +97,14 @@ impl World {
     pub fn settle_file(&mut self, number: NodeId, now: Looked) {
         let n = self.names.node_mut(number);
         let Some(stat) = now.stat else { return };
-        if n.is_looked_at || (n.sure && n.kind != stat.mode & 0o170000) {
+        let told = stat.mode & 0o170000;
+        // What calls went through, or into, cannot have been a link, or a file.
+        let holds = n.entries.values().any(|slot| matches!(slot, Slot::File(_)));
+        let is_another = n.is_followed && told == kind::SYMLINK || holds && told != kind::DIRECTORY;
+        if n.is_looked_at || (n.sure && n.kind != told) || n.kind != told && is_another {
             return;
         }
-        (n.kind, n.sure) = (stat.mode & 0o170000, true);
+        (n.kind, n.sure) = (told, true);
         if !n.mode_changed {
             n.mode = Some(stat.mode & 0o7777);
         }
@@ -115,14 +119,14 @@ impl World {
         }
         n.device = stat.device.unwrap_or(n.device);
         n.identity = n.identity.or(stat.identity);
-        if let Some(target) = now.target.filter(|_| n.target.is_empty() || n.target_guessed) {
-            (n.target, n.target_guessed) = (target, false);
-        }
         for (name, value) in now.xattrs {
             n.xattrs.entry(name).or_insert(Some(value));
         }
         if now.filesystem != 0 {
             n.filesystem = now.filesystem;
+        }
+        if let Some(text) = now.target {
+            self.text_is(number, text);
         }
     }
 }

@@ -8,6 +8,7 @@ mod copies;
 mod decoded;
 mod descriptors;
 mod files;
+mod links;
 mod names;
 mod node;
 mod observe;

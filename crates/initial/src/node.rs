@@ -80,6 +80,8 @@ pub struct Node {
     pub target: Vec<u8>,
     /// Whether that text is a guess.
     pub target_guessed: bool,
+    /// Whether a call reached it by a name at which it would have followed a link.
+    pub is_followed: bool,
     /// Extended attributes at the beginning; those that a call set or removed first stand as `None`.
     pub xattrs: HashMap<Vec<u8>, Option<Vec<u8>>>,
     /// What is known of its size.
@@ -126,6 +128,7 @@ impl Node {
             filesystem: 0,
             target: Vec::new(),
             target_guessed: false,
+            is_followed: false,
             xattrs: HashMap::new(),
             size: Default::default(),
             touched: Default::default(),

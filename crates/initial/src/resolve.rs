@@ -12,6 +12,8 @@ pub struct Found {
     pub entry: Option<(NodeId, Vec<u8>)>,
     /// The file, if one is known.
     pub node: Option<NodeId>,
+    /// Whether a link under the last name would have been followed.
+    pub is_followed: bool,
 }
 
 /// As many links as the kernel follows.
@@ -27,7 +29,7 @@ impl World {
     fn walk(&mut self, start: NodeId, root: NodeId, path: &[u8], follow: bool, exists: bool, links: &mut u32) -> Found {
         let mut here = if path.starts_with(b"/") { root } else { start };
         let directory_wanted = path.ends_with(b"/");
-        let mut found = Found { entry: None, node: Some(here) };
+        let mut found = Found { node: Some(here), ..Found::default() };
         let mut components = path.split(|b| *b == b'/').filter(|c| !c.is_empty()).peekable();
         while let Some(name) = components.next() {
             let last = components.peek().is_none();
@@ -42,10 +44,10 @@ impl World {
                 _ => {
                     let passed = !last || follow || directory_wanted;
                     let node = self.component(here, name, last, passed, exists);
-                    found = Found { entry: Some((here, name.to_vec())), node };
+                    found = Found { entry: Some((here, name.to_vec())), node, is_followed: passed };
                     let Some(node) = node else { return if last { found } else { Found::default() } };
                     let is_link = self.names.node(node).kind == kind::SYMLINK;
-                    if is_link && (!last || follow || directory_wanted) {
+                    if is_link && passed {
                         if *links == 0 {
                             return Found::default();
                         }
@@ -139,6 +141,7 @@ impl World {
         if exists && !n.sure && n.kind != kind::DIRECTORY {
             n.kind = kind::DIRECTORY;
         }
+        n.is_followed |= exists;
         n.kind == kind::DIRECTORY
     }
 

@@ -57,6 +57,9 @@ impl World {
         if s.result == errors::ENOENT && self.names.slot(directory, &name).is_none() {
             self.names.set(directory, &name, Slot::Absent);
         }
+        if let (errors::ELOOP, Some(node), false) = (s.result, found.node, found.is_followed) {
+            self.was_a_link(node, None, 1);
+        }
         let Some((directory, name)) = self.unmet(found) else { return };
         match s.result {
             errors::EISDIR => drop(self.discover(directory, &name, kind::DIRECTORY, true)),

@@ -21,8 +21,11 @@ impl World {
             self.met(s, fd, annotation);
             self.descriptor_is(s.seat, fd, guess);
         }
-        let Some(node) = self.subject(s, guess, stat.is_some()) else { return };
+        let Some(mut node) = self.subject(s, guess, stat.is_some()) else { return };
         if let Some(stat) = stat {
+            if guess == kind::SYMLINK {
+                node = self.was_a_link(node, None, stat.size.unwrap_or(1)).unwrap_or(node);
+            }
             self.learn(node, &stat);
         }
     }
@@ -73,16 +76,14 @@ impl World {
         let link = s.call.effect == Effect::ReadLink;
         let guess = if link { kind::SYMLINK } else { kind::REGULAR };
         let Some(node) = self.subject(s, guess, link) else { return };
+        if link {
+            return self.read_link(s, node);
+        }
         let text = || s.call.position(|k| matches!(k, ArgKind::Text)).and_then(|_| s.decoded.input.get(4..));
         let data = &s.decoded.data;
         let executes = self.flags(s, FlagSet::Access) & 1 != 0;
         let n = self.names.node_mut(node);
         match s.call.effect {
-            Effect::ReadLink if n.target.is_empty() || n.target_guessed => {
-                (n.target, n.target_guessed) = (data.clone(), false);
-                let rest = (s.result as u64).saturating_sub(data.len() as u64);
-                n.target.extend(std::iter::repeat_n(b'x', rest.min(4096) as usize));
-            }
             Effect::ChangeMode => n.mode_changed = true,
             Effect::ChangeTimes => n.times_changed = true,
             Effect::ChangeOwner => n.owner_changed = true,
@@ -106,6 +107,17 @@ impl World {
                 n.xattrs.entry(name).or_insert(if set { None } else { Some(Vec::new()) });
             }
             _ => {}
+        }
+    }
+
+    fn read_link(&mut self, s: &Seen<'_>, node: NodeId) {
+        let mut text = s.decoded.data.clone();
+        let rest = (s.result as u64).saturating_sub(text.len() as u64);
+        text.extend(std::iter::repeat_n(b'x', rest.min(4096) as usize));
+        if self.names.node(node).kind == kind::SYMLINK {
+            self.text_is(node, text);
+        } else {
+            self.was_a_link(node, Some(&text), 0);
         }
     }
 

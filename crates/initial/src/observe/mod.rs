@@ -167,7 +167,7 @@ impl World {
             return Found::default();
         };
         if path.is_empty() {
-            return Found { entry: None, node: s.ok().then_some(start) };
+            return Found { node: s.ok().then_some(start), ..Found::default() };
         }
         self.relative(s, path);
         let follow = match argument.follow {
@@ -259,7 +259,9 @@ impl World {
         match (found.node, found.entry) {
             (Some(node), _) => {
                 let n = self.names.node_mut(node);
-                if sure && !n.sure {
+                n.is_followed |= found.is_followed;
+                let is_through = guess == kind::SYMLINK && n.is_followed;
+                if sure && !n.sure && !is_through {
                     (n.kind, n.sure) = (guess, true);
                 }
                 Some(node)
@@ -268,25 +270,19 @@ impl World {
                 let identity = s.decoded.stat.and_then(|stat| stat.identity);
                 let known = identity.and_then(|i| self.names.identities.get(&i).copied());
                 let absent = self.names.slot(directory, &name) == Some(Slot::Absent);
-                match known.filter(|n| guess != kind::DIRECTORY && self.names.node(*n).may_be_initial() && !absent) {
+                let node = match known
+                    .filter(|n| guess != kind::DIRECTORY && self.names.node(*n).may_be_initial() && !absent)
+                {
                     Some(node) => {
                         // A further name of a file that was met before.
-                        Some(self.names.add_name(directory, &name, node))
+                        self.names.add_name(directory, &name, node)
                     }
-                    None => Some(self.discover(directory, &name, guess, sure)),
-                }
+                    None => self.discover(directory, &name, guess, sure),
+                };
+                self.names.node_mut(node).is_followed |= found.is_followed;
+                Some(node)
             }
             (None, None) => None,
-        }
-    }
-
-    /// The text of a link is not known: one of its length is made up.
-    fn guess_target(&mut self, node: NodeId, length: u64) {
-        const TEXT: &[u8] = b"not-in-the-log-";
-        let n = self.names.node_mut(node);
-        if n.target.is_empty() {
-            n.target = TEXT.iter().copied().cycle().take(length.clamp(1, 255) as usize).collect();
-            n.target_guessed = true;
         }
     }
 

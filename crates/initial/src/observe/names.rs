@@ -6,6 +6,7 @@ use super::{O_CREAT, O_EXCL, Seen};
 use crate::World;
 use crate::decoded::{Object, Stat};
 use crate::node::{NodeId, Slot, Source, kind};
+use crate::resolve::Found;
 
 const O_PATH: u64 = 0o10000000;
 const O_TRUNC: u64 = 0o1000;
@@ -46,8 +47,17 @@ impl World {
     fn opened(&mut self, s: &Seen<'_>, flags: u64) -> Option<NodeId> {
         let found = self.place(s, 0, true);
         if let Some(node) = found.node {
+            self.names.node_mut(node).is_followed |= found.is_followed;
             return Some(node);
         }
+        let is_followed = found.is_followed;
+        let node = self.opened_first(s, flags, found)?;
+        self.names.node_mut(node).is_followed |= is_followed;
+        Some(node)
+    }
+
+    /// A name that no call met yet was opened.
+    fn opened_first(&mut self, s: &Seen<'_>, flags: u64, found: Found) -> Option<NodeId> {
         let path = s.decoded.path.as_deref().unwrap_or_default();
         let (directory, name) = found.entry?;
         if flags & O_CREAT == 0 {
@@ -135,7 +145,11 @@ impl World {
         let guess = if directory { kind::DIRECTORY } else { kind::REGULAR };
         let found = self.place(s, 0, true);
         let entry = found.entry.clone();
-        if let Some(node) = self.settle(s, found, guess, directory) {
+        if let Some(mut node) = self.settle(s, found, guess, directory) {
+            // No directory goes like this: calls went through a link.
+            if !directory && self.names.node(node).kind == kind::DIRECTORY {
+                node = self.was_a_link(node, None, 1).unwrap_or(node);
+            }
             // What it was at the beginning is settled: its number may come back.
             if let Some(identity) = self.names.node(node).identity
                 && self.names.identities.get(&identity) == Some(&node)

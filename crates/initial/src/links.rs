@@ -1,0 +1,107 @@
+//! What stood under a name turns out to be a symbolic link, after calls have passed it without telling.
+//!
+//! Goals: what they reached by it stands on where the link leads, so that every call so far still finds it. Non-goals: a
+//! link to what was met under its own name before, which would make two files one.
+
+use std::collections::HashSet;
+
+use super::World;
+use super::node::{NodeId, Slot, Source, kind};
+
+/// Made-up texts of links begin so.
+const TEXT: &[u8] = b"not-in-the-log-";
+
+impl World {
+    /// The link that stands where calls went through one to a file that they took for what stands there. A text that
+    /// nobody tells is made up, of a length. Returns none, and changes nothing, if that was no such file.
+    pub(super) fn was_a_link(&mut self, node: NodeId, text: Option<&[u8]>, length: u64) -> Option<NodeId> {
+        let n = self.names.node(node);
+        let (directory, name) = (n.parent, n.name.clone());
+        let passed = n.is_followed && n.kind != kind::SYMLINK && n.source != Source::Made && n.first_place.is_none();
+        if !passed || self.names.slot(directory, &name) != Some(Slot::File(node)) {
+            return None;
+        }
+        let place = match text {
+            Some(text) => self.free_place(directory, text)?,
+            None => (directory, self.made_up(directory, length)?),
+        };
+        self.names.was_there(node);
+        let target = text.map_or_else(|| place.1.clone(), <[u8]>::to_vec);
+        self.stood_at(node, place);
+        let link = self.names.add(directory, &name, kind::SYMLINK, true, Source::Initial);
+        let l = self.names.node_mut(link);
+        (l.target, l.target_guessed) = (target, text.is_none());
+        Some(link)
+    }
+
+    /// A link's text is told. What was put where a made-up one leads stands where this one does.
+    pub(super) fn text_is(&mut self, link: NodeId, text: Vec<u8>) {
+        let n = self.names.node(link);
+        if !n.target.is_empty() && !n.target_guessed {
+            return;
+        }
+        let directory = n.first_place.as_ref().map_or(n.parent, |(directory, _)| *directory);
+        let made_up = self.names.slot(directory, &n.target);
+        let n = self.names.node_mut(link);
+        (n.target, n.target_guessed) = (text.clone(), false);
+        let Some(Slot::File(node)) = made_up else { return };
+        if let Some(place) = self.free_place(directory, &text) {
+            self.stood_at(node, place);
+        }
+    }
+
+    /// A file of the initial tree stood elsewhere.
+    fn stood_at(&mut self, node: NodeId, (directory, name): (NodeId, Vec<u8>)) {
+        let n = self.names.node_mut(node);
+        let left =
+            (std::mem::replace(&mut n.parent, directory), std::mem::replace(&mut n.name, name.as_slice().into()));
+        self.names.node_mut(left.0).entries.remove(&left.1);
+        self.names.initial.retain(|(parent, name, _)| (parent, name) != (&left.0, &left.1));
+        self.names.add_name(directory, &name, node);
+        self.follow_up(node);
+    }
+
+    /// Where the text of a link in a directory leads, if nothing is known to stand there.
+    fn free_place(&mut self, directory: NodeId, text: &[u8]) -> Option<(NodeId, Vec<u8>)> {
+        let found = self.resolve(directory, super::names::Names::ROOT, text, false, true);
+        let (to, name) = found.entry.filter(|_| found.node.is_none())?;
+        let free = self.names.slot(to, &name).is_none() && self.names.node(to).source == Source::Initial;
+        free.then_some((to, name))
+    }
+
+    /// A name that nothing has in a directory, to stand for the text of a link.
+    fn made_up(&self, directory: NodeId, length: u64) -> Option<Vec<u8>> {
+        let texts = (0..TEXT.len()).map(|turn| text_of(length, turn));
+        texts.into_iter().find(|text| self.names.slot(directory, text).is_none())
+    }
+
+    /// Rows of what stands in a directory come behind its own again.
+    fn follow_up(&mut self, node: NodeId) {
+        if self.names.node(node).entries.is_empty() {
+            return;
+        }
+        let (mut inside, mut next) = (HashSet::from([node]), vec![node]);
+        while let Some(directory) = next.pop() {
+            let slots = self.names.node(directory).entries.values();
+            let files = slots.filter_map(|slot| if let Slot::File(file) = slot { Some(*file) } else { None });
+            let fresh: Vec<NodeId> = files.filter(|file| inside.insert(*file)).collect();
+            next.extend(fresh);
+        }
+        let rows = std::mem::take(&mut self.names.initial);
+        let (within, rest): (Vec<_>, Vec<_>) = rows.into_iter().partition(|(parent, ..)| inside.contains(parent));
+        self.names.initial = [rest, within].concat();
+    }
+
+    /// The text of a link is not known: one of its length is made up.
+    pub(super) fn guess_target(&mut self, node: NodeId, length: u64) {
+        let n = self.names.node_mut(node);
+        if n.target.is_empty() {
+            (n.target, n.target_guessed) = (text_of(length, 0), true);
+        }
+    }
+}
+
+/// A made-up text of a length; of that length there are others.
+fn text_of(length: u64, turn: usize) -> Vec<u8> {
+    TEXT.iter().copied().cycle().skip(turn).take(length.clamp(1, 255) as usize).collect()
+}
