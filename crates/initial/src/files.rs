@@ -72,6 +72,14 @@ impl World {
         }
     }
 
+    /// The size of a regular file, by its identity, if that is still what it was at the beginning.
+    pub fn unchanged_size(&self, identity: (u64, u64)) -> Option<u64> {
+        let node = self.names.node(*self.names.identities.get(&identity)?);
+        // The number of one with more names may have come back.
+        let is_plain = node.kind == kind::REGULAR && node.links == 1 && node.touched.is_empty();
+        node.size.unchanged().filter(|_| is_plain)
+    }
+
     /// Where it stands by now; `None` if it has no name any more.
     pub fn path_now(&self, number: NodeId) -> Option<Vec<u8>> {
         let n = self.names.node(number);

@@ -29,6 +29,9 @@ impl World {
     fn walk(&mut self, start: NodeId, root: NodeId, path: &[u8], follow: bool, exists: bool, links: &mut u32) -> Found {
         let mut here = if path.starts_with(b"/") { root } else { start };
         let directory_wanted = path.ends_with(b"/");
+        if !path.is_empty() && !self.is_directory(here, exists) {
+            return Found::default();
+        }
         let mut found = Found { node: Some(here), ..Found::default() };
         let mut components = path.split(|b| *b == b'/').filter(|c| !c.is_empty()).peekable();
         while let Some(name) = components.next() {
@@ -58,9 +61,7 @@ impl World {
                             let Some(entered) = self.entered(&found, exists) else { return Found::default() };
                             here = entered;
                         }
-                        continue;
-                    }
-                    if !last {
+                    } else if !last {
                         here = node;
                     }
                 }
@@ -148,7 +149,7 @@ impl World {
     /// Whether names may stand in a directory that no call made.
     fn may_hold(&self, directory: NodeId) -> bool {
         let n = self.names.node(directory);
-        self.is_old(directory) && !n.is_listed && !n.filesystem_is_pseudo()
+        n.kind == kind::DIRECTORY && self.is_old(directory) && !n.is_listed && !n.filesystem_is_pseudo()
     }
 
     /// The text of the link under a name, if something stood there at the beginning.

@@ -23,6 +23,11 @@ impl Size {
         self.initial.unwrap_or(self.at_least)
     }
 
+    /// Now, if it is that of the beginning, and known.
+    pub fn unchanged(&self) -> Option<u64> {
+        self.initial.filter(|_| !self.placed && !self.cut && self.appended == 0)
+    }
+
     /// The size now is `size`. True if that shows content which no call wrote.
     pub fn is(&mut self, size: u64) -> bool {
         if self.cut || self.initial.is_some() {

@@ -33,6 +33,8 @@ use locks::SeatOf;
 /// Commands of `fcntl` that give a new number.
 const COPIES: [u64; 2] = [libc::F_DUPFD as u64, libc::F_DUPFD_CLOEXEC as u64];
 const EBADF: i64 = -(libc::EBADF as i64);
+/// Errors of calls with paths that tell that the directory was open where they begin, or was not.
+const FROM_THERE: [i64; 4] = [EBADF, -(libc::ENOENT as i64), -(libc::ENOTDIR as i64), -(libc::EEXIST as i64)];
 
 /// When it took effect, as far as it tells itself.
 pub fn takes_effect_ns(pending: &Pending) -> u64 {
@@ -93,7 +95,7 @@ impl Teller {
         self.attributes(world, seat, pending, &mut told);
         names::told(world, seat, pending, &mut told);
         self.locks.told(seat, seat_of, pending, &mut told);
-        places::told(seat, pending, &mut told);
+        self.places(seat, pending, &mut told);
         told
     }
 
@@ -178,12 +180,12 @@ impl Teller {
                 out.push(Condition::new(number(action.args[1]), Found::Anything, change));
             }
             _ => {
-                let used = call.args.iter().zip(action.args).filter(|(arg, _)| matches!(arg.kind, ArgKind::Fd(_)));
-                let used = used.map(|(_, fd)| fd).filter(|fd| (*fd as i32) >= 0);
+                let used = numbers(pending).filter(|fd| *fd >= 0).map(|fd| fd as u64);
                 match action.result {
                     // A number that is open is bad where it is open for something else.
                     EBADF => {
-                        let closed = used.take(1).filter(|fd| file(*fd).is_none());
+                        let is_sure = numbers(pending).all(|fd| fd >= 0);
+                        let closed = used.take(1).filter(|fd| is_sure && file(*fd).is_none());
                         out.extend(
                             closed.map(|fd| Condition::new(number(fd), Found::Exactly(NOTHING), Change::Nothing)),
                         );
@@ -199,6 +201,15 @@ impl Teller {
             out.extend(opened(pending).map(new));
         }
     }
+}
+
+/// The numbers that a call was given, of files and of directories where its paths begin, as far as its result tells of them.
+fn numbers(pending: &Pending) -> impl Iterator<Item = i32> {
+    let (call, action) = (pending.call, &pending.action);
+    let files = call.args.iter().zip(action.args).filter(|(arg, _)| matches!(arg.kind, ArgKind::Fd(_)));
+    let tells = !failed(action.result) || FROM_THERE.contains(&action.result);
+    let directories = places::directories(pending).filter(move |fd| tells && *fd != libc::AT_FDCWD);
+    files.map(|(_, fd)| fd as i32).chain(directories)
 }
 
 /// The numbers that a call opened that did not fail, but for one that it was told (`dup2`).

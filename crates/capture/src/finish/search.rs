@@ -73,7 +73,7 @@ impl States {
 
     /// What a thing is.
     pub fn get(&self, condition: &Condition) -> Option<u64> {
-        self.known.get(&condition.thing).copied().flatten()
+        self.known.get(&condition.thing).copied().unwrap_or(condition.at_first)
     }
 
     /// Whether what a call found can be so now.

@@ -101,6 +101,8 @@ pub struct Condition {
     pub thing: u64,
     /// What is known of it otherwise; such a thing is not remembered by whoever looks for an order.
     pub known: Option<Option<u64>>,
+    /// What it is as long as no call is known to have met it.
+    pub at_first: Option<u64>,
     /// What it must have been.
     pub found: Found,
     /// What became of it.
@@ -112,7 +114,7 @@ pub struct Condition {
 impl Condition {
     /// Of a thing that is remembered.
     pub fn new(thing: u64, found: Found, change: Change) -> Condition {
-        Condition { thing, known: None, found, change, after: None }
+        Condition { thing, known: None, at_first: None, found, change, after: None }
     }
 
     /// With what was seen when the call returned.
@@ -130,9 +132,9 @@ pub struct Told {
     pub any: Vec<Condition>,
     /// These have been so, most likely: another error would have come first.
     pub likely: Vec<Condition>,
-    /// Where its paths begin, by the number of the thing: the kernel looks there as the call begins, however long it lasts.
-    pub begins_at: Option<u64>,
-    /// That it makes paths of others begin elsewhere from now on.
+    /// Where it begins, by the numbers of things: the kernel looks there at once, however long the call lasts.
+    pub begins_at: [Option<u64>; 2],
+    /// Where it makes others begin elsewhere from now on.
     pub moves: Option<u64>,
     /// Whether the same is told when others have their places that last likewise.
     pub lasts: bool,

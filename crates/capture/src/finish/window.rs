@@ -131,7 +131,7 @@ impl<T> Window<T> {
         Some(Placed { what: item.what, is_amid })
     }
 
-    /// The chosen one, and what it tells; before a call that moves the beginning of paths another goes that began earlier, and
+    /// The chosen one, and what it tells; before a call that makes others begin elsewhere another goes that began earlier, and
     /// there: it was on its way when the other came.
     fn begun_there(
         &mut self,
@@ -152,7 +152,8 @@ impl<T> Window<T> {
         Some((chosen, found))
     }
 
-    /// A call that began before this one, at this beginning of paths, as far as its result tells: the first of its thread.
+    /// A call that began before this one, at this beginning, as far as its result tells: the first of its thread. Where
+    /// others began before, too, and went before it where they met, the first of these.
     fn earlier(
         &mut self,
         moving: Place,
@@ -161,17 +162,21 @@ impl<T> Window<T> {
     ) -> Option<(Place, Told)> {
         let item = self.items.get(moving)?;
         let mut tids = vec![item.tid];
+        let mut begun: Vec<(Place, Told)> = Vec::new();
         for at in self.items.begun_before(item.begin_ns, WIDE) {
             let Some(item) = self.items.get_mut(at).filter(|item| !tids.contains(&item.tid)) else { continue };
             tids.push(item.tid);
             if item.is_ready {
-                let found = told(&mut item.what);
-                if found.begins_at == Some(beginning) && self.states.permit(&found) {
-                    return Some((at, found));
-                }
+                begun.push((at, told(&mut item.what)));
             }
         }
-        None
+        let states = &self.states;
+        begun.retain(|(_, found)| states.permit(found));
+        let is_there = |(_, found): &&(Place, Told)| found.begins_at.contains(&Some(beginning));
+        let (at, found) = begun.iter().find(is_there)?;
+        let meets = |(other, told): &&(Place, Told)| other < at && told.all.iter().any(|one| concerns(&found.all, one));
+        let first = begun.iter().filter(meets).min_by_key(|(other, _)| *other).map_or(*at, |(other, _)| *other);
+        begun.into_iter().find(|(at, _)| *at == first)
     }
 
     /// Which goes first: the one with the smallest key, unless results tell otherwise.
@@ -228,10 +233,7 @@ impl<T> Window<T> {
     fn late(&mut self, near: &[Place], calls: &[Candidate], told: &mut dyn FnMut(&mut T) -> Told) -> Late {
         let mut late = Late::default();
         let end = calls.iter().map(|call| call.end_ns).max().unwrap_or(0);
-        let concern = |one: &Condition| {
-            let all = calls.iter().flat_map(|call| call.told.all.iter().chain(&call.told.any));
-            all.filter(|c| c.thing == one.thing).any(|c| c.change != Change::Nothing || one.change != Change::Nothing)
-        };
+        let concern = |one: &Condition| calls.iter().any(|c| concerns(&c.told.all, one) || concerns(&c.told.any, one));
         late.places = self.items.begun_before(end, NEAR + LATE).into_iter().filter(|at| !near.contains(at)).collect();
         late.places.truncate(LATE);
         let (mut calls_seen, mut held): (Vec<(Place, Candidate, bool)>, Vec<i32>) = (Vec::new(), Vec::new());
@@ -366,6 +368,12 @@ impl<T> Window<T> {
             of_thing.into_iter().any(|o| o.change.of(Some(was), o.found).is_some_and(|to| between(was, to)))
         })
     }
+}
+
+/// Whether it makes a difference which of these, and of this, comes first.
+fn concerns(all: &[Condition], one: &Condition) -> bool {
+    let same = all.iter().filter(|c| c.thing == one.thing);
+    same.into_iter().any(|c| c.change != Change::Nothing || one.change != Change::Nothing)
 }
 
 /// By their keys.

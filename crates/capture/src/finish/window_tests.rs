@@ -194,7 +194,7 @@ fn who_was_on_its_way_goes_before_who_moves_the_beginning_of_paths() {
                 known: Some(Some(1)),
                 ..Condition::new(NAME, Found::Exactly(*found), Change::Nothing)
             }],
-            begins_at: (!*moves).then_some(PLACE),
+            begins_at: [None, (!*moves).then_some(PLACE)],
             moves: moves.then_some(PLACE),
             ..Told::default()
         };

@@ -57,7 +57,9 @@ impl World {
         if s.result == errors::ENOENT && self.names.slot(directory, &name).is_none() {
             self.names.set(directory, &name, Slot::Absent);
         }
-        if let (errors::ELOOP, Some(node), false) = (s.result, found.node, found.is_followed) {
+        // Which of two paths leads in a circle is not told.
+        let is_link = s.result == errors::ELOOP && only && (found.is_followed || s.call.effect == Effect::Open);
+        if let (true, Some(node), false) = (is_link, found.node, found.is_followed) {
             self.was_a_link(node, None, 1);
         }
         let Some((directory, name)) = self.unmet(found) else { return };
@@ -67,7 +69,7 @@ impl World {
             errors::EINVAL if s.call.effect == Effect::ReadLink => {
                 self.discover(directory, &name, kind::REGULAR, false);
             }
-            errors::ELOOP => {
+            errors::ELOOP if is_link => {
                 let link = self.discover(directory, &name, kind::SYMLINK, true);
                 self.guess_target(link, 1);
             }

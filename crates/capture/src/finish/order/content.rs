@@ -21,14 +21,14 @@ impl Teller {
         }
         offset(pending, out);
         match pending.call.effect {
-            Effect::GetMetadata => self.looked_at(pending, out),
+            Effect::GetMetadata => self.looked_at(world, pending, out),
             Effect::Truncate if pending.action.path.is_some() => self.cut(world, seat, pending, out),
-            _ => sizes(pending, out),
+            _ => sizes(world, pending, out),
         }
     }
 
     /// A call told the size.
-    fn looked_at(&mut self, pending: &Pending, out: &mut Vec<Condition>) {
+    fn looked_at(&mut self, world: &World, pending: &Pending, out: &mut Vec<Condition>) {
         let stat = facts::stat(pending.call, &pending.action.output);
         let Some(stat) = stat.filter(|s| s.mode & libc::S_IFMT == libc::S_IFREG) else { return };
         let (Some((device, inode)), Some(size)) = (stat.identity, stat.size) else { return };
@@ -37,7 +37,8 @@ impl Teller {
             self.devices.insert(device, object.device);
         }
         let file = thing(Thing::Size, self.device(device), inode);
-        out.push(Condition::new(file, Found::Exactly(size), Change::Nothing));
+        let at_first = world.unchanged_size((device, inode));
+        out.push(Condition { at_first, ..Condition::new(file, Found::Exactly(size), Change::Nothing) });
     }
 
     /// `truncate`.
@@ -101,11 +102,12 @@ fn offset(pending: &Pending, out: &mut Vec<Condition>) {
 }
 
 /// Sizes of files that a call has open.
-fn sizes(pending: &Pending, out: &mut Vec<Condition>) {
+fn sizes(world: &World, pending: &Pending, out: &mut Vec<Condition>) {
     for object in pending.objects.iter().filter(|o| is_regular(o)) {
         let (found, change) = size(pending, object);
         let thing = thing(Thing::Size, object.device, object.inode);
-        out.push(Condition::new(thing, found, change).then(object.size));
+        let at_first = world.unchanged_size((object.device, object.inode));
+        out.push(Condition { at_first, ..Condition::new(thing, found, change).then(object.size) });
     }
 }
 

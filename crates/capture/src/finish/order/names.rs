@@ -13,14 +13,14 @@ use crate::effects::removes_directory;
 const ENOENT: i64 = -(libc::ENOENT as i64);
 const EEXIST: i64 = -(libc::EEXIST as i64);
 const ENOTDIR: i64 = -(libc::ENOTDIR as i64);
+const ELOOP: i64 = -(libc::ELOOP as i64);
 const EISDIR: i64 = -(libc::EISDIR as i64);
 const ENOTEMPTY: i64 = -(libc::ENOTEMPTY as i64);
 /// Errors that the kernel gives before it looks for a name, or on its way there.
-const COMES_FIRST: [i64; 9] = [
+const COMES_FIRST: [i64; 8] = [
     -(libc::EBADF as i64),
     -(libc::EFAULT as i64),
     -(libc::ENAMETOOLONG as i64),
-    -(libc::ELOOP as i64),
     -(libc::ENOSYS as i64),
     -(libc::EINTR as i64),
     -(libc::EMFILE as i64),
@@ -116,12 +116,14 @@ impl Outcome<'_> {
             ENOENT | ENOTDIR
                 if paths.iter().zip(self.ends_with_dots).any(|(path, dots)| !dots && is_cut_short(path)) => {}
             ENOTDIR if self.from_no_directory => {}
+            ELOOP if paths.iter().any(is_cut_short) => {}
             ENOENT => {
                 let missing =
                     self.looked_for(paths).map(|step| step_is(step, Found::Exactly(NOTHING), Change::Nothing));
                 told.any.extend(missing);
             }
-            ENOTDIR => {
+            // A link is no directory either.
+            ENOTDIR | ELOOP => {
                 let steps = paths.iter().flat_map(|(steps, _)| steps);
                 told.any.extend(steps.map(|step| step_is(step, Found::NoDirectory, Change::Nothing)));
             }
