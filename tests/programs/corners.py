@@ -285,5 +285,17 @@ def locked():
     fcntl.flock(fd, fcntl.LOCK_UN)
 
 
+def unwaiting():
+    """Whether calls wait, told by `ioctl`, for all descriptors of an open file."""
+    FIONBIO = 0x5421
+    fd = os.open("f", os.O_RDWR | os.O_CREAT, 0o644)
+    other = os.dup(fd)
+    flags = []
+    for on in (1, 0, 1):
+        fcntl.ioctl(fd, FIONBIO, struct.pack("i", on))
+        flags.append(fcntl.fcntl(other, fcntl.F_GETFL) & os.O_NONBLOCK)
+    put("out", repr(flags).encode())
+
+
 if __name__ == "__main__":
     globals()[sys.argv[1]]()

@@ -24,6 +24,8 @@ pub enum IoctlEffect {
     SetCloseOnExec,
     /// `FIONCLEX`.
     ClearCloseOnExec,
+    /// `FIONBIO`: whether calls on the open file wait (`O_NONBLOCK`).
+    SetWaiting,
     /// Reads attributes of the file (`FS_IOC_GETFLAGS`, `FIGETBSZ` …): issued, the result is the file system's own.
     Inspect,
     /// Asks for or changes a terminal, socket or unknown device: taken from the trace.
@@ -74,6 +76,7 @@ pub const fn ioctl_effect(request: u64) -> IoctlEffect {
         0x4020940d => IoctlEffect::CloneRange,
         0x5451 => IoctlEffect::SetCloseOnExec,
         0x5450 => IoctlEffect::ClearCloseOnExec,
+        0x5421 => IoctlEffect::SetWaiting,
         0x2 | 0x80086601 | 0x801c581f => IoctlEffect::Inspect,
         _ => IoctlEffect::Foreign,
     }

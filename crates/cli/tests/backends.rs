@@ -212,7 +212,7 @@ const PROGRAMS: [Program; 6] = [
 
 /// Programs of `tests/programs/corners.py`, and whether their final tree is in the trace: what went through a pipe from a
 /// file that was just written is not.
-const CORNERS: [(&str, bool); 18] = [
+const CORNERS: [(&str, bool); 19] = [
     ("xattrs", true),
     ("links", true),
     ("listing", true),
@@ -231,6 +231,7 @@ const CORNERS: [(&str, bool); 18] = [
     ("numbers", true),
     ("taken", true),
     ("locked", true),
+    ("unwaiting", true),
 ];
 
 fn corner(name: &'static str) -> Program {

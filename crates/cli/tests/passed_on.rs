@@ -1,5 +1,5 @@
 //! Programs that write what they have just read: its content is in the plan once, and what they changed before is written as they
-//! changed it.
+//! changed it. Programs that are given open files by the kernel.
 
 mod means;
 
@@ -49,4 +49,41 @@ fn content_that_is_passed_on_is_in_the_plan_once() {
     // What the file had and was read of it, what a third of the writes wrote, and the commands.
     let bytes = std::fs::metadata(s.path().join("a.plan")).unwrap().len();
     assert!(bytes < content.len() as u64 * 5 / 3, "{bytes} bytes");
+}
+
+/// Watches a directory; each event brings a descriptor of the file.
+const WATCHES: &str = r#"
+import ctypes, os, struct, sys
+libc = ctypes.CDLL(None)
+fd = libc.fanotify_init(0, 0)
+CLOSE_WRITE, EVENT_ON_CHILD = 0x8, 0x08000000
+if fd < 0 or libc.fanotify_mark(fd, 1, ctypes.c_uint64(CLOSE_WRITE | EVENT_ON_CHILD), -100, b"w"):
+    sys.exit(7)
+for name in ("w/a", "w/b"):
+    open(name, "w").close()
+    came = struct.unpack_from("i", os.read(fd, 24), 16)[0]
+    os.fstat(came)
+    os.close(came)
+os.rename("w/a", "w/c")
+"#;
+
+#[test]
+fn descriptors_that_come_with_events_are_not_missed() {
+    let s = Scratch::new();
+    let name = "descriptors_that_come_with_events_are_not_missed";
+    std::fs::write(s.path().join("p.py"), WATCHES).unwrap();
+    mkdir(s.path(), "w");
+    let done = Command::new("python3").arg("p.py").current_dir(s.path()).status();
+    match done.ok().and_then(|status| status.code()) {
+        Some(0) => {}
+        Some(7) => return skip(name, "fanotify is not permitted"),
+        _ => return skip(name, "no python3"),
+    }
+    std::fs::remove_dir_all(s.path().join("w")).unwrap();
+    mkdir(s.path(), "w");
+    record(s.path(), "a.reprise", "python3 p.py");
+    mkdir(s.path(), "t");
+    run(s.path(), &["replay", "a.reprise", "--target", "t"]).ends(0);
+    let replay = s.path().join("t").join(s.path().strip_prefix("/").unwrap()).join("w");
+    assert!(replay.join("b").exists() && replay.join("c").exists() && !replay.join("a").exists());
 }

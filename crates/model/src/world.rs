@@ -81,6 +81,8 @@ pub struct World {
     /// See [`World::unmet_links`].
     pub(crate) unmet_links: HashMap<(u64, u64), u64>,
     pub(crate) listings: u64,
+    /// Somebody watches with fanotify(7): reading an event opens a file.
+    pub(crate) events_bring_descriptors: bool,
     /// Whether written content is kept (for the final tree) or only the fact of it (for a plan).
     pub(crate) detail: bool,
     pub(crate) spawned_by: HashMap<u64, u32>,
@@ -117,6 +119,7 @@ impl World {
             covered: Vec::new(),
             unmet_links: unmet_links(trace)?,
             listings: 0,
+            events_bring_descriptors: false,
             detail,
             spawned_by: HashMap::new(),
             thread_facts: Vec::new(),

@@ -13,6 +13,7 @@ mod descriptor_tests;
 mod held;
 #[cfg(test)]
 mod lock_tests;
+mod locked;
 mod locks;
 mod names;
 mod places;
@@ -126,6 +127,7 @@ impl Teller {
     /// A call has its place: numbers that it opened or closed without naming them are not known any more.
     pub fn took_place(&mut self, seat: Seat, pending: &Pending) {
         self.held.took_place(seat, pending);
+        self.locks.took_place(seat, pending);
         if failed(pending.action.result) {
             return;
         }

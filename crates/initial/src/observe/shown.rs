@@ -95,6 +95,7 @@ impl World {
             IoctlEffect::CloneRange => (word(0), word(1), word(2), word(3)),
             IoctlEffect::SetCloseOnExec
             | IoctlEffect::ClearCloseOnExec
+            | IoctlEffect::SetWaiting
             | IoctlEffect::Inspect
             | IoctlEffect::Foreign => return,
         };

@@ -156,6 +156,21 @@ impl World {
         }
     }
 
+    /// Whether calls on an open file wait, for all descriptors that have it in common.
+    fn set_waiting(&mut self, s: &mut Step<'_>) {
+        const NONBLOCK: u64 = 0o4000;
+        let Some(slot) = self.descriptor(s, 0) else { return };
+        s.out.change(self.offset(slot));
+        let told = split(s.call, Side::Input, &s.action.input)[2];
+        let Some(on) = told.and_then(|bytes| bytes.first_chunk()).map(|word| i32::from_le_bytes(*word) != 0) else {
+            return;
+        };
+        if s.succeeded() {
+            let flags = &mut self.descriptors.descriptions[slot.description as usize].flags;
+            *flags = if on { *flags | NONBLOCK } else { *flags & !NONBLOCK };
+        }
+    }
+
     pub(super) fn device_control(&mut self, s: &mut Step<'_>) {
         match ioctl_effect(s.arg(1)) {
             IoctlEffect::SetCloseOnExec => {
@@ -170,6 +185,7 @@ impl World {
                     self.set_close_on_exec(s, false);
                 }
             }
+            IoctlEffect::SetWaiting => self.set_waiting(s),
             IoctlEffect::Clone => {
                 let target = self.file(s, 0);
                 let source = self.file(s, 2);

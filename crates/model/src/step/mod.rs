@@ -153,7 +153,13 @@ impl World {
 
     /// The descriptor in an argument; its use is noted.
     fn descriptor(&mut self, s: &mut Step<'_>, index: usize) -> Option<Slot> {
-        let slot = self.descriptors.get(s.thread.table, s.arg(index))?;
+        let Some(slot) = self.descriptors.get(s.thread.table, s.arg(index)) else {
+            if self.events_bring_descriptors && s.succeeded() && s.arg(index) as i32 >= 0 {
+                s.out.surprise = Some("a descriptor came with an event of fanotify");
+                s.out.meet(Nature::Pseudo);
+            }
+            return None;
+        };
         if given_meanwhile(slot, s.action) {
             // It waited, and the end of its descriptor did not end that: what it was about is not open any more.
             s.out.surprise = Some(CLOSED_IN_USE);

@@ -199,6 +199,7 @@ impl World {
         if s.call.name == "bpf" && !matches!(s.arg(0), 0 | 5 | 7 | 13..=15 | 18 | 28) {
             return;
         }
+        self.events_bring_descriptors |= s.call.name == "fanotify_init";
         let flags = s.call.flags_arg(FlagSet::Open).map_or(0, |i| s.arg(i));
         let close_on_exec = object_close_on_exec(s);
         let all_links = self.object_links(s, object);

@@ -294,6 +294,7 @@ impl Compiler {
                 command.tolerance = Tolerance::Machine;
                 Ok(command)
             }
+            IoctlEffect::SetWaiting => self.issue(l, Op::Issue),
             IoctlEffect::SetCloseOnExec | IoctlEffect::ClearCloseOnExec | IoctlEffect::Foreign => self.simulate(l),
         }
     }

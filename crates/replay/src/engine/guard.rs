@@ -33,7 +33,13 @@ pub(super) fn refusal(command: &Command, call: &Call) -> Option<&'static str> {
         Effect::DeviceControl => match (ioctl_effect(value(command, 1)), command.args.get(2)) {
             (IoctlEffect::Clone, Some(Arg::Fd(_))) => None,
             (IoctlEffect::CloneRange, _) if !command.list.is_empty() => None,
-            (IoctlEffect::SetCloseOnExec | IoctlEffect::ClearCloseOnExec | IoctlEffect::Inspect, _) => None,
+            (
+                IoctlEffect::SetCloseOnExec
+                | IoctlEffect::ClearCloseOnExec
+                | IoctlEffect::SetWaiting
+                | IoctlEffect::Inspect,
+                _,
+            ) => None,
             (IoctlEffect::Clone | IoctlEffect::CloneRange, _) => Some("ioctl: the source of the clone is not known"),
             (IoctlEffect::Foreign, _) => Some("ioctl: requests to devices are not replayed"),
         },

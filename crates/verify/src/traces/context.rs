@@ -85,7 +85,8 @@ impl Context {
                 IoctlEffect::Clone
                 | IoctlEffect::CloneRange
                 | IoctlEffect::SetCloseOnExec
-                | IoctlEffect::ClearCloseOnExec => None,
+                | IoctlEffect::ClearCloseOnExec
+                | IoctlEffect::SetWaiting => None,
             },
             (Effect::MakeNode, Kind::Outcome) => {
                 let mode = call.position(|k| matches!(k, ArgKind::Mode)).map_or(0, |i| action.args[i]);

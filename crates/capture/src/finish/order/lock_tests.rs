@@ -1,6 +1,8 @@
 //! Simulated overlaps: processes that lock and release ranges of one file, each at a random instant between begin and end
 //! of its call. The oracle keeps who holds each single byte.
 
+use std::cell::RefCell;
+
 use reprise_calls::by_name;
 use reprise_initial::{Links, Seat, World};
 use reprise_trace::{Action, payload};
@@ -152,12 +154,12 @@ fn ordered(calls: &[Call], knows: bool) -> Vec<Call> {
     let mut world = World::new(Box::new(Links::default()));
     let seats: Vec<Seat> = (0..PROCESSES as u32).map(|process| world.begin(process, None)).collect();
     let seat_of: SeatOf<'_> = &|pid| seats.get(pid as usize).copied().filter(|_| knows);
-    let (mut locks, mut window, mut out) = (Locks::default(), Window::default(), Vec::new());
+    let (locks, mut window, mut out) = (RefCell::new(Locks::default()), Window::default(), Vec::new());
     let mut by_end = calls.to_vec();
     by_end.sort_by_key(|c| c.end_ns);
     let mut told = |call: &mut Call| {
         let mut told = Told::default();
-        locks.told(seats[call.process], seat_of, &call.pending(), &mut told);
+        locks.borrow_mut().told(seats[call.process], seat_of, &call.pending(), &mut told);
         told
     };
     for call in by_end {
@@ -167,6 +169,7 @@ fn ordered(calls: &[Call], knows: bool) -> Vec<Call> {
         window.push(Item { key_ns, begin_ns, end_ns, tid, is_ready: true, what: call });
     }
     while let Some(call) = window.pop(true, &mut told) {
+        locks.borrow_mut().took_place(seats[call.what.process], &call.what.pending());
         out.push(call.what);
     }
     out
@@ -201,4 +204,37 @@ fn who_had_to_wait_came_before_the_release() {
 fn a_lock_that_is_found_ends_where_its_holder_has_none() {
     let ((_, with), (_, without)) = (remain(true), remain(false));
     assert!(with * 10 < without, "{with} contradictions remain, {without} if only told that there is a lock");
+}
+
+/// Many more ranges than are told apart: those of late are.
+#[test]
+fn of_very_many_ranges_the_last_are_told_apart() {
+    let mut world = World::new(Box::new(Links::default()));
+    let seats = [0, 1].map(|process| world.begin(process, None));
+    let mut locks = Locks::default();
+    let call = |process: usize, wish: i32, from: usize, could: bool| Call {
+        process,
+        begin_ns: 0,
+        effect_ns: 0,
+        end_ns: 1,
+        wish,
+        from,
+        to: from + 5,
+        asks: false,
+        met: None,
+        could,
+    };
+    let is_possible = |locks: &mut Locks, call: &Call| {
+        let mut told = Told::default();
+        locks.told(seats[call.process], &|_| None, &call.pending(), &mut told);
+        assert!(!told.all.is_empty() || !told.any.is_empty(), "nothing is told");
+        told.impossible(|condition| condition.known.flatten()).is_none()
+    };
+    for from in (100..10_000).step_by(10) {
+        locks.took_place(seats[0], &call(0, libc::F_WRLCK, from, true).pending());
+        let refused = call(1, libc::F_WRLCK, from + 3, false);
+        assert!(is_possible(&mut locks, &refused));
+        locks.took_place(seats[0], &call(0, libc::F_UNLCK, from, true).pending());
+        assert!(!is_possible(&mut locks, &refused), "nobody has {from} any more");
+    }
 }
