@@ -26,6 +26,8 @@ pub enum IoctlEffect {
     ClearCloseOnExec,
     /// `FIONBIO`: whether calls on the open file wait (`O_NONBLOCK`).
     SetWaiting,
+    /// Opens something of a terminal, namespace or machine (`TIOCGPTPEER`, `NS_GET_USERNS` …): the result is its number.
+    MakeHandle,
     /// Reads attributes of the file (`FS_IOC_GETFLAGS`, `FIGETBSZ` …): issued, the result is the file system's own.
     Inspect,
     /// Asks for or changes a terminal, socket or unknown device: taken from the trace.
@@ -77,6 +79,7 @@ pub const fn ioctl_effect(request: u64) -> IoctlEffect {
         0x5451 => IoctlEffect::SetCloseOnExec,
         0x5450 => IoctlEffect::ClearCloseOnExec,
         0x5421 => IoctlEffect::SetWaiting,
+        0x5441 | 0x894c | 0x89e0 | 0xb701 | 0xb702 | 0xae01 | 0xae41 | 0xff01..=0xff0a => IoctlEffect::MakeHandle,
         0x2 | 0x80086601 | 0x801c581f => IoctlEffect::Inspect,
         _ => IoctlEffect::Foreign,
     }

@@ -1,5 +1,6 @@
 //! The closed vocabularies that rows are made of.
 
+use crate::command::{IoctlEffect, ioctl_effect};
 use crate::flags::{CommandSet, FlagSet};
 
 /// How a call touches a resource (ROOT, section 3: the basis of stage, sequential and name ordering).
@@ -437,6 +438,22 @@ impl Call {
             }
             _ => None,
         })
+    }
+
+    /// Whether the result of a call that did not fail is the number of a descriptor that it opened; of some calls their
+    /// command decides that.
+    pub fn opens(&self, args: &[u64; 6]) -> bool {
+        const DUPFD: u64 = 0;
+        const DUPFD_CLOEXEC: u64 = 1030;
+        match self.name {
+            // Maps, programs, links and their like (`enum bpf_cmd`, include/uapi/linux/bpf.h).
+            "bpf" => matches!(args[0], 0 | 5 | 7 | 13..=15 | 18 | 28),
+            "fcntl" => matches!(args[1] & 0xffff_ffff, DUPFD | DUPFD_CLOEXEC),
+            "ioctl" => ioctl_effect(args[1]) == IoctlEffect::MakeHandle,
+            // Else it tells its version.
+            "landlock_create_ruleset" => args[2] == 0,
+            _ => self.returns == Returns::Fd,
+        }
     }
 
     /// The argument that holds the file position of a read or write, if the call has one.

@@ -80,7 +80,7 @@ rows! {
     mapping: mmap munmap mremap mprotect madvise msync mlock munlock mincore remap_file_pages;
     process: clone clone3 fork vfork execve execveat exit exit_group wait4 waitid unshare setns setuid setgid setreuid setregid setresuid setresgid setfsuid setfsgid setgroups capset ptrace seccomp;
     sockets: socket socketpair accept accept4 bind connect listen shutdown sendto recvfrom sendmsg recvmsg sendmmsg recvmmsg setsockopt getsockopt getsockname getpeername;
-    watch: epoll_create epoll_create1 epoll_ctl epoll_wait epoll_pwait epoll_pwait2 poll ppoll select pselect6 inotify_init inotify_init1 inotify_add_watch inotify_rm_watch fanotify_init fanotify_mark eventfd eventfd2 signalfd signalfd4 timerfd_create pidfd_open pidfd_getfd userfaultfd perf_event_open bpf mount umount2 pivot_root fsopen fsmount open_tree move_mount swapon swapoff quotactl;
+    watch: epoll_create epoll_create1 epoll_ctl epoll_wait epoll_pwait epoll_pwait2 poll ppoll select pselect6 inotify_init inotify_init1 inotify_add_watch inotify_rm_watch fanotify_init fanotify_mark eventfd eventfd2 signalfd signalfd4 timerfd_create pidfd_open pidfd_getfd userfaultfd perf_event_open landlock_create_ruleset mq_open bpf mount umount2 pivot_root fsopen fsmount open_tree move_mount swapon swapoff quotactl;
     async_io: io_setup io_destroy io_submit io_getevents io_pgetevents io_cancel io_uring_setup io_uring_enter io_uring_register;
 }
 

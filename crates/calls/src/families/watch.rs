@@ -31,6 +31,8 @@ pub const CALLS: &[Call] = &[
     row!(pidfd_getfd 438 (pidfd: Fd(Use), targetfd: Integer, flags: Number) Fd Effect::Take, Replay::Engine, Outcome, "takes a descriptor of another process"),
     row!(userfaultfd 323 (flags: Number) Fd Effect::MakeObject(Object::Handle), Replay::Simulate, Outcome, "makes a queue of page faults"),
     row!(perf_event_open 298 (attr: Address, pid: Integer, cpu: Integer, group: Integer, flags: Number) Fd Effect::MakeObject(Object::Handle), Replay::Simulate, Outcome, "makes a performance counter"),
+    row!(landlock_create_ruleset 444 (attr: Address, size: Length, flags: Number) Value Effect::MakeObject(Object::Handle), Replay::Simulate, Outcome, "makes a set of restrictions"),
+    row!(mq_open 240 (name: Text, flags: Number, mode: Number, attr: Address) Fd Effect::MakeObject(Object::Handle), Replay::Simulate, Outcome, "opens a message queue"),
     row!(bpf 321 (command: Integer, attr: Address, size: Length) Value Effect::MakeObject(Object::Handle), Replay::Simulate, Outcome, "makes maps and programs of the kernel's virtual machine"),
     row!(mount 165 (source: Text, target: Path(Follow::Always), fstype: Text, flags: Number, data: Address) Zero Effect::Mount, Replay::Skip("a replay mounts nothing"), Nothing, "mounts a file system"),
     row!(umount2 166 (target: Path(Follow::Unless { arg: 1, bit: 0x8 }), flags: Number) Zero Effect::Mount, Replay::Skip("a replay mounts nothing"), Nothing, "unmounts a file system"),

@@ -20,7 +20,7 @@ mod places;
 
 use std::collections::HashMap;
 
-use reprise_calls::{ArgKind, Call, Effect, Returns};
+use reprise_calls::{ArgKind, Call, Effect};
 use reprise_initial::{Seat, World};
 use reprise_trace::payload::{Side, split};
 
@@ -31,8 +31,6 @@ use crate::arguments::failed;
 use crate::locking;
 use locks::SeatOf;
 
-/// Commands of `fcntl` that give a new number.
-const COPIES: [u64; 2] = [libc::F_DUPFD as u64, libc::F_DUPFD_CLOEXEC as u64];
 const EBADF: i64 = -(libc::EBADF as i64);
 /// Errors of calls with paths that tell that the directory was open where they begin, or was not.
 const FROM_THERE: [i64; 4] = [EBADF, -(libc::ENOENT as i64), -(libc::ENOTDIR as i64), -(libc::EEXIST as i64)];
@@ -217,9 +215,8 @@ fn numbers(pending: &Pending) -> impl Iterator<Item = i32> {
 /// The numbers that a call opened that did not fail, but for one that it was told (`dup2`).
 fn opened(pending: &Pending) -> impl Iterator<Item = u64> {
     let (call, action) = (pending.call, &pending.action);
-    let copies = call.effect == Effect::Control && COPIES.contains(&action.args[1]);
-    let new = call.returns == Returns::Fd && call.effect != Effect::DuplicateTo;
-    let one = (new || copies).then_some(action.result as u64);
+    let new = call.opens(&action.args) && call.effect != Effect::DuplicateTo;
+    let one = new.then_some(action.result as u64);
     one.into_iter().chain(pair(pending).into_iter().flatten())
 }
 

@@ -32,8 +32,9 @@ pub struct Sight {
 /// A result that is impossible weighs more than something that was seen a little later.
 const IMPOSSIBLE: u32 = 4;
 const UNEXPLAINED: u32 = 1;
-/// So many calls are put on trial at most.
-const TRIALS: u32 = 3000;
+/// So many calls are put on trial at most, and where it was in vain for long.
+pub const TRIALS: u32 = 3000;
+pub const FEW_TRIALS: u32 = 64;
 
 /// What things are, as far as it is known.
 #[derive(Debug, Default, Clone)]
@@ -192,7 +193,8 @@ impl Trial<'_> {
 
 /// The order of the calls, given by their keys, with the fewest contradictions: positions, and how much remains. Calls
 /// that are not among these begin then at the earliest.
-pub fn best(states: &States, calls: &[Candidate], others_ns: u64) -> (Vec<usize>, u32) {
+/// No more than so many calls are put on trial.
+pub fn best(states: &States, calls: &[Candidate], others_ns: u64, trials: u32) -> (Vec<usize>, u32) {
     let trial = || Trial { base: states, changed: Vec::new(), sights: states.sights.clone() };
     let given = || (0..calls.len()).collect();
     if trial().is_explained(calls, others_ns) {
@@ -206,7 +208,7 @@ pub fn best(states: &States, calls: &[Candidate], others_ns: u64) -> (Vec<usize>
     // What contradicts early is put right before anything is changed behind it.
     let search = |limit| {
         let (done, order) = (vec![false; calls.len()], Vec::new());
-        Search { calls, others_ns, trial: trial(), done, order, limit, left: TRIALS }
+        Search { calls, others_ns, trial: trial(), done, order, limit, left: trials }
     };
     for limit in [0, UNEXPLAINED, 2 * UNEXPLAINED, IMPOSSIBLE, 2 * IMPOSSIBLE].into_iter().filter(|limit| *limit < cost)
     {

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use super::queue::Queue;
 pub use super::queue::{Item, Place};
-use super::search::{Candidate, States, best};
+use super::search::{Candidate, FEW_TRIALS, States, TRIALS, best};
 use super::told::{Change, Condition, Found, Told};
 
 /// Something that has its place.
@@ -30,6 +30,8 @@ pub struct Window<T> {
     settled: VecDeque<(Place, Option<Told>)>,
     /// Items since two threads were at work at the same time.
     quiet: u32,
+    /// How often in a row no order was found that explains all.
+    in_vain: u32,
     /// What changed lately: thing, from, to, begin, end.
     changes: VecDeque<Changed>,
     /// Results that contradict the order, and that no overlapping call explains.
@@ -68,6 +70,9 @@ const LATE: usize = 6;
 /// So long alone a thread needs no memory of what things are.
 const QUIET: u32 = 4096;
 const LATELY: usize = 64;
+/// So often in vain, and seldom then.
+const IN_VAIN: u32 = 256;
+const SELDOM: u32 = 16;
 
 impl<T> Default for Window<T> {
     fn default() -> Self {
@@ -77,6 +82,7 @@ impl<T> Default for Window<T> {
             states: States::default(),
             settled: VecDeque::new(),
             quiet: QUIET,
+            in_vain: 0,
             changes: VecDeque::new(),
             untold: 0,
         }
@@ -201,12 +207,16 @@ impl<T> Window<T> {
             }
             (places, calls) = sorted(places, calls);
         }
-        let (mut order, mut cost) = best(&self.states, &calls, self.unseen_ns(&places));
-        if cost > 0 {
+        let trials = if self.is_in_vain() { FEW_TRIALS } else { TRIALS };
+        let (mut order, mut cost) = best(&self.states, &calls, self.unseen_ns(&places), trials);
+        if cost > 0 && self.is_in_vain() {
+            self.in_vain = self.in_vain.wrapping_add(1);
+        } else if cost > 0 {
             places = self.wide(&places);
             self.ask(&places, &mut calls, told);
             (places, calls) = sorted(places, calls);
-            (order, cost) = best(&self.states, &calls, self.unseen_ns(&places));
+            (order, cost) = best(&self.states, &calls, self.unseen_ns(&places), trials);
+            self.in_vain = if cost > 0 { self.in_vain.wrapping_add(1) } else { 0 };
         }
         let certain = match cost {
             0 if !late.is_unsure => self.certain(&order, &calls, &looked_at),
@@ -215,6 +225,11 @@ impl<T> Window<T> {
         let mut told_by = |i: usize| Some(std::mem::take(&mut calls[i].told)).filter(|told| told.lasts);
         self.settled = order.iter().take(certain.max(1)).map(|i| (places[*i], told_by(*i))).collect();
         self.settled.pop_front().unwrap_or((place, None))
+    }
+
+    /// Whether looking further for an order is given up for now: it has been in vain for long, and is tried seldom.
+    fn is_in_vain(&self) -> bool {
+        self.in_vain >= IN_VAIN && !self.in_vain.is_multiple_of(SELDOM)
     }
 
     /// How many of an order nothing that was not looked at can go before: they were over when that began.

@@ -1,7 +1,7 @@
 //! Simulated overlaps: threads whose calls take effect at a random instant between begin and end; the window sees begin,
 //! end and result only, and must find an order that every result permits.
 
-use super::search::{Candidate, States, best};
+use super::search::{Candidate, States, TRIALS, best};
 use super::told::{Change, Condition, Found, Told};
 use super::window::{Item, Window};
 
@@ -174,7 +174,7 @@ fn what_can_be_put_right_is_put_right_beside_what_cannot() {
     // One finds a name that the next makes. Of others three found what nobody made.
     let mut calls = vec![call(0, 1, 1, Change::Nothing), call(1, 1, 0, Change::To(1))];
     calls.extend((2..40).map(|tid| call(tid, 100 + tid as u64, u64::from(tid % 13 == 5), Change::Nothing)));
-    let (order, cost) = best(&States::default(), &calls, u64::MAX);
+    let (order, cost) = best(&States::default(), &calls, u64::MAX, TRIALS);
     let at = |i: usize| order.iter().position(|o| *o == i).unwrap();
     assert!(at(1) < at(0) && order.len() == calls.len(), "{order:?}");
     assert_eq!(cost, 3 * 4);

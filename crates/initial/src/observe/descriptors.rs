@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use reprise_calls::{ArgKind, Effect, Object};
+use reprise_calls::{ArgKind, Effect, Object, Returns};
 use reprise_trace::payload::{Side, split};
 
 use super::Seen;
@@ -41,6 +41,7 @@ impl World {
                     self.open_file(s.seat, fd, None, false);
                 }
             }
+            None if s.call.returns == Returns::Value && !s.call.opens(&s.decoded.args) => {}
             None => {
                 let memory = s.call.effect == Effect::MakeObject(Object::Memory);
                 let node = memory.then(|| self.names.add_nameless(kind::REGULAR));

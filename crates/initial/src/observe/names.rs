@@ -235,7 +235,10 @@ impl World {
     }
 
     pub(super) fn change_root(&mut self, s: &Seen<'_>) {
-        if let (true, Some(node)) = (s.ok(), self.subject(s, kind::DIRECTORY, s.ok())) {
+        if !s.ok() {
+            return;
+        }
+        if let Some(node) = self.subject(s, kind::DIRECTORY, true) {
             self.places[s.seat.places as usize].root = node;
         }
     }

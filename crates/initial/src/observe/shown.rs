@@ -93,6 +93,7 @@ impl World {
         let (source, begin, length, to) = match ioctl_effect(s.arg(1)) {
             IoctlEffect::Clone => (s.arg(2), 0, 0, 0),
             IoctlEffect::CloneRange => (word(0), word(1), word(2), word(3)),
+            IoctlEffect::MakeHandle => return self.open_file(s.seat, s.result as u32, None, false),
             IoctlEffect::SetCloseOnExec
             | IoctlEffect::ClearCloseOnExec
             | IoctlEffect::SetWaiting

@@ -6,7 +6,7 @@ use reprise_trace::payload::{Side, split};
 use super::opening::word;
 use super::{O_CLOEXEC, Step};
 use crate::content::Source;
-use crate::descriptors::Slot;
+use crate::descriptors::{Description, Slot, StreamKind};
 use crate::node::Nature;
 use crate::resolve::Place;
 use crate::touch::Resource;
@@ -171,6 +171,15 @@ impl World {
         }
     }
 
+    /// Something is open at the number that the call returned, of which nothing more is followed.
+    fn make_handle(&mut self, s: &mut Step<'_>) {
+        if s.succeeded() {
+            let handle = Description { stream: Some(StreamKind::Event), ..Description::default() };
+            let description = self.descriptors.describe(handle);
+            self.bind(s, s.action.result as u32, description, false);
+        }
+    }
+
     pub(super) fn device_control(&mut self, s: &mut Step<'_>) {
         match ioctl_effect(s.arg(1)) {
             IoctlEffect::SetCloseOnExec => {
@@ -232,6 +241,10 @@ impl World {
                     s.out.look(Resource::Size(node));
                     s.out.look(Resource::Attributes(node));
                 }
+            }
+            IoctlEffect::MakeHandle => {
+                self.descriptor(s, 0);
+                self.make_handle(s);
             }
             IoctlEffect::Foreign => {
                 self.descriptor(s, 0);

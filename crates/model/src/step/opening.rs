@@ -1,6 +1,6 @@
 //! Opening files and making nameless objects.
 
-use reprise_calls::{ArgKind, FlagSet, Object};
+use reprise_calls::{ArgKind, FlagSet, Object, Returns};
 use reprise_trace::payload::{Side, split};
 
 use super::{O_CLOEXEC, O_CREAT, O_PATH, O_TMPFILE, O_TRUNC, Step, open_flags};
@@ -195,8 +195,7 @@ impl World {
             Object::Watch => Some(StreamKind::Watch),
             Object::Handle | Object::Ring => Some(StreamKind::Event),
         };
-        // `bpf` returns a descriptor for some commands only.
-        if s.call.name == "bpf" && !matches!(s.arg(0), 0 | 5 | 7 | 13..=15 | 18 | 28) {
+        if s.call.returns == Returns::Value && !s.call.opens(&s.action.args) {
             return;
         }
         self.events_bring_descriptors |= s.call.name == "fanotify_init";

@@ -295,7 +295,10 @@ impl Compiler {
                 Ok(command)
             }
             IoctlEffect::SetWaiting => self.issue(l, Op::Issue),
-            IoctlEffect::SetCloseOnExec | IoctlEffect::ClearCloseOnExec | IoctlEffect::Foreign => self.simulate(l),
+            IoctlEffect::SetCloseOnExec
+            | IoctlEffect::ClearCloseOnExec
+            | IoctlEffect::MakeHandle
+            | IoctlEffect::Foreign => self.simulate(l),
         }
     }
 

@@ -34,6 +34,8 @@ pub(super) const CASES: &[(&str, Case)] = &[
     ("pidfd_getfd", pidfd_getfd),
     ("userfaultfd", userfaultfd),
     ("perf_event_open", perf_event_open),
+    ("landlock_create_ruleset", landlock_create_ruleset),
+    ("mq_open", mq_open),
     ("bpf", bpf),
 ];
 
@@ -281,6 +283,29 @@ fn fanotify_mark(c: &Context) {
     });
     call(FAN_MARK_ADD, FAN_OPEN, "missing").fails(ENOENT);
     call(FAN_MARK_ADD | FAN_MARK_ONLYDIR, FAN_OPEN, "inside").fails(ENOTDIR);
+}
+
+fn landlock_create_ruleset(c: &Context) {
+    const READS_FILES: u64 = 1 << 2;
+    let call = |size: u64, flags: u64| {
+        c.call(&[("attr", memory(&longs(&[READS_FILES]))), ("size", length(size)), ("flags", num(flags))])
+    };
+    let fd = call(8, 0).ok_or_skip(&[ENOSYS, EOPNOTSUPP]);
+    c.fd_named(fd, "anon_inode:[landlock-ruleset]");
+    c.fd_has(fd, O_CLOEXEC, O_CLOEXEC);
+    call(3, 0).fails(EINVAL);
+}
+
+fn mq_open(c: &Context) {
+    let name = format!("reprise-{}", std::process::id());
+    let bits = (O_RDWR | O_CREAT | O_EXCL) as u64;
+    let call =
+        |name: &str| c.call(&[("name", text(name)), ("flags", num(bits)), ("mode", num(0o600)), ("attr", memory(&[]))]);
+    let fd = call(&name).ok_or_skip(&[ENOSYS, EPERM]);
+    c.fd_named(fd, &format!("/{name}"));
+    c.fd_has(fd, O_ACCMODE, O_RDWR);
+    call(&name).fails(EEXIST);
+    raw::must(SYS_mq_unlink, &[fixture::c_string(&name)]);
 }
 
 fn eventfd(c: &Context) {

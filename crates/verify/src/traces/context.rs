@@ -81,7 +81,9 @@ impl Context {
                 Some("written through a mapping")
             }
             (Effect::DeviceControl, _) => match ioctl_effect(action.args[1]) {
-                IoctlEffect::Inspect | IoctlEffect::Foreign => Some("the file system's own value"),
+                IoctlEffect::Inspect | IoctlEffect::MakeHandle | IoctlEffect::Foreign => {
+                    Some("the file system's own value")
+                }
                 IoctlEffect::Clone
                 | IoctlEffect::CloneRange
                 | IoctlEffect::SetCloseOnExec

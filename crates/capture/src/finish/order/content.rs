@@ -86,6 +86,12 @@ fn offset(pending: &Pending, out: &mut Vec<Condition>) {
     const SET: u64 = libc::SEEK_SET as u64;
     let (call, action) = (pending.call, &pending.action);
     let Ok(moved) = u64::try_from(action.result) else { return };
+    if matches!(call.effect, Effect::Open | Effect::MakeObject(_)) {
+        // Its number may have been that of another, which is no more.
+        let made = pending.object(moved).filter(|o| is_regular(o));
+        let begins = |o: &Object| Condition::new(thing(Thing::Offset, o.id, 0), Found::Anything, Change::To(0));
+        return out.extend(made.map(begins));
+    }
     let Some(object) = pending.object(action.args[0]).filter(|o| is_regular(o)) else { return };
     let after = u64::try_from(object.position).unwrap_or(0);
     let thing = thing(Thing::Offset, object.id, 0);
