@@ -285,6 +285,16 @@ fn what_calls_went_through_turns_out_to_be_a_link() {
 }
 
 #[test]
+fn a_call_that_failed_does_not_show_that_its_name_stood() {
+    let long = "x".repeat(300);
+    let log = import(format!(
+        "chroot(\"/{long}\") = -1 ENAMETOOLONG (File name too long)\nchroot(\"/none\") = -1 ENOENT (No such file or directory)\n"
+    ))
+    .unwrap();
+    assert!(log.tree().iter().all(|row| !row.contains("xxx") && !row.contains("none")), "{:?}", log.tree());
+}
+
+#[test]
 fn a_log_of_each_thread() {
     let parent = "1700000000.000001 execve(\"/x\", [\"x\"], 0x7ff /* 0 vars */) = 0\n\
                   1700000000.000002 vfork() = 22\n\

@@ -299,11 +299,14 @@ fn landlock_create_ruleset(c: &Context) {
 fn mq_open(c: &Context) {
     let name = format!("reprise-{}", std::process::id());
     let bits = (O_RDWR | O_CREAT | O_EXCL) as u64;
-    let call =
-        |name: &str| c.call(&[("name", text(name)), ("flags", num(bits)), ("mode", num(0o600)), ("attr", memory(&[]))]);
+    // `struct mq_attr`: flags, most messages, the largest; the rest is not read.
+    let attributes = longs(&[0, 4, 64, 0, 0, 0, 0, 0]);
+    let call = |name: &str| {
+        c.call(&[("name", text(name)), ("flags", num(bits)), ("mode", num(0o600)), ("attr", memory(&attributes))])
+    };
     let fd = call(&name).ok_or_skip(&[ENOSYS, EPERM]);
     c.fd_named(fd, &format!("/{name}"));
-    c.fd_has(fd, O_ACCMODE, O_RDWR);
+    c.fd_has(fd, O_RDWR | O_CLOEXEC, O_ACCMODE | O_CLOEXEC);
     call(&name).fails(EEXIST);
     raw::must(SYS_mq_unlink, &[fixture::c_string(&name)]);
 }

@@ -2,7 +2,7 @@
 
 use reprise_calls::by_name;
 use reprise_initial::{Links, Seat, World};
-use reprise_trace::Action;
+use reprise_trace::{Action, Name};
 
 use super::super::decode::Pending;
 use super::super::search::{Candidate, States};
@@ -86,4 +86,33 @@ fn a_write_whose_number_was_closed_meanwhile_wrote_to_its_file() {
     let mut short = pending("write", [FD, 0, 100, 0, 0, 0], 100, vec![Object { position: 100, size: 100, ..other }]);
     short.action.duration_ns = 1_000;
     assert!(order.told(&mut short).all.iter().any(|c| c.change == Change::UpTo(100)));
+}
+
+/// The kernel gives the memory of an open file, by which that is known, to the next one.
+#[test]
+fn what_is_opened_begins_at_0_whatever_had_its_number_before() {
+    let mut order = Order::new();
+    let at = |position| vec![Object { position, ..file(FD, 1, 0) }];
+    let read = |bytes: i64| pending("read", [FD, 0, bytes as u64, 0, 0, 0], bytes, at(bytes));
+    order.settle(pending("open", [0; 6], FD as i64, at(0)));
+    order.settle(read(56));
+    order.settle(pending("close", [FD, 0, 0, 0, 0, 0], 0, Vec::new()));
+    order.settle(pending("open", [0; 6], FD as i64, at(0)));
+    let told = order.told(&mut read(42));
+    let offset = told.all.iter().find(|c| c.change == Change::More(42)).expect("where it read");
+    assert_eq!(order.states.get(offset), Some(0));
+}
+
+/// Who ends a number makes those begin elsewhere that come later; who began there before had what it named.
+#[test]
+fn paths_and_files_begin_at_numbers_that_others_close() {
+    let mut order = Order::new();
+    let ends = order.told(&mut pending("close", [FD, 0, 0, 0, 0, 0], 0, Vec::new())).moves;
+    let mut below = pending("mkdirat", [FD, 0, 0, 0, 0, 0], 0, Vec::new());
+    below.action.path = Some(Name::from(&b"x"[..]));
+    let mut elsewhere = pending("mkdirat", [FD, 0, 0, 0, 0, 0], 0, Vec::new());
+    elsewhere.action.path = Some(Name::from(&b"/x"[..]));
+    let mut synced = pending("fsync", [FD, 0, 0, 0, 0, 0], 0, Vec::new());
+    let mut begins = |pending: &mut Pending| order.told(pending).begins_at.contains(&ends);
+    assert!(ends.is_some() && begins(&mut below) && begins(&mut synced) && !begins(&mut elsewhere));
 }
