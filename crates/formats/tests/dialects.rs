@@ -284,6 +284,16 @@ fn what_calls_went_through_turns_out_to_be_a_link() {
     }
 }
 
+/// No link that leads into what it led to can have been passed.
+#[test]
+fn a_link_that_leads_into_itself_moves_nothing() {
+    let log =
+        import("openat(AT_FDCWD, \"/d/l/s/f\", O_RDONLY) = 3\nchdir(\"/d\") = 0\nreadlink(\"l\", \"l/s/x\", 99) = 5\n")
+            .unwrap();
+    let reached: Vec<String> = log.tree().into_iter().filter(|row| row.starts_with("/d/")).collect();
+    assert_eq!(reached, ["/d/l 40755 0", "/d/l/s 40755 0", "/d/l/s/f 100644 0"]);
+}
+
 #[test]
 fn a_call_that_failed_does_not_show_that_its_name_stood() {
     let long = "x".repeat(300);

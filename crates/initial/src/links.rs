@@ -6,8 +6,11 @@
 use std::collections::HashSet;
 
 use super::World;
+use super::names::Names;
 use super::node::{NodeId, Slot, Source, kind};
 
+/// No path is deeper.
+const DEEPEST: usize = 4096;
 /// Made-up texts of links begin so.
 const TEXT: &[u8] = b"not-in-the-log-";
 
@@ -22,7 +25,7 @@ impl World {
             return None;
         }
         let place = match text {
-            Some(text) => self.free_place(directory, text)?,
+            Some(text) => self.free_place(node, directory, text)?,
             None => (directory, self.made_up(directory, length)?),
         };
         self.names.was_there(node);
@@ -45,7 +48,7 @@ impl World {
         let n = self.names.node_mut(link);
         (n.target, n.target_guessed) = (text.clone(), false);
         let Some(Slot::File(node)) = made_up else { return };
-        if let Some(place) = self.free_place(directory, &text) {
+        if let Some(place) = self.free_place(node, directory, &text) {
             self.stood_at(node, place);
         }
     }
@@ -61,12 +64,14 @@ impl World {
         self.follow_up(node);
     }
 
-    /// Where the text of a link in a directory leads, if nothing is known to stand there.
-    fn free_place(&mut self, directory: NodeId, text: &[u8]) -> Option<(NodeId, Vec<u8>)> {
-        let found = self.resolve(directory, super::names::Names::ROOT, text, false, true);
+    /// Where the text of a link in a directory leads, if nothing is known to stand there, and it is not within `node`.
+    fn free_place(&mut self, node: NodeId, directory: NodeId, text: &[u8]) -> Option<(NodeId, Vec<u8>)> {
+        let found = self.resolve(directory, Names::ROOT, text, false, true);
         let (to, name) = found.entry.filter(|_| found.node.is_none())?;
         let free = self.names.slot(to, &name).is_none() && self.names.node(to).source == Source::Initial;
-        free.then_some((to, name))
+        let above = std::iter::successors(Some(to), |at| (*at != Names::ROOT).then(|| self.names.node(*at).parent));
+        let is_within = above.take(DEEPEST).any(|at| at == node);
+        (free && !is_within).then_some((to, name))
     }
 
     /// A name that nothing has in a directory, to stand for the text of a link.
