@@ -107,8 +107,7 @@ impl World {
         let Some(stat) = now.stat else { return };
         let told = stat.mode & 0o170000;
         // What calls went through, or into, cannot have been a link, or a file.
-        let holds = n.entries.values().any(|slot| matches!(slot, Slot::File(_)));
-        let is_another = n.is_followed && told == kind::SYMLINK || holds && told != kind::DIRECTORY;
+        let is_another = n.is_followed && told == kind::SYMLINK || n.holds_files() && told != kind::DIRECTORY;
         if n.is_looked_at || (n.sure && n.kind != told) || n.kind != told && is_another {
             return;
         }

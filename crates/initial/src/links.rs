@@ -6,11 +6,9 @@
 use std::collections::HashSet;
 
 use super::World;
-use super::names::Names;
+use super::names::{DEEPEST, Names};
 use super::node::{NodeId, Slot, Source, kind};
 
-/// No path is deeper.
-const DEEPEST: usize = 4096;
 /// Made-up texts of links begin so.
 const TEXT: &[u8] = b"not-in-the-log-";
 

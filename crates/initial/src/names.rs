@@ -13,6 +13,9 @@ pub fn is_pseudo(filesystem: u64) -> bool {
     filesystem == DEVPTS || PSEUDO.iter().any(|(_, known)| *known == filesystem)
 }
 
+/// No path is deeper.
+pub const DEEPEST: usize = 4096;
+
 /// Devices by their names, with their numbers.
 const DEVICES: [(&[u8], u64); 9] = [
     (b"null", 0x103),
@@ -155,7 +158,6 @@ impl Names {
     }
 
     fn path_by(&self, id: NodeId, place: fn(&Node) -> (NodeId, &[u8])) -> Vec<u8> {
-        const DEEPEST: usize = 4096;
         let (mut parts, mut here) = (Vec::new(), id);
         while here != Names::ROOT && parts.len() < DEEPEST {
             let (parent, name) = place(self.node(here));

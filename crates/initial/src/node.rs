@@ -148,6 +148,11 @@ impl Node {
         super::names::is_pseudo(self.filesystem)
     }
 
+    /// Whether anything is known to be in it.
+    pub fn holds_files(&self) -> bool {
+        self.entries.values().any(|slot| matches!(slot, Slot::File(_)))
+    }
+
     /// Whether it may be part of the initial tree.
     pub fn may_be_initial(&self) -> bool {
         self.source != Source::Made

@@ -205,11 +205,16 @@ impl Teller {
 
 /// The numbers that a call was given, of files and of directories where its paths begin, as far as its result tells of them.
 fn numbers(pending: &Pending) -> impl Iterator<Item = i32> {
-    let (call, action) = (pending.call, &pending.action);
-    let files = call.args.iter().zip(action.args).filter(|(arg, _)| matches!(arg.kind, ArgKind::Fd(_)));
-    let tells = !failed(action.result) || FROM_THERE.contains(&action.result);
+    let result = pending.action.result;
+    let tells = !failed(result) || FROM_THERE.contains(&result);
     let directories = places::directories(pending).filter(move |fd| tells && *fd != libc::AT_FDCWD);
-    files.map(|(_, fd)| fd as i32).chain(directories)
+    files(pending).chain(directories)
+}
+
+/// The numbers of files that a call was given.
+fn files(pending: &Pending) -> impl Iterator<Item = i32> {
+    let given = pending.call.args.iter().zip(pending.action.args);
+    given.filter(|(arg, _)| matches!(arg.kind, ArgKind::Fd(_))).map(|(_, fd)| fd as i32)
 }
 
 /// The numbers that a call opened that did not fail, but for one that it was told (`dup2`).

@@ -109,8 +109,7 @@ impl World {
         const STRANGER: &[u8] = b".not-in-the-log";
         let Some(node) = node.filter(|n| self.is_old(*n)) else { return };
         let n = self.names.node(node);
-        let holds = n.entries.values().any(|slot| matches!(slot, Slot::File(_)));
-        if n.kind != kind::DIRECTORY || n.is_listed || holds {
+        if n.kind != kind::DIRECTORY || n.is_listed || n.holds_files() {
             return;
         }
         let path = self.names.path(node);

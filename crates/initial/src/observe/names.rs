@@ -46,12 +46,11 @@ impl World {
 
     fn opened(&mut self, s: &Seen<'_>, flags: u64) -> Option<NodeId> {
         let found = self.place(s, 0, true);
-        if let Some(node) = found.node {
-            self.names.node_mut(node).is_followed |= found.is_followed;
-            return Some(node);
-        }
         let is_followed = found.is_followed;
-        let node = self.opened_first(s, flags, found)?;
+        let node = match found.node {
+            Some(node) => node,
+            None => self.opened_first(s, flags, found)?,
+        };
         self.names.node_mut(node).is_followed |= is_followed;
         Some(node)
     }

@@ -123,8 +123,7 @@ pub type SeatOf<'a> = &'a dyn Fn(i32) -> Option<Seat>;
 impl Locks {
     /// What a result tells; processes sit where `seat_of` says.
     pub fn told(&mut self, seat: Seat, seat_of: SeatOf<'_>, pending: &Pending, told: &mut Told) {
-        for (key, bits, change) in self.closed(seat, pending) {
-            let change = change.unwrap_or(Change::Bits(bits, 0));
+        for (key, _, change) in self.closed(seat, pending) {
             told.all.extend(self.files[&key].conditions(0, u64::MAX, Found::Anything, change));
         }
         let Some((key, request)) = request(seat, pending) else { return };
@@ -146,8 +145,8 @@ impl Locks {
         for (key, bits, change) in self.closed(seat, pending) {
             let Some(file) = self.files.get_mut(&key) else { continue };
             match change {
-                Some(_) => file.unsettle(bits),
-                None => file.apply(0, u64::MAX, Found::Anything, Change::Bits(bits, 0)),
+                Change::Unknown => file.unsettle(bits),
+                change => file.apply(0, u64::MAX, Found::Anything, change),
             }
         }
         let Some((key, request)) = request(seat, pending) else { return };
@@ -161,17 +160,19 @@ impl Locks {
 
     /// The end of any descriptor of a file ends all that its process had locked there: the bits of these locks. Whether it
     /// was the last of its description nobody tells: then what becomes of them is not known.
-    fn closed(&self, seat: Seat, pending: &Pending) -> Vec<(Key, u64, Option<Change>)> {
-        let ends = pending.call.effect == Effect::Close && !failed(pending.action.result);
-        let Some(object) = pending.object(pending.action.args[0]).filter(|_| ends) else { return Vec::new() };
+    fn closed(&self, seat: Seat, pending: &Pending) -> Vec<(Key, u64, Change)> {
+        if pending.call.effect != Effect::Close || failed(pending.action.result) {
+            return Vec::new();
+        }
+        let Some(object) = pending.object(pending.action.args[0]) else { return Vec::new() };
         let keys = [false, true].map(|is_whole| Key { is_whole, device: object.device, inode: object.inode });
         let ended = |key: Key| {
             let file = self.files.get(&key)?;
             let of = |holder| file.bits_of(|known| *known == holder);
             match (of(Holder::Description(object.id)), of(Holder::Table(seat.table()))) {
                 (0, 0) => None,
-                (0, own) => Some((key, own, None)),
-                (description, own) => Some((key, description | own, Some(Change::Unknown))),
+                (0, own) => Some((key, own, Change::Bits(own, 0))),
+                (description, own) => Some((key, description | own, Change::Unknown)),
             }
         };
         keys.into_iter().filter_map(ended).collect()

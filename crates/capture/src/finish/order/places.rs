@@ -4,12 +4,12 @@
 //! thread may have gone elsewhere, or closed their numbers, by the time it returns. Non-goals: `chroot`; pipes, sockets and
 //! locks, where a call waits for others.
 
-use reprise_calls::{ArgKind, Effect};
+use reprise_calls::Effect;
 use reprise_initial::Seat;
 
 use super::super::decode::Pending;
 use super::super::told::Told;
-use super::{Teller, Thing, is_plain, thing};
+use super::{Teller, Thing, files, is_plain, thing};
 use crate::arguments::failed;
 
 impl Teller {
@@ -27,7 +27,9 @@ impl Teller {
             libc::AT_FDCWD => place(),
             fd => self.number(seat, fd as u64),
         });
-        let files = files(pending).map(|fd| self.number(seat, fd));
+        let held = files(pending).map(|fd| u64::from(fd as u32));
+        let held = held.filter(|fd| holds_files(pending.call.effect) && is_plain(pending, *fd));
+        let files = held.map(|fd| self.number(seat, fd));
         directories.chain(files).zip(&mut told.begins_at).for_each(|(thing, at)| *at = Some(thing));
     }
 }
@@ -40,11 +42,11 @@ pub(super) fn directories(pending: &Pending) -> impl Iterator<Item = i32> {
     relative.map(|(argument, _)| argument.dirfd.map_or(libc::AT_FDCWD, |i| action.args[i] as i32))
 }
 
-/// Numbers of files that a call has in hand as long as it lasts.
-fn files(pending: &Pending) -> impl Iterator<Item = u64> {
+/// Whether a call has the files that it was given in hand as long as it lasts.
+fn holds_files(effect: Effect) -> bool {
     use Effect::*;
-    let holds = matches!(
-        pending.call.effect,
+    matches!(
+        effect,
         Read | Write
             | Truncate
             | Allocate
@@ -61,8 +63,5 @@ fn files(pending: &Pending) -> impl Iterator<Item = u64> {
             | SetXattr
             | RemoveXattr
             | List
-    );
-    let numbers =
-        pending.call.args.iter().zip(pending.action.args).filter(|(arg, _)| matches!(arg.kind, ArgKind::Fd(_)));
-    numbers.map(|(_, fd)| fd & 0xffff_ffff).filter(move |fd| holds && is_plain(pending, *fd))
+    )
 }
