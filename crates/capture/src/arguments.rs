@@ -6,6 +6,7 @@
 use reprise_calls::{ArgKind, Call, Effect, FcntlArg, Returns, Struct, fcntl_arg, ioctl_arg};
 use reprise_trace::payload::{Side, append, contributes};
 use reprise_trace::{Action, Keep, Name};
+use smallvec::SmallVec;
 
 use crate::log::Log;
 use crate::memory::Memory;
@@ -19,6 +20,9 @@ pub(crate) const PATH_LIMIT: usize = 4096;
 pub(crate) const TEXT_LIMIT: usize = 1 << 16;
 pub(crate) const STRINGS_LIMIT: usize = 2 << 20;
 
+/// Buffers by address and length; most calls have one.
+pub type Buffers = SmallVec<[(u64, u64); 1]>;
+
 /// What a call is given, read when it begins.
 #[derive(Debug, Default)]
 pub struct Inputs {
@@ -29,7 +33,7 @@ pub struct Inputs {
     /// The `input` column.
     pub input: Vec<u8>,
     /// Buffers: of content given, or of content to be filled.
-    pub buffers: Vec<(u64, u64)>,
+    pub buffers: Buffers,
     /// Content given.
     pub data: Vec<u32>,
     /// Bytes of it that could be read.
@@ -100,7 +104,7 @@ pub fn inputs(memory: Memory<'_>, call: &Call, args: &[u64; 6], log: &mut Log) -
                 let vector = memory.vector(at, length(of));
                 let lengths =
                     vector.as_ref().map(|v| v.iter().flat_map(|(_, length)| length.to_le_bytes()).collect::<Vec<u8>>());
-                out.buffers = vector.unwrap_or_default();
+                out.buffers = vector.unwrap_or_default().into();
                 lengths
             }
             ArgKind::In(kind @ (Struct::Message | Struct::Messages(_))) => messages::given(memory, kind, at, args),
@@ -160,7 +164,7 @@ impl Told {
         out: Outputs,
     ) -> Action {
         Action {
-            call: call.name.to_owned(),
+            call: call.name.into(),
             begin_ns,
             duration_ns: end_ns.saturating_sub(begin_ns),
             args,
@@ -240,12 +244,20 @@ pub fn failed(result: i64) -> bool {
 /// Reads and stores up to `limit` bytes of buffers that follow each other; stops at the first byte that cannot be read.
 pub fn content(memory: Memory<'_>, buffers: &[(u64, u64)], limit: u64, keep: Keep, log: &mut Log) -> (Vec<u32>, u64) {
     let total = buffers.iter().fold(0u64, |sum, b| sum.saturating_add(b.1)).min(limit).min(MOST_MOVED);
-    let (mut blobs, mut kept, mut left) = (Vec::new(), 0u64, total);
-    if let (false, &[(addr, length)]) = (log.wants(keep), buffers)
-        && let Some(kept) = memory.reach(addr, length.min(total) as usize)
-    {
-        return (blobs, kept as u64);
+    if let &[(addr, length)] = buffers {
+        let length = length.min(total) as usize;
+        if !log.wants(keep)
+            && let Some(kept) = memory.reach(addr, length)
+        {
+            return (Vec::new(), kept as u64);
+        }
+        if length <= PIECE
+            && let Some(whole) = memory.bytes(addr, length)
+        {
+            return (log.blob(whole, keep), length as u64);
+        }
     }
+    let (mut blobs, mut kept, mut left) = (Vec::new(), 0u64, total);
     let mut piece = Vec::with_capacity(PIECE.min(total as usize));
     for &(addr, length) in buffers {
         let mut done = 0;

@@ -7,6 +7,8 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::rc::Rc;
 
+use smallvec::SmallVec;
+
 use crate::spool::layout::MOVED_AT;
 
 /// When a range was kept.
@@ -72,11 +74,14 @@ pub struct Range {
     pub bytes: Bytes,
 }
 
+/// Mostly there is one.
+type Ranges = SmallVec<[Range; 1]>;
+
 /// All ranges of a call.
 #[derive(Debug, Default)]
 pub struct Kept {
-    entry: Vec<Range>,
-    exit: Vec<Range>,
+    entry: Ranges,
+    exit: Ranges,
     held: usize,
 }
 
@@ -120,6 +125,22 @@ impl Kept {
         self.walk(address, length, when, |_, _, to| to.len())
     }
 
+    /// The bytes from an address on, if they stand in memory in one piece.
+    pub fn bytes(&self, address: u64, length: usize, when: When) -> Option<&[u8]> {
+        let (first, second) = self.sides(when);
+        let range = find(first, address).or_else(|| find(second, address))?;
+        let Bytes::Here(bytes) = &range.bytes else { return None };
+        bytes.get((address - range.address) as usize..)?.get(..length)
+    }
+
+    /// What was kept then, and what otherwise.
+    fn sides(&self, when: When) -> (&Ranges, &Ranges) {
+        match when {
+            When::Entry => (&self.entry, &self.exit),
+            When::Exit => (&self.exit, &self.entry),
+        }
+    }
+
     /// Goes through the pieces of a range: where in the bytes, and which part of the range it is; gives how much was taken.
     fn walk(
         &self,
@@ -128,10 +149,7 @@ impl Kept {
         when: When,
         mut take: impl FnMut(&Bytes, usize, std::ops::Range<usize>) -> usize,
     ) -> usize {
-        let (first, second) = match when {
-            When::Entry => (&self.entry, &self.exit),
-            When::Exit => (&self.exit, &self.entry),
-        };
+        let (first, second) = self.sides(when);
         let mut got = 0;
         while got < length {
             let at = address.wrapping_add(got as u64);

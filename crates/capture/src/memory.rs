@@ -37,6 +37,14 @@ impl Memory<'_> {
         }
     }
 
+    /// What was kept of a range, if all of it stands in one piece.
+    pub fn bytes(&self, addr: u64, length: usize) -> Option<&[u8]> {
+        match self {
+            Memory::Live(_) => None,
+            Memory::Kept(kept, when) => kept.bytes(addr, length, *when),
+        }
+    }
+
     /// Exactly `len` bytes, or nothing.
     pub fn exact(&self, addr: u64, len: usize) -> Option<Vec<u8>> {
         let mut bytes = vec![0; len];

@@ -77,7 +77,7 @@ fn finished(spool: &Spool) -> Trace {
     let mut descriptors = reader.descriptors().unwrap();
     descriptors.sort_by_key(|d| d.fd);
     let threads = reader.threads().unwrap().into_iter().filter(|t| t.created_by.is_none()).map(|t| t.tid).collect();
-    let actions = reader.actions().map(|a| a.unwrap()).map(|a| (a.call, a.begin_ns)).collect();
+    let actions = reader.actions().map(|a| a.unwrap()).map(|a| (a.call.into_owned(), a.begin_ns)).collect();
     let notes = reader.ledger().notes.keys().cloned().collect();
     Trace { descriptors, threads, actions, notes }
 }

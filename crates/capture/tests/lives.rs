@@ -17,7 +17,7 @@ fn exit_code_and_output_are_the_programs() {
     assert_eq!(actions[0].call, "execve");
     let (first, last) = (&actions[0], &actions[actions.len() - 1]);
     assert_eq!(first.path.as_ref().map(|p| p.to_text()).as_deref(), Some("/usr/bin/sh"));
-    assert_eq!((last.call.as_str(), last.args[0]), ("exit_group", 3));
+    assert_eq!((&*last.call, last.args[0]), ("exit_group", 3));
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn threads_are_followed() {
     // Descriptors are one table: replayed in order, no number is taken twice.
     let mut open = std::collections::HashSet::new();
     for action in actions.iter().filter(|a| a.result >= 0) {
-        match action.call.as_str() {
+        match &*action.call {
             "openat" => assert!(open.insert(action.result), "seq {}: {} is open", action.seq, action.result),
             "close" => {
                 open.remove(&(action.args[0] as i64));
@@ -118,7 +118,7 @@ fn vfork_spawn_and_late_ends() {
     }
     // The first thread ended earlier, but the process ends last.
     let last = &actions[actions.len() - 1];
-    assert_eq!((last.call.as_str(), last.thread, last.args[0]), ("exit_group", 0, 4));
+    assert_eq!((&*last.call, last.thread, last.args[0]), ("exit_group", 0, 4));
 }
 
 #[test]
@@ -157,7 +157,7 @@ fn pipes_are_ordered_cause_before_effect() {
     let actions = actions(&reader);
     for (i, a) in actions.iter().enumerate() {
         let pipe = |fd| a.args[0] == fd && a.path.is_none();
-        match a.call.as_str() {
+        match &*a.call {
             "write" if pipe(1) => written += a.data_bytes,
             "read" if pipe(0) => read += a.data_bytes,
             _ => {}

@@ -60,11 +60,11 @@ fn same_calls_same_results() {
             .iter()
             .filter(|a| a.thread as usize == thread && !a.call.starts_with("exit"))
             .map(|a| {
-                let shown = a.errno.clone().unwrap_or_else(|| match a.call.as_str() {
+                let shown = a.errno.clone().unwrap_or_else(|| match &*a.call {
                     call if is_number(call) => "number".to_owned(),
                     _ => a.result.to_string(),
                 });
-                (a.call.clone(), shown)
+                (a.call.to_string(), shown)
             })
             .collect();
         let known = |name: &str| reprise_calls::by_name(name).is_some() && !name.starts_with("exit");

@@ -139,7 +139,7 @@ fn threads(trace: &Path, content: bool) -> BTreeMap<String, Vec<String>> {
             _ => false,
         };
         // Loads through memory only the kernel tells of.
-        let is_left_out = is_memory || matches!(action.call.as_str(), "munmap" | "mmap_pread");
+        let is_left_out = is_memory || matches!(&*action.call, "munmap" | "mmap_pread");
         if !is_left_out {
             out.entry(place).or_default().push(line(&action, &mut blobs, content));
         }

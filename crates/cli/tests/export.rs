@@ -140,7 +140,7 @@ fn tables_hold_every_action_and_its_file() {
     assert!(rows.iter().all(|row| row.len() == rows[0].len()));
     let (seq, call, file, result) = (column("seq"), column("call"), column("file"), column("result"));
     for (row, action) in rows[1..].iter().zip(&actions) {
-        assert_eq!((&row[seq], &row[call]), (&action.seq.to_string(), &action.call));
+        assert_eq!((&row[seq], &row[call]), (&action.seq.to_string(), &action.call.to_string()));
         assert_eq!(row[result], action.result.to_string());
     }
     let work = dir.canonicalize().unwrap().join("w");
@@ -252,7 +252,7 @@ fn perfetto_shows_original_and_replay_as_two_processes() {
     assert_eq!(spans(&alone, None), actions.len());
     let first = alone.iter().find(|e| e["args"]["seq"] == 0).unwrap();
     let exact = format!("{}.{:03}", actions[0].begin_ns / 1000, actions[0].begin_ns % 1000).parse::<f64>().unwrap();
-    assert_eq!((first["name"].as_str(), first["ts"].as_f64()), (Some(actions[0].call.as_str()), Some(exact)));
+    assert_eq!((first["name"].as_str(), first["ts"].as_f64()), (Some(&*actions[0].call), Some(exact)));
     let target = mkdir(dir, "target");
     run(dir, &["replay", "-q", "--target", &target, "-o", "r.reprise", "t.reprise"]).ends(0);
     let options = ["--to", "perfetto", "--replay-of", "t.reprise", "--arrows", "root", "-q"];

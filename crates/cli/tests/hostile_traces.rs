@@ -72,7 +72,7 @@ impl Script {
         let data = self.writer.blob(data, Keep::Always).unwrap();
         let action = Action {
             seq: self.next,
-            call: call.into(),
+            call: call.to_owned().into(),
             args,
             path: paths.0.map(Name::from),
             path2: paths.1.map(Name::from),

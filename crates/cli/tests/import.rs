@@ -128,7 +128,7 @@ fn by_thread(trace: &Path) -> Vec<Vec<String>> {
     for action in trace.actions() {
         let action = action.unwrap();
         // Where memory lies differs, and with it the calls that only manage it; and strace sees no loads.
-        let memory = ["mmap", "munmap", "mprotect", "madvise", "mremap", "mmap_pread"].contains(&action.call.as_str());
+        let memory = ["mmap", "munmap", "mprotect", "madvise", "mremap", "mmap_pread"].contains(&&*action.call);
         if !memory {
             out[action.thread as usize].push(meaning(&action));
         }

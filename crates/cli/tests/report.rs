@@ -38,7 +38,7 @@ fn counted(trace: &Path, issued: &dyn Fn(&Action) -> bool) -> BTreeMap<String, (
     for action in TraceReader::open(trace).unwrap().actions().map(Result::unwrap).filter(issued) {
         let call = reprise_calls::by_name(&action.call).unwrap();
         if call.category() != reprise_calls::Category::Process && !call.is_pseudo() {
-            let (count, total) = out.entry(action.call).or_default();
+            let (count, total) = out.entry(action.call.into_owned()).or_default();
             (*count, *total) = (*count + 1, *total + action.duration_ns);
         }
     }

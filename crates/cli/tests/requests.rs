@@ -122,7 +122,7 @@ fn linked_requests_follow_each_other() {
     for backend in backends() {
         let Some(recorded) = Recorded::of_program(backend, "chain") else { return };
         let requests: Vec<Action> = recorded.actions().into_iter().filter(|a| a.request.is_some()).collect();
-        let round: Vec<&str> = requests.iter().take(6).map(|a| a.call.as_str()).collect();
+        let round: Vec<&str> = requests.iter().take(6).map(|a| &*a.call).collect();
         assert_eq!(round, ["openat", "pwrite64", "pread64", "pwrite64", "fsync", "close"]);
         assert!(requests.iter().take(6).all(|a| a.thread == requests[0].thread), "one lane");
         let followed = requests.windows(2).filter(|pair| pair[0].thread == pair[1].thread);

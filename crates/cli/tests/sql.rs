@@ -102,7 +102,7 @@ fn write(path: &Path, kind: Kind) {
             .action(Action {
                 seq: i as u64,
                 thread: *thread,
-                call: (*call).to_owned(),
+                call: (*call).into(),
                 begin_ns: begin_us * 1_000,
                 duration_ns: duration_us * 1_000 * slower,
                 args: all,

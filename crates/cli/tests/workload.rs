@@ -50,7 +50,7 @@ fn deeds(trace: &Path, files: &Path) -> BTreeMap<String, Vec<Deed>> {
             let below = Path::new(&path).strip_prefix(files).ok()?.to_str()?.to_owned();
             (!below.is_empty()).then_some(below)
         });
-        let deed = match (call.as_str(), named, open.get(&(thread, args[0])).cloned()) {
+        let deed = match (&*call, named, open.get(&(thread, args[0])).cloned()) {
             ("openat", Some(file), _) => {
                 open.insert((thread, result as u64), file.clone());
                 // The mode means something where a file can be made.
@@ -71,7 +71,7 @@ fn deeds(trace: &Path, files: &Path) -> BTreeMap<String, Vec<Deed>> {
             }
             _ => continue,
         };
-        out.entry(thread).or_default().push((call, deed.0, deed.1, deed.2));
+        out.entry(thread).or_default().push((call.into_owned(), deed.0, deed.1, deed.2));
     }
     out.into_values().map(|deeds| (deeds[0].1.clone(), deeds)).collect()
 }

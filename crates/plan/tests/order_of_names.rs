@@ -86,7 +86,7 @@ struct Name {
 fn names(action: &Action) -> Vec<(&[u8], bool)> {
     const O_CREAT: u64 = 0o100;
     let changes = action.result >= 0
-        && match action.call.as_str() {
+        && match &*action.call {
             "rename" | "unlink" => true,
             "openat" => action.args[2] & O_CREAT != 0,
             _ => false,

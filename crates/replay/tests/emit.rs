@@ -18,7 +18,7 @@ fn row(seq: u64, call: &str, args: [u64; 6], result: i64) -> Action {
     Action {
         seq,
         thread: 0,
-        call: call.to_owned(),
+        call: call.to_owned().into(),
         begin_ns: seq * 10,
         duration_ns: 5,
         args,

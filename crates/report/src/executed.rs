@@ -20,11 +20,11 @@ mod tests {
     #[test]
     fn only_what_succeeds_counts() {
         let mut action =
-            Action { call: "execve".to_owned(), path: Some(Name::from("/usr/bin/cat")), ..Action::default() };
+            Action { call: "execve".into(), path: Some(Name::from("/usr/bin/cat")), ..Action::default() };
         assert_eq!(executed(&action).as_deref(), Some("cat"));
         action.result = -2;
         assert_eq!(executed(&action), None);
-        let other = Action { call: "openat".to_owned(), path: Some(Name::from("/usr/bin/cat")), ..Action::default() };
+        let other = Action { call: "openat".into(), path: Some(Name::from("/usr/bin/cat")), ..Action::default() };
         assert_eq!(executed(&other), None);
     }
 }

@@ -154,9 +154,9 @@ pub fn info(trace: &TraceReader) -> Result<Info, ReadError> {
                 info.copied_bytes = info.copied_bytes.saturating_add(moved);
             }
             Some(_) => {}
-            None => *info.unknown_calls.entry(action.call.clone()).or_default() += 1,
+            None => *info.unknown_calls.entry(action.call.to_string()).or_default() += 1,
         }
-        let (count, errors) = calls.entry(action.call).or_default();
+        let (count, errors) = calls.entry(action.call.into_owned()).or_default();
         *count += 1;
         *errors += failed;
     }

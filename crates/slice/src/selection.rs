@@ -121,7 +121,7 @@ impl<'a> Chooser<'a> {
     pub fn wants(&self, world: &World, call: Option<&Call>, action: &Action) -> bool {
         let s = self.selection;
         self.threads.as_ref().is_none_or(|threads| threads.contains(&action.thread))
-            && (s.calls.is_empty() || s.calls.contains(&action.call))
+            && (s.calls.is_empty() || s.calls.iter().any(|call| *call == action.call))
             && (s.paths.is_empty() || call.is_some_and(|call| self.on_path(world, call, action)))
     }
 

@@ -28,7 +28,7 @@ pub const HEAD_BYTES: usize = 48;
 /// Finds the number of equal content.
 #[derive(Default)]
 pub(crate) struct Deduplicator {
-    known: HashMap<[u8; 16], u32>,
+    known: HashMap<[u8; 16], u32, foldhash::fast::RandomState>,
     next: u32,
 }
 

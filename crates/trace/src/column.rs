@@ -9,9 +9,13 @@ use parquet::data_type::{ByteArray, ByteArrayType, DataType, Int32Type, Int64Typ
 use parquet::errors::{ParquetError, Result};
 use parquet::file::writer::SerializedRowGroupWriter;
 use parquet::schema::types::{ColumnPath, Type, TypePtr};
+use std::borrow::Cow;
 use std::sync::Arc;
 
+use bytes::Bytes;
+
 use crate::name::Name;
+use crate::rows::CallName;
 
 /// Values of one column of one row group, with definition and repetition levels where it needs them.
 #[derive(Debug, Clone)]
@@ -268,7 +272,7 @@ macro_rules! bytes {
             const KIND: Kind = Kind::$kind;
             fn put(self, column: &mut Column) {
                 if let Column::Bytes(c) = column {
-                    let put: fn($type) -> Vec<u8> = $put;
+                    let put: fn($type) -> Bytes = $put;
                     c.values.push(ByteArray::from(put(self)));
                 }
             }
@@ -282,15 +286,20 @@ macro_rules! bytes {
         }
     };
 }
-bytes!(Vec<u8>, Bytes, |v| v, |out, v| {
+bytes!(Vec<u8>, Bytes, Bytes::from, |out, v| {
     out.clear();
     out.extend_from_slice(v);
 });
-bytes!(String, Text, String::into_bytes, |out, v| {
+bytes!(String, Text, Bytes::from, |out, v| {
     out.clear();
     out.push_str(&String::from_utf8_lossy(v));
 });
-bytes!(Name, Text, |v| v.to_text().into_bytes(), |out, v| out.read_text(v));
+bytes!(CallName, Text, |v| match v { Cow::Borrowed(name) => Bytes::from_static(name.as_bytes()), Cow::Owned(name) => Bytes::from(name) }, |out, v| {
+    let text = out.to_mut();
+    text.clear();
+    text.push_str(&String::from_utf8_lossy(v));
+});
+bytes!(Name, Text, |v| Bytes::from(v.to_text()), |out, v| out.read_text(v));
 
 /// A field of a row: one or more columns.
 pub trait Field: Sized {
@@ -317,7 +326,7 @@ macro_rules! scalar_fields {
         }
     )*};
 }
-scalar_fields!(u32, i32, u64, i64, Vec<u8>, String, Name);
+scalar_fields!(u32, i32, u64, i64, Vec<u8>, String, CallName, Name);
 
 fn define(column: &mut Column, level: i16) {
     match column {

@@ -1,7 +1,12 @@
 //! The tables: one row type each. `docs/FORMAT.md` explains every column; a test keeps the two equal.
 
+use std::borrow::Cow;
+
 use crate::name::Name;
 use crate::table::table;
+
+/// The name of a call: where the table of calls has it, that is where it stands.
+pub type CallName = Cow<'static, str>;
 
 table! {
     /// One traced call with result and times.
@@ -12,7 +17,7 @@ table! {
         /// Thread that issued it: `threads.thread`.
         thread: u32,
         /// Name of the call, as in the man pages.
-        call: String,
+        call: CallName,
         /// Entry, nanoseconds since the trace began.
         begin_ns: u64,
         /// Response time in nanoseconds: exit minus entry.

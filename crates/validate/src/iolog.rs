@@ -45,7 +45,7 @@ impl Thread {
                 *offset = from + moved;
             }
         };
-        match action.call.as_str() {
+        match &*action.call {
             "read" => transfer("read", None),
             "write" => transfer("write", None),
             "pread64" => transfer("read", Some(action.args[3])),

@@ -74,7 +74,7 @@ pub(crate) fn trace(path: &Path) -> Result<Observed, ValidateError> {
             let end_ns = action.end_ns();
             requests.push(Request {
                 thread: Some(action.thread),
-                call: action.call,
+                call: action.call.into_owned(),
                 begin_ns: action.begin_ns,
                 end_ns,
             });

@@ -29,7 +29,7 @@ pub(crate) fn recording(path: &Path, files: &Path) -> Result<Vec<Request>, Valid
         if of_workload.has(&action) {
             let end_ns = action.end_ns();
             let thread = Some(action.thread);
-            requests.push(Request { thread, call: action.call, begin_ns: action.begin_ns, end_ns });
+            requests.push(Request { thread, call: action.call.into_owned(), begin_ns: action.begin_ns, end_ns });
         }
     }
     Ok(requests)
@@ -57,7 +57,7 @@ impl OfWorkload<'_> {
         if self.asked.get(&action.thread) != Some(&1) {
             return false;
         }
-        if BY_NAME.contains(&action.call.as_str()) {
+        if BY_NAME.contains(&&*action.call) {
             let inside = |path: &[u8]| path.strip_prefix(self.files).is_some_and(|rest| rest.starts_with(b"/"));
             let is_inside = action.path.as_ref().is_some_and(|path| inside(&path.0));
             if let (true, "openat", Ok(descriptor)) = (is_inside, &*action.call, u64::try_from(action.result)) {
@@ -65,7 +65,7 @@ impl OfWorkload<'_> {
             }
             return is_inside;
         }
-        let is_of_open = BY_DESCRIPTOR.contains(&action.call.as_str())
+        let is_of_open = BY_DESCRIPTOR.contains(&&*action.call)
             && self.open.get(&action.thread).is_some_and(|descriptor| *descriptor == action.args[0]);
         if is_of_open && action.call == "close" {
             self.open.remove(&action.thread);
@@ -86,7 +86,7 @@ mod tests {
         let mut has = |thread: u32, call: &str, name: Option<&str>, first: u64, result: i64| {
             of.has(&Action {
                 thread,
-                call: call.into(),
+                call: call.to_owned().into(),
                 path: name.map(Name::from),
                 args: [first, 0, 0, 0, 0, 0],
                 result,

@@ -121,7 +121,7 @@ fn action(performed: &Performed, record: &Record, fd: u64, memory: u64) -> Actio
     let begin_ns = performed.scale.ns(record.begin);
     let path = || performed.directory.join(&performed.names[request.file as usize]);
     Action {
-        call: request.call.name().to_owned(),
+        call: request.call.name().into(),
         begin_ns,
         duration_ns: performed.scale.ns(record.end).saturating_sub(begin_ns),
         args,

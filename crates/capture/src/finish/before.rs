@@ -316,6 +316,6 @@ mod tests {
 
     fn heard(begin_ns: u64, end_ns: u64) -> Heard {
         let record = crate::spool::record::Call { begin_ns, ..Default::default() };
-        Heard { tid: 1, pid: 1, end_ns, call: record, narrow: false, objects: Vec::new(), kept: Default::default() }
+        Heard { tid: 1, pid: 1, end_ns, call: record, narrow: false, objects: Default::default(), kept: Default::default() }
     }
 }

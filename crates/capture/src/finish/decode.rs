@@ -13,7 +13,7 @@ use crate::kept::When;
 use crate::log::Log;
 use crate::memory::Memory;
 use crate::spool::join::Heard;
-use crate::spool::record::Object;
+use crate::spool::record::{Object, Objects};
 
 /// −ERESTARTSYS, −ERESTARTNOINTR, −ERESTARTNOHAND: never seen by a program, which makes the call again.
 const RESTARTS: [i64; 3] = [-512, -513, -514];
@@ -36,7 +36,7 @@ pub struct Pending {
     /// Content that tells of names and attributes, from its beginning.
     pub telling: Vec<u8>,
     /// Open files that it names or made.
-    pub objects: Vec<Object>,
+    pub objects: Objects,
     /// What it wrote to a file that is mapped for stores.
     pub written: Option<Vec<u8>>,
     /// Content that it moved inside the kernel from a file is not known.
@@ -158,7 +158,7 @@ impl Pending {
             tid: lanes::tid(lane),
             cpu_ns: 0,
             telling: Vec::new(),
-            objects: Vec::new(),
+            objects: Objects::new(),
             written: None,
             is_unseen: false,
             lacks: Pending::LACKS,

@@ -89,7 +89,7 @@ impl Loads {
         let data = if run.bytes.is_empty() { Vec::new() } else { log.blob(&run.bytes, Keep::ByPolicy) };
         let action = Action {
             thread,
-            call: CALL.to_owned(),
+            call: CALL.into(),
             begin_ns: run.time_ns,
             args: [run.address, run.address, run.length, run.offset, 0, 0],
             result: run.length as i64,

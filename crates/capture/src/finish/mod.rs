@@ -52,7 +52,7 @@ use crate::sys::{self, Signals};
 use before::Before;
 use decode::{Decoder, Pending};
 use requests::Asynchronous;
-use window::{Item, Window};
+use window::{Item, Place, Window};
 use write::{Birth, What, Writing};
 
 /// Name of the directory of a spool in that of its trace.
@@ -177,7 +177,7 @@ struct Finisher {
     decoder: Decoder,
     window: Window<What>,
     /// Places of births whose maker's call is not over, by maker.
-    births: HashMap<i32, Vec<(u64, u64)>>,
+    births: HashMap<i32, Vec<Place>>,
     /// Until the beginning, where that was not the first record.
     before: Option<Before>,
     /// When it was.
@@ -364,7 +364,7 @@ impl Finisher {
         (key_ns, begin_ns, end_ns): (u64, u64, u64),
         is_ready: bool,
         what: What,
-    ) -> (u64, u64) {
+    ) -> Place {
         self.window.push(Item { key_ns, begin_ns, end_ns, tid, is_ready, what })
     }
 
@@ -385,11 +385,11 @@ impl Finisher {
     }
 
     /// The birth that a call brought about.
-    fn birth_of(&mut self, pending: &Pending) -> Option<(u64, u64)> {
+    fn birth_of(&mut self, pending: &Pending) -> Option<Place> {
         let makes = pending.call.effect == reprise_calls::Effect::Spawn && pending.action.result > 0;
         let places = self.births.get_mut(&pending.tid).filter(|_| makes)?;
         let (begin, end) = (pending.action.begin_ns, pending.end_ns());
-        let at = places.iter().position(|place| (begin..=end).contains(&place.0))?;
+        let at = places.iter().position(|place| (begin..=end).contains(&place.key_ns))?;
         let place = places.remove(at);
         if places.is_empty() {
             self.births.remove(&pending.tid);
@@ -400,9 +400,7 @@ impl Finisher {
     /// A thread is gone: no call of it completes its births any more.
     fn abandon(&mut self, tid: i32) {
         for place in self.births.remove(&tid).unwrap_or_default() {
-            if let Some(item) = self.window.waiting(place) {
-                item.is_ready = true;
-            }
+            self.window.is_ready(place);
         }
     }
 

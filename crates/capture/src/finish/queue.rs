@@ -22,89 +22,108 @@ pub struct Item<T> {
     pub what: T,
 }
 
-/// Where an item stands: its key, and the how manieth it was.
-pub type Place = (u64, u64);
+/// Where an item stands: in the order of their keys, and of two with the same that which came first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// Its key.
+    pub key_ns: u64,
+    /// The how manieth it was.
+    number: u64,
+    slot: u32,
+}
 
 /// Items that begin so long before their key are remembered apart.
-const LONG_NS: u64 = 1_000_000;
+const LONG_NS: u64 = 32_000;
 
 /// The items.
 #[derive(Debug)]
 pub struct Queue<T> {
-    items: VecDeque<(u64, Item<T>)>,
+    order: VecDeque<Place>,
     /// Those that last long come late by their keys: here they are by when they began.
-    long: BTreeMap<Place, Place>,
+    long: BTreeMap<(u64, u64), Place>,
+    slots: Vec<Option<(u64, Item<T>)>>,
+    free: Vec<u32>,
     next: u64,
 }
 
 impl<T> Default for Queue<T> {
     fn default() -> Self {
-        Queue { items: VecDeque::new(), long: BTreeMap::new(), next: 0 }
+        Queue { order: VecDeque::new(), long: BTreeMap::new(), slots: Vec::new(), free: Vec::new(), next: 0 }
     }
 }
 
 impl<T> Queue<T> {
     /// How many there are.
     pub fn len(&self) -> usize {
-        self.items.len()
+        self.order.len()
     }
 
     /// Takes in an item; returns its place.
     pub fn push(&mut self, item: Item<T>) -> Place {
-        let place = (item.key_ns, self.next);
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(None);
+            (self.slots.len() - 1) as u32
+        });
+        let place = Place { key_ns: item.key_ns, number: self.next, slot };
         self.next += 1;
         if is_long(&item) {
-            self.long.insert((item.begin_ns, place.1), place);
+            self.long.insert((item.begin_ns, place.number), place);
         }
-        let later = self.items.iter().rev().take_while(|(_, other)| other.key_ns > item.key_ns).count();
-        self.items.insert(self.items.len() - later, (place.1, item));
+        let later = self.order.iter().rev().take_while(|other| other.key_ns > item.key_ns).count();
+        self.order.insert(self.order.len() - later, place);
+        self.slots[slot as usize] = Some((place.number, item));
         place
     }
 
     /// The items from the first on, with their places.
     pub fn iter(&self) -> impl Iterator<Item = (Place, &Item<T>)> {
-        self.items.iter().map(|(number, item)| ((item.key_ns, *number), item))
+        self.order.iter().filter_map(|place| Some((*place, self.get(*place)?)))
     }
 
     /// The item at a place.
     pub fn get(&self, place: Place) -> Option<&Item<T>> {
-        self.at(place).map(|at| &self.items[at].1)
+        let (_, item) = self.slots.get(place.slot as usize)?.as_ref().filter(|(number, _)| *number == place.number)?;
+        Some(item)
     }
 
     /// The same, to be changed; its times stay.
     pub fn get_mut(&mut self, place: Place) -> Option<&mut Item<T>> {
-        self.at(place).map(|at| &mut self.items[at].1)
+        let slot = self.slots.get_mut(place.slot as usize)?;
+        let (_, item) = slot.as_mut().filter(|(number, _)| *number == place.number)?;
+        Some(item)
     }
 
     /// Takes out the item at a place.
     pub fn remove(&mut self, place: Place) -> Option<Item<T>> {
-        let (_, item) = self.items.remove(self.at(place)?)?;
+        self.get(place)?;
+        let at = self.at(place)?;
+        self.order.remove(at);
+        self.free.push(place.slot);
+        let (_, item) = self.slots[place.slot as usize].take()?;
         if is_long(&item) {
-            self.long.remove(&(item.begin_ns, place.1));
+            self.long.remove(&(item.begin_ns, place.number));
         }
         Some(item)
     }
 
     /// Places of items that began before an instant, the earliest first; at most so many.
     pub fn begun_before(&self, end_ns: u64, most: usize) -> Vec<Place> {
-        let long = self.long.range(..(end_ns, 0)).take(most).map(|(begin, place)| (*begin, *place));
-        let near = self.iter().take_while(|(place, _)| place.0 <= end_ns.saturating_add(LONG_NS));
+        let long = self.long.range(..(end_ns, 0)).take(most).map(|((begin, _), place)| (*begin, *place));
+        let near = self.order.iter().take_while(|place| place.key_ns <= end_ns.saturating_add(LONG_NS));
+        let near = near.filter_map(|place| Some((*place, self.get(*place)?)));
         let short = near.filter(|(_, item)| !is_long(item) && item.begin_ns < end_ns);
-        let mut all: Vec<(Place, Place)> = short.map(|(place, item)| ((item.begin_ns, place.1), place)).collect();
+        let mut all: Vec<(u64, Place)> = short.map(|(place, item)| (item.begin_ns, place)).collect();
         all.extend(long);
-        all.sort_unstable();
+        all.sort_unstable_by_key(|(begin, place)| (*begin, place.number));
         all.into_iter().take(most).map(|(_, place)| place).collect()
     }
 
+    /// How many stand before a place. Those that are taken out stand near the front.
     fn at(&self, place: Place) -> Option<usize> {
-        let number = |at: &usize| self.items.get(*at).is_some_and(|(number, item)| (item.key_ns, *number) == place);
-        // The first few are asked for most.
-        const FIRST: usize = 4;
-        if let Some(at) = (0..FIRST).find(number) {
-            return Some(at);
-        }
-        let at = self.items.partition_point(|(number, item)| (item.key_ns, *number) < place);
-        Some(at).filter(number)
+        /// So many are looked at one after the other.
+        const FRONT: usize = 16;
+        let near = self.order.iter().take(FRONT).position(|other| *other == place);
+        near.or_else(|| self.order.binary_search(&place).ok())
     }
 }
 
@@ -135,8 +154,8 @@ mod tests {
             }
             assert!(queue.iter().map(|(place, _)| place).eq(list.iter().map(|(place, _)| *place)));
             let mut begun: Vec<(u64, u64, Place)> =
-                list.iter().filter(|(_, begin)| *begin < now / 2).map(|(at, begin)| (*begin, at.1, *at)).collect();
-            begun.sort_unstable();
+                list.iter().filter(|(_, begin)| *begin < now / 2).map(|(at, begin)| (*begin, at.number, *at)).collect();
+            begun.sort_unstable_by_key(|(begin, number, _)| (*begin, *number));
             assert!(queue.begun_before(now / 2, 10).into_iter().eq(begun.into_iter().take(10).map(|(.., at)| at)));
         }
     }

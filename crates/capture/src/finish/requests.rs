@@ -24,7 +24,7 @@ use crate::requests::{
 };
 use crate::spool::join;
 use crate::spool::layout::{MOVED_AT, state};
-use crate::spool::record::{Object, Ring};
+use crate::spool::record::{Object, Objects, Ring};
 
 const CQE_MORE: u32 = 1 << 1;
 const GET_EVENTS: u64 = 1;
@@ -354,7 +354,7 @@ impl Asynchronous {
         let (result, end_ns) = (outcome.result, outcome.at_ns);
         if let Some((address, length)) = outcome.chosen {
             choose(&mut asked, address, length);
-            inputs.buffers = vec![(address, length)];
+            inputs.buffers = [(address, length)].into();
         }
         let empty = Kept::default();
         let is_as_submitted = is_same_vector(&asked, &inputs, kept) || outcome.chosen.is_some();
@@ -389,7 +389,7 @@ impl Asynchronous {
     fn table_row(&mut self, lane: u32, row: &TableRow, at_ns: u64) {
         let Some(call) = reprise_calls::by_name(row.call) else { return };
         let action = Action {
-            call: row.call.to_owned(),
+            call: row.call.into(),
             begin_ns: at_ns,
             args: row.args,
             result: row.result,
@@ -631,14 +631,14 @@ fn is_same_vector(asked: &Asked, inputs: &arguments::Inputs, kept: &Kept) -> boo
     match asked.call.position(vector).filter(|_| asked.shape == Shape::AsCalled) {
         Some(at) => {
             let now = Memory::Kept(kept, When::Exit).vector(asked.args[at], asked.args[at + 1]);
-            now.is_none_or(|now| now == inputs.buffers)
+            now.is_none_or(|now| now[..] == inputs.buffers[..])
         }
         None => true,
     }
 }
 
 /// The open files of a request by the numbers that its call has for them.
-fn objects(asked: &Asked, table: Table, outcome: &Outcome) -> Vec<Object> {
+fn objects(asked: &Asked, table: Table, outcome: &Outcome) -> Objects {
     let [file, opened] = outcome.objects;
     let named = match asked.call.name {
         "splice" => 2,

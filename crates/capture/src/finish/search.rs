@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
+use std::rc::Rc;
 
 use super::told::{Change, Condition, Told};
 
@@ -18,7 +19,7 @@ pub struct Candidate {
     /// When it was over.
     pub end_ns: u64,
     /// What its result tells.
-    pub told: Told,
+    pub told: Rc<Told>,
 }
 
 /// Something was seen to be so when a call returned that had not left it so: another made it so before.
@@ -133,7 +134,7 @@ impl Trial<'_> {
     fn contradicted(&mut self, calls: &[Candidate], others_ns: u64) -> (u32, Vec<u64>) {
         let (mut cost, mut things) = (0, Vec::new());
         for call in calls {
-            let Told { all, any, likely, .. } = &call.told;
+            let Told { all, any, likely, .. } = &*call.told;
             let conditions = all.iter().chain(any).chain(likely);
             things.extend(conditions.filter(|c| !c.found.fits(self.value(c))).map(|c| c.thing));
             things.extend(self.sights.iter().map(|sight| sight.thing));

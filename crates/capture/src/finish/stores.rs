@@ -185,7 +185,7 @@ impl Stores {
         let data = if run.bytes.is_empty() { Vec::new() } else { log.blob(&run.bytes, Keep::ByPolicy) };
         log.action(Action {
             thread,
-            call: mapped::CALL.to_owned(),
+            call: mapped::CALL.into(),
             begin_ns: run.time_ns,
             args: [run.address, run.address, run.length, run.offset, 0, 0],
             result: run.length as i64,

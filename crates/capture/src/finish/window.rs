@@ -5,6 +5,7 @@
 //! found and left is given as [`Told`].
 
 use std::collections::VecDeque;
+use std::rc::Rc;
 
 use super::queue::Queue;
 pub use super::queue::{Item, Place};
@@ -23,11 +24,15 @@ pub struct Placed<T> {
 /// Items in the order of their keys.
 #[derive(Debug)]
 pub struct Window<T> {
-    items: Queue<T>,
+    items: Queue<Waiting<T>>,
     latest_ns: u64,
     states: States,
-    /// The order of the next items, where it is settled already, and what they tell, where that lasts.
-    settled: VecDeque<(Place, Option<Told>)>,
+    /// The order of the next items, where it is settled already.
+    settled: VecDeque<Place>,
+    /// Items that got their places.
+    placed: u64,
+    /// Of these, how many the last was at that may have changed what others tell that lasts.
+    changed: u64,
     /// Items since two threads were at work at the same time.
     quiet: u32,
     /// How often in a row no order was found that explains all.
@@ -37,6 +42,23 @@ pub struct Window<T> {
     /// Results that contradict the order, and that no overlapping call explains.
     pub untold: u64,
 }
+
+/// What waits for its place, and what it tells, once that was asked.
+#[derive(Debug)]
+struct Waiting<T> {
+    what: T,
+    known: Option<Known>,
+}
+
+/// What was told when so many items had their places.
+#[derive(Debug)]
+struct Known {
+    told: Rc<Told>,
+    placed: u64,
+}
+
+/// Tells what an item found and left.
+type Teller<'a, T> = &'a mut dyn FnMut(&mut T) -> Told;
 
 /// Calls that lasted longer than the next few.
 #[derive(Debug, Default)]
@@ -81,6 +103,8 @@ impl<T> Default for Window<T> {
             latest_ns: 0,
             states: States::default(),
             settled: VecDeque::new(),
+            placed: 0,
+            changed: 0,
             quiet: QUIET,
             in_vain: 0,
             changes: VecDeque::new(),
@@ -93,8 +117,10 @@ impl<T> Window<T> {
     /// Takes in an item; returns its place.
     pub fn push(&mut self, item: Item<T>) -> Place {
         self.latest_ns = self.latest_ns.max(item.end_ns);
-        let place = self.items.push(item);
-        if self.settled.iter().any(|(settled, _)| place < *settled) {
+        let Item { key_ns, begin_ns, end_ns, tid, is_ready, what } = item;
+        let what = Waiting { what, known: None };
+        let place = self.items.push(Item { key_ns, begin_ns, end_ns, tid, is_ready, what });
+        if self.settled.iter().any(|settled| place < *settled) {
             self.settled.clear();
         }
         place
@@ -105,88 +131,90 @@ impl<T> Window<T> {
         self.latest_ns
     }
 
-    /// An item that is not complete yet.
-    pub fn waiting(&mut self, place: Place) -> Option<&mut Item<T>> {
-        self.items.get_mut(place)
+    /// An item is complete: it holds back nothing any more.
+    pub fn is_ready(&mut self, place: Place) {
+        self.items.get_mut(place).into_iter().for_each(|item| item.is_ready = true);
     }
 
     /// Takes one out that is not complete yet.
     pub fn remove(&mut self, place: Place) -> Option<Item<T>> {
-        self.items.remove(place)
+        let Item { key_ns, begin_ns, end_ns, tid, is_ready, what } = self.items.remove(place)?;
+        Some(Item { key_ns, begin_ns, end_ns, tid, is_ready, what: what.what })
     }
 
     /// The next in order, if nothing that is still to come can go before it; with `all` the next that there is.
-    pub fn pop(&mut self, all: bool, told: &mut dyn FnMut(&mut T) -> Told) -> Option<Placed<T>> {
+    pub fn pop(&mut self, all: bool, told: Teller<'_, T>) -> Option<Placed<T>> {
         let (place, item) = self.items.iter().next()?;
         let full = self.items.len() > MOST;
-        let due = place.0.saturating_add(PATIENCE_NS) < self.latest_ns && item.is_ready;
+        let due = place.key_ns.saturating_add(PATIENCE_NS) < self.latest_ns && item.is_ready;
         if !(all || full || due) {
             return None;
         }
-        let (chosen, known) = match self.settled.pop_front() {
+        let chosen = match self.settled.pop_front() {
             Some(settled) => settled,
             None => self.first(place, told),
         };
         if self.quiet >= QUIET {
+            self.placed(false);
             let item = self.items.remove(chosen)?;
-            return Some(Placed { what: item.what, is_amid: false });
+            return Some(Placed { what: item.what.what, is_amid: false });
         }
-        let (chosen, found) = self.begun_there(chosen, known, told)?;
-        let is_amid = self.settle(chosen, found, told);
+        let chosen = self.begun_there(chosen, told)?;
+        let is_amid = self.settle(chosen, told);
         let item = self.items.remove(chosen)?;
-        Some(Placed { what: item.what, is_amid })
+        Some(Placed { what: item.what.what, is_amid })
     }
 
-    /// The chosen one, and what it tells; before a call that makes others begin elsewhere another goes that began earlier, and
-    /// there: it was on its way when the other came.
-    fn begun_there(
-        &mut self,
-        mut chosen: Place,
-        known: Option<Told>,
-        told: &mut dyn FnMut(&mut T) -> Told,
-    ) -> Option<(Place, Told)> {
-        let mut found = match known {
-            Some(known) => known,
-            None => told(&mut self.items.get_mut(chosen)?.what),
+    /// An item as a candidate for its place. It is asked again only if those that got theirs since can have changed what it tells.
+    fn ask(&mut self, place: Place, told: Teller<'_, T>) -> Option<Candidate> {
+        let (placed, changed) = (self.placed, self.changed);
+        let item = self.items.get_mut(place)?;
+        let is_so = |known: &Known| if known.told.lasts { known.placed >= changed } else { known.placed == placed };
+        let told = match &item.what.known {
+            Some(known) if is_so(known) => known.told.clone(),
+            _ => {
+                let told = Rc::new(told(&mut item.what.what));
+                item.what.known = Some(Known { told: told.clone(), placed });
+                told
+            }
         };
-        while let Some(beginning) = found.moves
+        Some(Candidate { tid: item.tid, begin_ns: item.begin_ns, end_ns: item.end_ns, told })
+    }
+
+    /// The chosen one; before a call that makes others begin elsewhere another goes that began earlier, and there: it was on its
+    /// way when the other came.
+    fn begun_there(&mut self, mut chosen: Place, told: Teller<'_, T>) -> Option<Place> {
+        while let Some(beginning) = self.ask(chosen, told)?.told.moves
             && let Some(earlier) = self.earlier(chosen, beginning, told)
         {
             self.settled.clear();
-            (chosen, found) = earlier;
+            chosen = earlier;
         }
-        Some((chosen, found))
+        Some(chosen)
     }
 
     /// A call that began before this one, at this beginning, as far as its result tells: the first of its thread. Where
     /// others began before, too, and went before it where they met, the first of these.
-    fn earlier(
-        &mut self,
-        moving: Place,
-        beginning: u64,
-        told: &mut dyn FnMut(&mut T) -> Told,
-    ) -> Option<(Place, Told)> {
+    fn earlier(&mut self, moving: Place, beginning: u64, told: Teller<'_, T>) -> Option<Place> {
         let item = self.items.get(moving)?;
         let mut tids = vec![item.tid];
-        let mut begun: Vec<(Place, Told)> = Vec::new();
+        let mut begun: Vec<(Place, Rc<Told>)> = Vec::new();
         for at in self.items.begun_before(item.begin_ns, WIDE) {
-            let Some(item) = self.items.get_mut(at).filter(|item| !tids.contains(&item.tid)) else { continue };
+            let Some(item) = self.items.get(at).filter(|item| !tids.contains(&item.tid)) else { continue };
             tids.push(item.tid);
-            if item.is_ready {
-                begun.push((at, told(&mut item.what)));
-            }
+            let ready = item.is_ready.then(|| self.ask(at, told)).flatten();
+            begun.extend(ready.map(|call| (at, call.told)));
         }
-        let states = &self.states;
-        begun.retain(|(_, found)| states.permit(found));
-        let is_there = |(_, found): &&(Place, Told)| found.begins_at.contains(&Some(beginning));
-        let (at, found) = begun.iter().find(is_there)?;
-        let meets = |(other, told): &&(Place, Told)| other < at && told.all.iter().any(|one| concerns(&found.all, one));
-        let first = begun.iter().filter(meets).min_by_key(|(other, _)| *other).map_or(*at, |(other, _)| *other);
-        begun.into_iter().find(|(at, _)| *at == first)
+        begun.retain(|(_, found)| self.states.permit(found));
+        let (at, found) = begun.iter().find(|(_, found)| found.begins_at.contains(&Some(beginning)))?;
+        let meets = |(other, told): &&(Place, Rc<Told>)| {
+            other < at && told.all.iter().any(|one| concerns(&found.all, one))
+        };
+        Some(begun.iter().filter(meets).map(|(other, _)| *other).min().unwrap_or(*at))
     }
 
     /// Which goes first: the one with the smallest key, unless results tell otherwise.
-    fn first(&mut self, place: Place, told: &mut dyn FnMut(&mut T) -> Told) -> (Place, Option<Told>) {
+    fn first(&mut self, place: Place, told: Teller<'_, T>) -> Place {
         let alone = self.is_alone();
         self.quiet = if alone { self.quiet.saturating_add(1) } else { 0 };
         if self.quiet == QUIET {
@@ -194,10 +222,10 @@ impl<T> Window<T> {
             self.changes.clear();
         }
         if self.quiet >= QUIET {
-            return (place, None);
+            return place;
         }
         let (mut places, mut calls) = (if alone { vec![place] } else { self.near(NEAR) }, Vec::new());
-        self.ask(&places, &mut calls, told);
+        self.ask_all(&places, &mut calls, told);
         let late = self.late(&places, &calls, told);
         let looked_at = [&places[..], &late.places].concat();
         if !late.may_precede.is_empty() {
@@ -213,7 +241,7 @@ impl<T> Window<T> {
             self.in_vain = self.in_vain.wrapping_add(1);
         } else if cost > 0 {
             places = self.wide(&places);
-            self.ask(&places, &mut calls, told);
+            self.ask_all(&places, &mut calls, told);
             (places, calls) = sorted(places, calls);
             (order, cost) = best(&self.states, &calls, self.unseen_ns(&places), trials);
             self.in_vain = if cost > 0 { self.in_vain.wrapping_add(1) } else { 0 };
@@ -222,9 +250,8 @@ impl<T> Window<T> {
             0 if !late.is_unsure => self.certain(&order, &calls, &looked_at),
             _ => 1,
         };
-        let mut told_by = |i: usize| Some(std::mem::take(&mut calls[i].told)).filter(|told| told.lasts);
-        self.settled = order.iter().take(certain.max(1)).map(|i| (places[*i], told_by(*i))).collect();
-        self.settled.pop_front().unwrap_or((place, None))
+        self.settled = order.iter().take(certain.max(1)).map(|i| places[*i]).collect();
+        self.settled.pop_front().unwrap_or(place)
     }
 
     /// Whether looking further for an order is given up for now: it has been in vain for long, and is tried seldom.
@@ -240,12 +267,18 @@ impl<T> Window<T> {
 
     /// When what was not looked at begins at the earliest.
     fn unseen_ns(&self, looked_at: &[Place]) -> u64 {
-        let unseen = self.items.iter().take(NEAR + WIDE).filter(|(at, _)| !looked_at.contains(at));
+        let mut seen = looked_at.to_vec();
+        seen.sort_unstable();
+        let mut seen = seen.into_iter().peekable();
+        let unseen = self.items.iter().take(NEAR + WIDE).filter(|(at, _)| {
+            while seen.next_if(|next| next < at).is_some() {}
+            seen.next_if_eq(at).is_none()
+        });
         unseen.map(|(_, item)| item.begin_ns).min().unwrap_or(u64::MAX)
     }
 
     /// Those that overlap the next few and come late by their keys, since they lasted long.
-    fn late(&mut self, near: &[Place], calls: &[Candidate], told: &mut dyn FnMut(&mut T) -> Told) -> Late {
+    fn late(&mut self, near: &[Place], calls: &[Candidate], told: Teller<'_, T>) -> Late {
         let mut late = Late::default();
         let end = calls.iter().map(|call| call.end_ns).max().unwrap_or(0);
         let concern = |one: &Condition| calls.iter().any(|c| concerns(&c.told.all, one) || concerns(&c.told.any, one));
@@ -253,19 +286,19 @@ impl<T> Window<T> {
         late.places.truncate(LATE);
         let (mut calls_seen, mut held): (Vec<(Place, Candidate, bool)>, Vec<i32>) = (Vec::new(), Vec::new());
         for at in &late.places {
-            let Some(item) = self.items.get_mut(*at) else { continue };
+            let Some(item) = self.items.get(*at) else { continue };
             if !item.is_ready {
                 held.push(item.tid);
                 continue;
             }
-            let found = told(&mut item.what);
-            let is_concerned = found.all.iter().chain(&found.any).any(concern);
-            if held.contains(&item.tid) || !self.states.permit(&found) {
+            let Some(call) = self.ask(*at, told) else { continue };
+            let is_concerned = call.told.all.iter().chain(&call.told.any).any(concern);
+            if held.contains(&call.tid) || !self.states.permit(&call.told) {
                 late.is_unsure |= is_concerned;
-                held.push(item.tid);
+                held.push(call.tid);
                 continue;
             }
-            calls_seen.push((*at, candidate(item, found), is_concerned));
+            calls_seen.push((*at, call, is_concerned));
         }
         // None goes before an earlier one of its thread: that comes along.
         let mut threads = Vec::new();
@@ -281,13 +314,8 @@ impl<T> Window<T> {
     }
 
     /// Asks those of which nothing is known yet.
-    fn ask(&mut self, places: &[Place], calls: &mut Vec<Candidate>, told: &mut dyn FnMut(&mut T) -> Told) {
-        for at in &places[calls.len()..] {
-            if let Some(item) = self.items.get_mut(*at) {
-                let found = told(&mut item.what);
-                calls.push(candidate(item, found));
-            }
-        }
+    fn ask_all(&mut self, places: &[Place], calls: &mut Vec<Candidate>, told: Teller<'_, T>) {
+        calls.extend(places[calls.len()..].iter().filter_map(|at| self.ask(*at, told)));
     }
 
     /// The next few, up to one that is not complete.
@@ -295,7 +323,7 @@ impl<T> Window<T> {
         self.next_few(most).map(|(at, _)| at).collect()
     }
 
-    fn next_few(&self, most: usize) -> impl Iterator<Item = (Place, &Item<T>)> {
+    fn next_few(&self, most: usize) -> impl Iterator<Item = (Place, &Item<Waiting<T>>)> {
         let ready = self.items.iter().take(most).enumerate().take_while(|(i, (_, item))| *i == 0 || item.is_ready);
         ready.map(|(_, next)| next)
     }
@@ -320,12 +348,22 @@ impl<T> Window<T> {
     }
 
     /// Takes in what an item found and left; whether it saw another half done.
-    fn settle(&mut self, chosen: Place, found: Told, told: &mut dyn FnMut(&mut T) -> Told) -> bool {
-        let Some(item) = self.items.get(chosen) else { return false };
-        let call = candidate(item, found);
-        if !call.told.lasts {
-            self.settled.iter_mut().for_each(|(_, known)| *known = None);
+    fn settle(&mut self, chosen: Place, told: Teller<'_, T>) -> bool {
+        let Some(call) = self.ask(chosen, told) else { return false };
+        let is_amid = self.took_place(chosen, &call, told);
+        self.placed(call.told.lasts);
+        is_amid
+    }
+
+    /// One more has its place; what it tells lasts, or may have changed what all others tell.
+    fn placed(&mut self, lasts: bool) {
+        self.placed += 1;
+        if !lasts {
+            self.changed = self.placed;
         }
+    }
+
+    fn took_place(&mut self, chosen: Place, call: &Candidate, told: Teller<'_, T>) -> bool {
         for c in call.told.all.iter().filter(|c| c.known.is_none() && c.change != Change::Nothing) {
             if let Some((from, to)) = self.states.get(c).and_then(|is| Some((is, c.change.of(Some(is), c.found)?))) {
                 self.changes.push_back(Changed {
@@ -341,15 +379,15 @@ impl<T> Window<T> {
         self.changes.drain(..many);
         let is = |c: &Condition, states: &States| states.get(c);
         let before: Vec<Option<u64>> = call.told.all.iter().map(|c| is(c, &self.states)).collect();
-        let Some(impossible) = self.states.settle(&call) else { return false };
+        let Some(impossible) = self.states.settle(call) else { return false };
         let at = call.told.all.iter().position(|c| *c == impossible);
         let was = at.and_then(|at| before[at]);
-        if self.saw_amid(chosen, &call, &impossible, was, told) {
+        if self.saw_amid(chosen, call, &impossible, was, told) {
             // What it saw is over at once.
             if let (Some(was), Change::Nothing) = (was, impossible.change) {
                 let again = Condition::new(impossible.thing, Found::Anything, Change::To(was));
-                let told = Told { all: vec![again], ..Told::default() };
-                self.states.settle(&Candidate { told, ..call });
+                let told = Rc::new(Told { all: vec![again], ..Told::default() });
+                self.states.settle(&Candidate { told, ..*call });
             }
             return true;
         }
@@ -364,7 +402,7 @@ impl<T> Window<T> {
         call: &Candidate,
         c: &Condition,
         was: Option<u64>,
-        told: &mut dyn FnMut(&mut T) -> Told,
+        told: Teller<'_, T>,
     ) -> bool {
         let (Found::Exactly(saw), Some(was)) = (c.found, was) else { return false };
         let between = |from: u64, to: u64| from.min(to) < saw && saw < from.max(to);
@@ -374,12 +412,12 @@ impl<T> Window<T> {
         }
         let later: Vec<Place> = self.wide(&[chosen]).into_iter().filter(|at| *at != chosen).collect();
         later.into_iter().any(|at| {
-            let Some(item) = self.items.get_mut(at) else { return false };
+            let Some(item) = self.items.get(at) else { return false };
             if item.tid == call.tid || !overlaps(item.begin_ns, item.end_ns) {
                 return false;
             }
-            let other = told(&mut item.what);
-            let of_thing = other.all.iter().filter(|o| o.thing == c.thing);
+            let Some(other) = self.ask(at, told) else { return false };
+            let of_thing = other.told.all.iter().filter(|o| o.thing == c.thing);
             of_thing.into_iter().any(|o| o.change.of(Some(was), o.found).is_some_and(|to| between(was, to)))
         })
     }
@@ -396,8 +434,4 @@ fn sorted(places: Vec<Place>, calls: Vec<Candidate>) -> (Vec<Place>, Vec<Candida
     let mut pairs: Vec<(Place, Candidate)> = places.into_iter().zip(calls).collect();
     pairs.sort_by_key(|(place, _)| *place);
     pairs.into_iter().unzip()
-}
-
-fn candidate<T>(item: &Item<T>, told: Told) -> Candidate {
-    Candidate { tid: item.tid, begin_ns: item.begin_ns, end_ns: item.end_ns, told }
 }

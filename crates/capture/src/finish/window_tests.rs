@@ -169,7 +169,7 @@ fn what_can_be_put_right_is_put_right_beside_what_cannot() {
     let call = |tid: i32, name: u64, found: u64, change| {
         let condition = Condition { known: Some(Some(0)), ..Condition::new(name, Found::Exactly(found), change) };
         let told = Told { all: vec![condition], ..Told::default() };
-        Candidate { tid, begin_ns: 10, end_ns: 1000 + tid as u64, told }
+        Candidate { tid, begin_ns: 10, end_ns: 1000 + tid as u64, told: told.into() }
     };
     // One finds a name that the next makes. Of others three found what nobody made.
     let mut calls = vec![call(0, 1, 1, Change::Nothing), call(1, 1, 0, Change::To(1))];

@@ -345,7 +345,7 @@ impl Writing {
         args[0] = task.flags;
         self.log.action(Action {
             thread: maker.thread,
-            call: "clone".to_owned(),
+            call: "clone".into(),
             begin_ns: at_ns,
             args,
             result: tid.into(),
@@ -405,7 +405,7 @@ impl Writing {
         }
         self.log.action(Action {
             thread: life.thread,
-            call: name.to_owned(),
+            call: name.into(),
             begin_ns: gone.begin_ns,
             duration_ns: gone.end_ns.saturating_sub(gone.begin_ns),
             args,

@@ -254,7 +254,7 @@ fn write(thread: u32, address: u64, offset: u64, bytes: &[u8], log: &mut Log) {
     let data = log.blob(bytes, Keep::ByPolicy);
     let row = Action {
         thread,
-        call: CALL.to_owned(),
+        call: CALL.into(),
         begin_ns: log.now(),
         args: [address, address, length, offset, 0, 0],
         result: length as i64,

@@ -87,7 +87,7 @@ impl Asked {
         match self.shape {
             Shape::AsCalled => arguments::inputs(memory, self.call, &self.args, log),
             Shape::OneBuffer(length) => {
-                let mut out = Inputs { buffers: vec![(self.args[1], length)], ..Inputs::default() };
+                let mut out = Inputs { buffers: [(self.args[1], length)].into(), ..Inputs::default() };
                 append(&mut out.input, Some(&length.to_le_bytes()));
                 if self.writes() {
                     self.read_again(&mut out, memory, log);

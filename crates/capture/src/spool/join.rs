@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 use super::layout::{RECORD_NARROW, request_more};
 use super::reader::{Place, read_up_to};
-use super::record::{Call, Completion, Head, Loaded, Mapped, Object, Range, Ranges, Record, Request, Ring, Task};
+use super::record::{Call, Completion, Head, Loaded, Mapped, Objects, Range, Ranges, Record, Request, Ring, Task};
 use crate::kept::{self, Bytes, Kept, When};
 
 /// Memory of a call beyond this stays in the spool until it is asked for.
@@ -29,7 +29,7 @@ pub struct Heard {
     /// Made through a 32-bit entry.
     pub narrow: bool,
     /// Open files that it names or made.
-    pub objects: Vec<Object>,
+    pub objects: Objects,
     /// Its memory.
     pub kept: Kept,
 }
@@ -200,7 +200,7 @@ pub struct Done {
 /// A record that memory may belong to.
 #[derive(Debug)]
 enum Over {
-    Call(Call, Vec<Object>),
+    Call(Call, Objects),
     Request(Request),
     Completion(Completion),
 }

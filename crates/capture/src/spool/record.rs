@@ -3,6 +3,8 @@
 //! Goals: any bytes give a record or none; nothing is read beyond what was written. Non-goals: what belongs together
 //! (`join`).
 
+use smallvec::SmallVec;
+
 use super::layout::{
     self, LOADED_LACKING, MAPPED_BEFORE, MAPPED_WRITTEN, OBJECT_ARG, OBJECT_RESULT, OPEN_WORDS, PIECE_BYTES,
     RANGE_SAID, RANGE_UNWANTED, SEGMENT_BYTES, SEGMENT_MAGIC, WHEN_EXIT, kind,
@@ -92,7 +94,7 @@ impl Head {
 #[derive(Debug)]
 pub enum Record<'a> {
     /// A call that is over.
-    Call(Call, Vec<Object>, Ranges<'a>),
+    Call(Call, Objects, Ranges<'a>),
     /// Further memory of a call: its counter, and one range.
     More(u64, Ranges<'a>),
     /// A call that has begun.
@@ -162,6 +164,9 @@ pub struct Object {
     /// The kernel's mode of the open file (`f_mode`), 0 if not known.
     pub file_mode: u32,
 }
+
+/// Open files that a call names or makes: mostly there is one.
+pub type Objects = SmallVec<[Object; 1]>;
 
 /// A new thread or process.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -377,7 +382,7 @@ impl<'a> Record<'a> {
         Some(match head.kind {
             kind::CALL => {
                 let (call, count, objects) = call(&mut cursor, true)?;
-                let objects = (0..objects).map(|_| object(&mut cursor)).collect::<Option<Vec<_>>>()?;
+                let objects = (0..objects).map(|_| object(&mut cursor)).collect::<Option<Objects>>()?;
                 Record::Call(call, objects, ranges(count, cursor))
             }
             kind::BRIEF => {
@@ -422,7 +427,7 @@ fn call(cursor: &mut Cursor<'_>, over: bool) -> Option<(Call, u32, u32)> {
 }
 
 /// A call in brief that was over at `end_ns`, and its open file.
-fn brief(cursor: &mut Cursor<'_>, end_ns: u64) -> Option<(Call, Vec<Object>)> {
+fn brief(cursor: &mut Cursor<'_>, end_ns: u64) -> Option<(Call, Objects)> {
     let (cpu_ns, took_ns, number, result) = (cursor.u64()?, cursor.u32()?, cursor.u32()?, cursor.u32()? as i32);
     let [low, high, arguments, named] = cursor.u32()?.to_le_bytes();
     let seen = if named == 0 { None } else { Some(brief_object(cursor)?) };

@@ -257,7 +257,7 @@ impl Tracer<'_> {
         let action = Action {
             seq: 0, // set by the log
             thread: tracee.thread,
-            call: by_name(name).map_or(name, |c| c.name).to_owned(),
+            call: by_name(name).map_or(name, |c| c.name).into(),
             begin_ns,
             duration_ns: now.saturating_sub(begin_ns),
             args,

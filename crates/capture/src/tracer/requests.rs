@@ -295,7 +295,7 @@ impl Tracer<'_> {
                 // 0 asks for all there is room for.
                 asked.args[2] = if asked.args[2] == 0 { length } else { asked.args[2].min(length) };
             }
-            flight.inputs.buffers = vec![(address, length)];
+            flight.inputs.buffers = [(address, length)].into();
         }
     }
 

@@ -107,7 +107,7 @@ impl Tracer<'_> {
     }
 
     fn write_table_row(&mut self, thread: u32, row: &TableRow) {
-        let (begin_ns, call) = (self.log.now(), row.call.to_owned());
+        let (begin_ns, call) = (self.log.now(), row.call.into());
         self.log.action(Action { thread, call, begin_ns, args: row.args, result: row.result, ..Action::default() });
     }
 

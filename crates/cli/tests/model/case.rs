@@ -141,7 +141,7 @@ fn simulated(result: &Path, case: &Case) -> BTreeSet<String> {
     };
     let name = |action: &Action| match &action.errno {
         Some(errno) => format!("{}:{errno}", action.call),
-        None => action.call.clone(),
+        None => action.call.to_string(),
     };
     let actions = reader.actions().map(|a| a.expect("an action"));
     // What names a pseudo file system is not storage.

@@ -388,7 +388,7 @@ impl Importer {
         self.world.end(thread.seat);
         self.write(Action {
             thread: thread.number,
-            call: name.to_owned(),
+            call: name.to_owned().into(),
             begin_ns,
             duration_ns: now.saturating_sub(begin_ns),
             args,
@@ -468,7 +468,7 @@ impl Importer {
         }
         self.write(Action {
             thread: thread.number,
-            call: call.name.to_owned(),
+            call: call.name.into(),
             begin_ns,
             duration_ns,
             args: decoded.args,

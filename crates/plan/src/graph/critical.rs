@@ -142,7 +142,7 @@ fn links(trace: &TraceReader, chain: &[(u32, u64, Option<Rule>)]) -> Result<Vec<
             links.push(Link {
                 action: action.seq,
                 thread,
-                call: action.call,
+                call: action.call.into_owned(),
                 duration_ns: action.duration_ns,
                 rule: rule.map(Rule::name),
             });

@@ -74,7 +74,7 @@ pub fn why(trace: &TraceReader, order: Order, action: u64) -> Result<Option<Why>
             let reason = &mut why.reasons[at];
             reason.action = action.seq;
             reason.path = action.path.as_ref().map(|p| String::from_utf8_lossy(p).into_owned());
-            reason.call = action.call;
+            reason.call = action.call.into_owned();
         }
     }
     why.reasons.sort_by_key(|r| r.length_ns);
@@ -98,7 +98,7 @@ fn explained(seen: &Seen<'_>) -> (Why, Vec<Point>) {
     let why = Why {
         action: seen.action.seq,
         thread: seen.action.thread,
-        call: seen.action.call.clone(),
+        call: seen.action.call.to_string(),
         path: seen.action.path.as_ref().map(|p| String::from_utf8_lossy(p).into_owned()),
         predelay_ns: seen.waits.ready_ns.map(|ready| begin_ns.saturating_sub(ready)),
         reasons,

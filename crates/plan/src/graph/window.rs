@@ -99,7 +99,7 @@ impl Window {
             action: action.seq,
             thread: action.thread,
             count: seen.count,
-            call: action.call.clone(),
+            call: action.call.to_string(),
             object,
             begin_ns: action.begin_ns,
             end_ns: seen.action.end_ns(),

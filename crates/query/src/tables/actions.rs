@@ -43,7 +43,7 @@ pub const ACTIONS: Table<Known> = Table {
     columns: &[
         column!("seq", "position in the order of effects, from 0", |k| number(k.action.seq)),
         column!("thread", "`threads.thread`", |k| number(k.action.thread.into())),
-        column!("call", "name of the call", |k| Value::Text(k.action.call.clone())),
+        column!("call", "name of the call", |k| Value::Text(k.action.call.to_string())),
         column!("category", "kind of work: read, write, sync, metadata, open/close, memory, process, other", |k| text(
             k.call().map(|call| call.category().word())
         )),
@@ -120,7 +120,7 @@ pub const RESULTS: Table<Replayed> = Table {
         column!("run", "which `--result`, from 1", |r| number(r.run)),
         column!("seq", "`actions.seq` of what was replayed", |r| optional(r.action.origin)),
         column!("thread", "`threads.thread`", |r| number(r.action.thread.into())),
-        column!("call", "name of the call", |r| Value::Text(r.action.call.clone())),
+        column!("call", "name of the call", |r| Value::Text(r.action.call.to_string())),
         column!("begin_ns", "issue, since the replay began", |r| number(r.action.begin_ns)),
         column!("duration_ns", "response time", |r| number(r.action.duration_ns)),
         column!("result", "as the kernel returned it", |r| Value::Integer(r.action.result)),

@@ -51,7 +51,7 @@ impl Cat {
         };
         Ok(concerns
             && self.options.thread.is_none_or(|t| t == action.thread)
-            && (self.options.calls.is_empty() || self.options.calls.contains(&action.call)))
+            && (self.options.calls.is_empty() || self.options.calls.iter().any(|call| *call == action.call)))
     }
 }
 

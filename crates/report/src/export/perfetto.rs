@@ -122,7 +122,7 @@ impl<'a> Side<'a> {
             }
             let category = reprise_calls::by_name(&action.call).map_or(Category::Other, |c| c.category());
             let facts = facts(action, file.as_deref());
-            let names = (category.word(), action.call.as_str());
+            let names = (category.word(), &*action.call);
             Ok(events.span(&track, names, self.at(action.begin_ns), action.duration_ns, &facts)?)
         })
     }

@@ -39,7 +39,7 @@ pub struct Diverged {
 impl Diverged {
     /// Takes an action in that diverged.
     pub fn add(&mut self, action: &Action, file: &str, difference: &str) {
-        let kind = (action.call.clone(), file.to_owned(), difference.to_owned());
+        let kind = (action.call.to_string(), file.to_owned(), difference.to_owned());
         if self.kinds.len() >= MOST_KINDS && !self.kinds.contains_key(&kind) {
             self.others += 1;
             return;
@@ -96,7 +96,7 @@ mod tests {
     #[test]
     fn equal_ones_are_counted_and_no_number_of_them_takes_all_memory() {
         let mut diverged = Diverged::default();
-        let action = |origin| Action { call: "lseek".to_owned(), origin: Some(origin), ..Action::default() };
+        let action = |origin| Action { call: "lseek".into(), origin: Some(origin), ..Action::default() };
         (0..5).for_each(|origin| diverged.add(&action(9 - origin), "/f", "5 for 7"));
         (0..2000).for_each(|i| diverged.add(&action(i), "/f", &i.to_string()));
         let found = diverged.divergences();

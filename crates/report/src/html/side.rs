@@ -178,7 +178,7 @@ impl Gathering {
         self.skipped += u64::from(action.handling.as_deref() == Some("skipped"));
         self.unsupported += u64::from(action.handling.as_deref() == Some("unsupported"));
         let number = calls.iter().position(|c| *c == action.call).unwrap_or_else(|| {
-            calls.push(action.call.clone());
+            calls.push(action.call.to_string());
             calls.len() - 1
         });
         self.spans.add(action.thread, u16::try_from(number).unwrap_or(u16::MAX), action.begin_ns, action.duration_ns);
@@ -214,9 +214,9 @@ impl Gathering {
         self.compared += 1;
         let moved = call.and_then(|c| moved_bytes(c, action)).unwrap_or(0);
         self.moved_bytes += moved;
-        let (samples, bins) = match self.calls.get_mut(&action.call) {
+        let (samples, bins) = match self.calls.get_mut(&*action.call) {
             Some(found) => found,
-            None => self.calls.entry(action.call.clone()).or_default(),
+            None => self.calls.entry(action.call.to_string()).or_default(),
         };
         samples.add(action.duration_ns);
         bins.add(action.duration_ns);

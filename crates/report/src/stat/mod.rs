@@ -102,7 +102,7 @@ pub fn stat(trace: &TraceReader, by: By) -> Result<Stat, ReadError> {
         let key = match (&mut world, by) {
             (Some(world), _) => path(world, call, &action)?,
             (None, By::Thread) => thread_key(&threads, action.thread),
-            (None, By::Call | By::Path) => action.call.clone(),
+            (None, By::Call | By::Path) => action.call.to_string(),
         };
         groups.entry(key).or_default().add(&action, moved);
         total.add(&action, moved);

@@ -96,7 +96,7 @@ impl Tape {
 
     /// An action's row; what it needs beside is the caller's.
     pub fn row(&self, thread: u32, call: &str, args: &[u64], result: i64) -> Action {
-        let mut row = Action { thread, call: call.into(), result, ..Action::default() };
+        let mut row = Action { thread, call: call.to_owned().into(), result, ..Action::default() };
         row.args[..args.len()].copy_from_slice(args);
         row
     }

@@ -159,7 +159,7 @@ impl Comparer {
             _ => self.tally.counts.unsupported += 1,
         }
         let by_call = self.tally.counts.not_issued.entry(handling.to_owned()).or_default();
-        *by_call.entry(wanted.call.clone()).or_default() += 1;
+        *by_call.entry(wanted.call.to_string()).or_default() += 1;
         Ok(())
     }
 

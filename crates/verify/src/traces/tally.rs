@@ -27,7 +27,7 @@ impl Tally {
         let Some(d) = verdict.difference else { return };
         self.counts.diverged += 1;
         let action = &waiting.action;
-        self.groups.add(d.kind as u8, (d.cause, action.call.clone()), || Example {
+        self.groups.add(d.kind as u8, (d.cause, action.call.to_string()), || Example {
             origin: action.seq,
             thread: action.thread,
             path: waiting.context.path.clone(),
@@ -37,7 +37,7 @@ impl Tally {
 
     pub fn extra(&mut self, found: &Action, origin: u64, cause: &str) {
         self.counts.extra += 1;
-        self.groups.add(Kind::Extra as u8, (cause.to_owned(), found.call.clone()), || Example {
+        self.groups.add(Kind::Extra as u8, (cause.to_owned(), found.call.to_string()), || Example {
             origin,
             thread: found.thread,
             path: passed_path(found),
@@ -47,7 +47,7 @@ impl Tally {
 
     pub fn missing(&mut self, action: &Action, path: String) {
         self.counts.missing += 1;
-        let key = ("never replayed".to_owned(), action.call.clone());
+        let key = ("never replayed".to_owned(), action.call.to_string());
         self.groups.add(Kind::Missing as u8, key, || Example {
             origin: action.seq,
             thread: action.thread,

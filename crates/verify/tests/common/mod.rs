@@ -23,7 +23,7 @@ pub fn row(call: &str, args: &[u64], result: i64) -> Row {
     let action = Action {
         seq: 0,
         thread: 0,
-        call: call.to_owned(),
+        call: call.to_owned().into(),
         begin_ns: 0,
         duration_ns: 1,
         args: all,

@@ -58,7 +58,7 @@ impl Call {
         Pending {
             action: Action { args, result, begin_ns: self.begin_ns, ..Action::default() },
             tid: self.tid,
-            objects,
+            objects: objects.into(),
             ..Pending::of_lane(call, 0)
         }
     }

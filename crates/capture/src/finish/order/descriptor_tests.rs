@@ -22,7 +22,7 @@ fn pending(name: &str, args: [u64; 6], result: i64, objects: Vec<Object>) -> Pen
     Pending {
         action: Action { args, result, begin_ns: 1_000, duration_ns: 1_000_000, ..Action::default() },
         tid: 1,
-        objects,
+        objects: objects.into(),
         ..Pending::of_lane(call, 0)
     }
 }
@@ -47,7 +47,7 @@ impl Order {
 
     fn settle(&mut self, mut pending: Pending) {
         let told = self.told(&mut pending);
-        self.states.settle(&Candidate { tid: 1, begin_ns: 0, end_ns: 1, told });
+        self.states.settle(&Candidate { tid: 1, begin_ns: 0, end_ns: 1, told: told.into() });
         self.teller.took_place(self.seat, &pending);
     }
 }

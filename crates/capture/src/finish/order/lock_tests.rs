@@ -62,7 +62,7 @@ impl Call {
         Pending {
             action: Action { args, result, input, output, begin_ns: self.begin_ns, ..Action::default() },
             tid: self.process as i32,
-            objects: vec![object],
+            objects: [object].into(),
             ..Pending::of_lane(call, 0)
         }
     }
