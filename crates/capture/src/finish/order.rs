@@ -49,9 +49,18 @@ pub fn takes_effect_ns(pending: &Pending) -> u64 {
     if gives { action.begin_ns } else { action.end_ns() }
 }
 
-/// Whether what a call tells is about open files alone, and what it does changes no names and no numbers.
+/// Whether what a call tells is about open files and their numbers alone, and what it does changes no names and no numbers.
 fn lasts(pending: &Pending) -> bool {
-    matches!(pending.call.effect, Effect::Read | Effect::Write | Effect::Seek | Effect::Sync)
+    match pending.call.effect {
+        Effect::Read | Effect::Write | Effect::Seek | Effect::Sync | Effect::Poll | Effect::Wait | Effect::Advise => true,
+        Effect::Message => !brings_numbers(pending.call),
+        _ => false,
+    }
+}
+
+/// Whether a message can bring descriptors, with numbers that the call does not name.
+fn brings_numbers(call: &Call) -> bool {
+    matches!(call.name, "recvmsg" | "recvmmsg")
 }
 
 fn sends(call: &Call) -> bool {
@@ -133,7 +142,7 @@ impl Teller {
             Effect::CloseRange => (true, closed_by_name(&pending.action.args).is_empty()),
             Effect::Execute => (true, true),
             Effect::DuplicateTo => (true, false),
-            Effect::Message => (false, !sends(pending.call)),
+            Effect::Message => (false, brings_numbers(pending.call)),
             _ => (false, false),
         };
         if closes {

@@ -29,7 +29,15 @@ pub struct Place {
     pub key_ns: u64,
     /// The how manieth it was.
     number: u64,
+    /// When it began.
+    pub begin_ns: u64,
     slot: u32,
+}
+
+impl Place {
+    fn is_long(&self) -> bool {
+        self.key_ns.saturating_sub(self.begin_ns) > LONG_NS
+    }
 }
 
 /// Items that begin so long before their key are remembered apart.
@@ -64,15 +72,20 @@ impl<T> Queue<T> {
             self.slots.push(None);
             (self.slots.len() - 1) as u32
         });
-        let place = Place { key_ns: item.key_ns, number: self.next, slot };
+        let place = Place { key_ns: item.key_ns, number: self.next, begin_ns: item.begin_ns, slot };
         self.next += 1;
-        if is_long(&item) {
-            self.long.insert((item.begin_ns, place.number), place);
+        if place.is_long() {
+            self.long.insert((place.begin_ns, place.number), place);
         }
         let later = self.order.iter().rev().take_while(|other| other.key_ns > item.key_ns).count();
         self.order.insert(self.order.len() - later, place);
         self.slots[slot as usize] = Some((place.number, item));
         place
+    }
+
+    /// The places from the first on.
+    pub fn places(&self) -> impl Iterator<Item = Place> {
+        self.order.iter().copied()
     }
 
     /// The items from the first on, with their places.
@@ -100,22 +113,21 @@ impl<T> Queue<T> {
         self.order.remove(at);
         self.free.push(place.slot);
         let (_, item) = self.slots[place.slot as usize].take()?;
-        if is_long(&item) {
-            self.long.remove(&(item.begin_ns, place.number));
+        if place.is_long() {
+            self.long.remove(&(place.begin_ns, place.number));
         }
         Some(item)
     }
 
     /// Places of items that began before an instant, the earliest first; at most so many.
     pub fn begun_before(&self, end_ns: u64, most: usize) -> Vec<Place> {
-        let long = self.long.range(..(end_ns, 0)).take(most).map(|((begin, _), place)| (*begin, *place));
+        let long = self.long.range(..(end_ns, 0)).take(most).map(|(_, place)| *place);
         let near = self.order.iter().take_while(|place| place.key_ns <= end_ns.saturating_add(LONG_NS));
-        let near = near.filter_map(|place| Some((*place, self.get(*place)?)));
-        let short = near.filter(|(_, item)| !is_long(item) && item.begin_ns < end_ns);
-        let mut all: Vec<(u64, Place)> = short.map(|(place, item)| (item.begin_ns, place)).collect();
-        all.extend(long);
-        all.sort_unstable_by_key(|(begin, place)| (*begin, place.number));
-        all.into_iter().take(most).map(|(_, place)| place).collect()
+        let short = near.filter(|place| !place.is_long() && place.begin_ns < end_ns).copied();
+        let mut all: Vec<Place> = short.chain(long).collect();
+        all.sort_unstable_by_key(|place| (place.begin_ns, place.number));
+        all.truncate(most);
+        all
     }
 
     /// How many stand before a place. Those that are taken out stand near the front.
@@ -125,10 +137,6 @@ impl<T> Queue<T> {
         let near = self.order.iter().take(FRONT).position(|other| *other == place);
         near.or_else(|| self.order.binary_search(&place).ok())
     }
-}
-
-fn is_long<T>(item: &Item<T>) -> bool {
-    item.key_ns.saturating_sub(item.begin_ns) > LONG_NS
 }
 
 #[cfg(test)]

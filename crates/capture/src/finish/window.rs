@@ -270,11 +270,11 @@ impl<T> Window<T> {
         let mut seen = looked_at.to_vec();
         seen.sort_unstable();
         let mut seen = seen.into_iter().peekable();
-        let unseen = self.items.iter().take(NEAR + WIDE).filter(|(at, _)| {
+        let unseen = self.items.places().take(NEAR + WIDE).filter(|at| {
             while seen.next_if(|next| next < at).is_some() {}
             seen.next_if_eq(at).is_none()
         });
-        unseen.map(|(_, item)| item.begin_ns).min().unwrap_or(u64::MAX)
+        unseen.map(|at| at.begin_ns).min().unwrap_or(u64::MAX)
     }
 
     /// Those that overlap the next few and come late by their keys, since they lasted long.
