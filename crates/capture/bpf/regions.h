@@ -17,6 +17,7 @@
 #define VM_HUGETLB 0x400000UL
 
 #define MOST_PIVOTS 15
+#define AREAS_PIVOTS 9
 #define TREE_LEVELS 8
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
@@ -31,8 +32,8 @@ struct maple_range_64 {
 };
 
 struct maple_arange_64 {
-	unsigned long pivot[9];
-	void *slot[10];
+	unsigned long pivot[AREAS_PIVOTS];
+	void *slot[AREAS_PIVOTS + 1];
 };
 
 enum maple_type {
@@ -61,18 +62,28 @@ struct descent {
 	__u32 arrived; /* at a leaf */
 };
 
+/* 1 or 0 without a branch: the verifier follows both ways of each, and of a node's 15 pivots that is every second of its
+ * time. */
+static __always_inline __u64 is_below(__u64 one, __u64 other)
+{
+	__u64 borrows = (~one & other) | ((~one | other) & (one - other));
+
+	CHECKED(borrows);
+	return borrows >> 63;
+}
+
 /* From a node to the one below, or from a leaf to the area. */
 static long descend_regions(__u64 i, struct descent *d)
 {
 	__u64 node = d->entry & ~255ULL, slots;
-	__u32 type = d->entry >> 3 & 15, count, at = 0, goes_on = 1;
+	__u32 type = d->entry >> 3 & 15, count = MOST_PIVOTS;
+	__u64 at = 0, goes_on = 1;
 
 	if (type == maple_arange_64) {
-		count = 9;
+		count = AREAS_PIVOTS;
 		slots = node + bpf_core_field_offset(struct maple_arange_64, slot);
 		node += bpf_core_field_offset(struct maple_arange_64, pivot);
 	} else if (type == maple_leaf_64 || type == maple_range_64) {
-		count = MOST_PIVOTS;
 		slots = node + bpf_core_field_offset(struct maple_range_64, slot);
 		node += bpf_core_field_offset(struct maple_range_64, pivot);
 	} else {
@@ -82,9 +93,14 @@ static long descend_regions(__u64 i, struct descent *d)
 	d->entry = 0;
 	if (bpf_probe_read_kernel(d->pivots, sizeof(d->pivots), (void *)node))
 		return 1;
+	if (count == AREAS_PIVOTS) {
+#pragma unroll
+		for (__u32 k = AREAS_PIVOTS; k < MOST_PIVOTS; k++)
+			d->pivots[k] = ~0UL;
+	}
 #pragma unroll
 	for (__u32 k = 0; k < MOST_PIVOTS; k++) {
-		goes_on &= k < count && d->pivots[k] < d->address;
+		goes_on &= is_below(d->pivots[k], d->address);
 		at += goes_on;
 	}
 	bpf_probe_read_kernel(&d->entry, sizeof(d->entry), (void *)(slots + 8 * at));
