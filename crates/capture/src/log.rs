@@ -121,7 +121,9 @@ impl Log {
         if !self.writer.is_full() {
             self.bytes += action.data_bytes;
         }
-        self.write(|writer| writer.action(action));
+        if self.failed.is_none() {
+            self.failed = self.writer.action(action).err();
+        }
         self.next += 1;
         seq
     }

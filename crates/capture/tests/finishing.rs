@@ -122,7 +122,8 @@ fn a_story_of_two_processes() {
     let outcome = recover(&trace, &mut |_, _| {}).unwrap();
     assert_eq!(outcome.end.code, Some(0));
     assert!(!trace.join("spool").exists());
-    let told: Vec<(u32, String, i64)> = actions(&trace).into_iter().map(|a| (a.thread, a.call.into_owned(), a.result)).collect();
+    let told: Vec<(u32, String, i64)> =
+        actions(&trace).into_iter().map(|a| (a.thread, a.call.into_owned(), a.result)).collect();
     let expected: Vec<(u32, String, i64)> = [
         (0, "execve", 0),
         (0, "pipe", 0),

@@ -1,7 +1,7 @@
 //! Content of the initial tree that calls moved inside the kernel, and that nobody saw: it still stands where it went, until
 //! a call changes that.
 
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 use super::node::NodeId;
 

@@ -1,7 +1,7 @@
 //! Descriptors, and those that were open at the beginning.
 
+use foldhash::HashMap;
 use std::cell::RefCell;
-use std::collections::HashMap;
 use std::rc::Rc;
 
 use super::decoded::Object;
@@ -34,7 +34,7 @@ pub struct Table {
 
 impl Table {
     pub fn new(origin: u32) -> Table {
-        Table { open: HashMap::new(), users: 1, origin }
+        Table { open: HashMap::default(), users: 1, origin }
     }
 
     /// What a fork gives to the child.
@@ -90,7 +90,7 @@ impl World {
 
     /// Takes in descriptors that were open at the beginning.
     pub(super) fn open_at_start(&mut self, seat: Seat, open: Vec<AtStart>) {
-        let mut descriptions: HashMap<u64, Rc<RefCell<Description>>> = HashMap::new();
+        let mut descriptions: HashMap<u64, Rc<RefCell<Description>>> = HashMap::default();
         for row in open {
             let description = match descriptions.get(&row.description) {
                 Some(known) => known.clone(),

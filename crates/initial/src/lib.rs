@@ -18,7 +18,9 @@ mod rows;
 mod sizes;
 mod touched;
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
+
+use foldhash::HashSet;
 
 use reprise_calls::{Call, Effect};
 

@@ -3,7 +3,7 @@
 //! Goals: what they reached by it stands on where the link leads, so that every call so far still finds it. Non-goals: a
 //! link to what was met under its own name before, which would make two files one.
 
-use std::collections::HashSet;
+use foldhash::HashSet;
 
 use super::World;
 use super::names::{DEEPEST, Names};
@@ -83,7 +83,7 @@ impl World {
         if self.names.node(node).entries.is_empty() {
             return;
         }
-        let (mut inside, mut next) = (HashSet::from([node]), vec![node]);
+        let (mut inside, mut next) = (HashSet::from_iter([node]), vec![node]);
         while let Some(directory) = next.pop() {
             let slots = self.names.node(directory).entries.values();
             let files = slots.filter_map(|slot| if let Slot::File(file) = slot { Some(*file) } else { None });

@@ -1,6 +1,6 @@
 //! All files and names met.
 
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 use super::node::{Node, NodeId, Slot, Source, kind};
 

@@ -1,6 +1,6 @@
 //! A file, as far as calls have shown it.
 
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 /// Number of a file.
 pub type NodeId = u32;
@@ -129,7 +129,7 @@ impl Node {
             target: Vec::new(),
             target_guessed: false,
             is_followed: false,
-            xattrs: HashMap::new(),
+            xattrs: HashMap::default(),
             size: Default::default(),
             touched: Default::default(),
             seen: Default::default(),
@@ -139,7 +139,7 @@ impl Node {
             is_seeded: false,
             is_looked_at: false,
             is_listed: false,
-            entries: HashMap::new(),
+            entries: HashMap::default(),
         }
     }
 

@@ -1,6 +1,6 @@
 //! What was inferred, as rows of the trace.
 
-use std::collections::HashMap;
+use foldhash::HashMap;
 use std::rc::Rc;
 
 use reprise_trace::{Descriptor, Name, TreeNode, decode_xattrs, encode_xattrs};
@@ -24,7 +24,7 @@ pub struct Seeds {
 impl World {
     /// Takes in what is known of the initial tree for sure.
     pub fn seed(&mut self, seeds: &Seeds) {
-        let mut known: HashMap<(u64, u64), NodeId> = HashMap::new();
+        let mut known: HashMap<(u64, u64), NodeId> = HashMap::default();
         for row in &seeds.rows {
             let identity = (row.device, row.inode);
             if row.name.is_empty() {

@@ -19,8 +19,7 @@ mod tests {
 
     #[test]
     fn only_what_succeeds_counts() {
-        let mut action =
-            Action { call: "execve".into(), path: Some(Name::from("/usr/bin/cat")), ..Action::default() };
+        let mut action = Action { call: "execve".into(), path: Some(Name::from("/usr/bin/cat")), ..Action::default() };
         assert_eq!(executed(&action).as_deref(), Some("cat"));
         action.result = -2;
         assert_eq!(executed(&action), None);

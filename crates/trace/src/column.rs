@@ -294,11 +294,19 @@ bytes!(String, Text, Bytes::from, |out, v| {
     out.clear();
     out.push_str(&String::from_utf8_lossy(v));
 });
-bytes!(CallName, Text, |v| match v { Cow::Borrowed(name) => Bytes::from_static(name.as_bytes()), Cow::Owned(name) => Bytes::from(name) }, |out, v| {
-    let text = out.to_mut();
-    text.clear();
-    text.push_str(&String::from_utf8_lossy(v));
-});
+bytes!(
+    CallName,
+    Text,
+    |v| match v {
+        Cow::Borrowed(name) => Bytes::from_static(name.as_bytes()),
+        Cow::Owned(name) => Bytes::from(name),
+    },
+    |out, v| {
+        let text = out.to_mut();
+        text.clear();
+        text.push_str(&String::from_utf8_lossy(v));
+    }
+);
 bytes!(Name, Text, |v| Bytes::from(v.to_text()), |out, v| out.read_text(v));
 
 /// A field of a row: one or more columns.

@@ -5,7 +5,7 @@
 //! not touched by a call until the beginning is as it was seen, all else is as the last call before the beginning left it.
 //! Non-goals: effects of calls that were under way at the beginning; they belong to the trace.
 
-use std::collections::{HashMap, HashSet};
+use foldhash::{HashMap, HashSet};
 
 use reprise_calls::{ArgKind, Call, Effect, Returns, by_number};
 use reprise_initial::unshares;
@@ -316,6 +316,14 @@ mod tests {
 
     fn heard(begin_ns: u64, end_ns: u64) -> Heard {
         let record = crate::spool::record::Call { begin_ns, ..Default::default() };
-        Heard { tid: 1, pid: 1, end_ns, call: record, narrow: false, objects: Default::default(), kept: Default::default() }
+        Heard {
+            tid: 1,
+            pid: 1,
+            end_ns,
+            call: record,
+            narrow: false,
+            objects: Default::default(),
+            kept: Default::default(),
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! From what the kernel kept of a call to the columns of its action: by the same code as a call that is watched.
 
-use std::collections::{HashMap, HashSet};
+use foldhash::{HashMap, HashSet};
 
 use reprise_calls::{ArgKind, Call, Effect, by_number};
 use reprise_initial as initial;
@@ -68,7 +68,7 @@ impl Decoder {
     }
 
     /// Decodes a call; nothing if it is none of a trace.
-    pub fn decode(&mut self, mut heard: Box<Heard>, log: &mut Log) -> Option<Pending> {
+    pub fn decode(&mut self, mut heard: Box<Heard>, log: &mut Log) -> Option<Box<Pending>> {
         if heard.narrow {
             log.loss(Loss::Unsupported, "32-bit call (not recorded)", 0);
             return None;
@@ -92,7 +92,7 @@ impl Decoder {
         Some(self.action(call, *heard, log))
     }
 
-    fn action(&mut self, call: &'static Call, heard: Heard, log: &mut Log) -> Pending {
+    fn action(&mut self, call: &'static Call, heard: Heard, log: &mut Log) -> Box<Pending> {
         let Heard { tid, end_ns, call: made, objects, kept, .. } = heard;
         // What was under way when the trace began, began with it.
         let (begin_ns, result) = (made.begin_ns.max(self.started_ns), made.result);
@@ -122,7 +122,8 @@ impl Decoder {
         let times = (self.since_begin_ns(begin_ns), self.since_begin_ns(end_ns));
         let action = told.action(call, args, times, result, out);
         let lacks = Pending::LACKS;
-        Pending { call, action, tid, cpu_ns: made.cpu_ns, telling, objects, written, is_unseen: false, lacks }
+        let cpu_ns = made.cpu_ns;
+        Box::new(Pending { call, action, tid, cpu_ns, telling, objects, written, is_unseen: false, lacks })
     }
 }
 

@@ -3,7 +3,7 @@
 //! Goals: numbers of the kernel are reused, those here are not; the first thread of a process ends last. Non-goals: what
 //! they do.
 
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 use reprise_initial::Seat;
 use reprise_trace::{Name, Process, ThreadRow};

@@ -3,7 +3,7 @@
 //! Goals: a row for each page, adjacent pages in one; the file is the one that the process has mapped there, as the calls
 //! tell. Non-goals: loads that made no fault.
 
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 use reprise_calls::Effect;
 use reprise_trace::{Action, Keep, Loss};

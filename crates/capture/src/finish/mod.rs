@@ -30,7 +30,7 @@ mod write;
 #[cfg(ebpf)]
 pub(crate) use look::Live;
 
-use std::collections::HashMap;
+use foldhash::HashMap;
 use std::io;
 use std::ops::ControlFlow;
 use std::os::unix::fs::MetadataExt;
@@ -201,7 +201,7 @@ impl Finisher {
             joiner: Joiner::default(),
             decoder: Decoder::new(begin.monotonic_ns),
             window: Window::default(),
-            births: HashMap::new(),
+            births: HashMap::default(),
             before,
             began_ns: if begin.attached { begin.monotonic_ns } else { 0 },
             requests: Asynchronous::default(),
@@ -295,7 +295,7 @@ impl Finisher {
             }
             Event::Task { tid, pid, time_ns, task } => {
                 let (maker, at) = (task.parent_tid, self.decoder.since_begin_ns(time_ns));
-                let birth = Birth { tid, pid, at_ns: at, task, call: None };
+                let birth = Birth { tid, pid, at_ns: at, task: *task, call: None };
                 let place = self.push(maker, (at, at, at), false, What::Birth(Box::new(birth)));
                 self.births.entry(maker).or_default().push(place);
             }
@@ -321,7 +321,7 @@ impl Finisher {
                     self.requests.process_ended(pid, at, &mut self.writing.log);
                     self.take_requests();
                 }
-                let exit = call.filter(|c| write::is_exit(c.nr));
+                let exit = call.as_deref().filter(|c| write::is_exit(c.nr));
                 if call.is_some() && exit.is_none() {
                     self.writing.log.note("a call was cut off by the end of its thread");
                 }
@@ -358,17 +358,11 @@ impl Finisher {
         rows.into_iter().for_each(|pending| self.called(pending));
     }
 
-    fn push(
-        &mut self,
-        tid: i32,
-        (key_ns, begin_ns, end_ns): (u64, u64, u64),
-        is_ready: bool,
-        what: What,
-    ) -> Place {
+    fn push(&mut self, tid: i32, (key_ns, begin_ns, end_ns): (u64, u64, u64), is_ready: bool, what: What) -> Place {
         self.window.push(Item { key_ns, begin_ns, end_ns, tid, is_ready, what })
     }
 
-    fn called(&mut self, pending: Pending) {
+    fn called(&mut self, pending: Box<Pending>) {
         let (begin_ns, end_ns) = (pending.action.begin_ns, pending.end_ns());
         if let Some(place) = self.birth_of(&pending)
             && let Some(mut item) = self.window.remove(place)
@@ -381,7 +375,7 @@ impl Finisher {
         }
         let key_ns = order::takes_effect_ns(&pending);
         let tid = pending.tid;
-        self.push(tid, (key_ns, begin_ns, end_ns), true, What::Call(Box::new(pending)));
+        self.push(tid, (key_ns, begin_ns, end_ns), true, What::Call(pending));
     }
 
     /// The birth that a call brought about.

@@ -3,7 +3,7 @@
 //! Goals: the kernel's word on identity and position, which comes with every call, stands over what was looked at; each
 //! contradiction is noted. Non-goals: descriptors that calls make.
 
-use std::collections::{HashMap, HashSet};
+use foldhash::{HashMap, HashSet};
 
 use reprise_calls::Effect;
 use reprise_trace::Descriptor;

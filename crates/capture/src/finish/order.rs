@@ -18,7 +18,7 @@ mod locks;
 mod names;
 mod places;
 
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 use reprise_calls::{ArgKind, Call, Effect};
 use reprise_initial::{Seat, World};
@@ -52,7 +52,9 @@ pub fn takes_effect_ns(pending: &Pending) -> u64 {
 /// Whether what a call tells is about open files and their numbers alone, and what it does changes no names and no numbers.
 fn lasts(pending: &Pending) -> bool {
     match pending.call.effect {
-        Effect::Read | Effect::Write | Effect::Seek | Effect::Sync | Effect::Poll | Effect::Wait | Effect::Advise => true,
+        Effect::Read | Effect::Write | Effect::Seek | Effect::Sync | Effect::Poll | Effect::Wait | Effect::Advise => {
+            true
+        }
         Effect::Message => !brings_numbers(pending.call),
         _ => false,
     }

@@ -3,7 +3,7 @@
 //! Goals: several processes, of several users, that share descriptions; files that had lost their names already; who did
 //! nothing can be left out. Non-goals: what was there exactly at the beginning (`before`).
 
-use std::collections::HashMap;
+use foldhash::HashMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 

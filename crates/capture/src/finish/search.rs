@@ -42,6 +42,8 @@ pub const FEW_TRIALS: u32 = 64;
 pub struct States {
     known: HashMap<u64, Option<u64>, BuildHasherDefault<Mixed>>,
     sights: Vec<Sight>,
+    /// All that was known was too much, and is forgotten; who heeds that takes it back.
+    pub has_forgotten: bool,
 }
 
 /// The numbers of things are well mixed.
@@ -88,16 +90,18 @@ impl States {
         condition.known.unwrap_or_else(|| self.get(condition))
     }
 
-    /// A call has its place; gives what of it was impossible.
-    pub fn settle(&mut self, call: &Candidate) -> Option<Condition> {
+    /// A call has its place; gives what of it was impossible, and what that thing was.
+    pub fn settle(&mut self, call: &Candidate) -> Option<(Condition, Option<u64>)> {
+        let impossible = call.told.impossible(|c| self.value(c)).copied();
+        let impossible = impossible.map(|c| (c, self.get(&c).filter(|_| call.told.all.contains(&c))));
         let mut trial = Trial { base: self, changed: Vec::new(), sights: self.sights.clone() };
-        let impossible = call.told.impossible(|c| trial.value(c)).copied();
         trial.perform(call);
         let Trial { changed, mut sights, .. } = trial;
         sights.drain(..sights.len().saturating_sub(MOST_SIGHTS));
         self.sights = sights;
         if self.known.len() > MOST {
             self.known.clear();
+            self.has_forgotten = true;
         }
         let passing = |thing: &u64| call.told.all.iter().any(|c| c.thing == *thing && c.known.is_some());
         self.known.extend(changed.into_iter().filter(|(thing, _)| !passing(thing)));

@@ -207,9 +207,8 @@ impl<T> Window<T> {
         }
         begun.retain(|(_, found)| self.states.permit(found));
         let (at, found) = begun.iter().find(|(_, found)| found.begins_at.contains(&Some(beginning)))?;
-        let meets = |(other, told): &&(Place, Rc<Told>)| {
-            other < at && told.all.iter().any(|one| concerns(&found.all, one))
-        };
+        let meets =
+            |(other, told): &&(Place, Rc<Told>)| other < at && told.all.iter().any(|one| concerns(&found.all, one));
         Some(begun.iter().filter(meets).map(|(other, _)| *other).min().unwrap_or(*at))
     }
 
@@ -358,7 +357,7 @@ impl<T> Window<T> {
     /// One more has its place; what it tells lasts, or may have changed what all others tell.
     fn placed(&mut self, lasts: bool) {
         self.placed += 1;
-        if !lasts {
+        if !lasts || std::mem::take(&mut self.states.has_forgotten) {
             self.changed = self.placed;
         }
     }
@@ -377,11 +376,7 @@ impl<T> Window<T> {
         }
         let many = self.changes.len().saturating_sub(LATELY);
         self.changes.drain(..many);
-        let is = |c: &Condition, states: &States| states.get(c);
-        let before: Vec<Option<u64>> = call.told.all.iter().map(|c| is(c, &self.states)).collect();
-        let Some(impossible) = self.states.settle(call) else { return false };
-        let at = call.told.all.iter().position(|c| *c == impossible);
-        let was = at.and_then(|at| before[at]);
+        let Some((impossible, was)) = self.states.settle(call) else { return false };
         if self.saw_amid(chosen, call, &impossible, was, told) {
             // What it saw is over at once.
             if let (Some(was), Change::Nothing) = (was, impossible.change) {

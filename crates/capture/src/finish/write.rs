@@ -67,7 +67,7 @@ pub struct Birth {
     /// Who made it, and how.
     pub task: Task,
     /// The call that made it, once that is over.
-    pub call: Option<Pending>,
+    pub call: Option<Box<Pending>>,
 }
 
 /// Whether a call ends its thread.
@@ -185,7 +185,7 @@ impl Writing {
                     self.log.note("calls that saw another one half done, as no replay can");
                     pending.action.difference = Some(AMID.to_owned());
                 }
-                self.call(*pending);
+                self.call(pending);
             }
             What::Birth(birth) => self.birth(*birth),
             What::Exec { tid, old_tid } => self.exec(tid, old_tid),
@@ -224,7 +224,7 @@ impl Writing {
     }
 
     /// Writes the action of a call; gives its number.
-    fn call(&mut self, mut pending: Pending) -> Option<u64> {
+    fn call(&mut self, mut pending: Box<Pending>) -> Option<u64> {
         let (call, result, tid) = (pending.call, pending.action.result, pending.tid);
         if self.launching && call.effect == Effect::Execute && failed(result) {
             return None;
@@ -256,10 +256,9 @@ impl Writing {
         if let (Replay::Unsupported(why), false) = (call.replay, failed(result)) {
             self.log.loss(Loss::Unsupported, format!("{}: {why}", call.name), pending.action.data_bytes);
         }
-        let (is_unseen, lacks) = (pending.is_unseen, pending.lacks);
-        let mut action = pending.action;
+        let Pending { mut action, is_unseen, lacks, cpu_ns, .. } = *pending;
         action.thread = life.thread;
-        action.cpu_ns = self.used(tid, pending.cpu_ns, &action);
+        action.cpu_ns = self.used(tid, cpu_ns, &action);
         // What is not found at the end either is counted then.
         Some(if is_unseen { self.log.action_accounted(action) } else { self.log.action_lacking(action, lacks) })
     }

@@ -3,7 +3,7 @@
 //! Goals: each call once, with all that was kept of it, wherever and in whatever order that was written; memory in
 //! proportion to the calls that are not over. Non-goals: what calls mean.
 
-use std::collections::HashMap;
+use foldhash::HashMap;
 use std::fs::File;
 use std::rc::Rc;
 
@@ -125,7 +125,7 @@ pub enum Event {
         /// When.
         time_ns: u64,
         /// Who made it, and how.
-        task: Task,
+        task: Box<Task>,
     },
     /// A thread became the first of its process, which runs another program.
     Exec {
@@ -151,7 +151,7 @@ pub enum Event {
         /// As `wait` tells it.
         status: i32,
         /// The call that it ended by, or in.
-        call: Option<Call>,
+        call: Option<Box<Call>>,
     },
 }
 
@@ -262,6 +262,12 @@ impl Joiner {
         };
         let (tid, pid, time_ns) = (head.tid, head.pid, head.time_ns);
         match record {
+            // The usual case: it stands alone.
+            Record::Call(call, objects, ranges) if call.more == 0 && !self.calls.contains_key(&(tid, call.call)) => {
+                let (narrow, mut kept) = (head.flags & RECORD_NARROW != 0, Kept::default());
+                keep(&mut kept, ranges, place);
+                out.push(Event::Call(Box::new(Heard { tid, pid, end_ns: time_ns, call, narrow, objects, kept })));
+            }
             Record::Call(call, objects, ranges) => self.over(head, Over::Call(call, objects), ranges, place, out),
             Record::Request(request, ranges) => self.over(head, Over::Request(request), ranges, place, out),
             Record::Completion(completion, ranges) => self.over(head, Over::Completion(completion), ranges, place, out),
@@ -280,14 +286,14 @@ impl Joiner {
             }
             Record::Task(task) => {
                 self.ended(tid, out);
-                out.push(Event::Task { tid, pid, time_ns, task });
+                out.push(Event::Task { tid, pid, time_ns, task: Box::new(task) });
             }
             Record::Exec(old_tid) => {
                 self.rename(old_tid, tid, out);
                 out.push(Event::Exec { tid, old_tid, time_ns });
             }
             Record::End(status) => {
-                let call = self.ended(tid, out);
+                let call = self.ended(tid, out).map(Box::new);
                 out.push(Event::End { tid, pid, time_ns, status, call });
             }
             Record::Mapped(mapped) => out.push(stored(time_ns, mapped, place)),
@@ -309,7 +315,6 @@ impl Joiner {
         let key = over.key();
         let known = self.calls.contains_key(&(head.tid, key));
         if !known && over.more() == 0 {
-            // The usual case: it stands alone.
             let mut kept = Kept::default();
             keep(&mut kept, ranges, place);
             return out.push(heard(head, over, kept));

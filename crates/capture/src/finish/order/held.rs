@@ -3,7 +3,7 @@
 //! The kernel tells which files stand behind the numbers of a call when that returns. A write that waited for the disk had its file
 //! in hand since it began; behind the number there may be none by then, or another.
 
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 use reprise_calls::Effect;
 use reprise_initial::Seat;

@@ -6,7 +6,7 @@
 //! Non-goals: locks that were there before the recording (there were none), files with very many holders: of these nothing
 //! is told.
 
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 use reprise_calls::Effect;
 use reprise_initial::Seat;
