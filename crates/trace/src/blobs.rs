@@ -4,6 +4,8 @@ use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use bytes::{Bytes, BytesMut};
+
 use crate::catalog::Part;
 use crate::error::ReadError;
 use crate::reader::read_part;
@@ -32,6 +34,27 @@ pub(crate) struct Deduplicator {
     next: u32,
 }
 
+/// Memory for contents that wait to be written: many small ones lie in one piece, so that whoever frees them has little to do.
+#[derive(Default)]
+pub(crate) struct Shelf {
+    piece: BytesMut,
+}
+
+impl Shelf {
+    /// A copy.
+    pub(crate) fn keep(&mut self, content: &[u8]) -> Bytes {
+        const PIECE_BYTES: usize = 256 << 10;
+        if content.len() > PIECE_BYTES / 8 {
+            return Bytes::copy_from_slice(content);
+        }
+        if self.piece.capacity() < content.len() {
+            self.piece = BytesMut::with_capacity(PIECE_BYTES);
+        }
+        self.piece.extend_from_slice(content);
+        self.piece.split().freeze()
+    }
+}
+
 impl Deduplicator {
     /// The blob of this hash, and whether it is new.
     pub(crate) fn number(&mut self, hash: &blake3::Hash) -> (u32, bool) {
@@ -56,13 +79,13 @@ pub struct Payload {
     /// Length in bytes.
     pub length: u32,
     /// The content, unless only its hash was kept.
-    pub content: Option<Vec<u8>>,
+    pub content: Option<Bytes>,
 }
 
 impl Payload {
     /// Size in memory, in bytes.
     fn weight(&self) -> usize {
-        std::mem::size_of::<Payload>() + self.content.as_ref().map_or(0, Vec::len)
+        std::mem::size_of::<Payload>() + self.content.as_ref().map_or(0, Bytes::len)
     }
 }
 
@@ -215,15 +238,13 @@ impl BlobReader {
         let mut payloads = Vec::new();
         for (i, row) in rows.enumerate() {
             let row = row?;
-            let blake3 = <[u8; 32]>::try_from(row.blake3.as_slice())
-                .map_err(|_| ReadError::damaged(&path, "a hash is not 32 bytes"))?;
             if u64::from(row.blob) != first + i as u64 {
                 return Err(ReadError::damaged(&path, "blobs are not numbered in order"));
             }
             if row.content.as_ref().is_some_and(|c| c.len() != row.length as usize) {
                 return Err(ReadError::damaged(&path, "a blob's length is wrong"));
             }
-            payloads.push(Payload { blake3, length: row.length, content: row.content });
+            payloads.push(Payload { blake3: row.blake3, length: row.length, content: row.content });
         }
         if let Some(spill) = &mut self.spill {
             spill.take(index, payloads.iter().map(|payload| payload.content.as_deref()));

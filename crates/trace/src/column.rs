@@ -290,6 +290,7 @@ bytes!(Vec<u8>, Bytes, Bytes::from, |out, v| {
     out.clear();
     out.extend_from_slice(v);
 });
+bytes!(Bytes, Bytes, |v| v, |out, v| *out = Bytes::copy_from_slice(v));
 bytes!(String, Text, Bytes::from, |out, v| {
     out.clear();
     out.push_str(&String::from_utf8_lossy(v));
@@ -308,6 +309,20 @@ bytes!(
     }
 );
 bytes!(Name, Text, |v| Bytes::from(v.to_text()), |out, v| out.read_text(v));
+
+/// A digest.
+impl Scalar for [u8; 32] {
+    const KIND: Kind = Kind::Bytes;
+    fn put(self, column: &mut Column) {
+        Bytes::copy_from_slice(&self).put(column);
+    }
+    fn get(&mut self, column: &mut Column) -> Result<()> {
+        let Column::Bytes(c) = column else { unreachable!("columns are made from the same specs") };
+        let digest = c.next()?.data().try_into();
+        *self = digest.map_err(|_| ParquetError::General("a digest is not 32 bytes".into()))?;
+        Ok(())
+    }
+}
 
 /// A field of a row: one or more columns.
 pub trait Field: Sized {
@@ -334,7 +349,7 @@ macro_rules! scalar_fields {
         }
     )*};
 }
-scalar_fields!(u32, i32, u64, i64, Vec<u8>, String, CallName, Name);
+scalar_fields!(u32, i32, u64, i64, [u8; 32], Vec<u8>, String, CallName, Name);
 
 fn define(column: &mut Column, level: i16) {
     match column {

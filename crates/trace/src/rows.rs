@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use bytes::Bytes;
+
 use crate::name::Name;
 use crate::table::table;
 
@@ -251,15 +253,15 @@ table! {
 
 table! {
     /// A piece of content, stored once.
-    BlobRow "blobs" key(|b| b.blob.into()) weight(|b| b.content.as_ref().map_or(0, Vec::len)) ascending("blob") {
+    BlobRow "blobs" key(|b| b.blob.into()) weight(|b| b.content.as_ref().map_or(0, Bytes::len)) ascending("blob") {
         /// Its number, ascending from 0.
         blob: u32,
         /// BLAKE3 of the content, 32 bytes.
-        blake3: Vec<u8>,
+        blake3: [u8; 32],
         /// Length in bytes.
         length: u32,
         /// The content, unless only its hash was kept.
-        content: Option<Vec<u8>>,
+        content: Option<Bytes>,
     }
 }
 

@@ -121,8 +121,10 @@ pub fn encode_part<R: Row>(rows: Vec<R>) -> Result<Vec<u8>, WriteError> {
                 .set_column_dictionary_enabled(path.clone(), false)
                 .set_column_encoding(path, Encoding::DELTA_BINARY_PACKED);
         }
-        // Contents are each stored once already.
-        properties = properties.set_column_dictionary_enabled(ColumnPath::from("content"), false);
+        // Contents are each stored once already, and so are their digests.
+        for name in ["content", "blake3"] {
+            properties = properties.set_column_dictionary_enabled(ColumnPath::from(name), false);
+        }
         // The least and the greatest of texts and bytes find nothing, and cost more than all else of a column.
         for spec in specs.iter().filter(|spec| matches!(spec.kind, Kind::Text | Kind::Bytes)) {
             properties = properties.set_column_statistics_enabled(spec.path(), EnabledStatistics::None);

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use crate::blobs::{CHUNK_BYTES, Deduplicator};
+use crate::blobs::{CHUNK_BYTES, Deduplicator, Shelf};
 use crate::environment::{DeviceSample, Environment, Mount, QueueSetting};
 use crate::error::WriteError;
 use crate::ledger::{Ledger, Loss};
@@ -85,6 +85,7 @@ pub struct TraceWriter {
     options: WriterOptions,
     ledger: Ledger,
     dedup: Deduplicator,
+    shelf: Shelf,
     actions: Pending<Action>,
     threads: Pending<ThreadRow>,
     processes: Pending<Process>,
@@ -117,6 +118,7 @@ impl TraceWriter {
             options,
             ledger: Ledger::default(),
             dedup: Deduplicator::default(),
+            shelf: Shelf::default(),
             actions: Pending::default(),
             threads: Pending::default(),
             processes: Pending::default(),
@@ -247,7 +249,7 @@ impl TraceWriter {
         let mut out = Vec::with_capacity(content.len().div_ceil(CHUNK_BYTES));
         for chunk in content.chunks(CHUNK_BYTES) {
             let hash = blake3::hash(chunk);
-            let stored = || (policy == DataPolicy::Full).then(|| chunk.to_vec());
+            let stored = (policy == DataPolicy::Full).then_some(chunk);
             out.push(self.blob_row(&hash, chunk.len() as u32, stored)?);
         }
         Ok(out)
@@ -255,19 +257,15 @@ impl TraceWriter {
 
     /// Refers to content that is known by hash alone (a replay's trace: content equal to the original's).
     pub fn blob_by_hash(&mut self, blake3: [u8; 32], length: u32) -> Result<u32, WriteError> {
-        self.blob_row(&blake3::Hash::from_bytes(blake3), length, || None)
+        self.blob_row(&blake3::Hash::from_bytes(blake3), length, None)
     }
 
-    fn blob_row(
-        &mut self,
-        hash: &blake3::Hash,
-        length: u32,
-        content: impl FnOnce() -> Option<Vec<u8>>,
-    ) -> Result<u32, WriteError> {
+    fn blob_row(&mut self, hash: &blake3::Hash, length: u32, content: Option<&[u8]>) -> Result<u32, WriteError> {
         let (blob, new) = self.dedup.number(hash);
         if new {
             self.touch();
-            let row = BlobRow { blob, blake3: hash.as_bytes().to_vec(), length, content: content() };
+            let content = content.map(|content| self.shelf.keep(content));
+            let row = BlobRow { blob, blake3: *hash.as_bytes(), length, content };
             if self.blobs.add(row, &self.options) {
                 // Under a limit, contents are worth their room only with the rows that refer to them.
                 match self.options.max_bytes {
