@@ -355,7 +355,7 @@ impl Finisher {
     fn take_requests(&mut self) {
         let requests::Out { rows, lanes } = std::mem::take(&mut self.requests.out);
         lanes.into_iter().for_each(|lane| self.writing.lane(lane));
-        rows.into_iter().for_each(|pending| self.called(pending));
+        rows.into_iter().for_each(|pending| self.called(Box::new(pending)));
     }
 
     fn push(&mut self, tid: i32, (key_ns, begin_ns, end_ns): (u64, u64, u64), is_ready: bool, what: What) -> Place {

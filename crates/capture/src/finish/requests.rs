@@ -81,7 +81,7 @@ struct Habits {
 #[derive(Debug, Default)]
 pub struct Out {
     /// Actions of lanes.
-    pub rows: Vec<Box<Pending>>,
+    pub rows: Vec<Pending>,
     /// Lanes that are new.
     pub lanes: Vec<NewLane>,
 }
@@ -377,20 +377,20 @@ impl Asynchronous {
         let times = (begin_ns.unwrap_or(end_ns), end_ns);
         let action = told.action(asked.call, asked.args, times, in_trace, out);
         let lacks = if is_as_submitted { outcome.lacks } else { "its vector was used again before it was complete" };
-        self.out.rows.push(Box::new(Pending {
+        self.out.rows.push(Pending {
             action: Action { request: Some(number), ..action },
             telling,
             objects: objects(&asked, table, outcome),
             lacks,
             ..Pending::of_lane(asked.call, lane)
-        }));
+        });
     }
 
     fn table_row(&mut self, lane: u32, row: &TableRow, at_ns: u64) {
         let Some(call) = reprise_calls::by_name(row.call) else { return };
         let action =
             Action { call: row.call.into(), begin_ns: at_ns, args: row.args, result: row.result, ..Action::default() };
-        self.out.rows.push(Box::new(Pending { action, ..Pending::of_lane(call, lane) }));
+        self.out.rows.push(Pending { action, ..Pending::of_lane(call, lane) });
     }
 
     /// Rows that changes of a ring's table make.
