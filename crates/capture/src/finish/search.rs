@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::rc::Rc;
 
-use super::told::{Change, Condition, Told};
+use super::told::{Change, Condition, Found, SOMETHING, Told};
 
 /// One of the calls.
 #[derive(Debug)]
@@ -177,7 +177,10 @@ impl Trial<'_> {
         for c in &call.told.all {
             // After a contradiction nothing is known but what was seen.
             let is = self.value(c).filter(|is| c.found.fits(Some(*is)));
-            let value = c.change.of(is, c.found).or(c.after);
+            let left = c.change.of(is, c.found);
+            // Of what must have been something, what was seen tells what it was.
+            let is_known = |left: &u64| *left != SOMETHING || c.found != Found::Something;
+            let value = left.filter(is_known).or(c.after).or(left);
             self.sights.retain(|s| s.thing != c.thing || Some(s.value) != value);
             if let Some(seen) = c.after.filter(|seen| Some(*seen) != value) {
                 self.sights.push(Sight { thing: c.thing, value: seen, until_ns: call.end_ns });

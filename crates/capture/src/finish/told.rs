@@ -83,6 +83,7 @@ impl Change {
     pub fn of(self, is: Option<u64>, found: Found) -> Option<u64> {
         match (self, found) {
             (Change::Nothing, Found::Exactly(value)) => Some(value),
+            (Change::Nothing, Found::Something) => is.or(Some(SOMETHING)),
             (Change::Nothing, _) => is,
             (Change::To(value), _) => Some(value),
             (Change::UpTo(value), _) => is.map(|is| is.max(value)),

@@ -2,7 +2,7 @@
 //! end and result only, and must find an order that every result permits.
 
 use super::search::{Candidate, States, TRIALS, best};
-use super::told::{Change, Condition, Found, Told};
+use super::told::{Change, Condition, Found, SOMETHING, Told};
 use super::window::{Item, Window};
 
 pub(super) struct Random(pub(super) u64);
@@ -212,4 +212,39 @@ fn who_was_on_its_way_goes_before_who_moves_the_beginning_of_paths() {
     assert_eq!(order(1), [10, 50, 54]);
     // From where it would have begun it cannot have found that.
     assert_eq!(order(2), [50, 54, 10]);
+}
+
+/// Who found something where others find nothing came after who made it, also if nobody had met it before.
+#[test]
+fn who_found_something_goes_behind_who_made_it() {
+    const NUMBER: u64 = 7;
+    let order = |copy: Found| {
+        // A copy of a table that takes effect as it begins, and an open that began before and was over later.
+        let calls = [(1, 10, 40, 10, copy, Change::Nothing), (2, 5, 20, 20, Found::Exactly(0), Change::To(99))];
+        let mut told = |(.., found, change): &mut (i32, u64, u64, u64, Found, Change)| Told {
+            all: vec![Condition::new(NUMBER, *found, *change)],
+            ..Told::default()
+        };
+        let mut window = Window::default();
+        for call in calls {
+            let (tid, begin_ns, end_ns, key_ns, ..) = call;
+            window.push(Item { key_ns, begin_ns, end_ns, tid, is_ready: true, what: call });
+        }
+        let pops = std::iter::from_fn(|| window.pop(true, &mut told));
+        pops.map(|call| call.what.0).collect::<Vec<i32>>()
+    };
+    assert_eq!(order(Found::Something), [2, 1]);
+    assert_eq!(order(Found::Anything), [1, 2]);
+
+    // What it was is known as soon as somebody sees it.
+    let mut states = States::default();
+    let mut settle = |condition: Condition| {
+        let told = Told { all: vec![condition], ..Told::default() };
+        let impossible = states.settle(&Candidate { tid: 1, begin_ns: 1, end_ns: 2, told: told.into() });
+        (impossible, states.get(&condition))
+    };
+    let something = Condition::new(NUMBER, Found::Something, Change::Nothing);
+    assert_eq!(settle(something), (None, Some(SOMETHING)));
+    assert_eq!(settle(something.then(99)), (None, Some(99)));
+    assert_eq!(settle(something), (None, Some(99)));
 }

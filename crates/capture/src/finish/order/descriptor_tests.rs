@@ -57,7 +57,8 @@ fn a_copy_of_descriptors_tells_who_had_opened_and_closed_by_then() {
     let mut order = Order::new();
     let opens = |fd: u64| pending("dup", [0; 6], fd as i64, vec![file(fd, 1, 0)]);
     order.settle(opens(FD));
-    let copied = |order: &Order, open: u64| order.states.permit(&order.teller.copied(order.seat, &[open, 0, 0, 0]));
+    // 0, of which it is a duplicate, is open.
+    let copied = |order: &Order, open: u64| order.states.permit(&order.teller.copied(order.seat, &[open | 1, 0, 0, 0]));
     assert!(copied(&order, 1 << FD));
     assert!(!copied(&order, 0), "it was open");
     order.settle(pending("close", [FD, 0, 0, 0, 0, 0], 0, vec![]));
