@@ -86,7 +86,7 @@ impl States {
     }
 
     /// What a thing is, where it is not remembered what is known of it otherwise.
-    fn value(&self, condition: &Condition) -> Option<u64> {
+    pub fn value(&self, condition: &Condition) -> Option<u64> {
         condition.known.unwrap_or_else(|| self.get(condition))
     }
 

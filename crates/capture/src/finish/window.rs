@@ -39,6 +39,8 @@ pub struct Window<T> {
     in_vain: u32,
     /// What changed lately: thing, from, to, begin, end.
     changes: VecDeque<Changed>,
+    /// The same of calls that went before their turn, for where they began: what they did came later, perhaps. Until they are over.
+    early: VecDeque<Changed>,
     /// Results that contradict the order, and that no overlapping call explains.
     pub untold: u64,
 }
@@ -108,6 +110,7 @@ impl<T> Default for Window<T> {
             quiet: QUIET,
             in_vain: 0,
             changes: VecDeque::new(),
+            early: VecDeque::new(),
             untold: 0,
         }
     }
@@ -159,8 +162,8 @@ impl<T> Window<T> {
             let item = self.items.remove(chosen)?;
             return Some(Placed { what: item.what.what, is_amid: false });
         }
-        let chosen = self.begun_there(chosen, told)?;
-        let is_amid = self.settle(chosen, told);
+        let (turn, chosen) = (chosen, self.begun_there(chosen, told)?);
+        let is_amid = self.settle(chosen, chosen != turn, told);
         let item = self.items.remove(chosen)?;
         Some(Placed { what: item.what.what, is_amid })
     }
@@ -219,6 +222,7 @@ impl<T> Window<T> {
         if self.quiet == QUIET {
             self.states.clear();
             self.changes.clear();
+            self.early.clear();
         }
         if self.quiet >= QUIET {
             return place;
@@ -347,8 +351,9 @@ impl<T> Window<T> {
     }
 
     /// Takes in what an item found and left; whether it saw another half done.
-    fn settle(&mut self, chosen: Place, told: Teller<'_, T>) -> bool {
+    fn settle(&mut self, chosen: Place, is_early: bool, told: Teller<'_, T>) -> bool {
         let Some(call) = self.ask(chosen, told) else { return false };
+        self.note_changes(&call, is_early);
         let is_amid = self.took_place(chosen, &call, told);
         self.placed(call.told.lasts);
         is_amid
@@ -362,21 +367,31 @@ impl<T> Window<T> {
         }
     }
 
-    fn took_place(&mut self, chosen: Place, call: &Candidate, told: Teller<'_, T>) -> bool {
-        for c in call.told.all.iter().filter(|c| c.known.is_none() && c.change != Change::Nothing) {
-            if let Some((from, to)) = self.states.get(c).and_then(|is| Some((is, c.change.of(Some(is), c.found)?))) {
-                self.changes.push_back(Changed {
-                    thing: c.thing,
-                    from,
-                    to,
-                    begin_ns: call.begin_ns,
-                    end_ns: call.end_ns,
-                });
-            }
+    /// Remembers for a while what a call changes.
+    fn note_changes(&mut self, call: &Candidate, is_early: bool) {
+        let (begin_ns, end_ns) = (call.begin_ns, call.end_ns);
+        let of = |is: Option<u64>, c: &Condition| {
+            let from = is.or(if let Found::Exactly(found) = c.found { Some(found) } else { None })?;
+            let to = c.change.of(Some(from), c.found)?;
+            Some(Changed { thing: c.thing, from, to, begin_ns, end_ns })
+        };
+        for c in call.told.all.iter().filter(|c| c.change != Change::Nothing) {
+            let changed = of(self.states.value(c), c);
+            self.early.extend(changed.filter(|_| is_early));
+            self.changes.extend(changed.filter(|_| c.known.is_none() && self.states.get(c).is_some()));
         }
-        let many = self.changes.len().saturating_sub(LATELY);
-        self.changes.drain(..many);
+        self.early.retain(|o| o.end_ns > begin_ns);
+        for known in [&mut self.early, &mut self.changes] {
+            known.drain(..known.len().saturating_sub(LATELY));
+        }
+    }
+
+    fn took_place(&mut self, chosen: Place, call: &Candidate, told: Teller<'_, T>) -> bool {
+        let came_early = self.came_early(call);
         let Some((impossible, was)) = self.states.settle(call) else { return false };
+        if came_early {
+            return true;
+        }
         if self.saw_amid(chosen, call, &impossible, was, told) {
             // What it saw is over at once.
             if let (Some(was), Change::Nothing) = (was, impossible.change) {
@@ -388,6 +403,19 @@ impl<T> Window<T> {
         }
         self.untold += 1;
         false
+    }
+
+    /// Whether what a call found is as it was before one that overlaps it and went before its turn.
+    fn came_early(&self, call: &Candidate) -> bool {
+        let was_before = |c: &Condition, o: &Changed| {
+            o.thing == c.thing
+                && o.begin_ns < call.end_ns
+                && call.begin_ns < o.end_ns
+                && c.found.fits(Some(o.from))
+                && !c.found.fits(self.states.value(c))
+        };
+        let found = call.told.all.iter().chain(&call.told.any);
+        found.into_iter().any(|c| self.early.iter().any(|o| was_before(c, o)))
     }
 
     /// Whether what a call found lies between what one that overlaps it found and left.

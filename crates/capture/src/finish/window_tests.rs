@@ -214,6 +214,36 @@ fn who_was_on_its_way_goes_before_who_moves_the_beginning_of_paths() {
     assert_eq!(order(2), [50, 54, 10]);
 }
 
+/// Who goes before its turn, since it began elsewhere, makes what it makes later: others that see nothing of it meanwhile saw it
+/// half done.
+#[test]
+fn what_is_made_by_who_was_on_its_way_is_seen_later() {
+    const PLACE: u64 = 7;
+    const NAME: u64 = 8;
+    // Thread, begin, end; the maker, who moves, and who looks while the maker is at work, or when it is over.
+    let amid = |looks: (u64, u64)| {
+        let calls = [(2, 10, 100), (1, 50, 52), (1, looks.0, looks.1)];
+        let mut told = |(tid, begin, _): &mut (i32, u64, u64)| match (*tid, *begin) {
+            (2, _) => Told {
+                all: vec![Condition::new(NAME, Found::Exactly(0), Change::To(1))],
+                begins_at: [Some(PLACE), None],
+                ..Told::default()
+            },
+            (_, 50) => Told { moves: Some(PLACE), ..Told::default() },
+            _ => Told { all: vec![Condition::new(NAME, Found::Exactly(0), Change::Nothing)], ..Told::default() },
+        };
+        let mut window = Window::default();
+        for call in [(3, 1, 2)].into_iter().chain(calls) {
+            let (tid, begin_ns, end_ns) = call;
+            window.push(Item { key_ns: end_ns, begin_ns, end_ns, tid, is_ready: true, what: call });
+        }
+        let pops = std::iter::from_fn(|| window.pop(true, &mut told));
+        pops.map(|call| (call.what.1, call.is_amid)).collect::<Vec<_>>()
+    };
+    assert_eq!(amid((60, 70)), [(1, false), (10, false), (50, false), (60, true)]);
+    assert_eq!(amid((110, 120)).last(), Some(&(110, false)));
+}
+
 /// Who found something where others find nothing came after who made it, also if nobody had met it before.
 #[test]
 fn who_found_something_goes_behind_who_made_it() {
