@@ -62,8 +62,7 @@ struct descent {
 	__u32 arrived; /* at a leaf */
 };
 
-/* 1 or 0 without a branch: the verifier follows both ways of each, and of a node's 15 pivots that is every second of its
- * time. */
+/* 1 or 0, without a branch: the verifier follows both ways of each, through all 15 pivots of a node. */
 static __always_inline __u64 is_below(__u64 one, __u64 other)
 {
 	__u64 borrows = (~one & other) | ((~one | other) & (one - other));

@@ -394,7 +394,7 @@ impl Finisher {
     /// A thread is gone: no call of it completes its births any more.
     fn abandon(&mut self, tid: i32) {
         for place in self.births.remove(&tid).unwrap_or_default() {
-            self.window.is_ready(place);
+            self.window.complete(place);
         }
     }
 

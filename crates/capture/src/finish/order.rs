@@ -55,7 +55,8 @@ fn lasts(pending: &Pending) -> bool {
         Effect::Read | Effect::Write | Effect::Seek | Effect::Sync | Effect::Poll | Effect::Wait | Effect::Advise => {
             true
         }
-        Effect::Message => !brings_numbers(pending.call),
+        // These name sockets by their paths.
+        Effect::Message => !brings_numbers(pending.call) && !matches!(pending.call.name, "bind" | "connect"),
         _ => false,
     }
 }

@@ -134,8 +134,8 @@ impl<T> Window<T> {
         self.latest_ns
     }
 
-    /// An item is complete: it holds back nothing any more.
-    pub fn is_ready(&mut self, place: Place) {
+    /// An item is complete as it is: it holds back nothing any more.
+    pub fn complete(&mut self, place: Place) {
         self.items.get_mut(place).into_iter().for_each(|item| item.is_ready = true);
     }
 
@@ -387,9 +387,9 @@ impl<T> Window<T> {
     }
 
     fn took_place(&mut self, chosen: Place, call: &Candidate, told: Teller<'_, T>) -> bool {
-        let came_early = self.came_early(call);
+        let saw_what_was_before = self.saw_what_was_before(call);
         let Some((impossible, was)) = self.states.settle(call) else { return false };
-        if came_early {
+        if saw_what_was_before {
             return true;
         }
         if self.saw_amid(chosen, call, &impossible, was, told) {
@@ -406,7 +406,7 @@ impl<T> Window<T> {
     }
 
     /// Whether what a call found is as it was before one that overlaps it and went before its turn.
-    fn came_early(&self, call: &Candidate) -> bool {
+    fn saw_what_was_before(&self, call: &Candidate) -> bool {
         let was_before = |c: &Condition, o: &Changed| {
             o.thing == c.thing
                 && o.begin_ns < call.end_ns
