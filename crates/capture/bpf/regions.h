@@ -75,11 +75,10 @@ static __always_inline __u64 is_below(__u64 one, __u64 other)
 static long descend_regions(__u64 i, struct descent *d)
 {
 	__u64 node = d->entry & ~255ULL, slots;
-	__u32 type = d->entry >> 3 & 15, count = MOST_PIVOTS;
+	__u32 type = d->entry >> 3 & 15;
 	__u64 at = 0, goes_on = 1;
 
 	if (type == maple_arange_64) {
-		count = AREAS_PIVOTS;
 		slots = node + bpf_core_field_offset(struct maple_arange_64, slot);
 		node += bpf_core_field_offset(struct maple_arange_64, pivot);
 	} else if (type == maple_leaf_64 || type == maple_range_64) {
@@ -92,7 +91,7 @@ static long descend_regions(__u64 i, struct descent *d)
 	d->entry = 0;
 	if (bpf_probe_read_kernel(d->pivots, sizeof(d->pivots), (void *)node))
 		return 1;
-	if (count == AREAS_PIVOTS) {
+	if (type == maple_arange_64) {
 #pragma unroll
 		for (__u32 k = AREAS_PIVOTS; k < MOST_PIVOTS; k++)
 			d->pivots[k] = ~0UL;

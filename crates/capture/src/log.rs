@@ -121,9 +121,7 @@ impl Log {
         if !self.writer.is_full() {
             self.bytes += action.data_bytes;
         }
-        if self.failed.is_none() {
-            self.failed = self.writer.action(action).err();
-        }
+        self.write(|writer| writer.action(action));
         self.next += 1;
         seq
     }

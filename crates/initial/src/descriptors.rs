@@ -1,8 +1,9 @@
 //! Descriptors, and those that were open at the beginning.
 
-use foldhash::HashMap;
 use std::cell::RefCell;
 use std::rc::Rc;
+
+use foldhash::HashMap;
 
 use super::decoded::Object;
 use super::decoded::Stat;

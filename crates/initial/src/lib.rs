@@ -21,7 +21,6 @@ mod touched;
 use std::collections::BTreeMap;
 
 use foldhash::HashSet;
-
 use reprise_calls::{Call, Effect};
 
 pub use copies::Copied;

@@ -1,7 +1,8 @@
 //! What was inferred, as rows of the trace.
 
-use foldhash::HashMap;
 use std::rc::Rc;
+
+use foldhash::HashMap;
 
 use reprise_trace::{Descriptor, Name, TreeNode, decode_xattrs, encode_xattrs};
 

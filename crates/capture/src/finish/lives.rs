@@ -4,7 +4,6 @@
 //! they do.
 
 use foldhash::HashMap;
-
 use reprise_initial::Seat;
 use reprise_trace::{Name, Process, ThreadRow};
 

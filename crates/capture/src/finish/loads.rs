@@ -4,7 +4,6 @@
 //! tell. Non-goals: loads that made no fault.
 
 use foldhash::HashMap;
-
 use reprise_calls::Effect;
 use reprise_trace::{Action, Keep, Loss};
 

@@ -30,12 +30,12 @@ mod write;
 #[cfg(ebpf)]
 pub(crate) use look::Live;
 
-use foldhash::HashMap;
 use std::io;
 use std::ops::ControlFlow;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use foldhash::HashMap;
 use reprise_calls::by_number;
 use reprise_initial::Seeds;
 use reprise_trace::{End, Loss, Manifest, TraceWriter, WriterOptions, contents_elsewhere};

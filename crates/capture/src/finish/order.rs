@@ -19,7 +19,6 @@ mod names;
 mod places;
 
 use foldhash::HashMap;
-
 use reprise_calls::{ArgKind, Call, Effect};
 use reprise_initial::{Seat, World};
 use reprise_trace::payload::{Side, split};

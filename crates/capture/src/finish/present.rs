@@ -3,10 +3,10 @@
 //! Goals: several processes, of several users, that share descriptions; files that had lost their names already; who did
 //! nothing can be left out. Non-goals: what was there exactly at the beginning (`before`).
 
-use foldhash::HashMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
+use foldhash::HashMap;
 use reprise_initial::{AtStart, Seat, Stat};
 use reprise_trace::{Descriptor, Loss, Name, Process, TreeNode};
 

@@ -22,6 +22,14 @@ pub struct Item<T> {
     pub what: T,
 }
 
+impl<T> Item<T> {
+    /// The same item with something else in it.
+    pub fn map<U>(self, into: impl FnOnce(T) -> U) -> Item<U> {
+        let Item { key_ns, begin_ns, end_ns, tid, is_ready, what } = self;
+        Item { key_ns, begin_ns, end_ns, tid, is_ready, what: into(what) }
+    }
+}
+
 /// Where an item stands: in the order of their keys, and of two with the same that which came first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
@@ -49,6 +57,7 @@ pub struct Queue<T> {
     order: VecDeque<Place>,
     /// Those that last long come late by their keys: here they are by when they began.
     long: BTreeMap<(u64, u64), Place>,
+    /// Where items stay as long as they wait, each with its number, and where there is room.
     slots: Vec<Option<(u64, Item<T>)>>,
     free: Vec<u32>,
     next: u64,

@@ -22,6 +22,13 @@ pub struct Candidate {
     pub told: Rc<Told>,
 }
 
+impl Candidate {
+    /// Whether it was under way at the same time as something else.
+    pub fn overlaps(&self, begin_ns: u64, end_ns: u64) -> bool {
+        begin_ns < self.end_ns && self.begin_ns < end_ns
+    }
+}
+
 /// Something was seen to be so when a call returned that had not left it so: another made it so before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sight {

@@ -120,9 +120,7 @@ impl<T> Window<T> {
     /// Takes in an item; returns its place.
     pub fn push(&mut self, item: Item<T>) -> Place {
         self.latest_ns = self.latest_ns.max(item.end_ns);
-        let Item { key_ns, begin_ns, end_ns, tid, is_ready, what } = item;
-        let what = Waiting { what, known: None };
-        let place = self.items.push(Item { key_ns, begin_ns, end_ns, tid, is_ready, what });
+        let place = self.items.push(item.map(|what| Waiting { what, known: None }));
         if self.settled.iter().any(|settled| place < *settled) {
             self.settled.clear();
         }
@@ -141,8 +139,7 @@ impl<T> Window<T> {
 
     /// Takes one out that is not complete yet.
     pub fn remove(&mut self, place: Place) -> Option<Item<T>> {
-        let Item { key_ns, begin_ns, end_ns, tid, is_ready, what } = self.items.remove(place)?;
-        Some(Item { key_ns, begin_ns, end_ns, tid, is_ready, what: what.what })
+        Some(self.items.remove(place)?.map(|waiting| waiting.what))
     }
 
     /// The next in order, if nothing that is still to come can go before it; with `all` the next that there is.
@@ -370,15 +367,18 @@ impl<T> Window<T> {
     /// Remembers for a while what a call changes.
     fn note_changes(&mut self, call: &Candidate, is_early: bool) {
         let (begin_ns, end_ns) = (call.begin_ns, call.end_ns);
-        let of = |is: Option<u64>, c: &Condition| {
-            let from = is.or(if let Found::Exactly(found) = c.found { Some(found) } else { None })?;
-            let to = c.change.of(Some(from), c.found)?;
-            Some(Changed { thing: c.thing, from, to, begin_ns, end_ns })
-        };
         for c in call.told.all.iter().filter(|c| c.change != Change::Nothing) {
-            let changed = of(self.states.value(c), c);
-            self.early.extend(changed.filter(|_| is_early));
-            self.changes.extend(changed.filter(|_| c.known.is_none() && self.states.get(c).is_some()));
+            let changed = |from| {
+                let to = c.change.of(Some(from), c.found)?;
+                Some(Changed { thing: c.thing, from, to, begin_ns, end_ns })
+            };
+            let found = match c.found {
+                Found::Exactly(found) => Some(found),
+                _ => None,
+            };
+            let is = self.states.value(c);
+            self.early.extend(is.or(found).filter(|_| is_early).and_then(changed));
+            self.changes.extend(is.filter(|_| c.known.is_none()).and_then(changed));
         }
         self.early.retain(|o| o.end_ns > begin_ns);
         for known in [&mut self.early, &mut self.changes] {
@@ -409,8 +409,7 @@ impl<T> Window<T> {
     fn saw_what_was_before(&self, call: &Candidate) -> bool {
         let was_before = |c: &Condition, o: &Changed| {
             o.thing == c.thing
-                && o.begin_ns < call.end_ns
-                && call.begin_ns < o.end_ns
+                && call.overlaps(o.begin_ns, o.end_ns)
                 && c.found.fits(Some(o.from))
                 && !c.found.fits(self.states.value(c))
         };
@@ -429,14 +428,17 @@ impl<T> Window<T> {
     ) -> bool {
         let (Found::Exactly(saw), Some(was)) = (c.found, was) else { return false };
         let between = |from: u64, to: u64| from.min(to) < saw && saw < from.max(to);
-        let overlaps = |begin: u64, end: u64| begin < call.end_ns && call.begin_ns < end;
-        if self.changes.iter().any(|o| o.thing == c.thing && overlaps(o.begin_ns, o.end_ns) && between(o.from, o.to)) {
+        if self
+            .changes
+            .iter()
+            .any(|o| o.thing == c.thing && call.overlaps(o.begin_ns, o.end_ns) && between(o.from, o.to))
+        {
             return true;
         }
         let later: Vec<Place> = self.wide(&[chosen]).into_iter().filter(|at| *at != chosen).collect();
         later.into_iter().any(|at| {
             let Some(item) = self.items.get(at) else { return false };
-            if item.tid == call.tid || !overlaps(item.begin_ns, item.end_ns) {
+            if item.tid == call.tid || !call.overlaps(item.begin_ns, item.end_ns) {
                 return false;
             }
             let Some(other) = self.ask(at, told) else { return false };

@@ -3,9 +3,10 @@
 //! Goals: each call once, with all that was kept of it, wherever and in whatever order that was written; memory in
 //! proportion to the calls that are not over. Non-goals: what calls mean.
 
-use foldhash::HashMap;
 use std::fs::File;
 use std::rc::Rc;
+
+use foldhash::HashMap;
 
 use super::layout::{RECORD_NARROW, request_more};
 use super::reader::{Place, read_up_to};
@@ -262,12 +263,6 @@ impl Joiner {
         };
         let (tid, pid, time_ns) = (head.tid, head.pid, head.time_ns);
         match record {
-            // The usual case: it stands alone.
-            Record::Call(call, objects, ranges) if call.more == 0 && !self.calls.contains_key(&(tid, call.call)) => {
-                let (narrow, mut kept) = (head.flags & RECORD_NARROW != 0, Kept::default());
-                keep(&mut kept, ranges, place);
-                out.push(Event::Call(Box::new(Heard { tid, pid, end_ns: time_ns, call, narrow, objects, kept })));
-            }
             Record::Call(call, objects, ranges) => self.over(head, Over::Call(call, objects), ranges, place, out),
             Record::Request(request, ranges) => self.over(head, Over::Request(request), ranges, place, out),
             Record::Completion(completion, ranges) => self.over(head, Over::Completion(completion), ranges, place, out),
@@ -315,6 +310,7 @@ impl Joiner {
         let key = over.key();
         let known = self.calls.contains_key(&(head.tid, key));
         if !known && over.more() == 0 {
+            // The usual case: it stands alone.
             let mut kept = Kept::default();
             keep(&mut kept, ranges, place);
             return out.push(heard(head, over, kept));

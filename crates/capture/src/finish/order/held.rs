@@ -4,7 +4,6 @@
 //! in hand since it began; behind the number there may be none by then, or another.
 
 use foldhash::HashMap;
-
 use reprise_calls::Effect;
 use reprise_initial::Seat;
 

@@ -7,7 +7,6 @@
 //! is told.
 
 use foldhash::HashMap;
-
 use reprise_calls::Effect;
 use reprise_initial::Seat;
 use reprise_trace::payload::Side;
