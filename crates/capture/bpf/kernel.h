@@ -44,13 +44,20 @@ struct super_block {
 	unsigned long s_magic;
 };
 
+typedef struct {
+	int counter;
+} atomic_t;
+
 struct inode {
 	unsigned short i_mode;
 	struct super_block *i_sb;
 	unsigned long i_ino;
 	unsigned int i_nlink;
 	__s64 i_size;
+	__s64 i_ctime_sec; /* since 6.11 */
+	__u32 i_ctime_nsec;
 	__u32 i_generation;
+	atomic_t i_writecount;
 };
 
 struct btrfs_root {
@@ -78,10 +85,6 @@ struct fdtable {
 struct files_struct {
 	struct fdtable *fdt;
 };
-
-typedef struct {
-	int counter;
-} atomic_t;
 
 struct signal_struct {
 	atomic_t live;

@@ -200,8 +200,14 @@ enum range_when {
 enum range_flag {
 	RANGE_LACKING = 1,  /* not all of it could be read */
 	RANGE_UNWANTED = 2, /* content that was not asked for: its length only */
-	RANGE_SAID = 4,     /* set by the recorder: in place of the `kept` bytes a number says where they stand already, file << 32 |
-			       offset; whatever the kernel wrote it wrote whole */
+	RANGE_SAID = 4,     /* in place of the `kept` bytes a number says where they stand already, file << 32 | offset */
+	RANGE_STEADY = 8,   /* content of a file that nobody writes to: the bytes before it begin with a `struct steady` */
+};
+
+/* What tells whether a file still holds the content that was read. */
+struct steady {
+	__u64 changed_ns; /* its time of change, since the epoch */
+	__u64 offset;
 };
 
 struct range_head {

@@ -8,14 +8,14 @@
 #ifndef REPRISE_SIMPLE_H
 #define REPRISE_SIMPLE_H
 
-#include "objects.h"
+#include "known.h"
 #include "quick.h"
 #include "ranges.h"
 
 /* What such a record has at most, its content apart. */
 #define SIMPLE_BYTES                                                                                            \
 	(sizeof(struct record_head) + sizeof(struct brief_body) + sizeof(struct brief_object) + 6 * sizeof(__u64) +      \
-	 sizeof(struct brief_range))
+	 sizeof(struct brief_range) + sizeof(__u64))
 
 static __always_inline __u64 register_of(struct pt_regs *regs, __u32 argument)
 {
@@ -86,12 +86,57 @@ static __always_inline __u32 append_arguments(__u32 count, struct pt_regs *regs,
 	return (count > 6 ? 6 : count) * sizeof(*out);
 }
 
-/* Appends the buffer at a place in a segment; how many bytes that took, or -1: not so simple. */
-static __always_inline long append_buffer(struct row *row, struct pt_regs *regs, __s64 result, char *base, __u32 at)
+/* What a simple call was about. */
+struct simple {
+	struct row *row;
+	struct pt_regs *regs;
+	__s64 result;
+	struct inode *inode; /* of the open file; 0: there is none */
+	struct object seen;
+};
+
+/* Says where content stands that was read, if that is known; else copies it, and says of which file's state it is. */
+static __always_inline long append_content(struct simple *of, struct brief_range *range, __u64 address, __u32 length, __u32 at)
 {
-	struct part *part = &row->part[0];
-	__u64 address = register_of(regs, part->arg), length = address ? simple_length(part, regs, result) : 0;
-	__u32 kept = length, lead = 0, unwanted = part->when & PART_UNWANTED;
+	__u32 lead = 0, argument = of->row->offset - 1;
+	struct steady *steady = (struct steady *)(range + 1);
+	struct passage passage = { .file = &of->seen, .length = length };
+	__u64 place;
+
+	if (of->row->look == LOOK_PART && argument < 6 && length >= KNOWN_LEAST)
+		passage.changed = changed_ns(of->inode);
+	if (passage.changed) {
+		passage.offset = register_of(of->regs, argument);
+		place = place_of(&passage);
+		if (place) {
+			*(__u64 *)(range + 1) = place;
+			range->flags = RANGE_SAID;
+			range->lead = 0;
+			return sizeof(*range) + sizeof(place);
+		}
+		if (is_at_rest(of->inode)) {
+			steady->changed_ns = passage.changed;
+			steady->offset = passage.offset;
+			lead = sizeof(*steady);
+		}
+	}
+	range->flags = lead ? RANGE_STEADY : 0;
+	lead += lead_of(address, at + sizeof(*range) + lead, length);
+	range->lead = lead;
+	CHECKED(length);
+	if (length > INLINE_BYTES || at + sizeof(*range) + lead + padded(length) > SEGMENT_BYTES)
+		return -1;
+	if (bpf_probe_read_user((char *)(range + 1) + lead, length, (void *)address))
+		return -1;
+	return sizeof(*range) + lead + padded(length);
+}
+
+/* Appends the buffer at a place in a segment; how many bytes that took, or -1: not so simple. */
+static __always_inline long append_buffer(struct simple *of, char *base, __u32 at)
+{
+	struct part *part = &of->row->part[0];
+	__u64 address = register_of(of->regs, part->arg);
+	__u64 length = address ? simple_length(part, of->regs, of->result) : 0;
 	struct brief_range *range;
 
 	if (!length)
@@ -100,23 +145,13 @@ static __always_inline long append_buffer(struct row *row, struct pt_regs *regs,
 	if (at > SEGMENT_BYTES)
 		return -1;
 	range = (struct brief_range *)(base + at);
-	if (unwanted) {
-		kept = 0;
-		if (length > MOST_MOVED)
-			return -1;
-	} else {
-		lead = lead_of(address, at + sizeof(*range), kept);
-		CHECKED(kept);
-		if (length > INLINE_BYTES || at + sizeof(*range) + lead + padded(kept) > SEGMENT_BYTES)
-			return -1;
-		if (kept > INLINE_BYTES || bpf_probe_read_user((char *)(range + 1) + lead, kept, (void *)address))
-			return -1;
-	}
 	range->length = length;
-	range->flags = unwanted ? RANGE_UNWANTED : 0;
 	range->argument = part->arg;
-	range->lead = lead;
-	return sizeof(*range) + lead + padded(kept);
+	if (!(part->when & PART_UNWANTED))
+		return length > INLINE_BYTES ? -1 : append_content(of, range, address, length, at);
+	range->flags = RANGE_UNWANTED;
+	range->lead = 0;
+	return length > MOST_MOVED ? -1 : (long)sizeof(*range);
 }
 
 /* The record of a simple call; 0: it is not made. */
@@ -129,7 +164,8 @@ static __always_inline int write_simple(struct quick *q, struct row *row, struct
 	struct segment_head *head;
 	struct brief_body *body;
 	__u8 source = row->objects[0];
-	struct object seen;
+	struct simple of = { .row = row, .regs = regs, .result = result };
+	struct file *file = 0;
 	char *base;
 	long more;
 
@@ -144,14 +180,16 @@ static __always_inline int write_simple(struct quick *q, struct row *row, struct
 	body = (struct brief_body *)(record + 1);
 	at = used + sizeof(*record) + sizeof(*body);
 	body->object = OBJECT_NONE;
-	if (source != OBJECT_NONE &&
-	    look_at(&seen, task, source == OBJECT_RESULT ? result : register_of(regs, source - OBJECT_ARG))) {
+	if (source != OBJECT_NONE)
+		file = file_of(task, source == OBJECT_RESULT ? result : register_of(regs, source - OBJECT_ARG));
+	if (file && look_at_file(&of.seen, file, 0)) {
+		of.inode = FIELD(TYPED(struct file, file), f_inode);
 		body->object = source;
-		at += append_object(&seen, base, at);
+		at += append_object(&of.seen, base, at);
 	}
 	at += append_arguments(row->arguments, regs, base, at);
 	if (row->parts) {
-		more = append_buffer(row, regs, result, base, at);
+		more = append_buffer(&of, base, at);
 		if (more < 0)
 			return 0;
 		at += more;

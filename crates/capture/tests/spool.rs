@@ -113,6 +113,69 @@ fn what_is_read_again_is_said_by_its_place() {
     assert!(on_disk < (TIMES * content.len()) as u64 / 2, "{on_disk} bytes on disk");
 }
 
+/// What a file still holds is neither copied again nor told when it is no longer true: the program itself says what it read.
+#[test]
+fn what_a_file_still_holds_is_told_by_its_place_and_nothing_else() {
+    if !possible("what_a_file_still_holds_is_told_by_its_place_and_nothing_else") {
+        return;
+    }
+    let dir = scratch();
+    let (Some(program), Some(other)) = (compile("reread", dir.path()), compile("store", dir.path())) else { return };
+    let mut recorder = recorder(dir.path(), &[], &[program.to_str().expect("utf-8")]);
+    let recorder = recorder.stderr(Stdio::piped()).spawn().expect("the recorder runs");
+    let asked = dir.path().join("mapped");
+    let wait = Instant::now();
+    while !asked.exists() && wait.elapsed() < Duration::from_secs(120) {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let store =
+        Command::new(other).args(["file", "asked", "done"]).current_dir(dir.path()).status().expect("it stores");
+    assert!(store.success());
+    let output = recorder.wait_with_output().expect("the recorder ends");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    let spool = spool::read(&dir.path().join("t"));
+    let kinds = [libc::SYS_pread64, libc::SYS_write];
+    let mut calls: Vec<(&Record, &Call)> = kinds.into_iter().flat_map(|nr| spool.calls(nr)).collect();
+    calls.sort_by_key(|(record, _)| record.time_ns);
+    let (mut reads, mut sum) = (0, None);
+    for (record, call) in calls.into_iter().filter(|(_, call)| [4096, 8].contains(&call.result)) {
+        let content = spool.content(record, call, call.args[1], call.args[2]);
+        if i64::from(call.nr) == libc::SYS_pread64 {
+            sum = Some(sum_of(&content));
+            continue;
+        }
+        reads += 1;
+        let told = u64::from_le_bytes(content[..].try_into().expect("a sum"));
+        assert_eq!(sum.take(), Some(told), "the read {reads}");
+    }
+    assert!(reads > 15_000, "{reads} reads");
+    // The files lie where `TMPDIR` is.
+    match filesystem_of(dir.path()).as_str() {
+        "ext2/ext3" | "xfs" | "btrfs" => {
+            let bytes = number_behind(&said, " bytes: ").expect("a summary");
+            assert!(bytes < reads * 4096 / 4 * 3, "{bytes} bytes for {reads} reads");
+        }
+        other => println!("that nothing is copied again is not looked at on {other}"),
+    }
+}
+
+/// As `reread.c` reckons it.
+fn sum_of(bytes: &[u8]) -> u64 {
+    let words = bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word));
+    words.fold(14_695_981_039_346_656_037, |sum, word| (sum ^ word).wrapping_mul(1_099_511_628_211))
+}
+
+fn filesystem_of(path: &Path) -> String {
+    let output = Command::new("stat").args(["-f", "-c", "%T"]).arg(path).output().expect("stat");
+    String::from_utf8_lossy(&output.stdout).trim().to_owned()
+}
+
+fn number_behind(text: &str, name: &str) -> Option<usize> {
+    let digits = text.split_once(name)?.1;
+    digits[..digits.find(|c: char| !c.is_ascii_digit())?].parse().ok()
+}
+
 /// Calls with results and bytes as strace tells them; a file for each process, so that no line is torn.
 fn by_strace(dir: &Path, command: &[&str]) -> Option<Vec<String>> {
     let logs = dir.join("strace");

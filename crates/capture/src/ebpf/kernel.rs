@@ -11,9 +11,11 @@ use std::time::Duration;
 
 use reprise_trace::DataPolicy;
 
-use super::shared::{self, ROW_BYTES, STRIDE_BYTES, THREAD_LAUNCHING, control, cpu, scope, watch};
+use super::known::Knowns;
+use super::shared::{self, ROW_BYTES, STRIDE_BYTES, THREAD_LAUNCHING, control, cpu, known, scope, watch};
 use super::{Capabilities, OnFull, Reason, SpoolError, opcodes, processors, table};
 use crate::scope::Scope;
+use crate::spool::Known;
 use crate::sys::{self, Object, Ring, Shared};
 
 /// Programs begin at a multiple of 8, as their reader expects.
@@ -62,6 +64,8 @@ pub struct Kernel {
     pub segment_count: u64,
     /// What both sides watch.
     pub control: Shared,
+    /// What files hold that the spool holds, too.
+    knowns: Mutex<Knowns>,
     /// What both sides know of mapped files.
     watch: Shared,
     /// Somebody moved into the control group that is recorded.
@@ -150,7 +154,8 @@ impl Kernel {
         if !setting.groups {
             object.leave_out(c"on_move")?;
         }
-        object.constants(&random().to_le_bytes())?;
+        let seed = random();
+        object.constants(&seed.to_le_bytes())?;
         opcodes::fit(&mut object)?;
         object.load()?;
         let map = |name: &CStr, bytes| Shared::map(object.descriptor(name)?, bytes);
@@ -158,6 +163,10 @@ impl Kernel {
             segments: map(c"segments", setting.segments as usize * STRIDE_BYTES)?,
             cpus: map(c"cpus", cpu_count * cpu::BYTES)?,
             control: map(c".bss.controls", control::BYTES)?,
+            knowns: Mutex::new(Knowns::new(
+                map(c".bss.knowns", known::BYTES * (known::PAGES * known::LINES) as usize)?,
+                seed,
+            )),
             watch: map(c".bss.watches", watch::BYTES)?,
             unused: object.descriptor(c"unused")?,
             notices: object.descriptor(c"notices")?,
@@ -253,6 +262,12 @@ impl Kernel {
     /// A number in `struct cpu`, summed over all.
     pub fn sum(&self, offset: usize) -> u64 {
         (0..self.cpu_count).map(|n| self.cpus.long(n * cpu::BYTES + offset).load(Ordering::Relaxed)).sum()
+    }
+
+    /// Tells the programs what files hold that stands in the spool.
+    pub fn tell(&self, learned: impl Iterator<Item = Known>) {
+        let mut knowns = self.knowns.lock().unwrap_or_else(PoisonError::into_inner);
+        learned.for_each(|known| knowns.tell(known));
     }
 
     /// Says that the recorder lives.

@@ -18,6 +18,8 @@ mod files;
 #[cfg(ebpf)]
 mod kernel;
 #[cfg(ebpf)]
+mod known;
+#[cfg(ebpf)]
 mod launch;
 #[cfg(ebpf)]
 mod opcodes;

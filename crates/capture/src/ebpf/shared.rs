@@ -118,6 +118,16 @@ pub mod watch {
     pub const LOADS: usize = 72;
 }
 
+/// `struct known`.
+pub mod known {
+    pub const PAGES: u64 = 2048;
+    pub const LINES: u64 = 64;
+    pub const WAYS: usize = 4;
+    pub const BYTES: usize = 64;
+    pub const DIGEST: usize = 0;
+    pub const PLACE: usize = 32;
+}
+
 /// Kinds of a notice.
 pub mod notice {
     pub const FULL: u32 = 1;
@@ -150,6 +160,7 @@ mod tests {
             "#include \"scope.h\"\n".to_owned(),
             "#include \"requests.h\"\n".to_owned(),
             "#include \"pages.h\"\n".to_owned(),
+            "#include \"known.h\"\n".to_owned(),
             number("STRIDE_BYTES", STRIDE_BYTES),
             number("ROWS", ROWS as usize),
             number("PARTS", PARTS),
@@ -170,6 +181,12 @@ mod tests {
             offset("watch", "keeps", watch::KEEPS),
             offset("watch", "left", watch::LEFT),
             offset("watch", "loads", watch::LOADS),
+            number("KNOWN_PAGES", known::PAGES as usize),
+            number("KNOWN_LINES", known::LINES as usize),
+            number("KNOWN_WAYS", known::WAYS),
+            number("sizeof(struct known)", known::BYTES),
+            offset("known", "digest", known::DIGEST),
+            offset("known", "place", known::PLACE),
             number("NOTICE_OVER", notice::OVER as usize),
             number("NOTICE_JOINED", notice::JOINED as usize),
             number("sizeof(struct scope)", scope::BYTES),

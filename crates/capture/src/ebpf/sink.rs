@@ -185,7 +185,9 @@ impl Writer {
         let hurry = self.is_pressed();
         let hand = if hurry && self.is_other_hand_free()? { Hand::Aside } else { Hand::Sink };
         let slot = self.files.new_slot(hand);
-        let shorter = self.repeats.shorten(memory.still(base, SEGMENT_BYTES), standing(slot), self.bounce.bytes());
+        let (bytes, ahead_ns) = (memory.still(base, SEGMENT_BYTES), sys::ahead_ns());
+        let shorter = self.repeats.shorten(bytes, standing(slot), ahead_ns, self.bounce.bytes());
+        kernel.tell(self.repeats.learned());
         if let Some(length) = shorter {
             let way = self.files.choose(length, hurry);
             return self.files.put_part(slot, &mut self.bounce, length, way).map(|()| false);

@@ -90,6 +90,8 @@ pub const RANGE_LACKING: u16 = 1;
 pub const RANGE_UNWANTED: u16 = 2;
 /// Content that stands in the spool already: where, instead of it.
 pub const RANGE_SAID: u16 = 4;
+/// Content of a file that nobody writes to: before it stands a [`Steady`].
+pub const RANGE_STEADY: u16 = 8;
 /// A page as it was before it was stored to for the first time.
 pub const MAPPED_BEFORE: u32 = 1;
 /// A page as it was when a call began that writes to it.
@@ -148,6 +150,8 @@ layout! {
     }
     /// A range in BRIEF.
     BriefRange { length: u32, flags: u16, argument: u8, lead: u8 }
+    /// What tells whether a file still holds the content that was read.
+    Steady { changed_ns: u64, offset: u64 }
     /// Body of ENTER.
     EnterBody {
         begin_ns: u64, call: u64, cpu_ns: u64, args: [u64; 6], nr: u32, ranges: u16, objects: u16, more: u32, lacking: u32,
@@ -240,6 +244,7 @@ mod tests {
             ("MAPPED_WRITTEN", MAPPED_WRITTEN.into()),
             ("RANGE_UNWANTED", RANGE_UNWANTED.into()),
             ("RANGE_SAID", RANGE_SAID.into()),
+            ("RANGE_STEADY", RANGE_STEADY.into()),
         ];
         for (name, value) in constants {
             program += &format!("_Static_assert({name} == {value}ULL, \"{name}\");\n");

@@ -6,6 +6,7 @@
 mod begin;
 pub(crate) mod join;
 mod kept;
+mod known;
 pub mod layout;
 pub mod mark;
 pub(crate) mod reader;
@@ -15,5 +16,6 @@ mod stood;
 
 pub use begin::{Again, BEGIN, BeganDescriptor, BeganMapping, BeganProcess, Begin, OPEN, SAMPLES, VERSION};
 pub use kept::{KEPT, Kept};
+pub use known::{Known, Passage};
 pub use repeats::{Repeats, Standing};
 pub use stood::{STOOD, Stood};

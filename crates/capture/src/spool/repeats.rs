@@ -9,15 +9,19 @@ use std::hash::{BuildHasher, RandomState};
 
 use twox_hash::XxHash3_128;
 
-use super::layout::{self, RANGE_LACKING, RANGE_SAID, RANGE_UNWANTED, kind};
+use super::known::{Known, Learning, Passage};
+use super::layout::{self, RANGE_LACKING, RANGE_SAID, RANGE_STEADY, RANGE_UNWANTED, kind};
 use super::record::{RECORD_HEAD, SEGMENT_HEAD};
 
 /// Shorter content is not worth the look.
 const LEAST_BYTES: usize = 512;
 /// Of a segment so much must be repeated, one of so many parts, for it to be written anew.
 const PART: usize = 4;
-/// Digests that are remembered: a direct-mapped table of 12 MiB.
+/// Digests that are remembered: a table of 12 MiB, in which each may stand in one of a few places.
 const REMEMBERED: usize = 1 << 19;
+const WAYS: usize = 4;
+/// Of content so much must be repeated, one of so many parts, for the next segment to be looked at, too.
+const WORTH: usize = 32;
 /// Where nothing is repeated only one segment of so many is looked at.
 const SELDOM: u32 = 16;
 
@@ -68,50 +72,86 @@ struct Piece {
 /// What was written so far, by its digests.
 pub struct Repeats {
     table: Vec<Remembered>,
+    /// So many were remembered.
+    remembered: usize,
     seed: u64,
     pieces: Vec<Piece>,
-    /// Segments that go by without a look.
+    /// Segments that go by without a look, but at a few passages of files.
     pass: u32,
+    /// Whether there were such in the last segment of which all was looked at.
+    has_passages: bool,
+    learning: Learning,
 }
 
 impl Default for Repeats {
     fn default() -> Repeats {
         let seed = RandomState::new().hash_one(0u8);
-        Repeats { table: vec![Remembered::default(); REMEMBERED], seed, pieces: Vec::new(), pass: 0 }
+        Repeats {
+            table: vec![Remembered::default(); REMEMBERED],
+            remembered: 0,
+            seed,
+            pieces: Vec::new(),
+            pass: 0,
+            has_passages: false,
+            learning: Learning::default(),
+        }
     }
 }
 
 impl Repeats {
     /// Looks at a full segment that is to stand at `standing`. If a good part of it was said before, gives it in `into`
-    /// without that, and how long that is.
-    pub fn shorten(&mut self, segment: &[u8], standing: Standing, into: &mut [u8]) -> Option<usize> {
-        if self.pass > 0 {
-            self.pass -= 1;
+    /// without that, and how long that is. The times of records are `ahead_ns` behind those since the epoch.
+    pub fn shorten(&mut self, segment: &[u8], standing: Standing, ahead_ns: u64, into: &mut [u8]) -> Option<usize> {
+        let all = self.pass == 0;
+        self.pass = self.pass.saturating_sub(1);
+        if !all && !self.has_passages {
             return None;
         }
         let used = u32_at(segment, std::mem::offset_of!(layout::SegmentHead, used))? as usize;
         let segment = segment.get(..used)?;
-        self.look(segment, standing);
+        self.look(segment, standing, ahead_ns, all);
+        let content: usize = self.pieces.iter().map(|piece| piece.kept).sum();
         let repeated: usize = self.pieces.iter().filter(|piece| piece.said.is_some()).map(|piece| piece.kept).sum();
+        match repeated != 0 && repeated >= content / WORTH {
+            true => self.pass = 0,
+            false if all => self.pass = SELDOM - 1,
+            false => {}
+        }
         if repeated < used / PART {
-            self.pass = if repeated < used / (8 * PART) { SELDOM - 1 } else { 0 };
             return None;
         }
         self.rewrite(segment, standing, into)
     }
 
-    /// Finds the pieces of content, and what of them stands already; remembers the others.
-    fn look(&mut self, segment: &[u8], standing: Standing) {
+    /// Which passages of files hold what stands in the spool: what was found out since this was asked last.
+    pub fn learned(&mut self) -> impl Iterator<Item = Known> {
+        self.learning.take()
+    }
+
+    /// Finds the pieces of content, and what of them stands already; remembers the others. If not all are of interest: always the
+    /// same passages of files, since what is read in turn is else never met twice.
+    fn look(&mut self, segment: &[u8], standing: Standing, ahead_ns: u64, all: bool) {
         self.pieces.clear();
+        self.has_passages &= !all;
+        let origin = standing.to_word();
+        let within = origin..origin + segment.len() as u64;
         let mut at = SEGMENT_HEAD;
         while let Some(record) = Record::at(segment, at) {
             let mut range = record.first;
             for _ in 0..record.count {
                 let Some(Range { flags, content, kept, is_plain }) = record.range(segment, range) else { break };
-                if is_plain && kept >= LEAST_BYTES {
-                    let word = Standing { offset: standing.offset + content as u32, ..standing }.to_word();
-                    let (said, slot) = self.remember(&segment[content..content + kept], word);
+                let passage = record.passage(segment, range);
+                self.has_passages |= passage.is_some();
+                let wanted = all || passage.is_some_and(|passage| self.learning.is_one_of(&passage, SELDOM));
+                if wanted && is_plain && kept >= LEAST_BYTES {
+                    let digest = self.digest(&segment[content..content + kept]);
+                    let (said, slot) = self.remember(digest, origin + content as u64);
                     self.pieces.push(Piece { flags, content, kept, said, slot });
+                    if let Some(passage) = passage {
+                        // What stands in this segment may yet stand elsewhere in it.
+                        let place = said.filter(|place| !within.contains(place));
+                        self.learning.saw(passage, record.time_ns + ahead_ns, digest[0], place);
+                    }
                 }
                 range = content + kept.next_multiple_of(8);
             }
@@ -119,18 +159,24 @@ impl Repeats {
         }
     }
 
-    /// Where content stands already, and its place in the table; else it is remembered as standing at `word`.
-    fn remember(&mut self, content: &[u8], word: u64) -> (Option<u64>, usize) {
+    fn digest(&self, content: &[u8]) -> [u64; 2] {
         let hash = XxHash3_128::oneshot_with_seed(self.seed, content);
         // Equal digests of contents of unequal length are no reason to trust them less, but none to mix them up.
-        let digest = [hash as u64, (hash >> 64) as u64 ^ content.len() as u64];
-        let slot = digest[0] as usize % REMEMBERED;
-        let entry = &mut self.table[slot];
-        let said = (entry.word != 0 && entry.digest == digest).then_some(entry.word);
-        if said.is_none() {
-            *entry = Remembered { digest, word };
+        [hash as u64, (hash >> 64) as u64 ^ content.len() as u64]
+    }
+
+    /// Where content stands already, and its place in the table; else it is remembered as standing at `word`.
+    fn remember(&mut self, digest: [u64; 2], word: u64) -> (Option<u64>, usize) {
+        let set = digest[0] as usize % (REMEMBERED / WAYS) * WAYS;
+        let mut slots = set..set + WAYS;
+        if let Some(slot) = slots.clone().find(|slot| self.table[*slot].digest == digest && self.table[*slot].word != 0)
+        {
+            return (Some(self.table[slot].word), slot);
         }
-        (said, slot)
+        let slot = slots.find(|slot| self.table[*slot].word == 0).unwrap_or_else(|| set + self.remembered % WAYS);
+        self.remembered += 1;
+        self.table[slot] = Remembered { digest, word };
+        (None, slot)
     }
 
     /// The segment without what was said before. What stands elsewhere now is remembered there.
@@ -195,6 +241,10 @@ fn put(into: &mut [u8], at: usize, bytes: &[u8]) {
     into[at..at + bytes.len()].copy_from_slice(bytes);
 }
 
+fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
+    Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
 fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
 }
@@ -214,6 +264,9 @@ struct Record {
     first: usize,
     count: usize,
     is_brief: bool,
+    /// Where the open file of one in brief stands.
+    object: Option<usize>,
+    time_ns: u64,
 }
 
 /// A range of a record.
@@ -234,6 +287,8 @@ impl Record {
         let end = at.checked_add(bytes).filter(|end| *end <= segment.len() && bytes >= RECORD_HEAD)?;
         let body = at + RECORD_HEAD;
         let of = u16_at(segment, at + std::mem::offset_of!(layout::RecordHead, kind))?;
+        let time_ns = u64_at(segment, at + std::mem::offset_of!(layout::RecordHead, time_ns))?;
+        let mut object_at = None;
         let (first, count) = match of {
             kind::CALL => {
                 let field = |offset| u16_at(segment, body + offset).map(usize::from);
@@ -245,13 +300,31 @@ impl Record {
                 let object = u8_at(segment, body + std::mem::offset_of!(layout::BriefBody, object))?.min(1);
                 let arguments = u8_at(segment, body + std::mem::offset_of!(layout::BriefBody, arguments))?;
                 let before = object * size_of::<layout::BriefObject>() + arguments * size_of::<u64>();
+                object_at = (object == 1).then_some(body + size_of::<layout::BriefBody>());
                 let first = body + size_of::<layout::BriefBody>() + before;
                 (first, usize::from(first < end))
             }
             kind::MORE => (body + size_of::<layout::MoreBody>(), 1),
             _ => (end, 0),
         };
-        Some(Record { end, first, count, is_brief: of == kind::BRIEF })
+        Some(Record { end, first, count, is_brief: of == kind::BRIEF, object: object_at, time_ns })
+    }
+
+    /// The passage of a file that its range at a place has, if nobody writes to that file.
+    fn passage(&self, segment: &[u8], at: usize) -> Option<Passage> {
+        if !self.is_brief || u16_at(segment, at + std::mem::offset_of!(layout::BriefRange, flags))? & RANGE_STEADY == 0
+        {
+            return None;
+        }
+        let (object, steady) = (self.object?, at + size_of::<layout::BriefRange>());
+        Some(Passage {
+            device: u32_at(segment, object + std::mem::offset_of!(layout::BriefObject, device))?,
+            generation: u32_at(segment, object + std::mem::offset_of!(layout::BriefObject, generation))?,
+            inode: u64_at(segment, object + std::mem::offset_of!(layout::BriefObject, inode))?,
+            changed_ns: u64_at(segment, steady + std::mem::offset_of!(layout::Steady, changed_ns))?,
+            offset: u64_at(segment, steady + std::mem::offset_of!(layout::Steady, offset))?,
+            length: u32_at(segment, at + std::mem::offset_of!(layout::BriefRange, length))?,
+        })
     }
 
     /// Its range at a place.

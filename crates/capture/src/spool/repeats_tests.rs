@@ -119,7 +119,7 @@ fn what_is_shortened_says_the_same() {
             assert_eq!(contents(&whole, &[]), calls);
             let standing = Standing { file: slot / 3, offset: (slot % 3) << 20 };
             let mut into = vec![0xAA; layout::SEGMENT_BYTES];
-            let written = match repeats.shorten(&whole, standing, &mut into) {
+            let written = match repeats.shorten(&whole, standing, 0, &mut into) {
                 Some(length) => {
                     shortened += 1;
                     assert!(length < whole.len());
@@ -142,14 +142,14 @@ fn where_nothing_is_repeated_few_segments_are_looked_at() {
     let mut repeats = Repeats::default();
     let mut into = vec![0; layout::SEGMENT_BYTES];
     let one = segment(&[vec![vec![1; 4096]]]);
-    assert_eq!(repeats.shorten(&one, Standing { file: 0, offset: 0 }, &mut into), None);
+    assert_eq!(repeats.shorten(&one, Standing { file: 0, offset: 0 }, 0, &mut into), None);
     assert_eq!(repeats.pass, SELDOM - 1);
     // The same again is seen only when the next look is due.
     for slot in 1..SELDOM {
-        assert_eq!(repeats.shorten(&one, Standing { file: 0, offset: slot << 20 }, &mut into), None);
+        assert_eq!(repeats.shorten(&one, Standing { file: 0, offset: slot << 20 }, 0, &mut into), None);
     }
-    assert!(repeats.shorten(&one, Standing { file: 0, offset: SELDOM << 20 }, &mut into).is_some());
-    assert!(repeats.shorten(&one, Standing { file: 0, offset: (SELDOM + 1) << 20 }, &mut into).is_some());
+    assert!(repeats.shorten(&one, Standing { file: 0, offset: SELDOM << 20 }, 0, &mut into).is_some());
+    assert!(repeats.shorten(&one, Standing { file: 0, offset: (SELDOM + 1) << 20 }, 0, &mut into).is_some());
 }
 
 #[test]
@@ -162,7 +162,72 @@ fn any_bytes_are_no_reason_to_break_off() {
             let at = sequence.next(bytes.len() as u64) as usize;
             bytes[at] = sequence.next(256) as u8;
         }
-        let _ = Repeats { table: vec![Remembered::default(); REMEMBERED], seed: 1, pieces: Vec::new(), pass: 0 }
-            .shorten(&bytes, Standing { file: 0, offset: 0 }, &mut into);
+        let _ =
+            Repeats { seed: 1, ..Repeats::default() }.shorten(&bytes, Standing { file: 0, offset: 0 }, 0, &mut into);
     }
+}
+
+/// A segment with reads of these passages: number of the inode, which page of it, and what was read.
+fn reads(of: &[(u64, u64, u8)], time_ns: u64) -> Vec<u8> {
+    let mut out = vec![0; SEGMENT_HEAD];
+    out[..8].copy_from_slice(&SEGMENT_MAGIC.to_le_bytes());
+    for (inode, page, content) in of {
+        let start = out.len();
+        out.resize(start + RECORD_HEAD + size_of::<layout::BriefBody>() + size_of::<layout::BriefObject>(), 0);
+        let body = start + RECORD_HEAD;
+        put(&mut out, start + std::mem::offset_of!(layout::RecordHead, kind), &kind::BRIEF.to_le_bytes());
+        put(&mut out, start + std::mem::offset_of!(layout::RecordHead, time_ns), &time_ns.to_le_bytes());
+        out[body + std::mem::offset_of!(layout::BriefBody, object)] = 1;
+        let object = body + size_of::<layout::BriefBody>();
+        put(&mut out, object + std::mem::offset_of!(layout::BriefObject, inode), &inode.to_le_bytes());
+        out.extend(4096u32.to_le_bytes());
+        out.extend(RANGE_STEADY.to_le_bytes());
+        out.extend([1, size_of::<layout::Steady>() as u8]);
+        out.extend(CHANGED_NS.to_le_bytes());
+        out.extend((page * 4096).to_le_bytes());
+        out.extend([*content; 4096]);
+        let bytes = (out.len() - start) as u32;
+        put(&mut out, start, &bytes.to_le_bytes());
+    }
+    let used = out.len() as u32;
+    put(&mut out, 12, &used.to_le_bytes());
+    out
+}
+
+const CHANGED_NS: u64 = 5_000_000_000;
+const LATER_NS: u64 = 9_000_000_000;
+
+const NONE: &[u64] = &[];
+
+/// Which pages of the file 7 are known after each of these segments.
+fn learned(segments: &[Vec<u8>]) -> Vec<Vec<u64>> {
+    let (mut repeats, mut into) = (Repeats::default(), vec![0; layout::SEGMENT_BYTES]);
+    let mut out = Vec::new();
+    for (slot, segment) in segments.iter().enumerate() {
+        repeats.pass = 0;
+        repeats.shorten(segment, Standing { file: 0, offset: (slot as u32) << 20 }, 1_000_000, &mut into);
+        let pages =
+            repeats.learned().filter(|known| known.passage.inode == 7 && known.passage.changed_ns == CHANGED_NS);
+        out.push(pages.map(|known| known.passage.offset / 4096).collect());
+    }
+    out
+}
+
+#[test]
+fn what_a_file_held_twice_is_known() {
+    let one = reads(&[(7, 0, 1), (7, 1, 2)], LATER_NS);
+    assert_eq!(learned(&[one.clone(), one.clone()]), [NONE, &[0, 1]]);
+    // Another file with the same content has to be met twice itself; it stands in the spool already.
+    let other = reads(&[(8, 0, 1), (8, 1, 2)], LATER_NS);
+    assert_eq!(learned(&[other.clone(), one.clone(), one.clone()]), [NONE, NONE, &[0, 1]]);
+}
+
+#[test]
+fn what_was_read_once_or_differs_is_not_known() {
+    let same = reads(&[(7, 0, 1), (7, 0, 1)], LATER_NS);
+    assert_eq!(learned(&[same]), [NONE], "it may yet stand elsewhere in its segment");
+    let (one, other) = (reads(&[(7, 0, 1)], LATER_NS), reads(&[(7, 0, 2)], LATER_NS));
+    assert_eq!(learned(&[one.clone(), other.clone(), one.clone(), other]), [NONE; 4]);
+    let early = reads(&[(7, 0, 1)], CHANGED_NS + 900_000_000);
+    assert_eq!(learned(&[early.clone(), early]), [NONE; 2], "it may be changed at the same time");
 }

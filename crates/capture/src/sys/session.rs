@@ -2,6 +2,7 @@
 
 use std::io;
 use std::thread::{Builder, JoinHandle};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use reprise_trace::End;
 
@@ -13,6 +14,12 @@ pub fn monotonic_ns() -> u64 {
     // SAFETY: `now` is a valid place for the result.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut now) };
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+/// How far the time since the epoch is ahead of [`monotonic_ns`], as the clocks are set now.
+pub fn ahead_ns() -> u64 {
+    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    (since_epoch.as_nanos() as u64).saturating_sub(monotonic_ns())
 }
 
 /// Waits for the end of a child; `None` if a signal came first.

@@ -8,8 +8,8 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use reprise_capture::spool::layout::{
-    OBJECT_ARG, OBJECT_RESULT, RANGE_LACKING, RANGE_SAID, RANGE_UNWANTED, SEGMENT_BYTES, SEGMENT_MAGIC, WHEN_ENTRY,
-    kind,
+    OBJECT_ARG, OBJECT_RESULT, RANGE_LACKING, RANGE_SAID, RANGE_STEADY, RANGE_UNWANTED, SEGMENT_BYTES, SEGMENT_MAGIC,
+    WHEN_ENTRY, kind,
 };
 
 /// Numbers from the front of bytes.
@@ -93,7 +93,7 @@ pub enum Body {
         exit_code: i32,
         last: bool,
     },
-    /// Of rings and their requests, or of loads: not taken apart.
+    /// Of rings and their requests, or of mapped pages: not taken apart.
     Other(Vec<u8>),
 }
 
@@ -129,12 +129,15 @@ fn range(words: &mut Words, directory: &Path) -> Range {
     Range { address, length, entry: when == WHEN_ENTRY, flags: flags & !RANGE_SAID, bytes }
 }
 
+/// How a range is kept, and not what.
+const WAYS: u16 = RANGE_SAID | RANGE_STEADY;
+
 /// A range of a call in brief.
 fn brief_range(words: &mut Words, args: &[u64; 6], directory: &Path) -> Range {
     let (length, flags, argument, lead) = (words.u32(), words.u16(), words.u8(), words.u8());
     let kept = if flags & RANGE_UNWANTED != 0 { 0 } else { length };
     let bytes = content(words, kept, flags, lead.into(), directory);
-    Range { address: args[usize::from(argument)], length, entry: false, flags: flags & !RANGE_SAID, bytes }
+    Range { address: args[usize::from(argument)], length, entry: false, flags: flags & !WAYS, bytes }
 }
 
 fn content(words: &mut Words, kept: u32, flags: u16, lead: usize, directory: &Path) -> Vec<u8> {
@@ -235,7 +238,9 @@ fn record(cpu: u32, bytes: &[u8], directory: &Path) -> Record {
             Body::Exec { old_tid, comm: comm(&mut w) }
         }
         kind::END => Body::End { exit_code: w.u32() as i32, last: w.u32() == 1 },
-        kind::RING | kind::REQUEST | kind::COMPLETION | kind::LOADED => Body::Other(w.take(w.0.len()).to_vec()),
+        kind::RING | kind::REQUEST | kind::COMPLETION | kind::MAPPED | kind::LOADED => {
+            Body::Other(w.take(w.0.len()).to_vec())
+        }
         other => panic!("a record of kind {other}"),
     };
     assert!(w.0.is_empty(), "{} bytes behind a record of kind {of}", w.0.len());

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What files hold that the spool holds, too: whoever reads it again is told by where it stands there.
+ *
+ * Goals: content that a file still holds is neither copied nor looked at again. It is the same as it was if nobody had the file open
+ * for writing then, and the file's time of change is still the same: these file systems set it before they change anything, and memory
+ * that is written to a file takes an open one. The recorder fills the table, when it has seen the same content at the
+ * same place twice; a look at it is one line of the caches. Non-goals: files that somebody writes to, reads that do not say where.
+ */
+#ifndef REPRISE_KNOWN_H
+#define REPRISE_KNOWN_H
+
+#include "objects.h"
+
+#define KNOWN_PAGES 2048
+#define KNOWN_LINES 64
+#define KNOWN_WAYS 4
+/* Shorter content is copied sooner than it is looked up. */
+#define KNOWN_LEAST 512u
+
+#define EXT4_MAGIC 0xef53
+#define XFS_MAGIC 0x58465342
+
+#define FORMAT_OF_FILE 0170000
+#define REGULAR 0100000
+
+/* The kernel notes in the bits above whether somebody has asked for the time. */
+#define NANOSECONDS 0x3fffffff
+
+/* Passages of files, by their digests (0: none), and where what they hold stands, as RANGE_SAID tells it. A digest is taken away before
+ * its place is changed; one of a passage never means anything else, so that any place that is found beside it is right. */
+struct known {
+	__u64 digest[KNOWN_WAYS];
+	__u64 place[KNOWN_WAYS];
+};
+
+/* Neighbours in a file are neighbours here, so that what is read at random from much of it needs few lines and pages. */
+struct known knowns[KNOWN_PAGES * KNOWN_LINES] SEC(".bss.knowns");
+
+/* When a file was changed last, if its file system sets that time before it changes anything; else 0. */
+static __always_inline __u64 changed_ns(struct inode *inode)
+{
+	struct super_block *super;
+	__u64 magic;
+
+	if (!inode || !bpf_core_field_exists(inode->i_ctime_sec) || (FIELD(inode, i_mode) & FORMAT_OF_FILE) != REGULAR)
+		return 0;
+	super = FIELD(inode, i_sb);
+	magic = super ? FIELD(super, s_magic) : 0;
+	if (magic != EXT4_MAGIC && magic != XFS_MAGIC && magic != BTRFS_MAGIC)
+		return 0;
+	return FIELD(inode, i_ctime_sec) * 1000000000ULL + (FIELD(inode, i_ctime_nsec) & NANOSECONDS);
+}
+
+/* Whether nobody has it open for writing. */
+static __always_inline int is_at_rest(struct inode *inode)
+{
+	return FIELD(inode, i_writecount.counter) <= 0;
+}
+
+static __always_inline __u64 mix(__u64 digest, __u64 word)
+{
+	digest = (digest ^ word) * 0x9e3779b97f4a7c15ULL;
+	return digest ^ digest >> 32;
+}
+
+/* What is read of a file, as of a time of change. */
+struct passage {
+	struct object *file;
+	__u64 changed;
+	__u64 offset;
+	__u32 length;
+};
+
+static __always_inline __u64 digest_of_file(struct object *file)
+{
+	return mix(mix(scramble, file->inode), file->device << 32 | file->generation);
+}
+
+/* Where in the table a passage is looked for: pages and somewhat less share a line by four. */
+static __always_inline __u32 line_of(struct passage *of, __u64 file)
+{
+	__u64 group = of->offset >> (of->length <= 1024 ? 12 : of->length <= 6144 ? 14 : 16);
+	__u32 page = mix(file, group / KNOWN_LINES) >> 32;
+
+	return page % KNOWN_PAGES * KNOWN_LINES + group % KNOWN_LINES;
+}
+
+/* Two passages that differ in one number have different digests. */
+static __always_inline __u64 digest_of(struct passage *of, __u64 file)
+{
+	return mix(mix(mix(file, of->changed), of->offset), of->length) ?: 1;
+}
+
+/* Where it stands what a passage holds; 0: that is not known. */
+static __always_inline __u64 place_of(struct passage *of)
+{
+	__u64 file = digest_of_file(of->file), digest = digest_of(of, file), place;
+	__u32 line = line_of(of, file), way;
+	struct known volatile *known;
+
+	CHECKED(line);
+	known = &knowns[line % (KNOWN_PAGES * KNOWN_LINES)];
+#pragma unroll
+	for (way = 0; way < KNOWN_WAYS; way++) {
+		if (known->digest[way] != digest)
+			continue;
+		place = known->place[way];
+		barrier();
+		return known->digest[way] == digest ? place : 0;
+	}
+	return 0;
+}
+
+#endif
