@@ -30,7 +30,9 @@
  * its place is changed; one of a passage never means anything else, so that any place that is found beside it is right. */
 struct known {
 	__u64 digest[KNOWN_WAYS];
-	__u64 place[KNOWN_WAYS];
+	__u32 offset[KNOWN_WAYS];
+	__u16 file[KNOWN_WAYS];
+	__u64 wanted; /* of no meaning */
 };
 
 /* Neighbours in a file are neighbours here, so that what is read at random from much of it needs few lines and pages. */
@@ -91,20 +93,44 @@ static __always_inline __u64 digest_of(struct passage *of, __u64 file)
 	return mix(mix(mix(file, of->changed), of->offset), of->length) ?: 1;
 }
 
+static __always_inline struct known volatile *known_of(__u32 line)
+{
+	CHECKED(line);
+	return &knowns[line % (KNOWN_PAGES * KNOWN_LINES)];
+}
+
+/* A call begins that reads a passage: its line may be far away. A store is not waited for, and brings it. */
+static __always_inline void bring_line(struct task_struct *task, __s32 fd, __u64 offset, __u32 length)
+{
+	struct file *found = file_of(task, fd), *file;
+	struct passage of = { .offset = offset, .length = length };
+	struct object seen;
+	struct inode *inode;
+
+	if (!found)
+		return;
+	file = TYPED(struct file, found);
+	inode = FIELD(file, f_inode);
+	if (!inode)
+		return;
+	seen.inode = FIELD(inode, i_ino);
+	seen.generation = FIELD(inode, i_generation);
+	seen.device = device_of(inode);
+	known_of(line_of(&of, digest_of_file(&seen)))->wanted = 1;
+}
+
 /* Where it stands what a passage holds; 0: that is not known. */
 static __always_inline __u64 place_of(struct passage *of)
 {
 	__u64 file = digest_of_file(of->file), digest = digest_of(of, file), place;
-	__u32 line = line_of(of, file), way;
-	struct known volatile *known;
+	struct known volatile *known = known_of(line_of(of, file));
+	__u32 way;
 
-	CHECKED(line);
-	known = &knowns[line % (KNOWN_PAGES * KNOWN_LINES)];
 #pragma unroll
 	for (way = 0; way < KNOWN_WAYS; way++) {
 		if (known->digest[way] != digest)
 			continue;
-		place = known->place[way];
+		place = (__u64)known->file[way] << 32 | known->offset[way];
 		barrier();
 		return known->digest[way] == digest ? place : 0;
 	}

@@ -188,7 +188,7 @@ struct control {
 	__u64 stopped;
 	__u64 heartbeat_ns; /* of the recorder */
 	__u64 patience_ns;  /* without a heartbeat */
-	__u64 reserved;
+	__u64 known;        /* something is known of what files hold */
 	__u64 tasks;        /* alive in the scope */
 	__u64 serials;
 	__u64 lost_tasks;   /* threads that could not be followed */

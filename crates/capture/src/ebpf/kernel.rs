@@ -267,7 +267,10 @@ impl Kernel {
     /// Tells the programs what files hold that stands in the spool.
     pub fn tell(&self, learned: impl Iterator<Item = Known>) {
         let mut knowns = self.knowns.lock().unwrap_or_else(PoisonError::into_inner);
-        learned.for_each(|known| knowns.tell(known));
+        for known in learned {
+            knowns.tell(known);
+            self.number(control::KNOWN).store(1, Ordering::Relaxed);
+        }
     }
 
     /// Says that the recorder lives.

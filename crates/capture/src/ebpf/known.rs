@@ -1,9 +1,9 @@
 //! What files hold that stands in the spool, told to the programs in the kernel: the writing side of `bpf/known.h`.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use super::shared::known as at;
-use crate::spool::{Known, Passage};
+use crate::spool::{Known, Passage, Standing};
 use crate::sys::Shared;
 
 /// Where all places of a digest are taken, one of so many gives way to another: what is read in turn, and is more than the
@@ -25,6 +25,8 @@ impl Knowns {
 
     /// Tells where what a passage holds stands.
     pub fn tell(&mut self, Known { passage, place }: Known) {
+        let Standing { file: number, offset } = Standing::from_word(place);
+        let Ok(number) = u16::try_from(number) else { return };
         let file = digest_of_file(self.seed, &passage);
         let (digest, base) = (digest(file, &passage), line(file, &passage) * at::BYTES);
         let held = |way: usize| self.memory.long(base + at::DIGEST + way * 8);
@@ -38,13 +40,10 @@ impl Knowns {
         };
         // x86 keeps the order of stores, and the other side takes a place only if the digest stands before and after.
         held(way).store(0, Ordering::Release);
-        self.place(base, way).store(place, Ordering::Release);
+        self.memory.word(base + at::OFFSET + way * 4).store(offset, Ordering::Release);
+        self.memory.short(base + at::FILE + way * 2).store(number, Ordering::Release);
         held(way).store(digest, Ordering::Release);
         self.told += 1;
-    }
-
-    fn place(&self, base: usize, way: usize) -> &AtomicU64 {
-        self.memory.long(base + at::PLACE + way * 8)
     }
 
     fn gives_way(&self) -> Option<usize> {

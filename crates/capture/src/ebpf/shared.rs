@@ -82,6 +82,7 @@ pub mod control {
     pub const STOPPED: usize = 32;
     pub const HEARTBEAT_NS: usize = 40;
     pub const PATIENCE_NS: usize = 48;
+    pub const KNOWN: usize = 56;
     pub const TASKS: usize = 64;
     pub const SERIALS: usize = 72;
     pub const LOST_TASKS: usize = 80;
@@ -125,7 +126,8 @@ pub mod known {
     pub const WAYS: usize = 4;
     pub const BYTES: usize = 64;
     pub const DIGEST: usize = 0;
-    pub const PLACE: usize = 32;
+    pub const OFFSET: usize = 32;
+    pub const FILE: usize = 48;
 }
 
 /// Kinds of a notice.
@@ -186,7 +188,8 @@ mod tests {
             number("KNOWN_WAYS", known::WAYS),
             number("sizeof(struct known)", known::BYTES),
             offset("known", "digest", known::DIGEST),
-            offset("known", "place", known::PLACE),
+            offset("known", "offset", known::OFFSET),
+            offset("known", "file", known::FILE),
             number("NOTICE_OVER", notice::OVER as usize),
             number("NOTICE_JOINED", notice::JOINED as usize),
             number("sizeof(struct scope)", scope::BYTES),
@@ -211,6 +214,7 @@ mod tests {
             offset("control", "stopped", control::STOPPED),
             offset("control", "heartbeat_ns", control::HEARTBEAT_NS),
             offset("control", "patience_ns", control::PATIENCE_NS),
+            offset("control", "known", control::KNOWN),
             offset("control", "tasks", control::TASKS),
             offset("control", "serials", control::SERIALS),
             offset("control", "lost_tasks", control::LOST_TASKS),

@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64};
 
 /// A mapped map.
 pub struct Shared {
@@ -52,6 +52,13 @@ impl Shared {
         assert_eq!(offset % 4, 0);
         // SAFETY: as above.
         unsafe { AtomicU32::from_ptr(self.at(offset, 4).cast()) }
+    }
+
+    /// A 16-bit number; its offset is a multiple of 2.
+    pub fn short(&self, offset: usize) -> &AtomicU16 {
+        assert_eq!(offset % 2, 0);
+        // SAFETY: as above.
+        unsafe { AtomicU16::from_ptr(self.at(offset, 2).cast()) }
     }
 
     /// Copies a part out; what the kernel changes meanwhile is old or new.
