@@ -11,9 +11,9 @@ use foldhash::fast::RandomState;
 /// Passages that are remembered as seen once: a table of 4 MiB, in which each may stand in one of a few places.
 const SEEN: usize = 1 << 16;
 const WAYS: usize = 4;
-/// A change that came before the look by so much is not followed by another one that bears the same time: the times of a
-/// file come from a clock that ticks every few milliseconds, and that may be set.
-const SETTLED_NS: u64 = 1_000_000_000;
+/// A change that came before the look by so much is not followed by another one that bears the same time: some file systems keep
+/// whole seconds, of a clock that ticks every few milliseconds.
+const SETTLED_NS: u64 = 1_100_000_000;
 
 /// A passage of a file that nobody had open for writing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
