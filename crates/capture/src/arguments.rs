@@ -256,6 +256,13 @@ pub fn content(memory: Memory<'_>, buffers: &[(u64, u64)], limit: u64, keep: Kee
         {
             return (log.blob(whole, keep), length as u64);
         }
+        // What is said by its place is mostly said so again.
+        if length <= PIECE
+            && let Some(place) = memory.place(addr, length)
+            && let Some(data) = log.blob_at(place, keep, || memory.exact(addr, length))
+        {
+            return (data, length as u64);
+        }
     }
     let (mut blobs, mut kept, mut left) = (Vec::new(), 0u64, total);
     let mut piece = Vec::with_capacity(PIECE.min(total as usize));

@@ -4,12 +4,21 @@
 //! memory is read from the spool. Non-goals: knowing what the bytes mean.
 
 use std::fs::File;
+use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::fs::FileExt;
 use std::rc::Rc;
 
 use smallvec::SmallVec;
 
 use crate::spool::layout::MOVED_AT;
+
+/// Bytes of a spool, whose files are open as long as it is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Place {
+    file: RawFd,
+    offset: u64,
+    length: usize,
+}
 
 /// When a range was kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -131,6 +140,15 @@ impl Kept {
         let range = find(first, address).or_else(|| find(second, address))?;
         let Bytes::Here(bytes) = &range.bytes else { return None };
         bytes.get((address - range.address) as usize..)?.get(..length)
+    }
+
+    /// Where in the spool the bytes from an address on stand, if they do in one piece.
+    pub fn place(&self, address: u64, length: usize, when: When) -> Option<Place> {
+        let (first, second) = self.sides(when);
+        let range = find(first, address).or_else(|| find(second, address))?;
+        let Bytes::There { file, offset, length: there } = &range.bytes else { return None };
+        let from = (address - range.address) as usize;
+        (from + length <= *there).then(|| Place { file: file.as_raw_fd(), offset: offset + from as u64, length })
     }
 
     /// What was kept then, and what otherwise.

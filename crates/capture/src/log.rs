@@ -6,6 +6,7 @@
 use std::sync::mpsc::Receiver;
 use std::time::Instant;
 
+use foldhash::{HashMap, HashMapExt};
 use reprise_initial::Seeds;
 use reprise_trace::{
     Action, Content, DataPolicy, Descriptor, End, Keep, Ledger, Loss, Manifest, Process, ThreadRow, TraceWriter,
@@ -14,7 +15,11 @@ use reprise_trace::{
 
 use crate::environment::{Observation, Surroundings};
 use crate::error::CaptureError;
+use crate::kept::Place;
 use crate::sys::FileId;
+
+/// So many places are remembered, 10 MiB of them.
+const SAID: usize = 1 << 18;
 
 /// The log of a recording.
 pub struct Log {
@@ -32,6 +37,8 @@ pub struct Log {
     samples: Option<Receiver<Observation>>,
     /// Whether what is observed is what was there at the beginning, whenever it is written.
     looks_back: bool,
+    /// What is known of places of the spool.
+    said: HashMap<(Place, Keep), u32>,
     /// Content that was observed later all the same: written last, since rows are in the order of observation.
     later: Option<Vec<Content>>,
 }
@@ -50,6 +57,7 @@ impl Log {
             names: None,
             samples: None,
             looks_back: false,
+            said: HashMap::new(),
             later: None,
         }
     }
@@ -207,6 +215,21 @@ impl Log {
     pub fn flush_if_due(&mut self) {
         self.write_samples();
         self.write(TraceWriter::flush_if_due);
+    }
+
+    /// Stores what stands at a place of a spool, which is read the first time; `None` if it cannot be.
+    pub fn blob_at(&mut self, place: Place, keep: Keep, read: impl FnOnce() -> Option<Vec<u8>>) -> Option<Vec<u32>> {
+        if let Some(blob) = self.said.get(&(place, keep)) {
+            return Some(vec![*blob]);
+        }
+        let data = self.blob(&read()?, keep);
+        if let [blob] = data[..] {
+            if self.said.len() >= SAID {
+                self.said.clear();
+            }
+            self.said.insert((place, keep), blob);
+        }
+        Some(data)
     }
 
     /// Whether content is stored at all, or hashed.

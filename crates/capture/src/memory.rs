@@ -6,7 +6,7 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-use crate::kept::{Kept, When};
+use crate::kept::{Kept, Place, When};
 use crate::sys;
 
 pub(crate) const PAGE: u64 = 4096;
@@ -42,6 +42,14 @@ impl Memory<'_> {
         match self {
             Memory::Live(_) => None,
             Memory::Kept(kept, when) => kept.bytes(addr, length, *when),
+        }
+    }
+
+    /// Where in a spool a range stands, if all of it does in one piece.
+    pub fn place(&self, addr: u64, length: usize) -> Option<Place> {
+        match self {
+            Memory::Live(_) => None,
+            Memory::Kept(kept, when) => kept.place(addr, length, *when),
         }
     }
 

@@ -17,7 +17,7 @@ use crate::table::Row;
 const SAMPLES_TOGETHER_NS: u64 = 10_000_000_000;
 
 /// Whether content follows the trace's policy or is needed for the trace to be understood.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Keep {
     /// Content of files: as the policy says.
     ByPolicy,
