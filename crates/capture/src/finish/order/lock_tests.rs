@@ -238,3 +238,23 @@ fn of_very_many_ranges_the_last_are_told_apart() {
         assert!(!is_possible(&mut locks, &refused), "nobody has {from} any more");
     }
 }
+
+/// The end of a process gives its locks away and is no call: who has waited for one got it after its holder, not before.
+#[test]
+fn who_waits_comes_after_who_holds() {
+    let lock = |process: usize, begin_ns: u64, end_ns: u64| Call {
+        process,
+        begin_ns,
+        effect_ns: end_ns,
+        end_ns,
+        wish: libc::F_WRLCK,
+        from: 0,
+        to: 5,
+        asks: false,
+        met: None,
+        could: true,
+    };
+    let calls = [lock(0, 19_903, 19_906), lock(1, 19_904, 42_098)];
+    let out = ordered(&calls, true);
+    assert_eq!(out.iter().map(|call| call.process).collect::<Vec<_>>(), [0, 1]);
+}

@@ -98,7 +98,8 @@ impl Locked {
     /// What somebody found in each range who got the wish of a request, or did not, and what is there from now on.
     pub fn outcome(&self, request: &Request, bit: u32, could: bool) -> (Found, Change) {
         let own = bits(bit);
-        let others = self.bits_of(|holder| *holder != Holder::Ended) & !own;
+        // Also those of whom nothing was heard yet: their calls may have waited.
+        let others = !(own | self.bits_of(|holder| *holder == Holder::Ended));
         let in_its_way = match request.wish {
             Wish::Shared => others & u64::MAX << EXCLUSIVE,
             Wish::Exclusive => others,
