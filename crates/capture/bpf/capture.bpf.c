@@ -82,7 +82,7 @@ static __always_inline int enter_quick(struct quick *q, struct task_struct *task
 	q->flags = narrow ? RECORD_NARROW : 0;
 	q->call++;
 	q->inside = 1;
-	if (c->known && row->look == LOOK_PART && row->offset)
+	if (c->known && reads_passage(row, regs->dx))
 		bring_line(task, regs->di, register_of(regs, row->offset - 1), regs->dx);
 	return 1;
 }

@@ -93,6 +93,12 @@ static __always_inline __u64 digest_of(struct passage *of, __u64 file)
 	return mix(mix(mix(file, of->changed), of->offset), of->length) ?: 1;
 }
 
+/* Whether a call reads content, so much of it, of which it says where in the file it is. */
+static __always_inline int reads_passage(struct row *row, __u64 length)
+{
+	return row->look == LOOK_PART && row->offset && length >= KNOWN_LEAST;
+}
+
 static __always_inline struct known volatile *known_of(__u32 line)
 {
 	CHECKED(line);

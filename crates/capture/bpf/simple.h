@@ -98,15 +98,15 @@ struct simple {
 /* Says where content stands that was read, if that is known; else copies it, and says of which file's state it is. */
 static __always_inline long append_content(struct simple *of, struct brief_range *range, __u64 address, __u32 length, __u32 at)
 {
-	__u32 lead = 0, argument = of->row->offset - 1;
+	__u32 lead = 0;
 	struct steady *steady = (struct steady *)(range + 1);
 	struct passage passage = { .file = &of->seen, .length = length };
 	__u64 place;
 
-	if (of->row->look == LOOK_PART && argument < 6 && length >= KNOWN_LEAST)
+	if (reads_passage(of->row, length))
 		passage.changed = changed_ns(of->inode);
 	if (passage.changed) {
-		passage.offset = register_of(of->regs, argument);
+		passage.offset = register_of(of->regs, of->row->offset - 1);
 		place = place_of(&passage);
 		if (place) {
 			*(__u64 *)(range + 1) = place;

@@ -136,27 +136,26 @@ impl Kept {
 
     /// The bytes from an address on, if they stand in memory in one piece.
     pub fn bytes(&self, address: u64, length: usize, when: When) -> Option<&[u8]> {
-        let (first, second) = self.sides(when);
-        let range = find(first, address).or_else(|| find(second, address))?;
+        let range = self.range(address, when)?;
         let Bytes::Here(bytes) = &range.bytes else { return None };
         bytes.get((address - range.address) as usize..)?.get(..length)
     }
 
     /// Where in the spool the bytes from an address on stand, if they do in one piece.
     pub fn place(&self, address: u64, length: usize, when: When) -> Option<Place> {
-        let (first, second) = self.sides(when);
-        let range = find(first, address).or_else(|| find(second, address))?;
+        let range = self.range(address, when)?;
         let Bytes::There { file, offset, length: there } = &range.bytes else { return None };
         let from = (address - range.address) as usize;
         (from + length <= *there).then(|| Place { file: file.as_raw_fd(), offset: offset + from as u64, length })
     }
 
-    /// What was kept then, and what otherwise.
-    fn sides(&self, when: When) -> (&Ranges, &Ranges) {
-        match when {
+    /// The range that holds an address: what was kept then, or what otherwise.
+    fn range(&self, address: u64, when: When) -> Option<&Range> {
+        let (first, second) = match when {
             When::Entry => (&self.entry, &self.exit),
             When::Exit => (&self.exit, &self.entry),
-        }
+        };
+        find(first, address).or_else(|| find(second, address))
     }
 
     /// Goes through the pieces of a range: where in the bytes, and which part of the range it is; gives how much was taken.
@@ -167,11 +166,10 @@ impl Kept {
         when: When,
         mut take: impl FnMut(&Bytes, usize, std::ops::Range<usize>) -> usize,
     ) -> usize {
-        let (first, second) = self.sides(when);
         let mut got = 0;
         while got < length {
             let at = address.wrapping_add(got as u64);
-            let Some(range) = find(first, at).or_else(|| find(second, at)) else { break };
+            let Some(range) = self.range(at, when) else { break };
             let from = (at - range.address) as usize;
             let n = (range.bytes.len() - from).min(length - got);
             let taken = take(&range.bytes, from, got..got + n);

@@ -18,8 +18,8 @@ use crate::error::CaptureError;
 use crate::kept::Place;
 use crate::sys::FileId;
 
-/// So many places are remembered, 10 MiB of them.
-const SAID: usize = 1 << 18;
+/// So many places are remembered, as many as a map of 2^18 buckets holds, which takes 10 MiB.
+const SAID: usize = 7 << 15;
 
 /// The log of a recording.
 pub struct Log {

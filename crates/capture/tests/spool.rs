@@ -123,11 +123,7 @@ fn what_a_file_still_holds_is_told_by_its_place_and_nothing_else() {
     let (Some(program), Some(other)) = (compile("reread", dir.path()), compile("store", dir.path())) else { return };
     let mut recorder = recorder(dir.path(), &[], &[program.to_str().expect("utf-8")]);
     let recorder = recorder.stderr(Stdio::piped()).spawn().expect("the recorder runs");
-    let asked = dir.path().join("mapped");
-    let wait = Instant::now();
-    while !asked.exists() && wait.elapsed() < Duration::from_secs(120) {
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    wait_until("the time for another's mapping", || dir.path().join("mapped").exists());
     let store =
         Command::new(other).args(["file", "asked", "done"]).current_dir(dir.path()).status().expect("it stores");
     assert!(store.success());
