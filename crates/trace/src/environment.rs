@@ -6,7 +6,7 @@ use crate::table::table;
 table! {
     /// The traced program and the machine at one instant.
     #[derive(serde::Serialize, serde::Deserialize)]
-    Environment "environment" key(|e| e.time_ns) weight(|_| 0) ascending("time_ns") {
+    Environment "environment" key(|e| e.time_ns) weight(|_| 0) {
         /// When, nanoseconds since the trace began.
         time_ns: u64,
         /// Processes of the traced program.
@@ -63,7 +63,7 @@ table! {
 table! {
     /// What a block device has done since boot, at the instant of a sample; a row only where something changed since its last.
     #[derive(serde::Serialize, serde::Deserialize)]
-    DeviceSample "devices" key(|d| d.time_ns) weight(|d| d.name.len()) ascending("time_ns") {
+    DeviceSample "devices" key(|d| d.time_ns) weight(|d| d.name.len()) {
         /// When, nanoseconds since the trace began.
         time_ns: u64,
         /// Device number, as `tree.device` of a file on it.
@@ -100,7 +100,7 @@ table! {
 table! {
     /// A mount, as the recorder saw it at the start.
     #[derive(serde::Serialize, serde::Deserialize)]
-    Mount "mounts" key(|m| m.mount.into()) weight(|m| m.root.len() + m.point.len() + m.kind.len() + m.source.len() + m.options.len() + m.file_system_options.len()) ascending() {
+    Mount "mounts" key(|m| m.mount.into()) weight(|m| m.root.len() + m.point.len() + m.kind.len() + m.source.len() + m.options.len() + m.file_system_options.len()) {
         /// Its number.
         mount: u32,
         /// Number of the mount that it is mounted on.
@@ -125,7 +125,7 @@ table! {
 table! {
     /// A setting of a block device's queue at the start.
     #[derive(serde::Serialize, serde::Deserialize)]
-    QueueSetting "queues" key(|q| q.device) weight(|q| q.name.len() + q.setting.len() + q.value.len()) ascending() {
+    QueueSetting "queues" key(|q| q.device) weight(|q| q.name.len() + q.setting.len() + q.value.len()) {
         /// Device number.
         device: u64,
         /// Its name.

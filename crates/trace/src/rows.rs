@@ -12,8 +12,7 @@ pub type CallName = Cow<'static, str>;
 
 table! {
     /// One traced call with result and times.
-    Action "actions" key(|a| a.seq) weight(|a| a.input.len() + a.output.len() + a.path.as_ref().map_or(0, |p| p.len()) + 4 * a.data.len())
-    ascending("seq", "begin_ns") {
+    Action "actions" key(|a| a.seq) weight(|a| a.input.len() + a.output.len() + a.path.as_ref().map_or(0, |p| p.len()) + 4 * a.data.len()) {
         /// Position in the order of effects, ascending without gaps from 0. Of two actions the one with the smaller number took effect first, as far as the recorder could tell.
         seq: u64,
         /// Thread that issued it: `threads.thread`.
@@ -97,7 +96,7 @@ impl Action {
 
 table! {
     /// A thread.
-    ThreadRow "threads" key(|t| t.thread.into()) weight(|t| t.name.len()) ascending() {
+    ThreadRow "threads" key(|t| t.thread.into()) weight(|t| t.name.len()) {
         /// Number of the thread in this trace, ascending from 0; kernel numbers are reused, these are not.
         thread: u32,
         /// Process it belongs to: `processes.process`.
@@ -123,7 +122,7 @@ table! {
 
 table! {
     /// A process.
-    Process "processes" key(|p| p.process.into()) weight(|p| p.cwd.len() + p.root.len() + p.executable.len()) ascending() {
+    Process "processes" key(|p| p.process.into()) weight(|p| p.cwd.len() + p.root.len() + p.executable.len()) {
         /// Number of the process in this trace, ascending from 0.
         process: u32,
         /// Kernel's process number.
@@ -165,7 +164,7 @@ impl Process {
 
 table! {
     /// A descriptor that existed before the trace began.
-    Descriptor "descriptors" key(|d| d.process.into()) weight(|d| d.path.len()) ascending() {
+    Descriptor "descriptors" key(|d| d.process.into()) weight(|d| d.path.len()) {
         /// Process that holds it.
         process: u32,
         /// Its number.
@@ -189,7 +188,7 @@ table! {
 
 table! {
     /// A name of the initial tree, as it was when the program first met it.
-    TreeNode "tree" key(|n| n.seq) weight(|n| n.name.len() + n.target.len() + n.xattrs.len()) ascending() {
+    TreeNode "tree" key(|n| n.seq) weight(|n| n.name.len() + n.target.len() + n.xattrs.len()) {
         /// The action before which it was observed: `actions.seq`; 0 for what was there before the start.
         seq: u64,
         /// Device of the directory that holds the name.
@@ -231,7 +230,7 @@ table! {
 
 table! {
     /// Content of a file of the initial tree that was observed other than through a data-carrying call.
-    Content "contents" key(|c| c.seq) weight(|c| 4 * c.data.len()) ascending() {
+    Content "contents" key(|c| c.seq) weight(|c| 4 * c.data.len()) {
         /// The action before which the content was observed: bytes that the program wrote earlier are not initial.
         seq: u64,
         /// Device of the file.
@@ -253,7 +252,7 @@ table! {
 
 table! {
     /// A piece of content, stored once.
-    BlobRow "blobs" key(|b| b.blob.into()) weight(|b| b.content.as_ref().map_or(0, Bytes::len)) ascending("blob") {
+    BlobRow "blobs" key(|b| b.blob.into()) weight(|b| b.content.as_ref().map_or(0, Bytes::len)) {
         /// Its number, ascending from 0.
         blob: u32,
         /// BLAKE3 of the content, 32 bytes.

@@ -16,8 +16,6 @@ use crate::part::PartRows;
 pub trait Row: Default + Send + 'static {
     /// The table, and the folder of its parts.
     const TABLE: &'static str;
-    /// Columns that ascend, and are stored as differences.
-    const ASCENDING: &'static [&'static str];
     /// What a row is.
     const DOC: &'static str;
     #[doc(hidden)]
@@ -38,7 +36,7 @@ pub trait Row: Default + Send + 'static {
 
 /// Declares a row type: its columns are its fields.
 macro_rules! table {
-    ($(#[doc = $doc:literal])* $(#[derive($($derive:path),*)])? $type:ident $table:literal key($key:expr) weight($weight:expr) ascending($($asc:literal),*) {
+    ($(#[doc = $doc:literal])* $(#[derive($($derive:path),*)])? $type:ident $table:literal key($key:expr) weight($weight:expr) {
         $($(#[doc = $fdoc:literal])* $field:ident: $ftype:ty,)*
     }) => {
         $(#[doc = $doc])*
@@ -48,7 +46,6 @@ macro_rules! table {
 
         impl crate::table::Row for $type {
             const TABLE: &'static str = $table;
-            const ASCENDING: &'static [&'static str] = &[$($asc),*];
             const DOC: &'static str = concat!($($doc),*);
             fn documented() -> Vec<(crate::column::Spec, &'static str)> {
                 let mut columns = Vec::new();
@@ -115,11 +112,12 @@ pub fn encode_part<R: Row>(rows: Vec<R>) -> Result<Vec<u8>, WriteError> {
             .set_statistics_enabled(EnabledStatistics::Chunk)
             .set_max_row_group_row_count(None)
             .set_created_by(concat!("reprise ", env!("CARGO_PKG_VERSION")).to_owned());
-        for name in R::ASCENDING {
-            let path = ColumnPath::from(*name);
-            properties = properties
-                .set_column_dictionary_enabled(path.clone(), false)
-                .set_column_encoding(path, Encoding::DELTA_BINARY_PACKED);
+        for (spec, column) in specs.iter().zip(&columns) {
+            if column.suits_differences() {
+                properties = properties
+                    .set_column_dictionary_enabled(spec.path(), false)
+                    .set_column_encoding(spec.path(), Encoding::DELTA_BINARY_PACKED);
+            }
         }
         // Contents are each stored once already, and so are their digests.
         for name in ["content", "blake3"] {
