@@ -87,8 +87,7 @@ static __always_inline int enter_quick(struct quick *q, struct task_struct *task
 	return 1;
 }
 
-SEC("tp_btf/sys_enter")
-int on_enter(__u64 *ctx)
+static __noinline int enter_slowly(__u64 *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct pt_regs *regs = (struct pt_regs *)ctx[0];
@@ -99,11 +98,6 @@ int on_enter(__u64 *ctx)
 	__u32 nr = ctx[1];
 	int narrow;
 
-	if (q && q->plain) {
-		q->inside = 0;
-		if (enter_quick(q, task, regs, nr))
-			return 0;
-	}
 	t = bpf_task_storage_get(&threads, task, 0, 0);
 	if (!t)
 		return 0;
@@ -144,6 +138,22 @@ int on_enter(__u64 *ctx)
 	return 0;
 }
 
+SEC("tp_btf/sys_enter")
+int on_enter(__u64 *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct pt_regs *regs = (struct pt_regs *)ctx[0];
+	struct quick *q = quick_of(task);
+	__u32 nr = ctx[1];
+
+	if (q && q->plain) {
+		q->inside = 0;
+		if (enter_quick(q, task, regs, nr))
+			return 0;
+	}
+	return enter_slowly(ctx);
+}
+
 /* At the exit of a simple call; 0: its record is made the long way. */
 static __always_inline int exit_quick(struct quick *q, struct task_struct *task, struct pt_regs *regs, __s64 result)
 {
@@ -169,18 +179,14 @@ static __always_inline int exit_quick(struct quick *q, struct task_struct *task,
 	return 1;
 }
 
-SEC("tp_btf/sys_exit")
-int on_exit(__u64 *ctx)
+static __noinline int exit_slowly(__u64 *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct pt_regs *regs = (struct pt_regs *)ctx[0];
-	struct quick *q = quick_of(task);
 	struct thread *t;
 	struct row *row;
 	int caught_up = 0;
 
-	if (q && (q->inside ? exit_quick(q, task, regs, ctx[1]) : q->plain))
-		return 0;
 	t = bpf_task_storage_get(&threads, task, 0, 0);
 	if (!t)
 		return 0;
@@ -213,6 +219,18 @@ int on_exit(__u64 *ctx)
 	throttle(t, task);
 	at_ease(t);
 	return 0;
+}
+
+SEC("tp_btf/sys_exit")
+int on_exit(__u64 *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct pt_regs *regs = (struct pt_regs *)ctx[0];
+	struct quick *q = quick_of(task);
+
+	if (q && (q->inside ? exit_quick(q, task, regs, ctx[1]) : q->plain))
+		return 0;
+	return exit_slowly(ctx);
 }
 
 SEC("tp_btf/task_newtask")

@@ -67,15 +67,18 @@ static __always_inline __u64 mix(__u64 digest, __u64 word)
 
 /* What is read of a file, as of a time of change. */
 struct passage {
-	struct object *file;
+	__u64 inode;
+	__u64 device;
+	__u32 generation;
+	__u64 size;   /* of the file */
 	__u64 changed;
 	__u64 offset;
 	__u32 length;
 };
 
-static __always_inline __u64 digest_of_file(struct object *file)
+static __always_inline __u64 digest_of_file(struct passage *of)
 {
-	return mix(mix(scramble, file->inode), file->device << 32 | file->generation);
+	return mix(mix(scramble, of->inode), of->device << 32 | of->generation);
 }
 
 /* Where in the table a passage is looked for: pages and somewhat less share a line by four. */
@@ -110,7 +113,6 @@ static __always_inline void bring_line(struct task_struct *task, __s32 fd, __u64
 {
 	struct file *found = file_of(task, fd), *file;
 	struct passage of = { .offset = offset, .length = length };
-	struct object seen;
 	struct inode *inode;
 
 	if (!found)
@@ -119,21 +121,21 @@ static __always_inline void bring_line(struct task_struct *task, __s32 fd, __u64
 	inode = FIELD(file, f_inode);
 	if (!inode)
 		return;
-	seen.inode = FIELD(inode, i_ino);
-	seen.generation = FIELD(inode, i_generation);
-	seen.device = device_of(inode);
-	known_of(line_of(&of, digest_of_file(&seen)))->wanted = 1;
+	of.inode = FIELD(inode, i_ino);
+	of.generation = FIELD(inode, i_generation);
+	of.device = device_of(inode);
+	known_of(line_of(&of, digest_of_file(&of)))->wanted = 1;
 }
 
 /* Where it stands what a passage holds; 0: that is not known. */
 static __always_inline __u64 place_of(struct passage *of)
 {
-	__u64 file = digest_of_file(of->file), digest = digest_of(of, file), place;
+	__u64 file = digest_of_file(of), digest = digest_of(of, file), place;
 	struct known volatile *known = known_of(line_of(of, file));
 	__u32 way;
 
 	/* What a file is cut by changes its size first. */
-	if (of->offset + of->length > of->file->size)
+	if (of->offset + of->length > of->size)
 		return 0;
 #pragma unroll
 	for (way = 0; way < KNOWN_WAYS; way++) {

@@ -43,27 +43,32 @@ static __always_inline struct file *file_of(struct task_struct *task, __s32 fd)
 	return POINTED(slots + fd);
 }
 
-/* Where the kernel knows nothing of a file it is told as nothing; 0: there is no file. */
+/* What is told of an open file, in full or in brief; where the kernel knows nothing, nothing. */
+#define TELL_FILE(out, found, behind)                                                                   \
+	({                                                                                               \
+		struct file *opened = TYPED(struct file, found);                                         \
+		behind = FIELD(opened, f_inode);                                                         \
+		(out)->id = ((__u64)(found) ^ scramble) * 0x9e3779b97f4a7c15ULL;                         \
+		(out)->position = FIELD(opened, f_pos);                                                  \
+		(out)->flags = FIELD(opened, f_flags);                                                   \
+		(out)->file_mode = FIELD(opened, f_mode);                                                \
+		(out)->inode = behind ? FIELD(behind, i_ino) : 0;                                        \
+		(out)->size = behind ? FIELD(behind, i_size) : 0;                                        \
+		(out)->generation = behind ? FIELD(behind, i_generation) : 0;                            \
+		(out)->mode = behind ? FIELD(behind, i_mode) : 0;                                        \
+		(out)->links = behind ? FIELD(behind, i_nlink) : 0;                                      \
+		(out)->device = behind ? device_of(behind) : 0;                                          \
+	})
+
+/* 0: there is no file. */
 static __always_inline int look_at_file(struct object *out, struct file *found, __s32 fd)
 {
 	struct inode *inode;
-	struct file *file;
 
 	if (!found)
 		return 0;
-	file = TYPED(struct file, found);
-	out->id = ((__u64)found ^ scramble) * 0x9e3779b97f4a7c15ULL;
-	out->position = FIELD(file, f_pos);
-	out->flags = FIELD(file, f_flags);
-	out->file_mode = FIELD(file, f_mode);
+	TELL_FILE(out, found, inode);
 	out->fd = fd;
-	inode = FIELD(file, f_inode);
-	out->inode = inode ? FIELD(inode, i_ino) : 0;
-	out->size = inode ? FIELD(inode, i_size) : 0;
-	out->generation = inode ? FIELD(inode, i_generation) : 0;
-	out->mode = inode ? FIELD(inode, i_mode) : 0;
-	out->links = inode ? FIELD(inode, i_nlink) : 0;
-	out->device = inode ? device_of(inode) : 0;
 	return 1;
 }
 

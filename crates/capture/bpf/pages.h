@@ -74,32 +74,10 @@ enum pageflags {
 
 #pragma clang attribute pop
 
-/* What both sides know of mapped files. */
-struct watch {
-	__u64 on;      /* stores are followed */
-	__u64 offset;  /* from 64 times the address of a `struct page` to the page */
-	__u64 ranges;  /* addresses that are followed, in all processes */
-	__u64 patches; /* slots of the list that were ever used */
-	__u64 looked;  /* pages looked at */
-	__u64 keeps;   /* content is kept, else only lengths */
-	__u64 left;    /* the last look at everything has not come to its end */
-	__u64 nought;  /* 0 */
-	__u64 mappings; /* a bit for each that has, or had, patches, by `trace_of` */
-	__u64 loads;    /* loads are followed */
-	__u64 inodes;   /* a bit for each that is, or was, mapped, by `trace_of` */
-};
-
 /* One of 64 bits, of an address in the kernel. */
 static __always_inline __u64 trace_of(__u64 address)
 {
 	return 1ULL << (address * 0x9e3779b97f4a7c15ULL >> 58);
-}
-
-struct watch watches SEC(".bss.watches");
-
-static __always_inline struct watch *watch(void)
-{
-	return &watches;
 }
 
 struct walk {

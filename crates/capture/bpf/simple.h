@@ -47,27 +47,18 @@ static __always_inline __u64 simple_length(struct part *part, struct pt_regs *re
 	return part->kind == PART_DATA ? at_most(wanted, result) : wanted;
 }
 
-/* Appends an open file at a place in a segment; how many bytes that took. */
-static __always_inline __u32 append_object(struct object *seen, char *base, __u32 at)
+/* Appends an open file at a place in a segment; what it is, or 0: it is not appended. */
+static __always_inline struct brief_object *append_object(struct file *file, struct inode **inode, char *base, __u32 at)
 {
 	struct brief_object *out;
 
 	CHECKED(at);
-	if (at > SEGMENT_BYTES)
+	if (!file || at > SEGMENT_BYTES)
 		return 0;
 	out = (struct brief_object *)(base + at);
-	out->id = seen->id;
-	out->inode = seen->inode;
-	out->size = seen->size;
-	out->position = seen->position;
-	out->device = seen->device;
-	out->flags = seen->flags;
-	out->links = seen->links;
-	out->file_mode = seen->file_mode;
-	out->generation = seen->generation;
-	out->mode = seen->mode;
+	TELL_FILE(out, file, *inode);
 	out->reserved = 0;
-	return sizeof(*out);
+	return out;
 }
 
 /* Appends the arguments that the call has; how many bytes that took. What stands behind them is written over. */
@@ -92,7 +83,7 @@ struct simple {
 	struct pt_regs *regs;
 	__s64 result;
 	struct inode *inode; /* of the open file; 0: there is none */
-	struct object seen;
+	struct brief_object *seen;
 };
 
 /* Says where content stands that was read, if that is known; else copies it, and says of which file's state it is. */
@@ -100,12 +91,16 @@ static __always_inline long append_content(struct simple *of, struct brief_range
 {
 	__u32 lead = 0;
 	struct steady *steady = (struct steady *)(range + 1);
-	struct passage passage = { .file = &of->seen, .length = length };
+	struct passage passage = { .length = length };
 	__u64 place;
 
-	if (reads_passage(of->row, length))
+	if (of->seen && reads_passage(of->row, length))
 		passage.changed = changed_ns(of->inode);
 	if (passage.changed) {
+		passage.inode = of->seen->inode;
+		passage.device = of->seen->device;
+		passage.generation = of->seen->generation;
+		passage.size = of->seen->size;
 		passage.offset = register_of(of->regs, of->row->offset - 1);
 		place = place_of(&passage);
 		if (place) {
@@ -182,10 +177,10 @@ static __always_inline int write_simple(struct quick *q, struct row *row, struct
 	body->object = OBJECT_NONE;
 	if (source != OBJECT_NONE)
 		file = file_of(task, source == OBJECT_RESULT ? result : register_of(regs, source - OBJECT_ARG));
-	if (file && look_at_file(&of.seen, file, 0)) {
-		of.inode = FIELD(TYPED(struct file, file), f_inode);
+	of.seen = append_object(file, &of.inode, base, at);
+	if (of.seen) {
 		body->object = source;
-		at += append_object(&of.seen, base, at);
+		at += sizeof(*of.seen);
 	}
 	at += append_arguments(row->arguments, regs, base, at);
 	if (row->parts) {

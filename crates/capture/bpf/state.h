@@ -199,6 +199,22 @@ struct control {
 	__u64 abandoned;    /* waits given up: thread killed, recorder gone */
 };
 
+/* What both sides know of mapped files. */
+struct watch {
+	__u64 on;       /* stores are followed */
+	__u64 ranges;   /* addresses that are followed, in all processes */
+	__u64 inodes;   /* a bit for each that is, or was, mapped, by `trace_of` */
+	__u64 offset;   /* from 64 times the address of a `struct page` to the page */
+	__u64 keeps;    /* content is kept, else only lengths */
+	__u64 loads;    /* loads are followed */
+	__u64 mappings; /* a bit for each that has, or had, patches, by `trace_of` */
+	__u64 nought;   /* 0 */
+	__u64 patches;  /* slots of the list that were ever used */
+	__u64 looked;   /* pages looked at */
+	__u64 left;     /* the last look at everything has not come to its end */
+	__u64 reserved[5];
+};
+
 enum notice_kind {
 	NOTICE_FULL = 1,
 	NOTICE_OVER = 2, /* the last task has ended */
@@ -245,10 +261,15 @@ struct {
 	__type(value, struct cpu);
 } cpus SEC(".maps");
 
-/* What every call looks at has an address of its own, and begins at that of a page: no number is looked up, and what is
- * to lie in one line of the caches does. */
-struct control controls SEC(".bss.controls");
-struct row rows[ROWS] SEC(".bss.rows");
+/* What every call looks at has an address of its own, which begins at that of a page: no number is looked up, what is to lie in
+ * one line of the caches does, and all that the most frequent calls (of small numbers) look at lies in one page. */
+struct common {
+	struct control control;
+	struct watch watch;
+	struct row rows[ROWS];
+};
+
+struct common common SEC(".bss.common");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -262,7 +283,12 @@ const volatile __u64 scramble = 0;
 
 static __always_inline struct control *control(void)
 {
-	return &controls;
+	return &common.control;
+}
+
+static __always_inline struct watch *watch(void)
+{
+	return &common.watch;
 }
 
 static __always_inline struct cpu *this_cpu(void)
@@ -278,7 +304,7 @@ static __always_inline struct row *row_of(__u32 nr)
 	if (nr >= ROWS)
 		nr = ROWS - 1;
 	CHECKED(nr);
-	return &rows[nr % ROWS];
+	return &common.rows[nr % ROWS];
 }
 
 /* Of a call whose record has these flags. */

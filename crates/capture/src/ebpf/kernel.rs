@@ -12,7 +12,7 @@ use std::time::Duration;
 use reprise_trace::DataPolicy;
 
 use super::known::Knowns;
-use super::shared::{self, ROW_BYTES, STRIDE_BYTES, THREAD_LAUNCHING, control, cpu, known, scope, watch};
+use super::shared::{self, ROW_BYTES, STRIDE_BYTES, THREAD_LAUNCHING, common, control, cpu, known, scope, watch};
 use super::{Capabilities, OnFull, Reason, SpoolError, opcodes, processors, table};
 use crate::scope::Scope;
 use crate::spool::Known;
@@ -62,12 +62,10 @@ pub struct Kernel {
     pub cpu_count: usize,
     /// Number of segments.
     pub segment_count: u64,
-    /// What both sides watch.
-    pub control: Shared,
+    /// What every call looks at.
+    common: Shared,
     /// What files hold that the spool holds, too.
     knowns: Mutex<Knowns>,
-    /// What both sides know of mapped files.
-    watch: Shared,
     /// Somebody moved into the control group that is recorded.
     pub joined: AtomicBool,
     /// What they let a recording do.
@@ -162,12 +160,11 @@ impl Kernel {
         let mut kernel = Kernel {
             segments: map(c"segments", setting.segments as usize * STRIDE_BYTES)?,
             cpus: map(c"cpus", cpu_count * cpu::BYTES)?,
-            control: map(c".bss.controls", control::BYTES)?,
+            common: map(c".bss.common", common::BYTES)?,
             knowns: Mutex::new(Knowns::new(
                 map(c".bss.knowns", known::BYTES * (known::PAGES * known::LINES) as usize)?,
                 seed,
             )),
-            watch: map(c".bss.watches", watch::BYTES)?,
             unused: object.descriptor(c"unused")?,
             notices: object.descriptor(c"notices")?,
             object: Mutex::new(object),
@@ -180,7 +177,7 @@ impl Kernel {
         kernel.fill(setting)?;
         if setting.mapped {
             kernel.capabilities.pages = kernel.watch_mapped(setting.data).is_ok();
-            kernel.capabilities.loads = kernel.watch.long(watch::LOADS).load(Ordering::Relaxed) != 0;
+            kernel.capabilities.loads = kernel.watch(watch::LOADS).load(Ordering::Relaxed) != 0;
         }
         Ok(kernel)
     }
@@ -190,24 +187,23 @@ impl Kernel {
         let text = [random() | 1, random() | 1];
         let file = sys::file_in_memory(&text.map(u64::to_le_bytes).concat())?;
         self.object().run(FIND_MEMORY, &[file.as_raw_fd() as u64, text[0], text[1], memory_gib()])?;
-        if self.watch.long(watch::OFFSET).load(Ordering::Relaxed) == 0 {
+        if self.watch(watch::OFFSET).load(Ordering::Relaxed) == 0 {
             return Err(io::ErrorKind::Unsupported.into());
         }
-        self.watch.long(watch::KEEPS).store(u64::from(data != DataPolicy::None), Ordering::Relaxed);
-        self.watch.long(watch::ON).store(1, Ordering::Relaxed);
+        self.watch(watch::KEEPS).store(u64::from(data != DataPolicy::None), Ordering::Relaxed);
+        self.watch(watch::ON).store(1, Ordering::Relaxed);
         Ok(())
     }
 
     /// Looks at what was stored and not looked at yet: the program may go on after the recording.
     fn look_at_all(&self) {
-        self.watch.long(watch::LOADS).store(0, Ordering::SeqCst);
-        if self.watch.long(watch::ON).swap(0, Ordering::SeqCst) == 0 {
+        self.watch(watch::LOADS).store(0, Ordering::SeqCst);
+        if self.watch(watch::ON).swap(0, Ordering::SeqCst) == 0 {
             return;
         }
         let mut begins = 1;
         for _ in 0..1 << 14 {
-            if self.object().run(LOOK_AT_ALL, &[begins]).is_err()
-                || self.watch.long(watch::LEFT).load(Ordering::SeqCst) == 0
+            if self.object().run(LOOK_AT_ALL, &[begins]).is_err() || self.watch(watch::LEFT).load(Ordering::SeqCst) == 0
             {
                 return;
             }
@@ -224,8 +220,12 @@ impl Kernel {
 
     fn fill(&self, setting: Setting) -> io::Result<()> {
         let object = self.object();
-        let rows: Vec<[u8; ROW_BYTES]> = table::rows(setting.data).iter().map(|row| row.encode()).collect();
-        object.set(c".bss.rows", &0u32.to_le_bytes(), rows.as_flattened())?;
+        for (number, row) in table::rows(setting.data).iter().enumerate() {
+            for (at, word) in row.encode().as_chunks::<8>().0.iter().enumerate() {
+                let place = common::ROWS + number * ROW_BYTES + at * 8;
+                self.common.long(place).store(u64::from_le_bytes(*word), Ordering::Relaxed);
+            }
+        }
         for (opcode, row) in opcodes::rows(setting.data).iter().enumerate() {
             object.set(c"opcodes", &(opcode as u32).to_le_bytes(), &row.encode())?;
         }
@@ -256,7 +256,12 @@ impl Kernel {
 
     /// A number in `struct control`.
     pub fn number(&self, offset: usize) -> &AtomicU64 {
-        self.control.long(offset)
+        self.common.long(common::CONTROL + offset)
+    }
+
+    /// A number in `struct watch`.
+    fn watch(&self, offset: usize) -> &AtomicU64 {
+        self.common.long(common::WATCH + offset)
     }
 
     /// A number in `struct cpu`, summed over all.
@@ -341,7 +346,7 @@ impl Kernel {
 
     /// Begins.
     pub fn attach(&self) -> Result<(), SpoolError> {
-        let followed = self.watch.long(watch::ON).load(Ordering::Relaxed) != 0;
+        let followed = self.watch(watch::ON).load(Ordering::Relaxed) != 0;
         let skipped = if followed { RUN.to_vec() } else { [RUN.as_slice(), &FOLLOW].concat() };
         self.object().attach(&skipped).map_err(|e| Reason::NotAttached(e).into())
     }

@@ -72,9 +72,16 @@ pub mod cpu {
     pub const BUSY: usize = 56;
 }
 
+/// Offsets in `struct common`.
+pub mod common {
+    pub const BYTES: usize = ROWS + super::ROWS as usize * super::ROW_BYTES;
+    pub const CONTROL: usize = 0;
+    pub const WATCH: usize = 128;
+    pub const ROWS: usize = 256;
+}
+
 /// Offsets in `struct control`.
 pub mod control {
-    pub const BYTES: usize = 128;
     pub const FREE: usize = 0;
     pub const RESERVE: usize = 8;
     pub const LOW: usize = 16;
@@ -111,12 +118,11 @@ pub mod look {
 
 /// Offsets in `struct watch`.
 pub mod watch {
-    pub const BYTES: usize = 88;
     pub const ON: usize = 0;
-    pub const OFFSET: usize = 8;
-    pub const KEEPS: usize = 40;
-    pub const LEFT: usize = 48;
-    pub const LOADS: usize = 72;
+    pub const OFFSET: usize = 24;
+    pub const KEEPS: usize = 32;
+    pub const LOADS: usize = 40;
+    pub const LEFT: usize = 80;
 }
 
 /// `struct known`.
@@ -177,7 +183,6 @@ mod tests {
             number("OBJECT_PAIR_2", object::PAIR_2.into()),
             number("LOOK_SYNC_ALL", look::SYNC_ALL.into()),
             number("LOOK_POPULATED", look::POPULATED.into()),
-            number("sizeof(struct watch)", watch::BYTES),
             offset("watch", "on", watch::ON),
             offset("watch", "offset", watch::OFFSET),
             offset("watch", "keeps", watch::KEEPS),
@@ -206,7 +211,10 @@ mod tests {
             offset("cpu", "passed", cpu::PASSED),
             offset("cpu", "segment", cpu::SEGMENT),
             offset("cpu", "busy", cpu::BUSY),
-            number("sizeof(struct control)", control::BYTES),
+            number("sizeof(struct common)", common::BYTES),
+            offset("common", "control", common::CONTROL),
+            offset("common", "watch", common::WATCH),
+            offset("common", "rows", common::ROWS),
             offset("control", "free", control::FREE),
             offset("control", "reserve", control::RESERVE),
             offset("control", "low", control::LOW),
