@@ -109,12 +109,12 @@ impl Log {
     }
 
     /// Writes an action and returns its number.
-    pub fn action(&mut self, action: Action) -> u64 {
-        self.action_lacking(action, "memory could not be read")
+    pub fn action(&mut self, mut action: Action) -> u64 {
+        self.action_lacking(&mut action, "memory could not be read")
     }
 
-    /// As [`Log::action`]; says why content is lacking, if any is.
-    pub fn action_lacking(&mut self, action: Action, why: &str) -> u64 {
+    /// As [`Log::action`], of an action that is left empty: it is large, and moved once. Says why content is lacking, if any is.
+    pub fn action_lacking(&mut self, action: &mut Action, why: &str) -> u64 {
         if action.truncated_bytes > 0 {
             let cause = format!("{}: {why}", action.call);
             self.loss(Loss::Truncated, cause, action.truncated_bytes);
@@ -122,14 +122,16 @@ impl Log {
         self.action_accounted(action)
     }
 
-    /// Writes an action whose losses are counted elsewhere, and returns its number.
-    pub fn action_accounted(&mut self, mut action: Action) -> u64 {
+    /// As [`Log::action_lacking`], of an action whose losses are counted elsewhere.
+    pub fn action_accounted(&mut self, action: &mut Action) -> u64 {
         let seq = self.next;
         action.seq = seq;
         if !self.writer.is_full() {
             self.bytes += action.data_bytes;
         }
-        self.write(|writer| writer.action(action));
+        if self.failed.is_none() {
+            self.failed = self.writer.action(std::mem::take(action)).err();
+        }
         self.next += 1;
         seq
     }

@@ -42,6 +42,18 @@ impl<T> Default for Levels<T> {
 }
 
 impl<T> Levels<T> {
+    /// Empty, for so many rows that have mostly one value each if they need to, else none.
+    fn room_for(rows: usize, shape: Shape) -> Levels<T> {
+        let (values, levels) = if shape == Shape::Required { (rows, 0) } else { (0, rows) };
+        let repetition = Vec::with_capacity(if shape == Shape::List { levels } else { 0 });
+        Levels {
+            values: Vec::with_capacity(values),
+            definition: Vec::with_capacity(levels),
+            repetition,
+            ..Levels::default()
+        }
+    }
+
     fn clear(&mut self) {
         self.values.clear();
         self.definition.clear();
@@ -122,10 +134,15 @@ fn suit_differences<T: Copy + Into<i64>>(values: &[T]) -> bool {
 
 impl Spec {
     pub fn empty(&self) -> Column {
+        self.room_for(0)
+    }
+
+    /// An empty column for so many rows.
+    pub fn room_for(&self, rows: usize) -> Column {
         match self.kind {
-            Kind::U32 | Kind::I32 => Column::Int32(Levels::default()),
-            Kind::U64 | Kind::I64 => Column::Int64(Levels::default()),
-            Kind::Text | Kind::Bytes => Column::Bytes(Levels::default()),
+            Kind::U32 | Kind::I32 => Column::Int32(Levels::room_for(rows, self.shape)),
+            Kind::U64 | Kind::I64 => Column::Int64(Levels::room_for(rows, self.shape)),
+            Kind::Text | Kind::Bytes => Column::Bytes(Levels::room_for(rows, self.shape)),
         }
     }
 

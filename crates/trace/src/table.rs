@@ -24,8 +24,9 @@ pub trait Row: Default + Send + 'static {
     fn specs() -> Vec<Spec> {
         Self::documented().into_iter().map(|(spec, _)| spec).collect()
     }
+    /// Its values become the next ones of the columns; it is left empty.
     #[doc(hidden)]
-    fn push(self, columns: &mut [Column]);
+    fn push(&mut self, columns: &mut [Column]);
     #[doc(hidden)]
     fn pull(&mut self, columns: &mut [Column]) -> parquet::errors::Result<()>;
     /// The key by which a row's part is found.
@@ -56,12 +57,12 @@ macro_rules! table {
                 columns
             }
             #[allow(unused_assignments)]
-            fn push(self, columns: &mut [crate::column::Column]) {
+            fn push(&mut self, columns: &mut [crate::column::Column]) {
                 use crate::column::Field;
                 let mut at = 0;
                 $({
                     let width = <$ftype as Field>::WIDTH;
-                    Field::store(self.$field, &mut columns[at..at + width]);
+                    Field::store(std::mem::take(&mut self.$field), &mut columns[at..at + width]);
                     at += width;
                 })*
             }
@@ -100,13 +101,12 @@ pub fn column_names<R: Row>() -> Vec<String> {
 }
 
 /// Encodes rows as one part: a complete Parquet file with one row group. Contents are moved, not copied.
-pub fn encode_part<R: Row>(rows: Vec<R>) -> Result<Vec<u8>, WriteError> {
-    let encode = || -> parquet::errors::Result<Vec<u8>> {
+pub fn encode_part<R: Row>(mut rows: Vec<R>) -> Result<Vec<u8>, WriteError> {
+    let encode = move || -> parquet::errors::Result<Vec<u8>> {
         let specs = R::specs();
-        let mut columns: Vec<Column> = specs.iter().map(Spec::empty).collect();
-        for row in rows {
-            row.push(&mut columns);
-        }
+        let mut columns: Vec<Column> = specs.iter().map(|spec| spec.room_for(rows.len())).collect();
+        rows.iter_mut().for_each(|row| row.push(&mut columns));
+        drop(rows);
         let mut properties = WriterProperties::builder()
             .set_compression(Compression::ZSTD(ZstdLevel::try_new(1)?))
             .set_statistics_enabled(EnabledStatistics::Chunk)

@@ -76,6 +76,13 @@ impl<R: Row> Pending<R> {
         self.rows.push(row);
         self.rows.len() >= options.rows || self.weight >= options.bytes
     }
+
+    /// The rows so far. There is room for as many again, so that none of them is moved while the others come.
+    fn take(&mut self) -> Vec<R> {
+        self.weight = 0;
+        let room = Vec::with_capacity(self.rows.len());
+        std::mem::replace(&mut self.rows, room)
+    }
 }
 
 /// Writes a trace. Dropping it without [`TraceWriter::close`] leaves a trace that ends at the last flush.
@@ -289,28 +296,28 @@ impl TraceWriter {
         }
     }
 
-    fn send<R: Row>(&mut self, pending: Pending<R>) -> Result<(), WriteError> {
-        if pending.rows.is_empty() || self.is_full() { Ok(()) } else { self.sink.send(pending.rows) }
+    fn send<R: Row>(&mut self, rows: Vec<R>) -> Result<(), WriteError> {
+        if rows.is_empty() || self.is_full() { Ok(()) } else { self.sink.send(rows) }
     }
 
     fn flush_blobs(&mut self) -> Result<(), WriteError> {
-        let blobs = std::mem::take(&mut self.blobs);
+        let blobs = self.blobs.take();
         self.send(blobs)
     }
 
     /// Hands all rows to the encoder. What is referred to goes first, so that a trace cut off anywhere is consistent.
     pub fn flush(&mut self) -> Result<(), WriteError> {
         self.flush_blobs()?;
-        let (processes, threads) = (std::mem::take(&mut self.processes), std::mem::take(&mut self.threads));
+        let (processes, threads) = (self.processes.take(), self.threads.take());
         self.send(processes)?;
         self.send(threads)?;
-        let (descriptors, tree) = (std::mem::take(&mut self.descriptors), std::mem::take(&mut self.tree));
+        let (descriptors, tree) = (self.descriptors.take(), self.tree.take());
         self.send(descriptors)?;
         self.send(tree)?;
-        let (contents, actions) = (std::mem::take(&mut self.contents), std::mem::take(&mut self.actions));
+        let (contents, actions) = (self.contents.take(), self.actions.take());
         self.send(contents)?;
         self.send(actions)?;
-        let (mounts, queues) = (std::mem::take(&mut self.mounts), std::mem::take(&mut self.queues));
+        let (mounts, queues) = (self.mounts.take(), self.queues.take());
         self.send(mounts)?;
         self.send(queues)?;
         self.oldest = None;
@@ -318,7 +325,7 @@ impl TraceWriter {
     }
 
     fn flush_samples(&mut self) -> Result<(), WriteError> {
-        let (environment, devices) = (std::mem::take(&mut self.environment), std::mem::take(&mut self.devices));
+        let (environment, devices) = (self.environment.take(), self.devices.take());
         self.send(environment)?;
         self.send(devices)
     }

@@ -86,7 +86,7 @@ impl Loads {
         let its_own = lives.get(run.tid).filter(|life| life.pid == run.pid);
         let thread = its_own.or_else(|| lives.any_of(run.pid)).map_or(0, |life| life.thread);
         let data = if run.bytes.is_empty() { Vec::new() } else { log.blob(&run.bytes, Keep::ByPolicy) };
-        let action = Action {
+        let mut action = Action {
             thread,
             call: CALL.into(),
             begin_ns: run.time_ns,
@@ -97,7 +97,7 @@ impl Loads {
             truncated_bytes: if run.lacks { run.length } else { 0 },
             ..Action::default()
         };
-        log.action_lacking(action, LACKS);
+        log.action_lacking(&mut action, LACKS);
     }
 
     /// A call on mappings has its place: what it does to those of its process.

@@ -256,11 +256,13 @@ impl Writing {
         if let (Replay::Unsupported(why), false) = (call.replay, failed(result)) {
             self.log.loss(Loss::Unsupported, format!("{}: {why}", call.name), pending.action.data_bytes);
         }
-        let Pending { mut action, is_unseen, lacks, cpu_ns, .. } = *pending;
-        action.thread = life.thread;
-        action.cpu_ns = self.used(tid, cpu_ns, &action);
+        pending.action.thread = life.thread;
+        pending.action.cpu_ns = self.used(tid, pending.cpu_ns, &pending.action);
         // What is not found at the end either is counted then.
-        Some(if is_unseen { self.log.action_accounted(action) } else { self.log.action_lacking(action, lacks) })
+        Some(match pending.is_unseen {
+            true => self.log.action_accounted(&mut pending.action),
+            false => self.log.action_lacking(&mut pending.action, pending.lacks),
+        })
     }
 
     /// What a call changes of its process that later rows tell.

@@ -351,10 +351,10 @@ impl Tracer<'_> {
         }
         let result = self.table_result(key, thread, table, result);
         let action = told.action(asked.call, asked.args, (begin_ns, end_ns), result, out);
-        let action = Action { thread, request: Some(number), ..action };
+        let mut action = Action { thread, request: Some(number), ..action };
         let why =
             if taken { "the program had gone on before its completion was seen" } else { "memory could not be read" };
-        self.log.action_lacking(action, why);
+        self.log.action_lacking(&mut action, why);
         self.begin_waiting(key, end_ns);
     }
 
