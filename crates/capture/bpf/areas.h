@@ -104,6 +104,19 @@ static __always_inline int find_in_message(struct thread *t, struct part *part, 
 	return FOUND_AREA;
 }
 
+/* A buffer of a vector, the first is 1; 0: it cannot be read now. */
+static __always_inline int peek_buffer(struct thread *t, __u64 base, __u32 element, __u64 *words)
+{
+	struct vector *kept = t->vector ? bpf_map_lookup_elem(&vectors, &t->vector) : 0;
+	__u32 at = (element - 1) % VECTOR_MOST;
+
+	if (!kept)
+		return peek(t, words, 2 * sizeof(*words), base + 16 * (__u64)(element - 1));
+	words[0] = kept->words[2 * at];
+	words[1] = kept->words[2 * at + 1];
+	return 1;
+}
+
 /* Element 0 is the array, then come the buffers. */
 static __always_inline int find_in_vector(struct thread *t, struct part *part, __u32 element, struct area *area)
 {
@@ -113,11 +126,11 @@ static __always_inline int find_in_vector(struct thread *t, struct part *part, _
 	if (element == 0) {
 		area->address = base;
 		area->length = 16 * count;
-		return FOUND_AREA;
+		return t->vector ? FOUND_NOTHING : FOUND_AREA;
 	}
 	if (element > count || (part->when & PART_FILLED && failed(t->result)))
 		return FOUND_END;
-	if (!peek(t, words, sizeof(words), base + 16 * (__u64)(element - 1)))
+	if (!peek_buffer(t, base, element, words))
 		return FOUND_FAULT;
 	area->address = words[0];
 	area->length = words[1];

@@ -159,6 +159,7 @@ enum request_state {
 	REQUEST_FOREIGN = 64, /* complete where the memory of the program is not at hand */
 	REQUEST_CHOSEN = 128, /* the kernel chose the buffer */
 	REQUEST_MOVED = 256,  /* content that was moved inside the kernel stands at `address` of the file */
+	REQUEST_REFUSED = 512, /* refused as it was taken, before it did anything */
 };
 
 /* Content of a file has the address of its offset behind this, where no program has memory. */

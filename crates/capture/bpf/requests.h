@@ -45,6 +45,7 @@ struct making {
 	struct request_body request;
 	struct completion_body completion;
 	struct moved moved;
+	struct vector vector;
 };
 
 struct {
@@ -231,8 +232,29 @@ static __always_inline void take_fields(struct flight *f, __u64 *sqe)
 	f->from = sqe[5] >> 32;
 }
 
+/* Keeps the vector of a request until it is complete, if it is short: the kernel has a copy, the program may have none any more. */
+static __always_inline void keep_vector(struct making *m, struct row *row, __u64 slot)
+{
+	struct thread *t = &m->thread;
+	struct part *part = 0;
+	__u32 i, bytes;
+
+	for (i = 0; i < PARTS; i++) {
+		if (row->part[i].kind == PART_VECTOR)
+			part = &row->part[i];
+	}
+	if (!part)
+		return;
+	bytes = at_most(argument(t, part->of), VECTOR_MOST + 1) * 16;
+	CHECKED(bytes);
+	if (!bytes || bytes > sizeof(m->vector) ||
+	    bpf_probe_read_user(&m->vector, bytes, (void *)argument(t, part->arg)) ||
+	    bpf_map_update_elem(&vectors, &slot, &m->vector, BPF_ANY))
+		bpf_map_delete_elem(&vectors, &slot);
+}
+
 /* A request is submitted. `sqe` is where it stands, 0: where the ring fetched it last. */
-static __always_inline void submitted(struct io_kiocb *request, const void *sqe)
+static __always_inline void submitted(struct io_kiocb *request, const void *sqe, __u32 state)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct io_ring_ctx *ring;
@@ -253,7 +275,7 @@ static __always_inline void submitted(struct io_kiocb *request, const void *sqe)
 		sqe = fetched_sqe(ring);
 	m->thread.begin_ns = bpf_ktime_get_ns();
 	m->thread.result = 0;
-	m->request.state = task->flags & (PF_IO_WORKER | PF_USER_WORKER) ? REQUEST_POLLED : 0;
+	m->request.state = state | (task->flags & (PF_IO_WORKER | PF_USER_WORKER) ? REQUEST_POLLED : 0);
 	if (BPF_CORE_READ(ring, submit_state.link.head))
 		m->request.state |= REQUEST_FOLLOWS;
 	if (!sqe || bpf_probe_read_kernel(m->request.sqe, sizeof(m->request.sqe), sqe) || m->request.sqe[4] != mark) {
@@ -273,7 +295,9 @@ static __always_inline void submitted(struct io_kiocb *request, const void *sqe)
 	row = row_of_opcode(m->flight.opcode);
 	if (!row)
 		return;
+	m->thread.vector = 0;
 	write_request_record(m, row, 1);
+	keep_vector(m, row, slot);
 	if (m->flight.flags & SQE_SKIP_SUCCESS)
 		write_given(m, row);
 }
@@ -313,7 +337,8 @@ static __always_inline void look_for_moved(struct making *m, struct io_kiocb *re
 static __always_inline void completed(struct io_kiocb *request, struct io_ring_ctx *ring, __u64 mark, __s32 result,
 				      __u32 flags)
 {
-	struct flight *flight = bpf_map_lookup_elem(&flights, &request);
+	__u64 slot = (__u64)request;
+	struct flight *flight = bpf_map_lookup_elem(&flights, &slot);
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct completion_body *out;
 	struct making *m;
@@ -352,9 +377,13 @@ static __always_inline void completed(struct io_kiocb *request, struct io_ring_c
 		if (!row)
 			return;
 	}
+	m->thread.vector = bpf_map_lookup_elem(&vectors, &slot) ? slot : 0;
 	write_request_record(m, row, 0);
-	if (!(flags & CQE_MORE))
-		bpf_map_delete_elem(&flights, &request);
+	if (flags & CQE_MORE)
+		return;
+	bpf_map_delete_elem(&flights, &slot);
+	if (m->thread.vector)
+		bpf_map_delete_elem(&vectors, &slot);
 }
 
 static __always_inline void ring_made(__s32 fd, void *ring, __u32 flags)
@@ -401,7 +430,7 @@ int on_ring(__u64 *ctx)
 SEC("tp_btf/io_uring_submit_req")
 int on_submit(__u64 *ctx)
 {
-	submitted((struct io_kiocb *)told(ctx, 0), 0);
+	submitted((struct io_kiocb *)told(ctx, 0), 0, 0);
 	return 0;
 }
 
@@ -409,7 +438,7 @@ int on_submit(__u64 *ctx)
 SEC("tp_btf/io_uring_req_failed")
 int on_refused(__u64 *ctx)
 {
-	submitted((struct io_kiocb *)told(ctx, 1), (const void *)told(ctx, 0));
+	submitted((struct io_kiocb *)told(ctx, 1), (const void *)told(ctx, 0), REQUEST_REFUSED);
 	return 0;
 }
 

@@ -163,6 +163,7 @@ struct thread {
 	struct load load;
 	__u32 quick;      /* its place among those of quick.h + 1, 0: none */
 	__u32 reserved_3;
+	__u64 vector;     /* of a request: where its vector is kept, 0: in the program's memory */
 };
 
 /* What one CPU writes. */
@@ -232,6 +233,21 @@ struct {
 	__type(key, int);
 	__type(value, struct thread);
 } threads SEC(".maps");
+
+#define VECTOR_MOST 16
+
+/* The vector of a request in flight: the program may use the memory that held it again. */
+struct vector {
+	__u64 words[2 * VECTOR_MOST]; /* addresses and lengths */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 1 << 17);
+	__type(key, __u64); /* where the kernel keeps the request */
+	__type(value, struct vector);
+} vectors SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

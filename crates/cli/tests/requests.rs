@@ -139,6 +139,22 @@ fn registered_files_outlive_their_descriptors() {
     }
 }
 
+#[test]
+fn what_calls_do_not_have_is_told_by_calls() {
+    for backend in backends() {
+        let Some(recorded) = Recorded::of_program(backend, "edges") else { return };
+        let chosen = recorded.actions().into_iter().filter(|a| &*a.call == "pread64" && a.result == 512);
+        assert_eq!(chosen.map(|a| a.args[2]).collect::<Vec<_>>(), [512], "{backend}: a vector becomes the buffer");
+        let vectors = recorded.actions().into_iter().filter(|a| matches!(&*a.call, "preadv" | "pwritev"));
+        assert_eq!(
+            vectors.map(|a| (a.result, a.truncated_bytes)).collect::<Vec<_>>(),
+            [(4000, 0), (3100, 0)],
+            "{backend}"
+        );
+        recorded.holds(&["root", "root:file=range"]);
+    }
+}
+
 /// Engines of fio with their arguments, and whether ptrace can record them without losing anything.
 const ENGINES: [(&[&str], bool); 5] = [
     (&["--ioengine=libaio", "--iodepth=32"], true),

@@ -9,7 +9,7 @@
 
 use foldhash::{HashMap, HashSet};
 
-use reprise_calls::{ArgKind, Call, Effect, Object as Made, Returns};
+use reprise_calls::{ArgKind, Call, Effect, Object as Made};
 use reprise_trace::payload::append;
 use reprise_trace::{Action, Loss};
 
@@ -20,7 +20,7 @@ use crate::kept::{Kept, When};
 use crate::log::Log;
 use crate::memory::Memory;
 use crate::requests::{
-    self, Asked, Channel, Choice, Completion, Flight, Key, Registration, Requests, Shape, Table, TableRow, Way,
+    self, Asked, Channel, Choice, Completion, Flight, Key, Registration, Requests, Table, TableRow, Way,
 };
 use crate::spool::join;
 use crate::spool::layout::{MOVED_AT, state};
@@ -101,6 +101,8 @@ pub struct Asynchronous {
     /// By thread: what the call under way has submitted.
     submitted: HashMap<i32, (Key, Vec<u64>)>,
     lanes: u32,
+    /// Rings that have no descriptor.
+    nameless: u32,
     pub out: Out,
 }
 
@@ -108,7 +110,7 @@ impl Asynchronous {
     /// A ring was made.
     pub fn ring(&mut self, tid: i32, pid: i32, ring: Ring, log: &mut Log) {
         let key = Key::Ring(pid, ring.fd as u32);
-        self.forget(key, log);
+        self.set_aside(key, log);
         self.books.channels.insert(key, Channel::new(format!("uring:{}", ring.fd), Way::Told));
         self.habits.insert(key, Habits { user: (tid, pid), ..Habits::default() });
         self.rings.insert(ring.ring, key);
@@ -120,12 +122,32 @@ impl Asynchronous {
         if let Some(key) = self.rings.get(&ring) {
             return *key;
         }
-        // No descriptor has this number.
-        let key = Key::Ring(pid, u32::MAX - self.rings.len() as u32);
+        let key = self.nameless(pid);
         self.books.channels.insert(key, Channel::new("uring".to_owned(), Way::Told));
         self.habits.insert(key, Habits { user: (tid, pid), ..Habits::default() });
         self.rings.insert(ring, key);
         key
+    }
+
+    /// For a ring that has no descriptor, or none that is known: no descriptor has this number.
+    fn nameless(&mut self, pid: i32) -> Key {
+        self.nameless += 1;
+        Key::Ring(pid, u32::MAX - self.nameless)
+    }
+
+    /// Another ring has the name of one whose requests may not be complete yet: the kernel ends them when all else is done.
+    fn set_aside(&mut self, key: Key, log: &mut Log) {
+        let Some(channel) = self.books.channels.remove(&key) else { return };
+        let aside = self.nameless(key.process());
+        self.books.channels.insert(aside, channel);
+        let habits = self.habits.remove(&key);
+        habits.into_iter().for_each(|habits| _ = self.habits.insert(aside, habits));
+        let kept = |of: &mut Key| *of = if *of == key { aside } else { *of };
+        self.rings.values_mut().for_each(kept);
+        self.under_way.values_mut().for_each(|(of, _)| kept(of));
+        if self.books.channels.get(&aside).is_some_and(|channel| channel.flights.is_empty()) {
+            self.forget(aside, log);
+        }
     }
 
     /// A request was submitted.
@@ -158,6 +180,9 @@ impl Asynchronous {
         if !touches && decoded.choice == Choice::Nothing {
             log.note("asynchronous requests that touch no storage (polls, timers, messages …) are not recorded");
         }
+        if decoded.several {
+            log.loss(Loss::Dropped, "completions of a request that has several", 0);
+        }
         let memory = Memory::Kept(&kept, When::Entry);
         let inputs = decoded.asked.as_ref().map(|asked| asked.inputs(memory, log)).unwrap_or_default();
         let flight = Flight {
@@ -173,7 +198,7 @@ impl Asynchronous {
             after,
             drains: decoded.drains,
             silent: decoded.silent,
-            malformed: decoded.malformed,
+            malformed: decoded.malformed || has(state::REFUSED),
             inputs,
             before: Default::default(),
             source: None,
@@ -296,17 +321,8 @@ impl Asynchronous {
         let flight = channel.and_then(|channel| channel.flights.iter().find(|f| f.number == number));
         let Some(flight) = flight else { return };
         let is_queue = matches!(key, Key::Queue(..));
-        let result = match &flight.asked {
-            None => Some(0),
-            Some(_) if !flight.silent && !is_queue => None,
-            Some(asked) => match asked.call.returns {
-                Returns::Zero => Some(0),
-                Returns::Count if asked.writes() => {
-                    Some(flight.inputs.buffers.iter().fold(0, |sum, b| sum + b.1 as i64))
-                }
-                _ => None,
-            },
-        };
+        let is_told = flight.asked.is_some() && !flight.silent && !is_queue;
+        let result = flight.assumed().filter(|_| !is_told);
         let Some(result) = result else {
             log.loss(Loss::Dropped, "requests whose completion is not in the raw recording", 0);
             let channel = self.books.channels.get_mut(&key);
@@ -330,8 +346,9 @@ impl Asynchronous {
         let Some(channel) = self.books.channels.get_mut(&key) else { return };
         let Some(mut flight) = channel.land(number) else { return };
         channel.resolve(&mut flight);
+        outcome.chosen.into_iter().for_each(|(address, length)| flight.choose(address, length));
         let lane = flight.lane.map(|lane| channel.lane_thread(lane));
-        let refused = flight.is_refused(outcome.result);
+        let refused = self.books.is_refused(key, &flight, outcome.result);
         match (flight.asked.take(), lane) {
             (Some(_), _) if refused => log.note(requests::REFUSED),
             (Some(asked), Some(lane)) => self.row((key, lane), asked, flight, &outcome, kept, log),
@@ -344,7 +361,7 @@ impl Asynchronous {
     fn row(
         &mut self,
         (key, lane): (Key, u32),
-        mut asked: Asked,
+        asked: Asked,
         flight: Flight,
         outcome: &Outcome,
         kept: &Kept,
@@ -352,10 +369,6 @@ impl Asynchronous {
     ) {
         let Flight { number, table, begin_ns, mut inputs, .. } = flight;
         let (result, end_ns) = (outcome.result, outcome.at_ns);
-        if let Some((address, length)) = outcome.chosen {
-            choose(&mut asked, address, length);
-            inputs.buffers = [(address, length)].into();
-        }
         let empty = Kept::default();
         let is_as_submitted = is_same_vector(&asked, &inputs, kept) || outcome.chosen.is_some();
         let kept = if is_as_submitted { kept } else { &empty };
@@ -402,12 +415,15 @@ impl Asynchronous {
 
     /// A request that stands for no call may have replaced entries of the table.
     fn changed(&mut self, key: Key, flight: Flight, outcome: &Outcome) {
-        if let (Table::Replaces(first, _), 1..) = (flight.table, outcome.result) {
-            let numbers = &flight.replaces[..flight.replaces.len().min(outcome.result as usize)];
-            let rows = self.books.put_files(key, first, numbers);
-            let user = self.habits.get(&key).map_or((0, 0), |habits| habits.user);
-            self.table_rows(key, user, &rows, outcome.at_ns);
-        }
+        let rows = match (flight.table, outcome.result) {
+            (Table::Replaces(first, _), 1..) => {
+                let numbers = &flight.replaces[..flight.replaces.len().min(outcome.result as usize)];
+                self.books.put_files(key, first, numbers)
+            }
+            (table, result) => self.books.sent_file(key, table, result),
+        };
+        let user = self.habits.get(&key).map_or((0, 0), |habits| habits.user);
+        self.table_rows(key, user, &rows, outcome.at_ns);
     }
 
     /// A call is over that has to do with rings or queues: what it did to them, and what its action tells of requests.
@@ -600,7 +616,7 @@ fn replaced(table: Table, memory: Memory<'_>, sqe: &[u8; requests::SQE_BYTES]) -
     let count = u32::from_le_bytes(std::array::from_fn(|i| sqe[24 + i]));
     match table {
         Table::Replaces(_, address) => requests::numbers(memory, address, count.into()).unwrap_or_default(),
-        Table::Untouched | Table::Puts(_) | Table::Drops(_) => Vec::new(),
+        Table::Untouched | Table::Puts(_) | Table::Drops(_) | Table::Sends { .. } => Vec::new(),
     }
 }
 
@@ -610,26 +626,14 @@ fn names_memory(asked: &Asked) -> bool {
     asked.call.position(names).is_some()
 }
 
-/// Where the kernel chose the buffer, it stands in the call like one that was given.
-fn choose(asked: &mut Asked, address: u64, length: u64) {
-    asked.args[1] = address;
-    if !matches!(asked.call.name, "readv" | "preadv") {
-        // 0 asks for all there is room for.
-        asked.args[2] = if asked.args[2] == 0 { length } else { asked.args[2].min(length) };
-    }
-}
-
 /// Whether the vector that names the buffers is as it was when the request was submitted: the kernel has taken a copy, and
 /// the program may use its own again.
 fn is_same_vector(asked: &Asked, inputs: &arguments::Inputs, kept: &Kept) -> bool {
-    let vector = |kind| matches!(kind, ArgKind::InVector(_) | ArgKind::OutVector(_));
-    match asked.call.position(vector).filter(|_| asked.shape == Shape::AsCalled) {
-        Some(at) => {
-            let now = Memory::Kept(kept, When::Exit).vector(asked.args[at], asked.args[at + 1]);
-            now.is_none_or(|now| now[..] == inputs.buffers[..])
-        }
-        None => true,
+    if !asked.is_vector() {
+        return true;
     }
+    let now = Memory::Kept(kept, When::Exit).vector(asked.args[1], asked.args[2]);
+    now.is_none_or(|now| now[..] == inputs.buffers[..])
 }
 
 /// The open files of a request by the numbers that its call has for them.

@@ -69,6 +69,35 @@ impl Asked {
         }
     }
 
+    /// Whether it names its buffers by a vector in the program's memory.
+    pub fn is_vector(&self) -> bool {
+        use reprise_calls::ArgKind::{InVector, OutVector};
+        let names = self.call.position(|kind| matches!(kind, InVector(_) | OutVector(_)));
+        self.shape == Shape::AsCalled && names.is_some()
+    }
+
+    /// A transfer by a vector becomes one of this buffer.
+    pub fn becomes_one_buffer(&mut self, address: u64, length: u64) {
+        let [fd, _, _, position, _, flags] = self.args;
+        let position = if self.call.offset_arg().is_some() { position } else { u64::MAX };
+        let flags = if matches!(self.call.name, "preadv2" | "pwritev2") { flags } else { 0 };
+        let one = Asked::buffer(self.writes(), fd, (address, length), position, flags);
+        one.into_iter().for_each(|one| *self = one);
+    }
+
+    /// What the `input` column tells of it that does not stand in the program's memory as the call has it.
+    pub fn shape_input(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        match self.shape {
+            Shape::AsCalled => {}
+            Shape::OneBuffer(length) => append(&mut out, Some(&length.to_le_bytes())),
+            Shape::Positions(positions) => positions
+                .into_iter()
+                .for_each(|at| append(&mut out, at.map(u64::to_le_bytes).as_ref().map(|bytes| &bytes[..]))),
+        }
+        out
+    }
+
     /// Whether it is given content.
     pub fn writes(&self) -> bool {
         use reprise_calls::ArgKind::{InData, InVector};
@@ -87,20 +116,14 @@ impl Asked {
         match self.shape {
             Shape::AsCalled => arguments::inputs(memory, self.call, &self.args, log),
             Shape::OneBuffer(length) => {
-                let mut out = Inputs { buffers: [(self.args[1], length)].into(), ..Inputs::default() };
-                append(&mut out.input, Some(&length.to_le_bytes()));
+                let buffers = [(self.args[1], length)].into();
+                let mut out = Inputs { buffers, input: self.shape_input(), ..Inputs::default() };
                 if self.writes() {
                     self.read_again(&mut out, memory, log);
                 }
                 out
             }
-            Shape::Positions(positions) => {
-                let mut out = Inputs::default();
-                for position in positions {
-                    append(&mut out.input, position.map(u64::to_le_bytes).as_ref().map(|bytes| &bytes[..]));
-                }
-                out
-            }
+            Shape::Positions(_) => Inputs { input: self.shape_input(), ..Inputs::default() },
         }
     }
 

@@ -94,9 +94,48 @@ pub struct Flight {
 
 impl Flight {
     /// Whether the kernel refused it for what no call can ask: then it stands for none.
-    pub fn is_refused(&self, result: i64) -> bool {
+    fn is_refused(&self, result: i64) -> bool {
+        const ENXIO: i64 = -6;
         const EINVAL: i64 = -22;
-        self.malformed && result == EINVAL
+        const ENFILE: i64 = -23;
+        const ENOBUFS: i64 = -105;
+        match self.table {
+            Table::Puts(_) if matches!(result, ENXIO | EINVAL | ENFILE) => true,
+            Table::Drops(_) if result < 0 => true,
+            _ => self.malformed && result == EINVAL || matches!(self.choice, Choice::From(_)) && result == ENOBUFS,
+        }
+    }
+
+    /// What it comes to if it succeeds and nobody is told, if that is known.
+    pub fn assumed(&self) -> Option<i64> {
+        use reprise_calls::Returns;
+        let Some(asked) = &self.asked else { return Some(0) };
+        match asked.call.returns {
+            _ if matches!(self.table, Table::Puts(Some(_))) => Some(0),
+            Returns::Zero => Some(0),
+            Returns::Count if asked.writes() => Some(self.inputs.buffers.iter().fold(0, |sum, b| sum + b.1 as i64)),
+            _ => None,
+        }
+    }
+
+    /// The kernel chose the buffer: it stands in the call like one that was given.
+    pub fn choose(&mut self, address: u64, length: u64) {
+        let Some(asked) = &mut self.asked else { return };
+        // 0 asks for all there is room for.
+        let fitted = |wanted: u64| if wanted == 0 { length } else { wanted.min(length) };
+        let wanted = match asked.shape {
+            Shape::OneBuffer(wanted) => Some(wanted),
+            _ if asked.is_vector() => Some(self.inputs.buffers.first().map_or(0, |buffer| buffer.1)),
+            _ => None,
+        };
+        match wanted {
+            Some(wanted) => {
+                asked.becomes_one_buffer(address, fitted(wanted));
+                self.inputs.input = asked.shape_input();
+            }
+            None => (asked.args[1], asked.args[2]) = (address, fitted(asked.args[2])),
+        }
+        self.inputs.buffers = [(address, length)].into();
     }
 
     /// Whether the content that it is given may come from a request that it follows: it is taken when it is complete.
@@ -114,6 +153,13 @@ impl Flight {
         let overlap =
             |(a, b): (&(u64, u64), &(u64, u64))| a.0 < b.0.saturating_add(b.1) && b.0 < a.0.saturating_add(a.1);
         self.inputs.buffers.iter().any(|one| others.iter().any(|other| overlap((one, other))))
+    }
+
+    fn resolve(&mut self, files: &HashMap<u32, u32>) {
+        for (arg, place) in self.fixed.iter_mut().filter_map(Option::take) {
+            let number = files.get(&place).copied().unwrap_or(u32::MAX);
+            self.asked.iter_mut().for_each(|asked| asked.args[arg] = number.into());
+        }
     }
 
     fn names(&self, first: u32, last: u32) -> bool {
@@ -166,7 +212,8 @@ pub struct Channel {
 }
 
 /// Said of requests that stand for no call since the kernel refused them.
-pub const REFUSED: &str = "malformed requests of io_uring, which the kernel refused: they did nothing";
+pub const REFUSED: &str = "requests of io_uring that the kernel refused for what no call can ask (malformed, no such place in the ring's \
+     table, no buffer left to choose): they did nothing";
 
 /// Completions beyond this number were fetched long ago.
 const UNFETCHED: usize = 1 << 16;
@@ -205,10 +252,7 @@ impl Channel {
 
     /// Puts in the numbers of descriptors that a request names by their places in the table.
     pub fn resolve(&self, flight: &mut Flight) {
-        for (arg, place) in flight.fixed.iter_mut().filter_map(Option::take) {
-            let number = self.files.get(&place).copied().unwrap_or(u32::MAX);
-            flight.asked.iter_mut().for_each(|asked| asked.args[arg] = number.into());
-        }
+        flight.resolve(&self.files);
     }
 
     /// A request is about to be submitted; `position` says where a descriptor is. Those in flight will move it.
@@ -233,7 +277,7 @@ impl Channel {
 
     /// A request is in flight from now on.
     pub fn fly(&mut self, mut flight: Flight) {
-        if flight.after.is_none() {
+        if flight.begin_ns.is_some() {
             self.resolve(&mut flight);
         }
         flight.lane.into_iter().for_each(|lane| self.lanes[lane].users += 1);
@@ -273,6 +317,7 @@ impl Channel {
             let drained = if flight.drains { flight.number > oldest } else { flight.number > first_drain };
             if !linked && !drained {
                 flight.begin_ns = Some(now_ns);
+                flight.resolve(&self.files);
             }
         }
     }
@@ -349,6 +394,15 @@ impl Requests {
     pub fn fixed_number(&mut self) -> u32 {
         self.numbers = (self.numbers + 1) % FIXED_NUMBERS;
         FIXED_NUMBERS + self.numbers
+    }
+
+    /// Whether the kernel refused a request for what no call can ask; also to close a ring by a ring.
+    pub fn is_refused(&self, key: Key, flight: &Flight, result: i64) -> bool {
+        const EBADF: i64 = -9;
+        let closes = |asked: &Asked| (asked.call.name == "close").then_some(asked.args[0] as u32);
+        let closed = flight.asked.as_ref().and_then(closes).filter(|_| result == EBADF);
+        let is_ring = |fd| self.channels.contains_key(&Key::Ring(key.process(), fd));
+        flight.is_refused(result) || closed.is_some_and(is_ring)
     }
 
     /// The channels of a process, in a fixed order.

@@ -13,6 +13,9 @@ const BUFFER_SELECT: u8 = 32;
 const SKIP_SUCCESS: u8 = 64;
 const PROVIDE_BUFFERS: u8 = 31;
 const SPLICE_FROM_FIXED: u32 = 1 << 31;
+const MESSAGE_SENDS_FILE: u64 = 1;
+const ACCEPT: u8 = 13;
+const ACCEPTS_SEVERAL: u8 = 1;
 
 /// What a request does besides, or instead of, a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -26,6 +29,15 @@ pub enum Table {
     Drops(u32),
     /// It replaces entries of the table: the first place, the address of the new numbers.
     Replaces(u32, u64),
+    /// It puts the entry at a place also into the table of another ring, at this place or (none) where there is room.
+    Sends {
+        /// The place.
+        from: u32,
+        /// The other ring's descriptor.
+        ring: u32,
+        /// The place there.
+        to: Option<u32>,
+    },
 }
 
 /// Buffers among which the kernel chooses.
@@ -59,6 +71,8 @@ pub struct Request {
     pub drains: bool,
     /// A success has no completion.
     pub silent: bool,
+    /// It accepts connections again and again, each told by a completion of its own, which names no request.
+    pub several: bool,
     /// Fields are set that mean nothing for it: the kernel refuses it with `EINVAL`, and does nothing.
     pub malformed: bool,
 }
@@ -84,11 +98,8 @@ pub fn request(bytes: &[u8; BYTES]) -> Request {
     let third = f.word(48);
     let own = (flags & FIXED_FILE != 0).then_some((0, fd as u32));
     let (mut fixed, mut table) = ([own, None], Table::Untouched);
-    let puts = match index {
-        0 => Table::Untouched,
-        u32::MAX => Table::Puts(None),
-        _ => Table::Puts(Some(index - 1)),
-    };
+    let place = (index != u32::MAX).then_some(index.wrapping_sub(1));
+    let puts = if index == 0 { Table::Untouched } else { Table::Puts(place) };
     let asked = match opcode {
         1 | 60 => Asked::vector(false, fd, (addr, len), off, op_flags),
         2 | 61 => Asked::vector(true, fd, (addr, len), off, op_flags),
@@ -97,7 +108,7 @@ pub fn request(bytes: &[u8; BYTES]) -> Request {
         4 | 22 => Asked::buffer(false, fd, (addr, len), off, op_flags),
         5 | 23 => Asked::buffer(true, fd, (addr, len), off, op_flags),
         8 => Asked::call("sync_file_range", &[fd, off, len, op_flags]),
-        13 => {
+        ACCEPT => {
             table = puts;
             Asked::call("accept4", &[fd, addr, off, op_flags])
         }
@@ -141,6 +152,10 @@ pub fn request(bytes: &[u8; BYTES]) -> Request {
         37 => Asked::call("mkdirat", &[fd, addr, len]),
         38 => Asked::call("symlinkat", &[addr, fd, off]),
         39 => Asked::call("linkat", &[fd, addr, len, off, op_flags]),
+        40 if addr == MESSAGE_SENDS_FILE && index != 0 => {
+            table = Table::Sends { from: third as u32, ring: fd as u32, to: place };
+            None
+        }
         41 => Asked::call("fsetxattr", &[fd, addr, off, len, op_flags]),
         42 => Asked::call("setxattr", &[third, addr, off, len, op_flags]),
         43 => Asked::call("fgetxattr", &[fd, addr, off, len]),
@@ -169,6 +184,7 @@ pub fn request(bytes: &[u8; BYTES]) -> Request {
         linked: flags & (LINK | HARD_LINK) != 0,
         drains: flags & DRAIN != 0,
         silent: flags & SKIP_SUCCESS != 0,
+        several: opcode == ACCEPT && bytes[2] & ACCEPTS_SEVERAL != 0,
         malformed: is_malformed(opcode, &f),
     }
 }
@@ -178,8 +194,13 @@ fn is_malformed(opcode: u8, f: &Fields<'_>) -> bool {
     // Of fsync, sync_file_range, fallocate, renameat, unlinkat, mkdirat, symlinkat, linkat and ftruncate.
     const BUFFER: &[u8] = &[3, 8, 17, 35, 36, 37, 38, 39, 55];
     const ADDRESS: &[u8] = &[3, 8, 55];
+    // Of those that read and write: a class of priorities that there is not.
+    const TRANSFERS: &[u8] = &[1, 2, 4, 5, 22, 23];
+    let has_no_class = u16::from_le_bytes([f.0[2], f.0[3]]) >> 13 > 3;
     let (buffer, file) = (f.half(40) as u16, f.half(44));
-    BUFFER.contains(&opcode) && (buffer != 0 || file != 0) || ADDRESS.contains(&opcode) && f.word(16) != 0
+    BUFFER.contains(&opcode) && (buffer != 0 || file != 0)
+        || ADDRESS.contains(&opcode) && f.word(16) != 0
+        || TRANSFERS.contains(&opcode) && has_no_class
 }
 
 /// Positions of -1 are the descriptors' own.
@@ -234,6 +255,10 @@ mod tests {
         let read = request(&sqe(22, 1 | 2, 7, 0, 0, 0, 0, 0));
         assert_eq!((read.fixed[0], read.drains), (Some((0, 7)), true));
         assert_eq!(request(&sqe(20, 0, 0, 2, 0x1000, 3, 0, 0)).table, Table::Replaces(2, 0x1000));
+        let sends = |to| Table::Sends { from: 0, ring: 7, to };
+        assert_eq!(request(&sqe(40, 0, 7, 0, 1, 0, 0, 3)).table, sends(Some(2)));
+        assert_eq!(request(&sqe(40, 0, 7, 0, 1, 0, 0, u32::MAX)).table, sends(None));
+        assert_eq!(request(&sqe(40, 0, 7, 0, 0, 0, 0, 3)).table, Table::Untouched, "a message without a file");
     }
 
     #[test]
@@ -244,6 +269,9 @@ mod tests {
         other[40] = 5;
         assert!(request(&other).malformed, "with the number of a buffer");
         assert!(!request(&sqe(22, 0, 3, 0, 0x1000, 0, 0, 0)).malformed, "read");
+        let mut read = sqe(22, 0, 3, 0, 0x1000, 0, 0, 0);
+        (read[2], read[3]) = (0xff, 0xff);
+        assert!(request(&read).malformed, "with a class of priorities that there is not");
     }
 
     #[test]

@@ -143,6 +143,14 @@ impl Requests {
         rows
     }
 
+    /// What a request that came to `result` put into the table of another ring of its process.
+    pub fn sent_file(&mut self, key: Key, table: Table, result: i64) -> Vec<TableRow> {
+        let Table::Sends { from, ring, to } = table else { return Vec::new() };
+        let held = self.channels.get(&key).and_then(|channel| channel.files.get(&from));
+        let (Some(held), Ok(chosen)) = (held.copied(), u32::try_from(result)) else { return Vec::new() };
+        self.put_files(Key::Ring(key.process(), ring), to.unwrap_or(chosen), &[held as i32])
+    }
+
     /// Takes all descriptors out of a ring's table.
     pub fn empty_table(&mut self, key: Key) -> Vec<TableRow> {
         let Some(channel) = self.channels.get_mut(&key) else { return Vec::new() };
@@ -157,7 +165,7 @@ impl Requests {
             return (result, None);
         }
         match table {
-            Table::Untouched | Table::Replaces(..) => (result, None),
+            Table::Untouched | Table::Replaces(..) | Table::Sends { .. } => (result, None),
             Table::Drops(place) => {
                 self.channels.get_mut(&key).into_iter().for_each(|channel| _ = channel.files.remove(&place));
                 (result, None)

@@ -62,6 +62,8 @@ pub mod state {
     pub const CHOSEN: u32 = 128;
     /// Content that was moved inside the kernel is kept.
     pub const MOVED: u32 = 256;
+    /// Refused as it was taken, before it did anything.
+    pub const REFUSED: u32 = 512;
 }
 
 /// Content of a file has the address of its offset behind this.
@@ -230,6 +232,7 @@ mod tests {
             ("RECORD_COMPLETION", kind::COMPLETION.into()),
             ("REQUEST_CHOSEN", state::CHOSEN.into()),
             ("REQUEST_MOVED", state::MOVED.into()),
+            ("REQUEST_REFUSED", state::REFUSED.into()),
             ("MOVED_AT", MOVED_AT),
             ("REQUEST_MORE(5, 1)", request_more(5, true)),
             ("RECORD_MAPPED", kind::MAPPED.into()),

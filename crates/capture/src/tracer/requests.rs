@@ -7,7 +7,7 @@
 
 use std::time::{Duration, Instant};
 
-use reprise_calls::{ArgKind, Call, Effect, Returns};
+use reprise_calls::{ArgKind, Call, Effect};
 use reprise_trace::payload::append;
 use reprise_trace::{Action, Loss, ThreadRow};
 
@@ -158,7 +158,9 @@ impl Tracer<'_> {
                 self.log.loss(Loss::Dropped, "io_uring requests whose memory could not be read", 0);
                 break;
             };
-            let requests::Request { mark, asked, fixed, table, choice, linked, drains, silent, malformed } = request;
+            // Where there are several completions, they are met.
+            let requests::Request { mark, asked, fixed, table, choice, linked, drains, silent, malformed, several: _ } =
+                request;
             let submitted = Submitted { key: mark, asked, fixed, table, choice, after, drains, silent, malformed };
             let number = self.fly(key, tid, submitted, begin_ns);
             after = linked.then_some(number.0);
@@ -288,14 +290,8 @@ impl Tracer<'_> {
     fn choose(&mut self, key: Key, tid: i32, flight: &mut Flight, number: Option<u16>) {
         if let (Choice::From(group), Some(number)) = (flight.choice, number)
             && let Some((address, length)) = self.chosen_buffer(key, tid, group, number)
-            && let Some(asked) = &mut flight.asked
         {
-            asked.args[1] = address;
-            if asked.call.name != "readv" && asked.call.name != "preadv" {
-                // 0 asks for all there is room for.
-                asked.args[2] = if asked.args[2] == 0 { length } else { asked.args[2].min(length) };
-            }
-            flight.inputs.buffers = [(address, length)].into();
+            flight.choose(address, length);
         }
     }
 
@@ -304,14 +300,11 @@ impl Tracer<'_> {
         let flight = self.requests.channels.get_mut(&key).and_then(|channel| channel.land(number));
         let Some(mut flight) = flight else { return };
         self.requests.channels.get(&key).into_iter().for_each(|channel| channel.resolve(&mut flight));
-        let Some(asked) = &flight.asked else { return };
-        let result = match asked.call.returns {
-            Returns::Zero => 0,
-            Returns::Count if asked.writes() => flight.inputs.buffers.iter().fold(0, |sum: i64, b| sum + b.1 as i64),
-            _ => {
-                self.log.loss(Loss::Dropped, "requests whose result the program never asked for", 0);
-                return;
-            }
+        if flight.asked.is_none() {
+            return;
+        }
+        let Some(result) = flight.assumed() else {
+            return self.log.loss(Loss::Dropped, "requests whose result the program never asked for", 0);
         };
         self.log.note("a request whose completion the program never saw: taken as successful");
         // The program may have used its memory again since.
@@ -327,7 +320,7 @@ impl Tracer<'_> {
             self.begin_waiting(key, end_ns);
             return;
         };
-        if flight.is_refused(result) {
+        if self.requests.is_refused(key, &flight, result) {
             self.log.note(requests::REFUSED);
             return self.begin_waiting(key, end_ns);
         }

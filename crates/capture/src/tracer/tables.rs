@@ -126,6 +126,8 @@ impl Tracer<'_> {
             let rows = self.requests.put_files(key, first, &numbers);
             self.write_table(key, tid, &rows);
         }
+        let rows = self.requests.sent_file(key, flight.table, result);
+        self.write_table(key, tid, &rows);
         if let (Choice::Adds(group, first, count, (address, length)), 0..) = (flight.choice, result)
             && let Some(channel) = self.requests.channels.get_mut(&key)
         {

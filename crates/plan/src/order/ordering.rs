@@ -175,7 +175,10 @@ impl Ordering {
         let Resources { turns, descriptors, entries, chains, stages, ranges, streams } = &mut self.resources;
         match resource {
             Resource::File(node) if rules.file == FileRule::Sequential => turns.forget(node),
-            Resource::Descriptor(_) if rules.fd == FdRule::Sequential => _ = descriptors.remove(&resource.into()),
+            Resource::Descriptor(_) if rules.fd == FdRule::Sequential => {
+                descriptors.remove(&resource.into());
+                stages.remove(&resource.into());
+            }
             Resource::Entry(entry) => entries.forget(entry),
             Resource::File(_) | Resource::Descriptor(_) => _ = stages.remove(&resource.into()),
             Resource::Content(_) | Resource::Size(_) | Resource::Attributes(_) => {
@@ -253,6 +256,10 @@ impl Resources {
                 }
                 FdRule::Sequential => {
                     of(&mut self.descriptors, resource).next(own, by.submitter, Rule::FdSequential, needs);
+                    // Also of requests in flight together one uses what another opens, before a third one closes it.
+                    if by.submitter.is_some() {
+                        of(&mut self.stages, resource).touch(own, touch, Rule::FdStage, needs);
+                    }
                 }
             },
             Resource::Offset(_) | Resource::CloseOnExec(_) => match rules.fd {

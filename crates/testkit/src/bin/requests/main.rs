@@ -4,6 +4,8 @@
 //!     requests uring    the same on a ring; requests that drain; one that fails
 //!     requests chain    linked requests: open into the ring's table, write, read and write again, sync, close
 //!     requests table    registered files, whose own descriptors are closed
+//!     requests edges    what calls do not have: requests refused, a vector whose memory is used again, a buffer that is chosen,
+//!                       a file sent to another ring, a ring that ends before its requests
 //!
 //! What it reads goes on to another file, so that a wrong content is seen there.
 
@@ -11,7 +13,10 @@ mod ring;
 
 use libc::*;
 use reprise_testkit::raw::{self, Guarded};
-use ring::{CLOSE, DRAIN, FIXED_FILE, FSYNC, LINK, OPENAT, READ, Request, Ring, WRITE};
+use ring::{
+    ASYNC, BUFFER_SELECT, CLOSE, DRAIN, FIXED_FILE, FSYNC, LINK, MESSAGE, OPENAT, PROVIDE_BUFFERS, READ, READV,
+    Request, Ring, WRITE, WRITEV,
+};
 
 const BLOCK: u64 = 4096;
 const REQUESTS: u64 = 300;
@@ -165,12 +170,140 @@ fn table() {
     write_at(others[1], &seen[BLOCK as usize..2 * BLOCK as usize], 200);
 }
 
+/// Opens a file into a place of the ring's table.
+fn open_into(name: &Guarded, place: u32, flags: u8) -> Request {
+    let (fd, how) = (AT_FDCWD as u32, (O_RDWR | O_CREAT) as u32);
+    Request {
+        opcode: OPENAT,
+        flags,
+        fd,
+        address: name.address(),
+        length: 0o600,
+        how,
+        slot: place + 1,
+        ..Request::default()
+    }
+}
+
+/// What waits for others is about the table as they left it.
+fn drained(ring: &Ring, given: u64) {
+    let name = Guarded::new(b"drained\0");
+    let write =
+        Request { opcode: WRITE, flags: FIXED_FILE | DRAIN, fd: 2, address: given, length: 4096, ..Request::default() };
+    let close = Request { opcode: CLOSE, flags: DRAIN, slot: 3, ..Request::default() };
+    assert_eq!(ring.perform(&[open_into(&name, 2, 0), write, close], true), [0, 4096, 0]);
+}
+
+fn refused(ring: &Ring, room: u64) {
+    let slot = |slot: u32, flags: u8| Request { opcode: CLOSE, flags, slot, ..Request::default() };
+    assert_eq!(ring.perform(&[slot(900, 0)], false), [-EINVAL], "no such place");
+    assert_eq!(ring.perform(&[slot(5, 0)], false), [-EBADF], "nothing is there");
+    let itself = Request { opcode: CLOSE, fd: ring.fd as u32, ..Request::default() };
+    assert_eq!(ring.perform(&[itself], false), [-EBADF], "the ring itself");
+    let name = Guarded::new(b"nowhere\0");
+    let nowhere = Request { how: O_RDONLY as u32, ..open_into(&name, 900, 0) };
+    raw::must(SYS_close, &[open("nowhere")]);
+    assert_eq!(ring.perform(&[nowhere], false), [-EINVAL], "a place that is not there");
+    let file = open("file") as u32;
+    let read = Request { opcode: READ, fd: file, address: room, length: 8, ..Request::default() };
+    assert_eq!(ring.perform(&[Request { priority: u16::MAX, ..read }], false), [-EINVAL], "no such priority");
+    let chosen = Request { flags: BUFFER_SELECT, address: 0, group: 3, ..read };
+    assert_eq!(ring.perform(&[chosen], false), [-ENOBUFS], "no buffer");
+    raw::must(SYS_close, &[file.into()]);
+}
+
+/// A vector that is gone before its request is complete; and one of which a buffer is chosen that is smaller.
+fn vectors(ring: &Ring, given: u64, room: u64) {
+    let (file, copy) = (open("file"), open("copy"));
+    let vector = |parts: &[(u64, u64)]| {
+        let words = parts.iter().flat_map(|(at, length)| [*at, *length]);
+        Guarded::new(&words.flat_map(u64::to_le_bytes).collect::<Vec<u8>>())
+    };
+    let parts = vector(&[(given, 1000), (given + 2000, 3000)]);
+    let request = |opcode: u8, flags: u8, vector: &Guarded, length: u32| Request {
+        opcode,
+        flags,
+        fd: file as u32,
+        address: vector.address(),
+        length,
+        ..Request::default()
+    };
+    ring.submit(&[request(WRITEV, ASYNC, &parts, 2)]);
+    raw::poke(parts.address(), &[0x55; 32]);
+    assert_eq!(ring.results(1), [4000]);
+    let halves = vector(&[(room, 100), (room + 4096, 3000)]);
+    ring.submit(&[request(READV, ASYNC, &halves, 2)]);
+    raw::poke(halves.address(), &[0x55; 32]);
+    assert_eq!(ring.results(1), [3100]);
+    let provide =
+        Request { opcode: PROVIDE_BUFFERS, fd: 1, address: room + 8192, length: 512, group: 3, ..Request::default() };
+    assert_eq!(ring.perform(&[provide], false), [0]);
+    let wide = vector(&[(0, 4096)]);
+    let read = Request { group: 3, ..request(READV, BUFFER_SELECT, &wide, 1) };
+    assert_eq!(ring.perform(&[read], false), [512]);
+    write_at(copy, &raw::peek(room, 8192 + 512), 0);
+    [file, copy].iter().for_each(|fd| _ = raw::must(SYS_close, &[*fd]));
+}
+
+/// A file is opened into one ring's table and sent into that of another.
+fn sent(ring: &Ring, given: u64) {
+    const SENDS_FILE: u64 = 1;
+    let other = Ring::new(8);
+    other.register(&[-1; 8]);
+    let name = Guarded::new(b"sent\0");
+    let send = Request {
+        opcode: MESSAGE,
+        flags: LINK,
+        fd: other.fd as u32,
+        // What its completion on the other ring is marked with.
+        offset: 99,
+        address: SENDS_FILE,
+        slot: 1 + 6,
+        third: 1,
+        ..Request::default()
+    };
+    let close = Request { opcode: CLOSE, slot: 1 + 1, ..Request::default() };
+    assert_eq!(ring.perform(&[open_into(&name, 1, LINK), send, close], false), [0; 3]);
+    other.results(1);
+    let write = Request { opcode: WRITE, flags: FIXED_FILE, fd: 6, address: given, length: 4096, ..Request::default() };
+    assert_eq!(other.perform(&[write], false), [4096]);
+    raw::must(SYS_close, &[other.fd]);
+}
+
+/// A ring ends while a request of it waits, and another one gets its number.
+fn left_behind(room: u64) {
+    let ring = Ring::new(8);
+    let ends = Guarded::new(&[0; 8]);
+    raw::must(SYS_pipe2, &[ends.address(), 0]);
+    let reads = u32::from_le_bytes(ends.bytes()[..4].try_into().expect("four bytes"));
+    ring.submit(&[Request { opcode: READ, fd: reads, address: room, length: 8, ..Request::default() }]);
+    raw::must(SYS_close, &[ring.fd]);
+    let next = Ring::new(8);
+    assert_eq!(next.fd, ring.fd);
+    let file = open("behind");
+    let write = Request { opcode: WRITE, fd: file as u32, address: room, length: 100, ..Request::default() };
+    assert_eq!(next.perform(&[write], false), [100]);
+    raw::must(SYS_close, &[next.fd]);
+}
+
+fn edges() {
+    let ring = Ring::new(64);
+    ring.register(&[-1; 8]);
+    let (given, room) = buffers();
+    drained(&ring, given.address());
+    vectors(&ring, given.address(), room.address());
+    refused(&ring, room.address());
+    sent(&ring, given.address() + BLOCK);
+    left_behind(room.address());
+}
+
 fn main() {
     match std::env::args().nth(1).as_deref() {
         Some("aio") => aio(),
         Some("uring") => uring(),
         Some("chain") => chain(),
         Some("table") => table(),
-        other => panic!("requests aio|uring|chain|table, not {other:?}"),
+        Some("edges") => edges(),
+        other => panic!("requests aio|uring|chain|table|edges, not {other:?}"),
     }
 }

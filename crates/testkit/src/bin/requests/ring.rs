@@ -8,10 +8,16 @@ pub const WRITE: u8 = 23;
 pub const FSYNC: u8 = 3;
 pub const OPENAT: u8 = 18;
 pub const CLOSE: u8 = 19;
+pub const READV: u8 = 1;
+pub const WRITEV: u8 = 2;
+pub const PROVIDE_BUFFERS: u8 = 31;
+pub const MESSAGE: u8 = 40;
 
 pub const FIXED_FILE: u8 = 1;
 pub const DRAIN: u8 = 2;
 pub const LINK: u8 = 4;
+pub const ASYNC: u8 = 16;
+pub const BUFFER_SELECT: u8 = 32;
 
 const REGISTER_FILES: u64 = 2;
 const GET_EVENTS: u64 = 1;
@@ -27,18 +33,24 @@ pub struct Request {
     pub length: u32,
     pub how: u32,
     pub slot: u32,
+    pub group: u16,
+    pub priority: u16,
+    pub third: u64,
 }
 
 impl Request {
     fn bytes(&self, mark: u64) -> Vec<u8> {
         let words = [
-            u64::from(self.opcode) | u64::from(self.flags) << 8 | u64::from(self.fd) << 32,
+            u64::from(self.opcode)
+                | u64::from(self.flags) << 8
+                | u64::from(self.priority) << 16
+                | u64::from(self.fd) << 32,
             self.offset,
             self.address,
             u64::from(self.length) | u64::from(self.how) << 32,
             mark,
-            u64::from(self.slot) << 32,
-            0,
+            u64::from(self.group) | u64::from(self.slot) << 32,
+            self.third,
             0,
         ];
         words.iter().flat_map(|word| word.to_le_bytes()).collect()
@@ -80,6 +92,29 @@ impl Ring {
 
     /// Submits all and waits for all; results in the order of the requests. `apart` waits by a call of its own.
     pub fn perform(&self, all: &[Request], apart: bool) -> Vec<i32> {
+        if apart {
+            self.submit(all);
+            self.results(all.len())
+        } else {
+            self.write(all);
+            self.enter(all.len(), all.len());
+            self.results_there(all.len())
+        }
+    }
+
+    /// Submits all, and waits for none.
+    pub fn submit(&self, all: &[Request]) {
+        self.write(all);
+        self.enter(all.len(), 0);
+    }
+
+    /// Waits for the results of so many requests.
+    pub fn results(&self, count: usize) -> Vec<i32> {
+        self.enter(0, count);
+        self.results_there(count)
+    }
+
+    fn write(&self, all: &[Request]) {
         let (mask, tail) = (self.offset(0) as u32 - 1, self.word(44));
         for (i, request) in (0..).zip(all) {
             let place = tail.wrapping_add(i) & mask;
@@ -87,24 +122,23 @@ impl Ring {
             self.set(64, place, place);
         }
         self.set(44, 0, tail.wrapping_add(all.len() as u32));
-        let count = all.len() as u64;
-        let enter = |submit: u64, wait: u64| {
-            let flags = if wait > 0 { GET_EVENTS } else { 0 };
-            raw::must(SYS_io_uring_enter, &[self.fd, submit, wait, flags, 0, 8]);
-        };
-        if apart {
-            enter(count, 0);
-            enter(0, count);
-        } else {
-            enter(count, count);
-        }
-        let mut results = vec![0; all.len()];
+    }
+
+    fn enter(&self, submit: usize, wait: usize) {
+        let flags = if wait > 0 { GET_EVENTS } else { 0 };
+        raw::must(SYS_io_uring_enter, &[self.fd, submit as u64, wait as u64, flags, 0, 8]);
+    }
+
+    fn results_there(&self, count: usize) -> Vec<i32> {
+        let mut results = vec![0; count];
         let mask = self.offset(4) as u32 - 1;
         while self.word(80) != self.word(84) {
             let head = self.word(80);
             let completion = raw::peek(self.memory + self.offset(100) + 16 * u64::from(head & mask), 16);
             let half = |at: usize| u32::from_le_bytes(completion[at..at + 4].try_into().expect("four bytes"));
-            results[half(0) as usize] = half(8) as i32;
+            if let Some(result) = results.get_mut(half(0) as usize) {
+                *result = half(8) as i32;
+            }
             self.set(80, 0, head.wrapping_add(1));
         }
         results
