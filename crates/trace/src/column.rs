@@ -109,27 +109,44 @@ pub enum Kind {
     Bytes,
 }
 
-/// Looks at a few runs of the numbers, each as long as differences are packed together.
+/// Bits a number that differences may take more than a dictionary: the time makes up for them.
+const SPARED: u32 = 2;
+
+/// What differences take is seen of a few runs of the numbers, each as long as they are packed together.
 fn suit_differences<T: Copy + Into<i64>>(values: &[T]) -> bool {
     const RUN: usize = 64;
     const RUNS: usize = 16;
-    /// So many bits a number more are made up for by the time.
-    const SPARED: u32 = 8;
     let step = (values.len() / RUNS).max(RUN);
-    let (mut sample, mut bits) = (Vec::with_capacity(RUN * RUNS), 0);
+    let (mut bits, mut taken) = (0, 0);
     for run in values.chunks(step).map(|of| &of[..of.len().min(RUN)]) {
         let differences = run.windows(2).map(|two| two[1].into().wrapping_sub(two[0].into()));
-        let (least, most) = differences.fold((i64::MAX, i64::MIN), |(least, most), d| (least.min(d), most.max(d)));
-        if least <= most {
-            bits += (u64::BITS - (most.wrapping_sub(least) as u64).leading_zeros()) * run.len() as u32;
-        }
-        sample.extend(run.iter().map(|value| (*value).into()));
+        bits += width(differences) * run.len() as u32;
+        taken += run.len() as u32;
     }
-    let taken = sample.len();
-    sample.sort_unstable();
-    sample.dedup();
-    let place_bits = usize::BITS - sample.len().saturating_sub(1).leading_zeros();
-    sample.len() > taken / 2 || bits <= (place_bits + SPARED) * taken as u32
+    let bits = bits / taken.max(1);
+    bits <= SPARED || bits <= dictionary_bits(values) + SPARED
+}
+
+/// Bits that tell numbers between the least and the greatest of these.
+fn width(numbers: impl Iterator<Item = i64>) -> u32 {
+    let (least, most) = numbers.fold((i64::MAX, i64::MIN), |(least, most), n| (least.min(n), most.max(n)));
+    if least <= most { u64::BITS - (most.wrapping_sub(least) as u64).leading_zeros() } else { 0 }
+}
+
+/// Bits that a dictionary takes for a number of these: its place there, and its share of what stands there.
+fn dictionary_bits<T: Copy + Into<i64>>(values: &[T]) -> u32 {
+    const PLACES: usize = 1 << 16;
+    // How many are different is estimated by how many places they hit (linear counting).
+    let mut hit = vec![0u64; PLACES / 64];
+    for value in values {
+        let at = ((*value).into() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48;
+        hit[at as usize / 64] |= 1 << (at % 64);
+    }
+    let hits: u32 = hit.iter().map(|word| word.count_ones()).sum();
+    let free = (PLACES as f64 - f64::from(hits)).max(1.0) / PLACES as f64;
+    let different = (-free.ln() * PLACES as f64).min(values.len() as f64);
+    let stands = different * f64::from(width(values.iter().map(|value| (*value).into())));
+    (different.max(1.0).log2() + stands / values.len().max(1) as f64) as u32
 }
 
 impl Spec {
