@@ -129,9 +129,7 @@ impl Log {
         if !self.writer.is_full() {
             self.bytes += action.data_bytes;
         }
-        if self.failed.is_none() {
-            self.failed = self.writer.action(std::mem::take(action)).err();
-        }
+        self.write(|writer| writer.action(std::mem::take(action)));
         self.next += 1;
         seq
     }

@@ -137,17 +137,17 @@ impl Asynchronous {
 
     /// Another ring has the name of one whose requests may not be complete yet: the kernel ends them when all else is done.
     fn set_aside(&mut self, key: Key, log: &mut Log) {
-        let Some(channel) = self.books.channels.remove(&key) else { return };
+        if self.books.channels.get(&key).is_none_or(|channel| channel.flights.is_empty()) {
+            return self.forget(key, log);
+        }
         let aside = self.nameless(key.process());
-        self.books.channels.insert(aside, channel);
+        let channel = self.books.channels.remove(&key);
+        channel.into_iter().for_each(|channel| _ = self.books.channels.insert(aside, channel));
         let habits = self.habits.remove(&key);
         habits.into_iter().for_each(|habits| _ = self.habits.insert(aside, habits));
         let kept = |of: &mut Key| *of = if *of == key { aside } else { *of };
         self.rings.values_mut().for_each(kept);
         self.under_way.values_mut().for_each(|(of, _)| kept(of));
-        if self.books.channels.get(&aside).is_some_and(|channel| channel.flights.is_empty()) {
-            self.forget(aside, log);
-        }
     }
 
     /// A request was submitted.
@@ -370,7 +370,7 @@ impl Asynchronous {
         let Flight { number, table, begin_ns, mut inputs, .. } = flight;
         let (result, end_ns) = (outcome.result, outcome.at_ns);
         let empty = Kept::default();
-        let is_as_submitted = is_same_vector(&asked, &inputs, kept) || outcome.chosen.is_some();
+        let is_as_submitted = is_same_vector(&asked, &inputs, kept);
         let kept = if is_as_submitted { kept } else { &empty };
         let memory = Memory::Kept(kept, When::Exit);
         if asked.writes() && inputs.kept == 0 {

@@ -114,9 +114,6 @@ fn chain() {
     let (given, room) = buffers();
     for round in 0..6u32 {
         let name = Guarded::new(format!("made{round}\0").as_bytes());
-        let path =
-            Request { opcode: OPENAT, flags: LINK, fd: AT_FDCWD as u32, address: name.address(), ..Request::default() };
-        let opened = Request { length: 0o600, how: (O_RDWR | O_CREAT) as u32, slot: 1 + round, ..path };
         let on_slot = |opcode: u8, buffer: u64, at: u64| {
             let flags = LINK | FIXED_FILE;
             Request {
@@ -131,7 +128,7 @@ fn chain() {
         };
         let own = given.address() + u64::from(round) * BLOCK;
         let requests = [
-            opened,
+            open_into(&name, round, LINK),
             on_slot(WRITE, own, 0),
             on_slot(READ, room.address(), 0),
             // What was just read.
@@ -195,9 +192,9 @@ fn drained(ring: &Ring, given: u64) {
 }
 
 fn refused(ring: &Ring, room: u64) {
-    let slot = |slot: u32, flags: u8| Request { opcode: CLOSE, flags, slot, ..Request::default() };
-    assert_eq!(ring.perform(&[slot(900, 0)], false), [-EINVAL], "no such place");
-    assert_eq!(ring.perform(&[slot(5, 0)], false), [-EBADF], "nothing is there");
+    let close = |slot: u32| Request { opcode: CLOSE, slot, ..Request::default() };
+    assert_eq!(ring.perform(&[close(900)], false), [-EINVAL], "no such place");
+    assert_eq!(ring.perform(&[close(5)], false), [-EBADF], "nothing is there");
     let itself = Request { opcode: CLOSE, fd: ring.fd as u32, ..Request::default() };
     assert_eq!(ring.perform(&[itself], false), [-EBADF], "the ring itself");
     let name = Guarded::new(b"nowhere\0");
