@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use rustix::fs::FallocateFlags;
+
 use super::SpoolError;
 use super::ways::{Way, Ways};
 use crate::spool::Standing;
@@ -57,24 +59,45 @@ pub enum Hand {
 /// A file, opened in both ways.
 struct Pair {
     cached: Arc<File>,
+    /// Whether what goes to the page cache is quicker there if it has its blocks before: ext4 then need not promise one for
+    /// each page. (For XFS, Btrfs and tmpfs it is a longer way.)
+    reserves: bool,
     /// Past the page cache; `None` where the file system has no such way.
     direct: Option<Arc<File>>,
 }
 
-/// Where a whole segment goes.
+/// Where a segment goes.
 pub struct Target {
     file: Arc<File>,
     path: PathBuf,
     position: u64,
+    reserves: bool,
 }
 
 impl Target {
     /// Writes the segment that lies at `base`, and says how long that took.
     pub fn put(&self, memory: &Shared, base: usize) -> Result<Duration, SpoolError> {
         let began = Instant::now();
+        self.reserve(SEGMENT_BYTES);
         let written = memory.write_to(&self.file, self.position, base, SEGMENT_BYTES);
         written.map_err(|source| SpoolError::Unwritten { path: self.path.clone(), source })?;
         Ok(began.elapsed())
+    }
+
+    /// Writes the beginning of a segment; a hole follows.
+    fn put_beginning(&self, bytes: &[u8]) -> Result<(), SpoolError> {
+        self.reserve(bytes.len());
+        // Grown first, so that no file system makes room in advance behind what is written.
+        let grown = grow(&self.file, self.position + SEGMENT_BYTES as u64);
+        let written = grown.and_then(|()| self.file.write_all_at(bytes, self.position));
+        written.map_err(|source| SpoolError::Unwritten { path: self.path.clone(), source })
+    }
+
+    /// Gives so many bytes their blocks. What is wrong the writing itself will say.
+    fn reserve(&self, bytes: usize) {
+        if self.reserves {
+            let _ = rustix::fs::fallocate(&self.file, FallocateFlags::KEEP_SIZE, self.position, bytes as u64);
+        }
     }
 }
 
@@ -113,7 +136,9 @@ impl Files {
 
     fn target(&mut self, slot: u64, way: Way) -> Result<Target, SpoolError> {
         let (number, position) = self.place(slot)?;
-        Ok(Target { file: self.files[number].by(way).clone(), path: self.path(number), position })
+        let pair = &self.files[number];
+        let reserves = pair.reserves && way == Way::Cached;
+        Ok(Target { file: pair.by(way).clone(), path: self.path(number), position, reserves })
     }
 
     /// Which way so many bytes are to go; `hurry`: the program waits for them, or soon will.
@@ -140,13 +165,9 @@ impl Files {
 
     /// Writes so much of a buffer in place of a segment; its slot is as long as any, with a hole at the end.
     pub fn put_part(&mut self, slot: u64, buffer: &mut Aligned, length: usize, way: Way) -> Result<(), SpoolError> {
-        let (number, position) = self.place(slot)?;
         let bytes = &mut buffer.bytes()[..length.next_multiple_of(BLOCK)];
         bytes[length..].fill(0);
-        let file = self.files[number].by(way);
-        // Grown first, so that no file system makes room in advance behind what is written.
-        let written = grow(file, position + SEGMENT_BYTES as u64).and_then(|()| file.write_all_at(bytes, position));
-        written.map_err(|source| self.unwritten(number, source))
+        self.target(slot, way)?.put_beginning(bytes)
     }
 
     /// The file of a slot, made if need be, and the position in it.
@@ -184,7 +205,8 @@ impl Pair {
             Err(e) if e.raw_os_error() == Some(libc::EINVAL) => None,
             other => Some(Arc::new(other?)),
         };
-        Ok(Pair { cached, direct })
+        let reserves = rustix::fs::fstatfs(&cached)?.f_type == libc::EXT4_SUPER_MAGIC;
+        Ok(Pair { cached, reserves, direct })
     }
 }
 
