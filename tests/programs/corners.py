@@ -297,5 +297,17 @@ def unwaiting():
     put("out", repr(flags).encode())
 
 
+def kept_over_programs():
+    """Whether a descriptor is closed when a program is run, told by `ioctl`, for this descriptor alone."""
+    FIONCLEX, FIOCLEX = 0x5450, 0x5451
+    fd = os.open("f", os.O_RDWR | os.O_CREAT, 0o644)
+    other = os.dup(fd)
+    flags = []
+    for request in (FIONCLEX, FIOCLEX, FIONCLEX):
+        fcntl.ioctl(fd, request)
+        flags += [fcntl.fcntl(which, fcntl.F_GETFD) for which in (fd, other)]
+    put("out", repr(flags).encode())
+
+
 if __name__ == "__main__":
     globals()[sys.argv[1]]()

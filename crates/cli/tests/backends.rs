@@ -212,7 +212,7 @@ const PROGRAMS: [Program; 6] = [
 
 /// Programs of `tests/programs/corners.py`, and whether their final tree is in the trace: what went through a pipe from a
 /// file that was just written is not.
-const CORNERS: [(&str, bool); 19] = [
+const CORNERS: [(&str, bool); 20] = [
     ("xattrs", true),
     ("links", true),
     ("listing", true),
@@ -232,6 +232,7 @@ const CORNERS: [(&str, bool); 19] = [
     ("taken", true),
     ("locked", true),
     ("unwaiting", true),
+    ("kept_over_programs", true),
 ];
 
 fn corner(name: &'static str) -> Program {

@@ -384,3 +384,29 @@ fn what_is_not_strace_is_named() {
         }
     }
 }
+
+#[test]
+fn a_name_that_strace_cuts_off_is_too_long_for_a_replay_too() {
+    let (path, name) = ("/".repeat(4095), "n".repeat(249));
+    let log = import(format!(
+        "chdir(\"{path}\"...) = -1 ENAMETOOLONG (File name too long)\n\
+         memfd_create(\"{name}\"..., 0) = -1 EINVAL (Invalid argument)\n\
+         getxattr(\"/f\", \"user.shortened\"..., \"x\", 10) = 1\n"
+    ))
+    .unwrap();
+    let actions = log.actions();
+    assert_eq!(actions[0].path.as_ref().map(|path| path.0.len()), Some(4096));
+    assert!(actions[1].input.ends_with(b"nx"), "{:?}", actions[1].input);
+    assert!(!actions[2].input.ends_with(b"x"), "what is known of a call that succeeded");
+}
+
+#[test]
+fn what_every_machine_has_in_dev_was_there() {
+    let log = import(
+        "openat(AT_FDCWD, \"/dev/null\", O_WRONLY|O_CREAT|O_TRUNC, 0666) = 3\n\
+         openat(AT_FDCWD, \"/dev/other\", O_WRONLY|O_CREAT|O_TRUNC, 0666) = 4\n\
+         pwrite64(3, \"x\", 1, 1004211379570065135) = 1\n",
+    )
+    .unwrap();
+    assert_eq!(log.tree().last().map(String::as_str), Some("/dev/null 20666 0"));
+}

@@ -105,12 +105,11 @@ impl Names {
         {
             (node.filesystem, node.kind, node.sure) = (*filesystem, kind::DIRECTORY, true);
         }
-        let above = self.node(directory);
-        if above.parent != Names::ROOT || &*above.name != b"dev" {
+        if !self.is_dev(directory) {
             return;
         }
-        if let Some((_, number)) = DEVICES.iter().find(|(device, _)| *device == name) {
-            (node.kind, node.sure, node.device, node.mode) = (kind::CHARACTER, true, *number, Some(0o666));
+        if let Some(number) = self.device(directory, name) {
+            (node.kind, node.sure, node.device, node.mode) = (kind::CHARACTER, true, number, Some(0o666));
         }
         match name {
             b"pts" => (node.kind, node.filesystem) = (kind::DIRECTORY, DEVPTS),
@@ -120,6 +119,18 @@ impl Names {
             b"stderr" => make_link(node, b"/proc/self/fd/2"),
             _ => {}
         }
+    }
+
+    /// Whether a directory is `/dev`.
+    fn is_dev(&self, directory: NodeId) -> bool {
+        let node = self.node(directory);
+        node.parent == Names::ROOT && &*node.name == b"dev"
+    }
+
+    /// The number of the device that every machine has under a name.
+    pub fn device(&self, directory: NodeId, name: &[u8]) -> Option<u64> {
+        let known = DEVICES.iter().find(|(device, _)| self.is_dev(directory) && *device == name);
+        known.map(|(_, number)| *number)
     }
 
     /// What only perhaps was there, was.

@@ -45,7 +45,7 @@ const OTHERS: &[(&str, u64)] = &[
     ("F_RDLCK", 0), ("F_WRLCK", 1), ("F_UNLCK", 2),
     ("F_SEAL_SEAL", 1), ("F_SEAL_SHRINK", 2), ("F_SEAL_GROW", 4), ("F_SEAL_WRITE", 8), ("F_SEAL_FUTURE_WRITE", 16),
     ("F_SEAL_EXEC", 32), ("F_OWNER_TID", 0), ("F_OWNER_PID", 1), ("F_OWNER_PGRP", 2),
-    ("MFD_CLOEXEC", 1), ("MFD_ALLOW_SEALING", 2), ("MFD_HUGETLB", 4), ("MFD_NOEXEC_SEAL", 8), ("MFD_EXEC", 16),
+    ("MFD_CLOEXEC", 1), ("MFD_ALLOW_SEALING", 2), ("MFD_HUGETLB", 4), ("MFD_NOEXEC_SEAL", 8), ("MFD_EXEC", 16), ("MFD_HUGE_SHIFT", 26), ("MAP_HUGE_SHIFT", 26),
     ("SOCK_STREAM", 1), ("SOCK_DGRAM", 2), ("SOCK_RAW", 3), ("SOCK_RDM", 4), ("SOCK_SEQPACKET", 5),
     ("SOCK_CLOEXEC", 0o2000000), ("SOCK_NONBLOCK", 0o4000),
     ("AF_UNSPEC", 0), ("AF_UNIX", 1), ("AF_LOCAL", 1), ("AF_INET", 2), ("AF_INET6", 10), ("AF_NETLINK", 16),

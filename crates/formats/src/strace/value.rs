@@ -123,6 +123,7 @@ mod tests {
             ("makedev(0x1, 0x3)", 0x103),
             ("8192*1024", 8 << 20),
             ("1<<4", 16),
+            ("30<<MFD_HUGE_SHIFT", 30 << 26),
             ("0x4000 /* O_??? */", 0x4000),
             ("SNDCTL_TMR_TIMEBASE or TCGETS", 0x5401),
             ("BTRFS_IOC_CLONE or FICLONE", 0x40049409),

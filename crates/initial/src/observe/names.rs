@@ -82,7 +82,9 @@ impl World {
         match made {
             Some(made) => !made,
             None => {
-                self.look(directory, name).is_some() || self.was_born_before(directory, name, identity) == Some(true)
+                self.names.device(directory, name).is_some()
+                    || self.look(directory, name).is_some()
+                    || self.was_born_before(directory, name, identity) == Some(true)
             }
         }
     }

@@ -294,11 +294,10 @@ impl Compiler {
                 command.tolerance = Tolerance::Machine;
                 Ok(command)
             }
-            IoctlEffect::SetWaiting => self.issue(l, Op::Issue),
-            IoctlEffect::SetCloseOnExec
-            | IoctlEffect::ClearCloseOnExec
-            | IoctlEffect::MakeHandle
-            | IoctlEffect::Foreign => self.simulate(l),
+            IoctlEffect::SetWaiting | IoctlEffect::SetCloseOnExec | IoctlEffect::ClearCloseOnExec => {
+                self.issue(l, Op::Issue)
+            }
+            IoctlEffect::MakeHandle | IoctlEffect::Foreign => self.simulate(l),
         }
     }
 

@@ -14,7 +14,7 @@ use reprise_trace::payload::{Side, append, contributes};
 
 pub use structures::annotated_path;
 
-use super::lexer::{self, Arguments};
+use super::lexer::{self, Arguments, Text};
 use super::names::Layout;
 use super::value::{self, exact, plain, value};
 
@@ -77,6 +77,16 @@ fn texts<'a>(call: &Call, layout: Layout, args: &Arguments<'a>) -> [&'a [u8]; 6]
             named.iter().find_map(|name| args.named(name)).unwrap_or_default()
         }
     })
+}
+
+/// A name of which strace shows as much as the kernel takes, so that what follows may be anything, but is not nothing: it is
+/// too long for a replay, too.
+fn whole_name(shown: Text) -> Vec<u8> {
+    let mut name = shown.bytes;
+    if !shown.complete {
+        name.push(b'x');
+    }
+    name
 }
 
 struct Decoder<'c, 'a> {
@@ -149,15 +159,16 @@ impl<'a> Decoder<'_, 'a> {
     fn memory(&mut self, i: usize, kind: ArgKind, text: &'a [u8]) {
         match kind {
             ArgKind::Path(_) => {
-                let path = lexer::string(text).map(|t| t.bytes);
+                let path = lexer::string(text).map(whole_name);
                 match self.out.path {
                     None if self.is_first_path(i) => self.out.path = path,
                     _ => self.out.path2 = path,
                 }
             }
             ArgKind::Text => {
-                let text = lexer::string(text).map(|t| t.bytes);
-                append(&mut self.out.input, text.as_deref());
+                let name = |text: Text| if self.succeeded() { text.bytes } else { whole_name(text) };
+                let name = lexer::string(text).map(name);
+                append(&mut self.out.input, name.as_deref());
             }
             ArgKind::Strings => {
                 let strings = content::strings(text);
