@@ -410,3 +410,39 @@ fn what_every_machine_has_in_dev_was_there() {
     .unwrap();
     assert_eq!(log.tree().last().map(String::as_str), Some("/dev/null 20666 0"));
 }
+
+/// `/lib` leads to `/usr/lib`, where calls found something, too.
+#[test]
+fn a_link_leads_to_what_was_met_there_under_its_own_name() {
+    const FILE: &str = "st_dev=makedev(0x8, 0x1), st_ino=77, st_mode=S_IFREG|0755, st_nlink=1, st_uid=0, st_gid=0, st_blksize=4096, st_blocks=8, st_size=1000, st_atime=1, st_atime_nsec=2, st_mtime=3, st_mtime_nsec=4, st_ctime=5, st_ctime_nsec=6";
+    let before = format!(
+        "openat(AT_FDCWD, \"/usr/lib/x/other\", O_RDONLY) = 3\nopenat(AT_FDCWD, \"/usr/lib/x/libc\", O_RDONLY) = 4\n\
+         openat(AT_FDCWD, \"/lib/x/libc\", O_RDONLY) = 5\nfstat(5, {{{FILE}}}) = 0\nread(5, \"ELF\", 3) = 3\n\
+         openat(AT_FDCWD, \"/lib/x/more/f\", O_RDONLY) = 6\nopen(\"/lib/none\", O_RDONLY) = -1 ENOENT (No such file or directory)\n"
+    );
+    let link = "lstat(\"/lib\", {st_mode=S_IFLNK|0777, st_size=7, ...}) = 0\n";
+    let text = "readlink(\"/lib\", \"usr/lib\", 99) = 7\n";
+    for (told, after) in [
+        (text.to_owned(), ""),
+        (format!("{link}{text}"), ""),
+        (format!("{link}openat(AT_FDCWD, \"/lib/x/new\", O_RDONLY) = 7\n{text}"), "/usr/lib/x/new"),
+    ] {
+        let log = import(format!("{before}{told}chdir(\"/lib/x\") = 0\nopen(\"last\", O_RDONLY) = 8\n")).unwrap();
+        let names = log.trace.tree().unwrap();
+        let link = names.iter().find(|r| *r.name == *b"lib" && r.mode & 0o170000 == 0o120000).expect("a link");
+        assert_eq!(link.target.to_text(), "usr/lib");
+        let mut tree = log.tree();
+        tree.retain(|row| row.contains("lib/") || row.contains("not-in"));
+        tree.retain(|row| after.is_empty() || !row.starts_with(after));
+        tree.sort();
+        let expected = [
+            "/usr/lib/x 40755 0",
+            "/usr/lib/x/last 100644 0",
+            "/usr/lib/x/libc 100755 1000",
+            "/usr/lib/x/more 40755 0",
+            "/usr/lib/x/more/f 100644 0",
+            "/usr/lib/x/other 100644 0",
+        ];
+        assert_eq!(tree, expected, "{told}");
+    }
+}

@@ -17,6 +17,7 @@ mod resolve;
 mod rows;
 mod sizes;
 mod touched;
+mod united;
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 //! What stood under a name turns out to be a symbolic link, after calls have passed it without telling.
 //!
-//! Goals: what they reached by it stands on where the link leads, so that every call so far still finds it. Non-goals: a
-//! link to what was met under its own name before, which would make two files one.
+//! Goals: what they reached by it stands on where the link leads, so that every call so far still finds it; what was met
+//! there under its own name is the same (`united`). Non-goals: links to what no call reached.
 
 use foldhash::HashSet;
 
@@ -22,13 +22,15 @@ impl World {
         if !passed || self.names.slot(directory, &name) != Some(Slot::File(node)) {
             return None;
         }
-        let place = match text {
-            Some(text) => self.free_place(node, directory, text)?,
-            None => (directory, self.made_up(directory, length)?),
+        let target = match text {
+            Some(text) if self.stood_where(node, directory, text) => text.to_vec(),
+            Some(_) => return None,
+            None => {
+                let made_up = self.made_up(directory, length)?;
+                self.stood_at(node, (directory, made_up.clone()));
+                made_up
+            }
         };
-        self.names.was_there(node);
-        let target = text.map_or_else(|| place.1.clone(), <[u8]>::to_vec);
-        self.stood_at(node, place);
         let link = self.names.add(directory, &name, kind::SYMLINK, true, Source::Initial);
         let l = self.names.node_mut(link);
         (l.target, l.target_guessed) = (target, text.is_none());
@@ -45,14 +47,29 @@ impl World {
         let made_up = self.names.slot(directory, &n.target);
         let n = self.names.node_mut(link);
         (n.target, n.target_guessed) = (text.clone(), false);
-        let Some(Slot::File(node)) = made_up else { return };
-        if let Some(place) = self.free_place(node, directory, &text) {
-            self.stood_at(node, place);
+        if let Some(Slot::File(node)) = made_up {
+            self.stood_where(node, directory, &text);
         }
+    }
+
+    /// A file of the initial tree stood where the text of a link in a directory leads: if nothing is known to stand there, or
+    /// what may be the same, and it is not within that file. Returns whether it did.
+    fn stood_where(&mut self, node: NodeId, directory: NodeId, text: &[u8]) -> bool {
+        if let Some(place) = self.free_place(node, directory, text) {
+            self.stood_at(node, place);
+            return true;
+        }
+        let there = self.resolve(directory, Names::ROOT, text, true, true).node;
+        let Some(there) = there.filter(|there| self.may_be_one(node, *there) && !self.is_within(*there, node)) else {
+            return false;
+        };
+        self.unite(node, there);
+        true
     }
 
     /// A file of the initial tree stood elsewhere.
     fn stood_at(&mut self, node: NodeId, (directory, name): (NodeId, Vec<u8>)) {
+        self.names.was_there(node);
         let n = self.names.node_mut(node);
         let left =
             (std::mem::replace(&mut n.parent, directory), std::mem::replace(&mut n.name, name.as_slice().into()));
@@ -67,9 +84,13 @@ impl World {
         let found = self.resolve(directory, Names::ROOT, text, false, true);
         let (to, name) = found.entry.filter(|_| found.node.is_none())?;
         let free = self.names.slot(to, &name).is_none() && self.names.node(to).source == Source::Initial;
-        let above = std::iter::successors(Some(to), |at| (*at != Names::ROOT).then(|| self.names.node(*at).parent));
-        let is_within = above.take(DEEPEST).any(|at| at == node);
-        (free && !is_within).then_some((to, name))
+        (free && !self.is_within(to, node)).then_some((to, name))
+    }
+
+    /// Whether a file is another, or stands in it at any depth.
+    fn is_within(&self, file: NodeId, other: NodeId) -> bool {
+        let above = std::iter::successors(Some(file), |at| (*at != Names::ROOT).then(|| self.names.node(*at).parent));
+        above.take(DEEPEST).any(|at| at == other)
     }
 
     /// A name that nothing has in a directory, to stand for the text of a link.

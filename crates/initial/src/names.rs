@@ -37,6 +37,8 @@ pub struct Names {
     pub initial: Vec<(NodeId, Box<[u8]>, NodeId)>,
     /// Files by device and inode.
     pub identities: HashMap<(u64, u64), NodeId>,
+    /// Directories that turned out to be others.
+    pub united: HashMap<NodeId, NodeId>,
 }
 
 impl Names {

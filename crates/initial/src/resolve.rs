@@ -27,7 +27,7 @@ impl World {
     }
 
     fn walk(&mut self, start: NodeId, root: NodeId, path: &[u8], follow: bool, exists: bool, links: &mut u32) -> Found {
-        let mut here = if path.starts_with(b"/") { root } else { start };
+        let mut here = self.names.now(if path.starts_with(b"/") { root } else { start });
         let directory_wanted = path.ends_with(b"/");
         if !path.is_empty() && !self.is_directory(here, exists) {
             return Found::default();

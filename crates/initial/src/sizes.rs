@@ -63,6 +63,16 @@ impl Size {
         shown
     }
 
+    /// What is known of another is known of this one.
+    pub fn join(&mut self, other: &Size) {
+        self.initial = self.initial.or(other.initial);
+        self.at_least = self.at_least.max(other.at_least);
+        self.written = self.written.max(other.written);
+        self.appended = self.appended.saturating_add(other.appended);
+        self.placed |= other.placed;
+        self.cut |= other.cut;
+    }
+
     /// A call wrote up to `end`.
     pub fn written(&mut self, end: u64) {
         self.placed = true;

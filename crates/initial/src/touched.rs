@@ -29,6 +29,13 @@ impl Touched {
         }
     }
 
+    /// What another has, too.
+    pub fn join(&mut self, other: &Touched) {
+        for &(begin, end) in &other.ranges {
+            self.add(begin, end);
+        }
+    }
+
     fn join_closest(&mut self) {
         let gap = |i: &usize| self.ranges[*i].0 - self.ranges[*i - 1].1;
         if let Some(at) = (1..self.ranges.len()).min_by_key(gap) {
