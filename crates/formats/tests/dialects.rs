@@ -446,3 +446,40 @@ fn a_link_leads_to_what_was_met_there_under_its_own_name() {
         assert_eq!(tree, expected, "{told}");
     }
 }
+
+#[test]
+fn a_number_that_nothing_has_was_not_open_at_the_beginning() {
+    let log = import(
+        "newfstatat(7, \"\", 0x7ffd, AT_EMPTY_PATH) = -1 EBADF (Bad file descriptor)\n\
+         fcntl(8, F_GETFD) = -1 EBADF (Bad file descriptor)\n\
+         openat(9, \"x\", O_RDONLY) = -1 EBADF (Bad file descriptor)\n\
+         fsync(10) = -1 EBADF (Bad file descriptor)\n\
+         fsync(11) = 0\n",
+    )
+    .unwrap();
+    let numbers: Vec<u32> = log.trace.descriptors().unwrap().iter().map(|d| d.fd).collect();
+    assert_eq!(numbers, [0, 1, 2, 11]);
+}
+
+/// Nobody tells that `/lib` is a link, but below it is what stands below `/usr/lib`.
+#[test]
+fn directories_of_one_inode_are_one_behind_a_link() {
+    let stat = |path: &str, inode: u32| {
+        format!(
+            "stat(\"{path}\", {{st_dev=makedev(0x8, 0x1), st_ino={inode}, st_mode=S_IFDIR|0755, st_nlink=2, st_uid=0, st_gid=0, st_blksize=4096, st_blocks=8, st_size=4096, st_atime=1, st_atime_nsec=2, st_mtime=3, st_mtime_nsec=4, st_ctime=5, st_ctime_nsec=6}}) = 0\n"
+        )
+    };
+    let first = stat("/lib/x/y", 7);
+    let second = stat("/usr/lib/x/y", 7);
+    let files = "open(\"/lib/x/y/a\", O_RDONLY) = 3\nopen(\"/usr/lib/x/y/b\", O_RDONLY) = 3\n";
+    for log in [format!("{files}{first}{second}"), format!("{files}{second}{first}")] {
+        let log = import(log).unwrap();
+        let rows = log.trace.tree().unwrap();
+        let link = rows.iter().find(|r| r.mode & 0o170000 == 0o120000).expect("a link");
+        assert_eq!((link.name.to_text().as_str(), link.target.to_text().as_str()), ("lib", "/usr/lib"));
+        let mut tree = log.tree();
+        tree.retain(|row| row.contains("/y"));
+        tree.sort();
+        assert_eq!(tree, ["/usr/lib/x/y 40755 0", "/usr/lib/x/y/a 100644 0", "/usr/lib/x/y/b 100644 0"]);
+    }
+}

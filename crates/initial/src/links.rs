@@ -37,6 +37,31 @@ impl World {
         Some(link)
     }
 
+    /// Two directories are one: somewhere on the way to one of them is a link that leads to the way to the other. Returns whether
+    /// that is settled.
+    pub(super) fn is_behind_a_link(&mut self, one: NodeId, other: NodeId) -> bool {
+        let (mut a, mut b) = (one, other);
+        if self.outside.knows_links() || !self.may_be_one(a, b) {
+            return false;
+        }
+        loop {
+            let (x, y) = (self.names.node(a), self.names.node(b));
+            let above = (x.parent, y.parent);
+            if x.name != y.name || above.0 == above.1 || !self.may_be_one(above.0, above.1) {
+                break;
+            }
+            (a, b) = above;
+        }
+        // Links are short as a rule.
+        let depth = |node| self.names.path(node).iter().filter(|byte| **byte == b'/').count();
+        let (from, to) = if depth(a) < depth(b) { (a, b) } else { (b, a) };
+        if !self.names.node(from).is_followed || self.is_within(from, to) || self.is_within(to, from) {
+            return false;
+        }
+        let text = self.names.path(to);
+        self.was_a_link(from, Some(&text), 0).is_some()
+    }
+
     /// A link's text is told. What was put where a made-up one leads stands where this one does.
     pub(super) fn text_is(&mut self, link: NodeId, text: Vec<u8>) {
         let n = self.names.node(link);

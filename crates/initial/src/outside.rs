@@ -68,6 +68,11 @@ pub trait Outside {
         None
     }
 
+    /// Whether there is no link of which nothing is told.
+    fn knows_links(&self) -> bool {
+        true
+    }
+
     /// Whether asking is of no use.
     fn is_empty(&self) -> bool {
         false
@@ -86,6 +91,10 @@ pub struct Links(pub HashMap<Vec<u8>, Vec<u8>>);
 impl Outside for Links {
     fn look(&mut self, path: &[u8]) -> Option<Looked> {
         self.0.get(path).map(|target| Looked { target: Some(target.clone()), ..Looked::default() })
+    }
+
+    fn knows_links(&self) -> bool {
+        false
     }
 
     fn is_empty(&self) -> bool {

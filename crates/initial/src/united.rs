@@ -20,7 +20,8 @@ impl World {
         let (a, b) = (self.names.node(from), self.names.node(to));
         let stood = |n: &Node| n.may_be_initial() && n.first_place.is_none();
         let identities = a.identity.is_none() || b.identity.is_none() || a.identity == b.identity;
-        from != to && stood(a) && stood(b) && a.kind == b.kind && a.kind != kind::SYMLINK && identities
+        let is_below = from != Names::ROOT && to != Names::ROOT;
+        from != to && is_below && stood(a) && stood(b) && a.kind == b.kind && a.kind != kind::SYMLINK && identities
     }
 
     /// Takes `from` for `to`: what stood in it stands there, and nothing under its own name.

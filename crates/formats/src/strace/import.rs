@@ -29,6 +29,10 @@ impl Outside for Log {
         self.0.look(path)
     }
 
+    fn knows_links(&self) -> bool {
+        self.0.knows_links()
+    }
+
     fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

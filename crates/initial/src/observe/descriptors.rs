@@ -51,11 +51,7 @@ impl World {
     }
 
     pub(super) fn close(&mut self, s: &Seen<'_>) {
-        const EBADF: i64 = -9;
         let (fd, annotation) = s.fd(0);
-        if s.result == EBADF {
-            return;
-        }
         self.description(s.seat, fd, annotation);
         self.forget(s.seat, fd);
     }

@@ -63,8 +63,12 @@ impl World {
             }
         }
         if let (Some(identity), true) = (stat.identity, n.may_be_initial()) {
-            n.identity.get_or_insert(identity);
-            self.names.identities.entry(identity).or_insert(node);
+            let is_directory = n.kind == kind::DIRECTORY;
+            let known = self.names.identities.get(&identity).copied().filter(|_| is_directory);
+            if !known.is_some_and(|known| self.is_behind_a_link(node, known)) {
+                self.names.node_mut(node).identity.get_or_insert(identity);
+                self.names.identities.entry(identity).or_insert(node);
+            }
         }
     }
 

@@ -22,6 +22,7 @@ const O_NOFOLLOW: u64 = 0o400000;
 /// Error numbers that show something.
 mod errors {
     pub const ENOENT: i64 = -2;
+    pub const EBADF: i64 = -9;
     pub const EACCES: i64 = -13;
     pub const EEXIST: i64 = -17;
     pub const ENOTDIR: i64 = -20;
@@ -105,8 +106,11 @@ impl World {
         use Effect::*;
         let makes = matches!(s.call.effect, Open | MakeObject(_) | Take | Duplicate | DuplicateTo | Control);
         s.decoded.objects.iter().flatten().filter(|_| !makes).for_each(|object| self.recognise(s.seat, object));
-        if !s.ok() {
-            self.failed(s);
+        match s.result {
+            // Of a number that nothing has, or that is not for this.
+            errors::EBADF => return,
+            ..0 => self.failed(s),
+            _ => {}
         }
         match s.call.effect {
             Open => self.open(s),
