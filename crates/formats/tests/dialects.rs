@@ -199,7 +199,8 @@ fn structures_in_full() {
          umask(077) = 022\n\
          copy_file_range(3, [5], 4, NULL, 9, 0) = 9\n\
          getxattr(\"/d/f\", \"user.a\", \"val\", 100) = 3\n\
-         getuid() = 1000\n",
+         getuid() = 1000\n\
+         ioctl(3, FIONBIO, [1]) = 0\n",
     )
     .unwrap();
     let actions = log.actions();
@@ -224,6 +225,7 @@ fn structures_in_full() {
     assert_eq!(output(8), [5, 0, 0, 0, 6, 0, 0, 0]);
     assert_eq!((actions[9].args[0], actions[9].result), (0o77, 0o22));
     assert_eq!(word(&actions[10].input, 4), 5);
+    assert_eq!(actions[12].input, [[4, 0, 0, 0], [1, 0, 0, 0]].concat());
     let process = &log.trace.processes().unwrap()[0];
     assert_eq!((process.umask, process.uids.clone()), (0o22, vec![1000; 4]));
 }
@@ -459,6 +461,19 @@ fn a_number_that_nothing_has_was_not_open_at_the_beginning() {
     .unwrap();
     let numbers: Vec<u32> = log.trace.descriptors().unwrap().iter().map(|d| d.fd).collect();
     assert_eq!(numbers, [0, 1, 2, 11]);
+}
+
+/// That a child made, or closed, a number says nothing of its parent's.
+#[test]
+fn a_number_of_the_beginning_is_told_by_whoever_still_has_it() {
+    let log = import(
+        "10 fork() = 11\n10 fork() = 12\n11 close(7) = 0\n11 openat(AT_FDCWD, \"/f\", O_RDONLY) = 8\n\
+         12 fsync(7) = 0\n12 fsync(8) = 0\n11 fsync(9) = 0\n",
+    )
+    .unwrap();
+    let mut numbers: Vec<u32> = log.trace.descriptors().unwrap().iter().map(|d| d.fd).collect();
+    numbers.retain(|fd| *fd > 2);
+    assert_eq!(numbers, [7, 8, 9]);
 }
 
 /// Nobody tells that `/lib` is a link, but below it is what stands below `/usr/lib`.

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use foldhash::HashMap;
+use foldhash::{HashMap, HashSet};
 
 use super::decoded::Object;
 use super::decoded::Stat;
@@ -31,16 +31,18 @@ pub struct Table {
     pub users: u32,
     /// Root process that it descends from.
     pub origin: u32,
+    /// Numbers that a call gave or closed: what they name now says nothing of the beginning.
+    pub told: HashSet<u32>,
 }
 
 impl Table {
     pub fn new(origin: u32) -> Table {
-        Table { open: HashMap::default(), users: 1, origin }
+        Table { users: 1, origin, ..Table::default() }
     }
 
     /// What a fork gives to the child.
     pub fn copy(&self) -> Table {
-        Table { open: self.open.clone(), users: 1, origin: self.origin }
+        Table { open: self.open.clone(), users: 1, origin: self.origin, told: self.told.clone() }
     }
 }
 
@@ -142,7 +144,7 @@ impl World {
         let origin = self.tables[seat.table as usize].origin;
         let open = self.tables[seat.table as usize].open.contains_key(&fd);
         if !open {
-            if self.origins.get(&origin).is_some_and(|o| o.bound.contains(&fd)) {
+            if self.tables[seat.table as usize].told.contains(&fd) {
                 self.note("a descriptor was opened by a call that is not in the log");
                 return;
             }
@@ -236,8 +238,7 @@ impl World {
     pub(super) fn bind(&mut self, seat: Seat, fd: u32, description: Rc<RefCell<Description>>) {
         let table = &mut self.tables[seat.table as usize];
         table.open.insert(fd, description);
-        let origin = table.origin;
-        self.origins.entry(origin).or_default().bound.insert(fd);
+        table.told.insert(fd);
     }
 
     /// A call made a descriptor of a file.

@@ -21,7 +21,6 @@ mod united;
 
 use std::collections::BTreeMap;
 
-use foldhash::HashSet;
 use reprise_calls::{Call, Effect};
 
 pub use copies::Copied;
@@ -94,8 +93,6 @@ pub struct Origin {
     pub cwd: Vec<u8>,
     /// Whether the working directory is a guess that relative paths depend on.
     pub cwd_guessed: bool,
-    /// Descriptor numbers that a call of it made.
-    bound: HashSet<u32>,
 }
 
 /// The world as far as the calls show it.
@@ -227,6 +224,7 @@ impl World {
         let gone = table.users == 0;
         if gone {
             table.open.clear();
+            table.told.clear();
             self.free_tables.push(seat.table);
         }
         gone

@@ -59,8 +59,7 @@ impl World {
     fn forget(&mut self, seat: Seat, fd: u32) {
         let table = &mut self.tables[seat.table as usize];
         table.open.remove(&fd);
-        let origin = table.origin;
-        self.origins.entry(origin).or_default().bound.insert(fd);
+        table.told.insert(fd);
     }
 
     pub(super) fn close_range(&mut self, s: &Seen<'_>) {

@@ -112,7 +112,8 @@ pub fn socket_address(text: &[u8]) -> Option<Vec<u8>> {
 /// The argument of `fcntl` or `ioctl`, where a replay needs it.
 pub fn by_command(effect: Effect, command: u64, text: &[u8], side: Side) -> Option<Vec<u8>> {
     const FICLONERANGE: u64 = 0x4020_940d;
-    const FLAGS: [u64; 2] = [0x8008_6601, 0x4008_6602];
+    // FS_IOC_GETFLAGS, FS_IOC_SETFLAGS, FIONBIO, FIOASYNC.
+    const WORDS: [u64; 4] = [0x8008_6601, 0x4008_6602, 0x5421, 0x5452];
     match (effect, command & 0xffff_ffff) {
         (Effect::Control, 5..=7 | 36..=38) => lock(text, side),
         (Effect::Control, 15 | 16) => {
@@ -126,7 +127,7 @@ pub fn by_command(effect: Effect, command: u64, text: &[u8], side: Side) -> Opti
             let numbers: Option<Vec<u64>> = names.iter().map(|n| exact(annotated(field(inside, n)?).0)).collect();
             Some(numbers?.iter().flat_map(|n| n.to_le_bytes()).collect())
         }
-        (Effect::DeviceControl, c) if FLAGS.contains(&c) => {
+        (Effect::DeviceControl, c) if WORDS.contains(&c) => {
             exact(inside(text)?).map(|n| (n as u32).to_le_bytes().to_vec())
         }
         _ => None,
