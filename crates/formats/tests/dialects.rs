@@ -256,9 +256,9 @@ fn what_calls_went_through_turns_out_to_be_a_link() {
     const THROUGH: &str = "openat(AT_FDCWD, \"/d/l/s/f\", O_RDONLY) = 3\n";
     // What tells of the link; its text.
     let cases = [
-        ("lstat(\"/d/l\", {st_mode=S_IFLNK|0777, st_size=5, ...}) = 0\n", "not-i"),
-        ("unlink(\"/d/l\") = 0\nmkdir(\"/d/l\", 0700) = 0\n", "n"),
-        ("open(\"/d/l\", O_RDONLY|O_NOFOLLOW) = -1 ELOOP (Too many levels of symbolic links)\n", "n"),
+        ("lstat(\"/d/l\", {st_mode=S_IFLNK|0777, st_size=5, ...}) = 0\n", "0-not"),
+        ("unlink(\"/d/l\") = 0\nmkdir(\"/d/l\", 0700) = 0\n", "0-not-in-the-log"),
+        ("open(\"/d/l\", O_RDONLY|O_NOFOLLOW) = -1 ELOOP (Too many levels of symbolic links)\n", "0-not-in-the-log"),
         ("chdir(\"/d\") = 0\nreadlink(\"l\", \"e/r\", 99) = 3\n", "e/r"),
         (
             "chdir(\"/d\") = 0\nlstat(\"l\", {st_mode=S_IFLNK|0777, st_size=3, ...}) = 0\nreadlink(\"l\", \"e/r\", 99) = 3\n",
@@ -266,7 +266,7 @@ fn what_calls_went_through_turns_out_to_be_a_link() {
         ),
         (
             "stat(\"/d/l\", {st_mode=S_IFDIR|0755, st_size=0, ...}) = 0\nlstat(\"/d/l\", {st_mode=S_IFLNK|0777, st_size=1, ...}) = 0\n",
-            "n",
+            "0-not-in-the-log",
         ),
     ];
     for (call, text) in cases {
@@ -416,10 +416,10 @@ fn what_every_machine_has_in_dev_was_there() {
 /// `/lib` leads to `/usr/lib`, where calls found something, too.
 #[test]
 fn a_link_leads_to_what_was_met_there_under_its_own_name() {
-    const FILE: &str = "st_dev=makedev(0x8, 0x1), st_ino=77, st_mode=S_IFREG|0755, st_nlink=1, st_uid=0, st_gid=0, st_blksize=4096, st_blocks=8, st_size=1000, st_atime=1, st_atime_nsec=2, st_mtime=3, st_mtime_nsec=4, st_ctime=5, st_ctime_nsec=6";
+    let file = whole_stat("S_IFREG", 77, 1);
     let before = format!(
         "openat(AT_FDCWD, \"/usr/lib/x/other\", O_RDONLY) = 3\nopenat(AT_FDCWD, \"/usr/lib/x/libc\", O_RDONLY) = 4\n\
-         openat(AT_FDCWD, \"/lib/x/libc\", O_RDONLY) = 5\nfstat(5, {{{FILE}}}) = 0\nread(5, \"ELF\", 3) = 3\n\
+         openat(AT_FDCWD, \"/lib/x/libc\", O_RDONLY) = 5\nfstat(5, {file}) = 0\nread(5, \"ELF\", 3) = 3\n\
          openat(AT_FDCWD, \"/lib/x/more/f\", O_RDONLY) = 6\nopen(\"/lib/none\", O_RDONLY) = -1 ENOENT (No such file or directory)\n"
     );
     let link = "lstat(\"/lib\", {st_mode=S_IFLNK|0777, st_size=7, ...}) = 0\n";
@@ -434,13 +434,13 @@ fn a_link_leads_to_what_was_met_there_under_its_own_name() {
         let link = names.iter().find(|r| *r.name == *b"lib" && r.mode & 0o170000 == 0o120000).expect("a link");
         assert_eq!(link.target.to_text(), "usr/lib");
         let mut tree = log.tree();
-        tree.retain(|row| row.contains("lib/") || row.contains("not-in"));
+        tree.retain(|row| row.contains("lib/") || row.contains("-not-"));
         tree.retain(|row| after.is_empty() || !row.starts_with(after));
         tree.sort();
         let expected = [
             "/usr/lib/x 40755 0",
             "/usr/lib/x/last 100644 0",
-            "/usr/lib/x/libc 100755 1000",
+            "/usr/lib/x/libc 100755 4096",
             "/usr/lib/x/more 40755 0",
             "/usr/lib/x/more/f 100644 0",
             "/usr/lib/x/other 100644 0",
@@ -476,16 +476,48 @@ fn a_number_of_the_beginning_is_told_by_whoever_still_has_it() {
     assert_eq!(numbers, [7, 8, 9]);
 }
 
+/// What `stat` shows in full of a file of that type, inode, and number of names.
+fn whole_stat(kind: &str, inode: u32, links: u32) -> String {
+    format!(
+        "{{st_dev=makedev(0x8, 0x1), st_ino={inode}, st_mode={kind}|0755, st_nlink={links}, st_uid=0, st_gid=0, st_blksize=4096, st_blocks=8, st_size=4096, st_atime=1, st_atime_nsec=2, st_mtime=3, st_mtime_nsec=4, st_ctime=5, st_ctime_nsec=6}}"
+    )
+}
+
+/// Nobody tells that `/d/plugin` is a link, but the file has one name.
+#[test]
+fn a_file_with_one_name_that_was_met_under_two_is_behind_a_link() {
+    let file = whole_stat("S_IFREG", 77, 1);
+    let seen = [
+        format!("stat(\"/usr/lib/gcc/plugin.so\", {file}) = 0\nstat(\"/d/plugin\", {file}) = 0\n"),
+        format!(
+            "stat(\"/d/plugin\", {file}) = 0\nopen(\"/usr/lib/gcc/plugin.so\", O_RDONLY) = 3\nfstat(3, {file}) = 0\n"
+        ),
+    ];
+    for log in seen {
+        let rows = import(log).unwrap().trace.tree().unwrap();
+        let link = rows.iter().find(|r| r.mode & 0o170000 == 0o120000).expect("a link");
+        assert_eq!(
+            (link.name.to_text().as_str(), link.target.to_text().as_str()),
+            ("plugin", "/usr/lib/gcc/plugin.so")
+        );
+        let file: Vec<_> = rows.iter().filter(|r| r.inode == 77).collect();
+        assert_eq!(file.iter().map(|r| (r.name.to_text(), r.size)).collect::<Vec<_>>(), [("plugin.so".into(), 4096)]);
+    }
+    let gone = whole_stat("S_IFREG", 77, 1);
+    let again = format!(
+        "stat(\"/d/long/gone\", {gone}) = 0\nunlink(\"/d/long/gone\") = 0\nopen(\"/d/f\", O_RDWR|O_CREAT, 0644) = 3\nfstat(3, {gone}) = 0\nstat(\"/d/f\", {gone}) = 0\n"
+    );
+    assert!(
+        import(again).unwrap().trace.tree().unwrap().iter().all(|r| r.mode & 0o170000 != 0o120000),
+        "a number is used again"
+    );
+}
+
 /// Nobody tells that `/lib` is a link, but below it is what stands below `/usr/lib`.
 #[test]
 fn directories_of_one_inode_are_one_behind_a_link() {
-    let stat = |path: &str, inode: u32| {
-        format!(
-            "stat(\"{path}\", {{st_dev=makedev(0x8, 0x1), st_ino={inode}, st_mode=S_IFDIR|0755, st_nlink=2, st_uid=0, st_gid=0, st_blksize=4096, st_blocks=8, st_size=4096, st_atime=1, st_atime_nsec=2, st_mtime=3, st_mtime_nsec=4, st_ctime=5, st_ctime_nsec=6}}) = 0\n"
-        )
-    };
-    let first = stat("/lib/x/y", 7);
-    let second = stat("/usr/lib/x/y", 7);
+    let stat = |path: &str| format!("stat(\"{path}\", {}) = 0\n", whole_stat("S_IFDIR", 7, 2));
+    let (first, second) = (stat("/lib/x/y"), stat("/usr/lib/x/y"));
     let files = "open(\"/lib/x/y/a\", O_RDONLY) = 3\nopen(\"/usr/lib/x/y/b\", O_RDONLY) = 3\n";
     for log in [format!("{files}{first}{second}"), format!("{files}{second}{first}")] {
         let log = import(log).unwrap();

@@ -59,6 +59,13 @@ pub struct Stat {
     pub times: [Option<i64>; 3],
 }
 
+impl Stat {
+    /// Whether the file is known to have no second name.
+    pub fn has_one_name(&self) -> bool {
+        self.complete && self.links == Some(1)
+    }
+}
+
 /// An entry of a directory.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Entry {

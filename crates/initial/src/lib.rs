@@ -108,6 +108,8 @@ pub struct World {
     outside: Box<dyn Outside>,
     /// Whether names of which nothing is known are looked for outside.
     asks: bool,
+    /// Texts of links that were made up.
+    made_up: u32,
     /// Content of the initial tree that was moved unseen.
     copies: copies::Copies,
     /// Names that a path passes, while somebody wants to know.
@@ -133,6 +135,7 @@ impl World {
             descriptors: BTreeMap::new(),
             outside,
             asks: false,
+            made_up: 0,
             copies: Default::default(),
             trail: None,
             stores_are_told: false,

@@ -9,8 +9,8 @@ use super::World;
 use super::names::{DEEPEST, Names};
 use super::node::{NodeId, Slot, Source, kind};
 
-/// Made-up texts of links begin so.
-const TEXT: &[u8] = b"not-in-the-log-";
+/// Made-up texts of links have this behind their number.
+const TEXT: &[u8] = b"-not-in-the-log";
 
 impl World {
     /// The link that stands where calls went through one to a file that they took for what stands there. A text that
@@ -26,8 +26,11 @@ impl World {
             Some(text) if self.stood_where(node, directory, text) => text.to_vec(),
             Some(_) => return None,
             None => {
-                let made_up = self.made_up(directory, length)?;
-                self.stood_at(node, (directory, made_up.clone()));
+                // A path that goes on with `..` comes back to where it was.
+                let beside = self.names.node(node).kind == kind::DIRECTORY && !self.names.node(directory).is_listed;
+                let made_up = self.made_up(length, if beside { b"" } else { b"/" });
+                let (to, name) = leads(directory, &made_up);
+                self.stood_at(node, (to, name.to_vec()));
                 made_up
             }
         };
@@ -37,29 +40,44 @@ impl World {
         Some(link)
     }
 
-    /// Two directories are one: somewhere on the way to one of them is a link that leads to the way to the other. Returns whether
-    /// that is settled.
+    /// Two files are one that has one name: that, or a directory on the way to it, is a link to the other, or to the way to
+    /// the other. Returns whether that is settled.
     pub(super) fn is_behind_a_link(&mut self, one: NodeId, other: NodeId) -> bool {
-        let (mut a, mut b) = (one, other);
-        if self.outside.knows_links() || !self.may_be_one(a, b) {
+        if self.outside.knows_links() || !self.may_be_one(one, other) {
             return false;
         }
+        let (a, b) = match self.names.node(one).kind {
+            kind::DIRECTORY => self.highest_alike(one, other),
+            _ => (one, other),
+        };
+        // Links are short as a rule.
+        let length = |node| {
+            let path = self.names.path(node);
+            (path.iter().filter(|byte| **byte == b'/').count(), path.len())
+        };
+        let ways = if length(a) <= length(b) { [(a, b), (b, a)] } else { [(b, a), (a, b)] };
+        let stands = |node: NodeId| {
+            let n = self.names.node(node);
+            self.names.slot(n.parent, &n.name) == Some(Slot::File(node))
+        };
+        let is_possible = |(from, to): &(NodeId, NodeId)| {
+            self.names.node(*from).is_followed && stands(*to) && !self.is_within(*to, *from)
+        };
+        let Some((from, to)) = ways.into_iter().find(is_possible) else { return false };
+        let text = self.names.path(to);
+        self.was_a_link(from, Some(&text), 0).is_some()
+    }
+
+    /// Of directories that are one, the highest above both that have the same names down to them, and may be one, too.
+    fn highest_alike(&self, mut a: NodeId, mut b: NodeId) -> (NodeId, NodeId) {
         loop {
             let (x, y) = (self.names.node(a), self.names.node(b));
             let above = (x.parent, y.parent);
             if x.name != y.name || above.0 == above.1 || !self.may_be_one(above.0, above.1) {
-                break;
+                return (a, b);
             }
             (a, b) = above;
         }
-        // Links are short as a rule.
-        let depth = |node| self.names.path(node).iter().filter(|byte| **byte == b'/').count();
-        let (from, to) = if depth(a) < depth(b) { (a, b) } else { (b, a) };
-        if !self.names.node(from).is_followed || self.is_within(from, to) || self.is_within(to, from) {
-            return false;
-        }
-        let text = self.names.path(to);
-        self.was_a_link(from, Some(&text), 0).is_some()
     }
 
     /// A link's text is told. What was put where a made-up one leads stands where this one does.
@@ -69,7 +87,8 @@ impl World {
             return;
         }
         let directory = n.first_place.as_ref().map_or(n.parent, |(directory, _)| *directory);
-        let made_up = self.names.slot(directory, &n.target);
+        let (to, name) = leads(directory, &n.target);
+        let made_up = self.names.slot(to, name);
         let n = self.names.node_mut(link);
         (n.target, n.target_guessed) = (text.clone(), false);
         if let Some(Slot::File(node)) = made_up {
@@ -118,10 +137,15 @@ impl World {
         above.take(DEEPEST).any(|at| at == other)
     }
 
-    /// A name that nothing has in a directory, to stand for the text of a link.
-    fn made_up(&self, directory: NodeId, length: u64) -> Option<Vec<u8>> {
-        let texts = (0..TEXT.len()).map(|turn| text_of(length, turn));
-        texts.into_iter().find(|text| self.names.slot(directory, text).is_none())
+    /// A text for a link that begins so, of a length if that is known (1 if not): where no other leads, if that is long enough.
+    fn made_up(&mut self, length: u64, beginning: &[u8]) -> Vec<u8> {
+        let number = self.made_up.to_string();
+        self.made_up += 1;
+        let text = [beginning, number.as_bytes(), TEXT].concat();
+        match length {
+            ..=1 => text,
+            _ => text.into_iter().chain(TEXT.iter().copied().cycle()).take(length.min(255) as usize).collect(),
+        }
     }
 
     /// Rows of what stands in a directory come behind its own again.
@@ -143,14 +167,15 @@ impl World {
 
     /// The text of a link is not known: one of its length is made up.
     pub(super) fn guess_target(&mut self, node: NodeId, length: u64) {
-        let n = self.names.node_mut(node);
-        if n.target.is_empty() {
-            (n.target, n.target_guessed) = (text_of(length, 0), true);
+        if self.names.node(node).target.is_empty() {
+            let text = self.made_up(length, b"/");
+            let n = self.names.node_mut(node);
+            (n.target, n.target_guessed) = (text, true);
         }
     }
 }
 
-/// A made-up text of a length; of that length there are others.
-fn text_of(length: u64, turn: usize) -> Vec<u8> {
-    TEXT.iter().copied().cycle().skip(turn).take(length.clamp(1, 255) as usize).collect()
+/// Where the made-up text of a link in a directory leads.
+fn leads(directory: NodeId, text: &[u8]) -> (NodeId, &[u8]) {
+    text.strip_prefix(b"/").map_or((directory, text), |name| (Names::ROOT, name))
 }

@@ -63,8 +63,8 @@ impl World {
             }
         }
         if let (Some(identity), true) = (stat.identity, n.may_be_initial()) {
-            let is_directory = n.kind == kind::DIRECTORY;
-            let known = self.names.identities.get(&identity).copied().filter(|_| is_directory);
+            let has_one_name = n.kind == kind::DIRECTORY || stat.has_one_name();
+            let known = self.names.identities.get(&identity).copied().filter(|_| has_one_name);
             if !known.is_some_and(|known| self.is_behind_a_link(node, known)) {
                 self.names.node_mut(node).identity.get_or_insert(identity);
                 self.names.identities.entry(identity).or_insert(node);

@@ -12,7 +12,7 @@ use super::names::Names;
 use super::node::{NodeId, Slot, kind};
 use super::resolve::Found;
 use super::{Seat, World};
-use crate::decoded::{Decoded, Entry};
+use crate::decoded::{Decoded, Entry, Stat};
 
 const AT_FDCWD: u32 = 0xffff_ff9c;
 const O_CREAT: u64 = 0o100;
@@ -271,7 +271,8 @@ impl World {
                 Some(node)
             }
             (None, Some((directory, name))) => {
-                let identity = s.decoded.stat.and_then(|stat| stat.identity);
+                let may_have_more = |stat: &Stat| self.outside.knows_links() || !stat.has_one_name();
+                let identity = s.decoded.stat.filter(may_have_more).and_then(|stat| stat.identity);
                 let known = identity.and_then(|i| self.names.identities.get(&i).copied());
                 let absent = self.names.slot(directory, &name) == Some(Slot::Absent);
                 let node = match known
