@@ -86,6 +86,20 @@ fn shells_and_their_tools_replay_under_all_options() {
     }
 }
 
+/// What strace shows of a long write is its beginning; a short read shows all, of what a replay has to make up.
+#[test]
+fn a_read_of_what_the_log_shortened_is_no_divergence() {
+    const PROGRAM: &str = "head -c 5000 /etc/services > f; cp f g; mv g h; dd if=f bs=16 skip=20 count=3 of=n; \
+        tail -c 7 h; truncate -s 2000 f; tail -c 9 f";
+    if !is_root() || !available("import: shortened", "strace") {
+        return skip("import: shortened", "needs root and strace");
+    }
+    let scratch = Scratch::new();
+    let logs = strace(scratch.path(), "short", &["-f"], &["sh", "-ec", PROGRAM]);
+    let trace = import(scratch.path(), "short", &logs);
+    replays(scratch.path(), "short", &trace);
+}
+
 #[test]
 fn a_full_log_leaves_the_same_tree() {
     if !is_root() || !available("import: tree", "strace") {

@@ -23,8 +23,10 @@ pub enum Source {
     },
     /// Zeros: never written, or punched.
     Zero,
-    /// Written by the program, but not (or need not be) known.
+    /// Written by the program; what, need not be known.
     Written,
+    /// Written by the program, and the trace has not what: a replay makes it up.
+    Lost,
 }
 
 impl Source {
@@ -38,7 +40,7 @@ impl Source {
 
     fn continues(self, length: u64, next: Source) -> bool {
         match (self, next) {
-            (Source::Zero, Source::Zero) | (Source::Written, Source::Written) => true,
+            (Source::Zero, Source::Zero) | (Source::Written, Source::Written) | (Source::Lost, Source::Lost) => true,
             (Source::Initial { .. }, Source::Initial { .. }) => self.advance(length) == next,
             _ => false,
         }

@@ -115,6 +115,8 @@ pub struct Interpretation {
     pub nature: Nature,
     /// The file may have changed through a shared mapping.
     pub mapped_file: bool,
+    /// It read what a call wrote whose content the trace has not.
+    pub reads_lost: bool,
     /// A descriptor argument is an open directory.
     pub on_directory: bool,
     /// Thread that the action started.

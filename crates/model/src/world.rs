@@ -85,6 +85,8 @@ pub struct World {
     pub(crate) events_bring_descriptors: bool,
     /// Whether written content is kept (for the final tree) or only the fact of it (for a plan).
     pub(crate) detail: bool,
+    /// Whether the trace has not all that was written.
+    pub(crate) some_is_lost: bool,
     pub(crate) spawned_by: HashMap<u64, u32>,
     pub(crate) thread_facts: Vec<ThreadFacts>,
     pub(crate) observed: Observed,
@@ -121,6 +123,7 @@ impl World {
             listings: 0,
             events_bring_descriptors: false,
             detail,
+            some_is_lost: false,
             spawned_by: HashMap::new(),
             thread_facts: Vec::new(),
             observed: Observed::new(trace),

@@ -166,7 +166,7 @@ impl File {
             match piece.source {
                 _ if length == 0 => {}
                 Source::Zero => {}
-                Source::Written => self.unrecorded_bytes += length,
+                Source::Written | Source::Lost => self.unrecorded_bytes += length,
                 Source::Blob { blob, at } => self.content.push(Known { offset: piece.offset, length, blob, at }),
                 Source::Initial { node, at: from } => {
                     let mut known = 0;

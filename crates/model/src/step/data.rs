@@ -44,6 +44,17 @@ impl World {
         blob_sources(&s.action.data, kept.min(s.action.result.max(0) as u64))
     }
 
+    /// What the action wrote, from its beginning on.
+    pub(super) fn written(&mut self, s: &Step<'_>) -> Vec<(u64, Source)> {
+        let mut sources = if self.detail { Self::moved(s) } else { Vec::new() };
+        if s.action.truncated_bytes > 0 {
+            self.some_is_lost = true;
+            let known = sources.iter().fold(0, |sum: u64, (length, _)| sum.saturating_add(*length));
+            sources.push(((s.action.result.max(0) as u64).saturating_sub(known), Source::Lost));
+        }
+        sources
+    }
+
     pub(super) fn read(&mut self, s: &mut Step<'_>) {
         if s.action.result > 0 || (s.succeeded() && s.wants_bytes()) {
             self.drain(s, 0, s.action.result as u64);
@@ -104,7 +115,7 @@ impl World {
         }
         let length = s.action.result as u64;
         self.write_touch(s, node, offset, length, append);
-        let sources = if self.detail { Self::moved(s) } else { Vec::new() };
+        let sources = self.written(s);
         self.names.write(node, offset, length, &sources);
         self.drop_set_id(s, node);
         if moves {

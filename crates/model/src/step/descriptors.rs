@@ -269,7 +269,7 @@ impl World {
         let node = self.names.node_mut(target);
         node.content.clear(to, length);
         for piece in pieces {
-            let kept = if self.detail || matches!(piece.source, Source::Initial { .. }) {
+            let kept = if self.detail || matches!(piece.source, Source::Initial { .. } | Source::Lost) {
                 piece.source
             } else {
                 Source::Written

@@ -4,6 +4,7 @@
 //! content itself (`data.rs`).
 
 use super::Step;
+use crate::content::Source;
 use crate::node::{FileKind, NodeId};
 use crate::touch::Resource;
 use crate::world::World;
@@ -14,6 +15,10 @@ impl World {
     pub(super) fn read_touch(&self, s: &mut Step<'_>, node: NodeId, offset: u64, length: u64, wanted: Option<u64>) {
         if length > 0 {
             s.out.read(node, offset, length);
+        }
+        if self.some_is_lost {
+            let read = self.names.node(node).content.range(offset, length);
+            s.out.reads_lost |= read.iter().any(|piece| piece.source == Source::Lost);
         }
         let size = self.names.node(node).size;
         if wanted.map_or(offset.saturating_add(length) >= size, |wanted| length < wanted) {

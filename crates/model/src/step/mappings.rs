@@ -141,7 +141,7 @@ impl World {
             // A store makes no file larger: it depends on the size.
             s.out.look(Resource::Size(node));
             s.out.write(node, offset, length);
-            let sources = if self.detail { Self::moved(s) } else { Vec::new() };
+            let sources = self.written(s);
             self.names.write(node, offset, length, &sources);
         }
     }

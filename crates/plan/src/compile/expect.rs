@@ -66,7 +66,7 @@ impl Compiler {
     fn returned(&mut self, l: &Lowering<'_>) -> Result<Expect, CompileError> {
         let length = l.action.result as u64;
         let kept = l.action.data.len() as u64 * reprise_trace::CHUNK_BYTES as u64;
-        if l.action.truncated_bytes > 0 || length == 0 || kept < length {
+        if l.action.truncated_bytes > 0 || length == 0 || kept < length || l.found.reads_lost {
             return Ok(Expect::Value);
         }
         let address = memory(l).filter(|_| passed_on::keeps_place(length));

@@ -74,7 +74,7 @@ impl Comparer<'_> {
     fn piece(&mut self, offset: u64, length: u64, source: Source) -> Result<Option<u64>, Failure> {
         match source {
             Source::Zero => self.zeros(offset, length),
-            Source::Written => {
+            Source::Written | Source::Lost => {
                 self.bytes.unrecorded += length;
                 Ok(None)
             }
