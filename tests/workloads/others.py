@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
 """Programs that others wrote, recorded in the kernel, replayed, compared.
 
-    others.py [--reprise FILE] [NAME…]      stress-ng/* for all of its tests
-    others.py --each PROGRAM…               these programs, each alone: the test suite of liburing, or of libaio
+    others.py [--reprise FILE] [NAME…]      stress-ng/* for all of its tests, python/* for those of Python
+    others.py --each PROGRAM…               these programs, each alone: the test suite of liburing, libaio, or strace
+    others.py --strace …                    the same, by an imported log of strace; trees are not compared
 
 Databases, backup programs, packers and load generators do something small in
 an empty directory; of stress-ng each test of file systems, input and output,
-and descriptors. A replay must report no divergence and leave the tree that
+and descriptors; of Python's own tests those that do more than compute. A replay must report no divergence and leave the tree that
 the program left (compare.py). What is not installed is skipped with a word.
 
-Not part of `make test`: it takes ten minutes, and what stress-ng does changes
+Not part of `make test`: it takes half an hour, and what stress-ng does changes
 from run to run. Some of it no replay can do, see KNOWN.
 """
 
@@ -95,12 +96,22 @@ STRESSORS = (
     " tmpfs touch unlink utime vm-splice xattr zero"
 ).split()
 
+# Of Python's tests (Debian: libpython3.11-testsuite).
+PYTHON_TESTS = (
+    "asyncio bufio bz2 cmd_line_script compileall cprofile ctypes dbm dbm_dumb dbm_gnu dbm_ndbm distutils epoll exceptions faulthandler"
+    " fcntl file file_eintr filecmp fileinput fileio fork1 genericpath glob gzip httpservers import importlib io ioctl largefile"
+    " linecache logging lzma mailbox marshal mmap multiprocessing_fork multiprocessing_spawn openpty os pathlib pickle pkgutil poll"
+    " popen posix posixpath pty py_compile regrtest runpy select selectors shelve shutil signal site socket sqlite3 stat subprocess sys"
+    " tarfile tempfile threadedtempfile threading trace tracemalloc unicode_file_functions univnewlines venv wait3 zipfile zipimport"
+).split()
+
 # What differs by nature, and why.
 KNOWN = {
     "chattr": "flags that forbid writing are not set by a replay",
     "handle": "files are not opened by handles",
     "iomix": "flags that forbid writing are not set by a replay",
     "landlock": "rules of Landlock are not set by a replay",
+    "shutil": "a replay has no right to set `trusted` attributes",
     "msyncmany": "the mappings of two processes are too many for one",
     "accept.t": "completions of a request that has several name no request, so that descriptors are not known",
     "personality.t": "a request is performed with the rights of the replay, not with those that its thread had got meanwhile",
@@ -112,6 +123,9 @@ def cases():
     for name in STRESSORS:
         line = f"stress-ng --{name} 2 --{name}-ops 60 --temp-path . -q --no-rand-seed -t 5"
         found["stress-ng/" + name] = ("stress-ng", line)
+    for name in PYTHON_TESTS:
+        line = f"mkdir t; TMPDIR=$PWD/t timeout -k 2 60 python3 -m test --tempdir $PWD/t -q test_{name}"
+        found["python/" + name] = ("python3", line)
     return found
 
 
@@ -120,12 +134,22 @@ def run(args, seconds, **more):
                           stdin=subprocess.DEVNULL, check=False, **more)
 
 
-def judge(reprise, line, place):
+def by_strace(reprise, line, work, trace):
+    """A trace of what a shell does, made from a log of strace that loses little."""
+    log = trace + ".log"
+    run(["strace", "-f", "-ttt", "-T", "-yy", "-v", "-s", "1048576", "-o", log, "sh", "-c", line], 240, cwd=work)
+    return run([reprise, "import", log, "-o", trace], 120)
+
+
+def judge(reprise, line, place, strace=False):
     """What went wrong, in words, and how many calls a replay issued."""
     work, target, trace = (os.path.join(place, name) for name in ("work", "target", "trace"))
     os.mkdir(work)
     os.mkdir(target)
-    recorded = run([reprise, "record", "--backend", "ebpf", "-o", trace, "--tree", work, "--", "sh", "-c", line], 120, cwd=work)
+    if strace:
+        recorded = by_strace(reprise, line, work, trace)
+    else:
+        recorded = run([reprise, "record", "--backend", "ebpf", "-o", trace, "--tree", work, "--", "sh", "-c", line], 120, cwd=work)
     if not os.path.exists(trace) or os.path.exists(os.path.join(trace, "spool")):
         return f"not recorded: {recorded.stderr.strip()[-200:]}", 0
     replayed = run([reprise, "replay", trace, "--target", target, "--json"], 120)
@@ -135,7 +159,7 @@ def judge(reprise, line, place):
         return f"not replayed: {replayed.stderr.strip()[-200:]}", 0
     wrong = [f"{outcome[word]} {word}" for word in ("diverged", "unsupported") if outcome[word]]
     wrong += [f"{d['call']} {d['origin']} {d['text']}" for d in outcome["divergences"][:2]]
-    wrong += compare.compare(work, target + work)[:2]
+    wrong += [] if strace else compare.compare(work, target + work)[:2]
     return "; ".join(wrong), outcome["issued"]
 
 
@@ -156,6 +180,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--reprise", default=os.path.join(ROOT, "target/release/reprise"))
     parser.add_argument("--each", nargs="+", metavar="PROGRAM", default=[])
+    parser.add_argument("--strace", action="store_true")
     parser.add_argument("names", nargs="*", metavar="NAME")
     options = parser.parse_args()
     counts = {"PASS": 0, "KNOWN": 0, "FAIL": 0, "SKIP": 0}
@@ -164,7 +189,7 @@ def main():
             word, detail = "SKIP", f"{program} is not installed"
         else:
             with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="reprise-others-") as place:
-                wrong, issued = judge(os.path.realpath(options.reprise), line, place)
+                wrong, issued = judge(os.path.realpath(options.reprise), line, place, options.strace)
             why = KNOWN.get(case.rpartition("/")[2])
             word = "PASS" if not wrong else "KNOWN" if why else "FAIL"
             detail = f"{issued} calls issued" if not wrong else f"{why}: {wrong}" if why else wrong
