@@ -61,7 +61,7 @@ impl World {
             self.names.slot(n.parent, &n.name) == Some(Slot::File(node))
         };
         let is_possible = |(from, to): &(NodeId, NodeId)| {
-            self.names.node(*from).is_followed && stands(*to) && !self.is_within(*to, *from)
+            self.names.node(*from).is_followed && stands(*to) && !self.are_nested(*from, *to)
         };
         let Some((from, to)) = ways.into_iter().find(is_possible) else { return false };
         let text = self.names.path(to);
@@ -97,18 +97,15 @@ impl World {
     }
 
     /// A file of the initial tree stood where the text of a link in a directory leads: if nothing is known to stand there, or
-    /// what may be the same, and it is not within that file. Returns whether it did.
+    /// what may be the same, and neither is within the other. Returns whether it did.
     fn stood_where(&mut self, node: NodeId, directory: NodeId, text: &[u8]) -> bool {
         if let Some(place) = self.free_place(node, directory, text) {
             self.stood_at(node, place);
             return true;
         }
         let there = self.resolve(directory, Names::ROOT, text, true, true).node;
-        let Some(there) = there.filter(|there| self.may_be_one(node, *there) && !self.is_within(*there, node)) else {
-            return false;
-        };
-        self.unite(node, there);
-        true
+        let one = there.filter(|there| self.may_be_one(node, *there) && !self.are_nested(node, *there));
+        one.map(|there| self.unite(node, there)).is_some()
     }
 
     /// A file of the initial tree stood elsewhere.
@@ -129,6 +126,11 @@ impl World {
         let (to, name) = found.entry.filter(|_| found.node.is_none())?;
         let free = self.names.slot(to, &name).is_none() && self.names.node(to).source == Source::Initial;
         (free && !self.is_within(to, node)).then_some((to, name))
+    }
+
+    /// Whether one of two files is in the other.
+    fn are_nested(&self, one: NodeId, other: NodeId) -> bool {
+        self.is_within(one, other) || self.is_within(other, one)
     }
 
     /// Whether a file is another, or stands in it at any depth.

@@ -6,9 +6,11 @@
 use foldhash::{HashMap, HashSet};
 
 use super::World;
-use super::names::Names;
+use super::names::{DEEPEST, Names};
 use super::node::{Node, NodeId, Slot, kind};
 
+/// A name of the initial tree and what stands there.
+type Row = (NodeId, Box<[u8]>, NodeId);
 /// A name of the initial tree.
 type Place = (NodeId, Box<[u8]>);
 /// Where a name stood instead; none if another stands for it.
@@ -94,6 +96,7 @@ impl World {
         b.told.join(&a.told);
         b.shown.extend(a.shown);
         b.is_emptied |= a.is_emptied;
+        b.is_listed |= a.is_listed;
         b.is_seeded |= a.is_seeded;
         b.is_looked_at |= a.is_looked_at;
     }
@@ -103,13 +106,13 @@ impl Names {
     /// The directory that stands for this one by now.
     pub fn now(&self, directory: NodeId) -> NodeId {
         let next = |at: &NodeId| self.united.get(at).copied();
-        std::iter::successors(Some(directory), next).last().unwrap_or(directory)
+        std::iter::successors(Some(directory), next).take(DEEPEST).last().unwrap_or(directory)
     }
 
     /// Rows of the initial tree stand elsewhere, each behind its directory.
     fn stand_elsewhere(&mut self, moved: &Moved) {
         let rows = std::mem::take(&mut self.initial);
-        let place = |(parent, name, node): (NodeId, Box<[u8]>, NodeId)| match moved.get(&(parent, name.clone())) {
+        let place = |(parent, name, node): Row| match moved.get(&(parent, name.clone())) {
             None => Some((parent, name, node)),
             Some(place) => place.clone().map(|(parent, name)| (parent, name, node)),
         };
@@ -118,9 +121,9 @@ impl Names {
 }
 
 /// Rows in their order, but each behind the one of its directory.
-fn behind_their_directories(rows: Vec<(NodeId, Box<[u8]>, NodeId)>) -> Vec<(NodeId, Box<[u8]>, NodeId)> {
+fn behind_their_directories(rows: Vec<Row>) -> Vec<Row> {
     let has_row: HashSet<NodeId> = rows.iter().map(|(_, _, node)| *node).collect();
-    let mut waiting: HashMap<NodeId, Vec<(NodeId, Box<[u8]>, NodeId)>> = HashMap::default();
+    let mut waiting: HashMap<NodeId, Vec<Row>> = HashMap::default();
     let (mut out, mut out_by_now) = (Vec::with_capacity(rows.len()), HashSet::default());
     for row in rows {
         if has_row.contains(&row.0) && row.0 != Names::ROOT && !out_by_now.contains(&row.0) {
