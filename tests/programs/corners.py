@@ -4,8 +4,10 @@ Each does the same from run to run, so that two recordings of it can be compared
 """
 
 import ctypes
+import errno
 import fcntl
 import os
+import resource
 import signal
 import socket
 import struct
@@ -307,6 +309,23 @@ def kept_over_programs():
         fcntl.ioctl(fd, request)
         flags += [fcntl.fcntl(which, fcntl.F_GETFD) for which in (fd, other)]
     put("out", repr(flags).encode())
+
+
+def too_many():
+    """More descriptors than the program may have."""
+    resource.setrlimit(resource.RLIMIT_NOFILE, (40, 40))
+    fd = os.open("f", os.O_RDWR | os.O_CREAT, 0o644)
+    for _ in range(64):
+        try:
+            os.dup(fd)
+        except OSError as e:
+            assert e.errno == errno.EMFILE
+    for duplicate in (fcntl.F_DUPFD, fcntl.F_DUPFD_CLOEXEC):
+        try:
+            fcntl.fcntl(fd, duplicate, 3)
+        except OSError as e:
+            assert e.errno == errno.EMFILE
+    os.write(fd, b"x")
 
 
 if __name__ == "__main__":

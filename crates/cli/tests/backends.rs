@@ -212,7 +212,7 @@ const PROGRAMS: [Program; 6] = [
 
 /// Programs of `tests/programs/corners.py`, and whether their final tree is in the trace: what went through a pipe from a
 /// file that was just written is not.
-const CORNERS: [(&str, bool); 20] = [
+const CORNERS: [(&str, bool); 21] = [
     ("xattrs", true),
     ("links", true),
     ("listing", true),
@@ -233,6 +233,7 @@ const CORNERS: [(&str, bool); 20] = [
     ("locked", true),
     ("unwaiting", true),
     ("kept_over_programs", true),
+    ("too_many", true),
 ];
 
 fn corner(name: &'static str) -> Program {

@@ -530,3 +530,16 @@ fn directories_of_one_inode_are_one_behind_a_link() {
         assert_eq!(tree, ["/usr/lib/x/y 40755 0", "/usr/lib/x/y/a 100644 0", "/usr/lib/x/y/b 100644 0"]);
     }
 }
+
+/// `/d/e` is a directory: of a file below which something was looked for the error would have been ENOTDIR.
+#[test]
+fn what_nothing_was_found_in_is_a_directory() {
+    let (missing, there) =
+        ("stat(\"/d/e/none\", 0x7ffd) = -1 ENOENT (No such file or directory)\n", "access(\"/d/e\", F_OK) = 0\n");
+    for log in [format!("{missing}{there}"), format!("{there}{missing}")] {
+        let log = import(format!("access(\"/d\", F_OK) = 0\n{log}access(\"/d/f\", F_OK) = 0\n")).unwrap();
+        let mut tree = log.tree();
+        tree.retain(|row| row.starts_with("/d"));
+        assert_eq!(tree, ["/d 40755 0", "/d/e 40755 0", "/d/f 100644 0"]);
+    }
+}

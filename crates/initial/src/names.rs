@@ -1,6 +1,6 @@
 //! All files and names met.
 
-use foldhash::HashMap;
+use foldhash::{HashMap, HashSet};
 
 use super::node::{Node, NodeId, Slot, Source, kind};
 
@@ -37,6 +37,8 @@ pub struct Names {
     pub initial: Vec<(NodeId, Box<[u8]>, NodeId)>,
     /// Files by device and inode.
     pub identities: HashMap<(u64, u64), NodeId>,
+    /// Names of which nothing is known but that they are those of directories, if anything stands there.
+    passed: HashMap<NodeId, HashSet<Box<[u8]>>>,
     /// Directories that turned out to be others.
     pub united: HashMap<NodeId, NodeId>,
 }
@@ -84,6 +86,18 @@ impl Names {
             self.initial.push((directory, name.into(), id));
         }
         id
+    }
+
+    /// A call passed a name and found nothing: if anything stands there, it is a directory.
+    pub fn passes(&mut self, directory: NodeId, name: &[u8]) {
+        if self.slot(directory, name).is_none() {
+            self.passed.entry(directory).or_default().insert(name.into());
+        }
+    }
+
+    /// Whether what stands under a name can only be a directory.
+    pub fn was_passed(&self, directory: NodeId, name: &[u8]) -> bool {
+        self.passed.get(&directory).is_some_and(|names| names.contains(name))
     }
 
     /// A further name of the initial tree for a file that was met.

@@ -214,6 +214,8 @@ impl World {
         if let Some(known) = self.met_otherwise(directory, name, looked.as_ref()) {
             return known;
         }
+        let is_guess = !sure && kind == kind::REGULAR;
+        let kind = if is_guess && self.names.was_passed(directory, name) { kind::DIRECTORY } else { kind };
         let node = self.names.add(directory, name, kind, sure, source);
         if let Some(looked) = looked {
             self.apply(node, looked);

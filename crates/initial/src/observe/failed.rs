@@ -49,8 +49,10 @@ impl World {
     /// The first name is not what the call needs; `only` if it has no other.
     fn refused(&mut self, s: &Seen<'_>, found: &Found, only: bool) {
         let Some((directory, name)) = found.entry.clone() else {
-            if s.result == errors::ENOTDIR {
-                self.not_a_directory(s);
+            match s.result {
+                errors::ENOTDIR => self.not_a_directory(s),
+                errors::ENOENT if only => self.nothing_there(s),
+                _ => {}
             }
             return;
         };
@@ -95,13 +97,37 @@ impl World {
     fn not_a_directory(&mut self, s: &Seen<'_>) {
         let path = s.decoded.path.clone().unwrap_or_default();
         let Some(end) = path.iter().rposition(|b| *b == b'/').filter(|end| *end > 0) else { return };
-        let dirfd = s.call.paths().next().and_then(|argument| argument.dirfd);
-        let Some(start) = self.start(s, dirfd, &path) else { return };
-        let root = self.places[s.seat.places as usize].root;
-        let found = self.resolve(start, root, &path[..end], true, false);
+        let Some(found) = self.way(s, &path[..end]) else { return };
         if let Some((directory, name)) = self.unmet(&found) {
             self.discover(directory, &name, kind::REGULAR, true);
         }
+    }
+
+    /// Nothing is there, or on the way: what stands on the way, or turns out to, is a directory, for of a file the error would
+    /// have been another.
+    fn nothing_there(&mut self, s: &Seen<'_>) {
+        let path = s.decoded.path.clone().unwrap_or_default();
+        for end in (1..path.len()).filter(|at| path[*at] == b'/' && path[*at - 1] != b'/') {
+            let Some(found) = self.way(s, &path[..end]) else { return };
+            match (found.node, found.entry) {
+                (Some(node), _) => {
+                    let n = self.names.node_mut(node);
+                    if n.kind == kind::REGULAR && !n.sure {
+                        n.kind = kind::DIRECTORY;
+                    }
+                }
+                (None, Some((directory, name))) => return self.names.passes(directory, &name),
+                (None, None) => return,
+            }
+        }
+    }
+
+    /// Where the beginning of the call's first path leads.
+    fn way(&mut self, s: &Seen<'_>, path: &[u8]) -> Option<Found> {
+        let dirfd = s.call.paths().next().and_then(|argument| argument.dirfd);
+        let start = self.start(s, dirfd, path)?;
+        let root = self.places[s.seat.places as usize].root;
+        Some(self.resolve(start, root, path, true, false))
     }
 
     /// A directory that is not empty although nothing is known to be in it.

@@ -61,6 +61,9 @@ impl Compiler {
             // What ends and moves descriptors is done for real even where their I/O is not.
             Close => self.issue(l, Op::Close),
             CloseRange => self.close_many(l),
+            Duplicate | Control if l.found.made.is_empty() && OF_THE_MACHINE.contains(&l.action.result) => {
+                self.simulate(l)
+            }
             Duplicate => self.issue_descriptor(l),
             DuplicateTo => self.duplicate_to(l),
             Take => self.take(l),
