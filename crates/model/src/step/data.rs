@@ -1,6 +1,6 @@
 //! Reading, writing, sizes and listings.
 
-use reprise_calls::ArgKind;
+use reprise_calls::{ArgKind, Effect};
 use reprise_trace::payload::{Side, split, vector_lengths};
 
 use super::opening::word;
@@ -47,7 +47,9 @@ impl World {
     /// What the action wrote, from its beginning on.
     pub(super) fn written(&mut self, s: &Step<'_>) -> Vec<(u64, Source)> {
         let mut sources = if self.detail { Self::moved(s) } else { Vec::new() };
-        if s.action.truncated_bytes > 0 {
+        // Of what came out of a pipe a log of strace shows nothing.
+        let is_unseen = s.action.data.is_empty() && matches!(s.call.effect, Effect::Copy | Effect::Splice);
+        if s.action.truncated_bytes > 0 || is_unseen {
             self.some_is_lost = true;
             let known = sources.iter().fold(0, |sum: u64, (length, _)| sum.saturating_add(*length));
             sources.push(((s.action.result.max(0) as u64).saturating_sub(known), Source::Lost));
@@ -279,7 +281,7 @@ impl World {
             (Some(source), Some(target)) => self.copy_range(source, from, target, to, length, &seen),
             (Some(source), None) => self.learn(source, from, &seen),
             (None, Some(target)) => {
-                let sources = if self.detail { seen } else { Vec::new() };
+                let sources = self.written(s);
                 self.names.write(target, to, length, &sources);
             }
             (None, None) => {}
