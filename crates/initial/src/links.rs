@@ -3,8 +3,6 @@
 //! Goals: what they reached by it stands on where the link leads, so that every call so far still finds it; what was met
 //! there under its own name is the same (`united`). Non-goals: links to what no call reached.
 
-use foldhash::HashSet;
-
 use super::World;
 use super::names::{DEEPEST, Names};
 use super::node::{NodeId, Slot, Source, kind};
@@ -117,7 +115,9 @@ impl World {
         self.names.node_mut(left.0).entries.remove(&left.1);
         self.names.initial.retain(|(parent, name, _)| (parent, name) != (&left.0, &left.1));
         self.names.add_name(directory, &name, node);
-        self.follow_up(node);
+        if !self.names.node(node).entries.is_empty() {
+            self.names.put_in_order();
+        }
     }
 
     /// Where the text of a link in a directory leads, if nothing is known to stand there, and it is not within `node`.
@@ -148,23 +148,6 @@ impl World {
             ..=1 => text,
             _ => text.into_iter().chain(TEXT.iter().copied().cycle()).take(length.min(255) as usize).collect(),
         }
-    }
-
-    /// Rows of what stands in a directory come behind its own again.
-    fn follow_up(&mut self, node: NodeId) {
-        if self.names.node(node).entries.is_empty() {
-            return;
-        }
-        let (mut inside, mut next) = (HashSet::from_iter([node]), vec![node]);
-        while let Some(directory) = next.pop() {
-            let slots = self.names.node(directory).entries.values();
-            let files = slots.filter_map(|slot| if let Slot::File(file) = slot { Some(*file) } else { None });
-            let fresh: Vec<NodeId> = files.filter(|file| inside.insert(*file)).collect();
-            next.extend(fresh);
-        }
-        let rows = std::mem::take(&mut self.names.initial);
-        let (within, rest): (Vec<_>, Vec<_>) = rows.into_iter().partition(|(parent, ..)| inside.contains(parent));
-        self.names.initial = [rest, within].concat();
     }
 
     /// The text of a link is not known: one of its length is made up.

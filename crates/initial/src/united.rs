@@ -116,7 +116,13 @@ impl Names {
             None => Some((parent, name, node)),
             Some(place) => place.clone().map(|(parent, name)| (parent, name, node)),
         };
-        self.initial = behind_their_directories(rows.into_iter().filter_map(place).collect());
+        self.initial = rows.into_iter().filter_map(place).collect();
+        self.put_in_order();
+    }
+
+    /// Each row of the initial tree comes behind the one of its directory again.
+    pub fn put_in_order(&mut self) {
+        self.initial = behind_their_directories(std::mem::take(&mut self.initial));
     }
 }
 
