@@ -328,5 +328,26 @@ def too_many():
     os.write(fd, b"x")
 
 
+def bound():
+    """A socket that gets a name which nobody had looked for, and loses it; one whose name another has."""
+    def named(name, then=lambda: None):
+        with socket.socket(socket.AF_UNIX) as one:
+            one.bind(name)
+            then()
+
+    def twice():
+        try:
+            named("s")
+        except OSError as e:
+            assert e.errno == errno.EADDRINUSE
+        put("out", b"%o" % os.stat("s").st_mode)
+
+    child(lambda: named("s", twice))
+    os.unlink("s")
+    named("s")
+    os.rename("s", "t")
+    os.unlink("t")
+
+
 if __name__ == "__main__":
     globals()[sys.argv[1]]()

@@ -6,6 +6,7 @@
 //!
 //! Sources: the man pages of section 2 and `arch/x86/entry/syscalls/syscall_64.tbl` of the Linux kernel.
 
+mod address;
 mod category;
 mod command;
 mod families;
@@ -14,6 +15,7 @@ mod index;
 mod unrelated;
 mod vocabulary;
 
+pub use address::socket_path;
 pub use category::Category;
 pub use command::{FcntlArg, IoctlEffect, fcntl_arg, ioctl_arg, ioctl_effect};
 pub use flags::{CommandSet, FlagSet};

@@ -127,13 +127,9 @@ fn socket_name(world: &mut World, tid: i32, call: &Call, args: &[u64; 6], log: &
     let Some(address) = Memory::Live(tid).exact(args[1], length) else {
         return;
     };
-    let Some((family, path)) = address.split_at_checked(2) else {
+    let Some(path) = reprise_calls::socket_path(&address) else {
         return;
     };
-    let path = path.split(|b| *b == 0).next().unwrap_or(&[]);
-    if family != (libc::AF_UNIX as u16).to_le_bytes() || path.is_empty() {
-        return;
-    }
     let follow = call.name == "connect";
     world.walk(tid, Start::Here, path, follow, false, log);
 }

@@ -543,3 +543,16 @@ fn what_nothing_was_found_in_is_a_directory() {
         assert_eq!(tree, ["/d 40755 0", "/d/e 40755 0", "/d/f 100644 0"]);
     }
 }
+
+/// Whom a socket's name belongs to; and who may take a name away from where everybody makes some.
+#[test]
+fn a_socket_is_no_file_of_the_beginning_and_a_name_taken_away_is_its_owners() {
+    let socket = "socket(AF_UNIX, SOCK_STREAM, 0) = 3\nbind(3, {sa_family=AF_UNIX, sun_path=\"/tmp/new\"}, 110) = 0\nunlink(\"/tmp/new\") = 0\n";
+    let user = "setresgid(-1, 200, -1) = 0\nsetuid(100) = 0\nunlink(\"/tmp/old\") = 0\nrename(\"/var/tmp/a\", \"/var/tmp/b\") = 0\n";
+    let log = import(format!("{socket}unlink(\"/tmp/roots\") = 0\n{user}")).unwrap();
+    let rows = log.trace.tree().unwrap();
+    let rows = rows.iter().map(|r| format!("{} {:o} {}", r.name.to_text(), r.mode, r.uid));
+    let mut rows: Vec<String> = rows.filter(|row| !row.contains(" 40755 ")).collect();
+    rows.sort();
+    assert_eq!(rows, ["a 100644 100", "old 100644 100", "roots 100644 0", "tmp 41777 0", "tmp 41777 0"]);
+}

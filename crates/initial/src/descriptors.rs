@@ -33,6 +33,8 @@ pub struct Table {
     pub origin: u32,
     /// Numbers that a call gave or closed: what they name now says nothing of the beginning.
     pub told: HashSet<u32>,
+    /// User and group of the process that it belongs to, as far as they are known.
+    pub owner: (Option<u32>, Option<u32>),
 }
 
 impl Table {
@@ -42,7 +44,7 @@ impl Table {
 
     /// What a fork gives to the child.
     pub fn copy(&self) -> Table {
-        Table { open: self.open.clone(), users: 1, origin: self.origin, told: self.told.clone() }
+        Table { open: self.open.clone(), users: 1, told: self.told.clone(), ..*self }
     }
 }
 

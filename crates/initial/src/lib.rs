@@ -31,7 +31,7 @@ pub use files::File;
 use names::Names;
 use node::NodeId;
 pub use node::kind;
-pub use observe::{Seen, Stands, Step};
+pub use observe::{Seen, Stands, Step, as_mknod};
 pub use outside::{Before, Described, Links, Looked, Outside};
 pub use rows::Seeds;
 pub use touched::Touched;

@@ -67,6 +67,15 @@ impl Names {
         node.entries.get(name).copied().or_else(|| node.is_listed.then_some(Slot::Absent))
     }
 
+    /// Whether a directory has lost its name, and with it all room for others; `None` if that is not known.
+    pub fn is_removed(&self, directory: NodeId) -> Option<bool> {
+        let node = self.node(directory);
+        match self.slot(node.parent, &node.name).filter(|_| !node.name.is_empty())? {
+            Slot::Absent => Some(true),
+            Slot::File(other) => Some(self.now(other) != self.now(directory)),
+        }
+    }
+
     /// Notes what stands under a name.
     pub fn set(&mut self, directory: NodeId, name: &[u8], slot: Slot) {
         match self.node_mut(directory).entries.get_mut(name) {

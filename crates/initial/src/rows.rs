@@ -78,6 +78,19 @@ impl World {
         n.owner.filter(|_| n.mode.is_some_and(|mode| mode & FOR_ALL == 0))
     }
 
+    /// Whether it is a directory for everybody's temporary files, by its name (hier(7)).
+    fn is_for_all(&self, n: &Node) -> bool {
+        let above = self.names.node(n.parent);
+        let is_top = |directory: &Node| directory.parent == Names::ROOT;
+        let is_below = match &*above.name {
+            _ if n.parent == Names::ROOT => &*n.name == b"tmp",
+            b"var" => &*n.name == b"tmp" && is_top(above),
+            b"dev" => &*n.name == b"shm" && is_top(above),
+            _ => false,
+        };
+        is_below && n.kind == kind::DIRECTORY
+    }
+
     fn row(&self, parent: NodeId, name: &[u8], node: NodeId, owner: (u32, u32)) -> TreeNode {
         let n = self.names.node(node);
         let (parent_device, parent_inode) = self.identity(parent);
@@ -92,7 +105,7 @@ impl World {
             name: Name::from(name),
             device,
             inode,
-            mode: n.kind | mode(n),
+            mode: n.kind | if self.is_for_all(n) { n.mode.unwrap_or(0o1777) } else { mode(n) },
             nlink: n.links,
             uid,
             gid,

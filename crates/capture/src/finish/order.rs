@@ -17,6 +17,8 @@ mod locked;
 mod locks;
 mod names;
 mod places;
+#[cfg(test)]
+mod turn_tests;
 
 use foldhash::HashMap;
 use reprise_calls::{ArgKind, Call, Effect};

@@ -158,6 +158,9 @@ impl Writing {
         let first = self.world.begin_with_shared(number, Some(&cwd), open, (table, directories));
         self.present.tables.seats.extend(process.table.map(|number| (number, first)));
         self.present.directories.seats.extend(process.directories.map(|number| (number, first)));
+        if let (Some(user), Some(group)) = (process.uids.last(), process.gids.last()) {
+            self.world.belongs(first, (*user, *group));
+        }
         let others = process.threads.len().saturating_sub(1);
         std::iter::once(first).chain((0..others).map(|_| self.world.fork(first, true, true))).collect()
     }

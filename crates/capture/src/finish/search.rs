@@ -101,7 +101,7 @@ impl States {
     pub fn settle(&mut self, call: &Candidate) -> Option<(Condition, Option<u64>)> {
         let impossible = call.told.impossible(|c| self.value(c)).copied();
         let impossible = impossible.map(|c| (c, self.get(&c).filter(|_| call.told.all.contains(&c))));
-        let mut trial = Trial { base: self, changed: Vec::new(), sights: self.sights.clone() };
+        let mut trial = Trial::new(self);
         trial.perform(call);
         let Trial { changed, mut sights, .. } = trial;
         sights.drain(..sights.len().saturating_sub(MOST_SIGHTS));
@@ -120,10 +120,26 @@ impl States {
 struct Trial<'a> {
     base: &'a States,
     changed: Vec<(u64, Option<u64>)>,
+    /// Where others begin elsewhere by now than when they were asked, and when the call was over that made it so.
+    turned: Vec<(u64, u64)>,
+    /// Whether it contradicts that a call begins elsewhere, which was under way when the first of the others made it so: as it was
+    /// asked, it had begun before.
+    is_strict: bool,
     sights: Vec<Sight>,
 }
 
-impl Trial<'_> {
+/// A trial as it was, for [`Trial::go_back`].
+struct Mark {
+    changes: usize,
+    turns: usize,
+    sights: Vec<Sight>,
+}
+
+impl<'a> Trial<'a> {
+    fn new(base: &'a States) -> Self {
+        Trial { base, changed: Vec::new(), turned: Vec::new(), is_strict: false, sights: base.sights.clone() }
+    }
+
     fn value(&self, condition: &Condition) -> Option<u64> {
         match self.changed.iter().rev().find(|(thing, _)| *thing == condition.thing) {
             Some((_, value)) => *value,
@@ -160,20 +176,23 @@ impl Trial<'_> {
         UNEXPLAINED * self.unexplained(others_ns).count() as u32
     }
 
-    /// As it is now, for [`Trial::go_back`].
-    fn mark(&self) -> (usize, Vec<Sight>) {
-        (self.changed.len(), self.sights.clone())
+    fn mark(&self) -> Mark {
+        Mark { changes: self.changed.len(), turns: self.turned.len(), sights: self.sights.clone() }
     }
 
-    fn go_back(&mut self, (changes, sights): (usize, Vec<Sight>)) {
-        self.changed.truncate(changes);
-        self.sights = sights;
+    fn go_back(&mut self, mark: Mark) {
+        self.changed.truncate(mark.changes);
+        self.turned.truncate(mark.turns);
+        self.sights = mark.sights;
     }
 
     /// Performs a call; gives how much it contradicts.
     fn perform(&mut self, call: &Candidate) -> u32 {
         let mut cost = self.expire(call.begin_ns);
-        let fits = |trial: &Self, c: &Condition| c.found.fits(trial.value(c));
+        // Of the names that it passed from there nothing is known before it is asked again.
+        let begins = |at: u64| call.told.begins_at.contains(&Some(at));
+        let is_elsewhere = self.turned.iter().any(|(at, _)| begins(*at));
+        let fits = |trial: &Self, c: &Condition| is_elsewhere && c.is_passed || c.found.fits(trial.value(c));
         cost += IMPOSSIBLE * call.told.all.iter().filter(|c| !fits(self, c)).count() as u32;
         if !call.told.any.is_empty() && !call.told.any.iter().any(|c| fits(self, c)) {
             cost += IMPOSSIBLE;
@@ -181,7 +200,12 @@ impl Trial<'_> {
         if call.told.likely.iter().any(|c| !fits(self, c)) {
             cost += UNEXPLAINED;
         }
-        for c in &call.told.all {
+        let first_turn = self.turned.first().filter(|_| self.is_strict);
+        if first_turn.is_some_and(|(at, end_ns)| begins(*at) && call.begin_ns < *end_ns) {
+            cost += UNEXPLAINED;
+        }
+        self.turned.extend(call.told.moves.filter(|_| call.told.turns).map(|at| (at, call.end_ns)));
+        for c in call.told.all.iter().filter(|c| !(is_elsewhere && c.is_passed)) {
             // After a contradiction nothing is known but what was seen.
             let is = self.value(c).filter(|is| c.found.fits(Some(*is)));
             let left = c.change.of(is, c.found);
@@ -210,30 +234,37 @@ impl Trial<'_> {
 /// that are not among these begin then at the earliest.
 /// No more than so many calls are put on trial.
 pub fn best(states: &States, calls: &[Candidate], others_ns: u64, trials: u32) -> (Vec<usize>, u32) {
-    let trial = || Trial { base: states, changed: Vec::new(), sights: states.sights.clone() };
     let given = || (0..calls.len()).collect();
+    let search = |limit, is_strict| {
+        let (done, order) = (vec![false; calls.len()], Vec::new());
+        let trial = Trial { is_strict, ..Trial::new(states) };
+        Search { calls, others_ns, trial, done, order, limit, left: trials }
+    };
+    if calls.iter().any(|call| call.told.turns) {
+        let mut search = search(0, true);
+        if search.go_on(0).is_some() {
+            return (search.order, 0);
+        }
+    }
+    let trial = || Trial::new(states);
     if trial().is_explained(calls, others_ns) {
         return (given(), 0);
     }
     let (cost, things) = trial().contradicted(calls, others_ns);
     let changes = |c: &Condition| c.change != Change::Nothing && things.contains(&c.thing);
-    if !calls.iter().any(|call| call.told.all.iter().any(changes)) {
+    if !calls.iter().any(|call| call.told.turns || call.told.all.iter().any(changes)) {
         return (given(), cost);
     }
     // What contradicts early is put right before anything is changed behind it.
-    let search = |limit| {
-        let (done, order) = (vec![false; calls.len()], Vec::new());
-        Search { calls, others_ns, trial: trial(), done, order, limit, left: trials }
-    };
     for limit in [0, UNEXPLAINED, 2 * UNEXPLAINED, IMPOSSIBLE, 2 * IMPOSSIBLE].into_iter().filter(|limit| *limit < cost)
     {
-        let mut search = search(limit);
+        let mut search = search(limit, false);
         if let Some(found) = search.go_on(0) {
             return (search.order, found);
         }
     }
     // Where much contradicts whatever the order, trials are used up before what can be put right is found.
-    let mut search = search(cost);
+    let mut search = search(cost, false);
     let found = search.go_straight();
     if found < cost { (search.order, found) } else { (given(), cost) }
 }

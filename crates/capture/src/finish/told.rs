@@ -102,6 +102,8 @@ pub struct Condition {
     pub thing: u64,
     /// What is known of it otherwise; such a thing is not remembered by whoever looks for an order.
     pub known: Option<Option<u64>>,
+    /// It is a name that a path passes, or what stands there: which name that is depends on where the path begins.
+    pub is_passed: bool,
     /// What it is as long as no call is known to have met it.
     pub at_first: Option<u64>,
     /// What it must have been.
@@ -115,7 +117,7 @@ pub struct Condition {
 impl Condition {
     /// Of a thing that is remembered.
     pub fn new(thing: u64, found: Found, change: Change) -> Condition {
-        Condition { thing, known: None, at_first: None, found, change, after: None }
+        Condition { thing, known: None, is_passed: false, at_first: None, found, change, after: None }
     }
 
     /// With what was seen when the call returned.
@@ -137,6 +139,8 @@ pub struct Told {
     pub begins_at: [Option<u64>; 2],
     /// Where it makes others begin elsewhere from now on.
     pub moves: Option<u64>,
+    /// Whether the names that others pass who begin there are other ones then.
+    pub turns: bool,
     /// Whether the same is told when others have their places that last likewise.
     pub lasts: bool,
 }

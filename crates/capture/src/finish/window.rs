@@ -227,7 +227,6 @@ impl<T> Window<T> {
         let (mut places, mut calls) = (if alone { vec![place] } else { self.near(NEAR) }, Vec::new());
         self.ask_all(&places, &mut calls, told);
         let late = self.late(&places, &calls, told);
-        let looked_at = [&places[..], &late.places].concat();
         if !late.may_precede.is_empty() {
             for (at, call) in late.may_precede {
                 places.push(at);
@@ -235,6 +234,7 @@ impl<T> Window<T> {
             }
             (places, calls) = sorted(places, calls);
         }
+        before_others_turn(&mut places, &mut calls);
         let trials = if self.is_in_vain() { FEW_TRIALS } else { TRIALS };
         let (mut order, mut cost) = best(&self.states, &calls, self.unseen_ns(&places), trials);
         if cost > 0 && self.is_in_vain() {
@@ -243,11 +243,12 @@ impl<T> Window<T> {
             places = self.wide(&places);
             self.ask_all(&places, &mut calls, told);
             (places, calls) = sorted(places, calls);
+            before_others_turn(&mut places, &mut calls);
             (order, cost) = best(&self.states, &calls, self.unseen_ns(&places), trials);
             self.in_vain = if cost > 0 { self.in_vain.wrapping_add(1) } else { 0 };
         }
         let certain = match cost {
-            0 if !late.is_unsure => self.certain(&order, &calls, &looked_at),
+            0 if !late.is_unsure => self.certain(&order, &calls, &[&places[..], &late.places].concat()),
             _ => 1,
         };
         self.settled = order.iter().take(certain.max(1)).map(|i| places[*i]).collect();
@@ -259,10 +260,13 @@ impl<T> Window<T> {
         self.in_vain >= IN_VAIN && !self.in_vain.is_multiple_of(SELDOM)
     }
 
-    /// How many of an order nothing that was not looked at can go before: they were over when that began.
+    /// How many of an order nothing that was not looked at can go before: they were over when that began. What follows a call
+    /// that makes others begin elsewhere is asked again.
     fn certain(&self, order: &[usize], calls: &[Candidate], looked_at: &[Place]) -> usize {
         let begin = self.unseen_ns(looked_at);
-        order.iter().take_while(|i| calls[**i].end_ns <= begin).count()
+        let over = order.iter().take_while(|i| calls[**i].end_ns <= begin).count();
+        let turn = order[..over].iter().position(|i| calls[*i].told.turns);
+        turn.map_or(over, |at| at + 1)
     }
 
     /// When what was not looked at begins at the earliest.
@@ -452,6 +456,14 @@ impl<T> Window<T> {
 fn concerns(all: &[Condition], one: &Condition) -> bool {
     let same = all.iter().filter(|c| c.thing == one.thing);
     same.into_iter().any(|c| c.change != Change::Nothing || one.change != Change::Nothing)
+}
+
+/// Leaves those that begin before the first call is over that makes others begin elsewhere: the rest is asked again then.
+fn before_others_turn(places: &mut Vec<Place>, calls: &mut Vec<Candidate>) {
+    let Some(end_ns) = calls.iter().find(|call| call.told.turns).map(|call| call.end_ns) else { return };
+    let mut begun = calls.iter().map(|call| call.begin_ns <= end_ns).collect::<Vec<_>>().into_iter();
+    places.retain(|_| begun.next().unwrap_or(true));
+    calls.retain(|call| call.begin_ns <= end_ns);
 }
 
 /// By their keys.

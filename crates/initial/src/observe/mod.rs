@@ -5,8 +5,11 @@ mod failed;
 mod files;
 mod names;
 mod shown;
+mod sockets;
+mod users;
 
 use reprise_calls::{ArgKind, Call, Effect, FlagSet, Follow};
+pub use sockets::as_mknod;
 
 use super::names::Names;
 use super::node::{NodeId, Slot, kind};
@@ -31,6 +34,7 @@ mod errors {
     pub const ESPIPE: i64 = -29;
     pub const ENOTEMPTY: i64 = -39;
     pub const ELOOP: i64 = -40;
+    pub const EADDRINUSE: i64 = -98;
 }
 
 /// A name that a path passes.
@@ -148,11 +152,16 @@ impl World {
                 let origin = self.origin(s.seat);
                 origin.uids.get_or_insert([0; 3]);
                 origin.gids.get_or_insert([0; 3]);
+                self.changes_owner(s);
             }
             Execute => self.execute(s),
             Map => self.map(s),
             DeviceControl => self.clone_range(s),
-            Sync | Advise | Lock | SyncAll | Message | Poll | Watch | Asynchronous => self.use_descriptors(s),
+            Message => {
+                self.use_descriptors(s);
+                self.name_socket(s);
+            }
+            Sync | Advise | Lock | SyncAll | Poll | Watch | Asynchronous => self.use_descriptors(s),
             Unmap | Remap | MapAdvise | MapSync | MappedRead | MappedWrite | Spawn | Exit | Wait | Mount => {}
         }
     }
@@ -202,7 +211,8 @@ impl World {
     }
 
     /// The names that one of a call's paths passes as things stand now, and whether the last of them is the one that it
-    /// leads to.
+    /// leads to. The name of the directory where a relative path begins is the first: once it is removed nothing stands there,
+    /// and nothing can be made.
     pub fn passes(&mut self, s: &Seen<'_>, number: usize) -> (Vec<Step>, bool) {
         self.trail = Some(Vec::new());
         let found = self.place(s, number, false);
@@ -211,7 +221,21 @@ impl World {
         let pseudo = trail.iter().position(|(directory, _)| self.names.node(*directory).filesystem_is_pseudo());
         trail.truncate(pseudo.unwrap_or(trail.len()));
         let is_last = found.entry.as_ref().is_some_and(|entry| trail.last() == Some(entry));
-        (trail.into_iter().map(|(directory, name)| self.step(directory, &name)).collect(), is_last)
+        let start = trail.first().and_then(|(start, _)| self.beginning(*start));
+        let steps = trail.into_iter().map(|(directory, name)| self.step(directory, &name));
+        (start.into_iter().chain(steps).collect(), is_last)
+    }
+
+    /// The name of a directory where a path begins, as long as it has one; one that nothing else has if it was removed.
+    fn beginning(&self, start: NodeId) -> Option<Step> {
+        let node = self.names.node(start);
+        match self.names.is_removed(start)? {
+            true => {
+                let (name, stands) = (b"/".as_slice().into(), Stands::Nothing);
+                Some(Step { directory: start, name, stands, node: None, identity: None })
+            }
+            false => Some(Step { stands: Stands::Directory, ..self.step(node.parent, &node.name) }),
+        }
     }
 
     /// The names that a listing showed.

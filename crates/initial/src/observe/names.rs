@@ -147,6 +147,7 @@ impl World {
         let found = self.place(s, 0, true);
         let entry = found.entry.clone();
         if let Some(mut node) = self.settle(s, found, guess, directory) {
+            self.taken_away(s, node);
             // No directory goes like this: calls went through a link.
             if !directory && self.names.node(node).kind == kind::DIRECTORY {
                 node = self.was_a_link(node, None, 1).unwrap_or(node);
@@ -172,6 +173,7 @@ impl World {
         let found = self.place(s, 0, true);
         let old = found.entry.clone();
         let moved = self.settle(s, found, kind::REGULAR, false);
+        moved.into_iter().for_each(|moved| self.taken_away(s, moved));
         let target = self.place(s, 1, true);
         let (Some((from, from_name)), Some((to, to_name)), Some(moved)) = (old, target.entry.clone(), moved) else {
             return;

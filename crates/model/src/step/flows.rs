@@ -248,8 +248,8 @@ impl World {
         let (family, rest) = address.split_first_chunk::<2>()?;
         match (u16::from_le_bytes(*family), rest) {
             (UNIX, [0, name @ ..]) => Some(Address::Abstract(name.to_vec())),
-            (UNIX, path) if s.call.name == "connect" => {
-                let path = path.split(|b| *b == 0).next().unwrap_or_default();
+            (UNIX, _) if s.call.name == "connect" => {
+                let path = reprise_calls::socket_path(address)?;
                 let directories = self.directories[s.thread.directories as usize];
                 let place = self.names.resolve(directories.cwd, directories.root, path, true, s.out);
                 place.node.map(Address::File)

@@ -229,14 +229,10 @@ impl World {
     /// Tells the model the address of a successful `bind`; a name in the file system becomes a socket file. Returns the
     /// path if so.
     pub(crate) fn bound(&mut self, action: &reprise_trace::Action, address: &[u8], out: &mut crate::Interpretation) {
-        const AF_UNIX: [u8; 2] = [1, 0];
-        let (true, Some(path)) = (action.result >= 0, address.strip_prefix(&AF_UNIX)) else {
+        let (true, Some(path)) = (action.result >= 0, reprise_calls::socket_path(address)) else {
             return;
         };
-        let path = path.split(|b| *b == 0).next().unwrap_or_default();
-        let Some(thread) = self.thread(action.thread).filter(|_| !path.is_empty()) else {
-            return;
-        };
+        let Some(thread) = self.thread(action.thread) else { return };
         let directories = self.directories[thread.directories as usize];
         let Some(call) = reprise_calls::by_name("mknod") else {
             return;

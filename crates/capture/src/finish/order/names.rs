@@ -1,7 +1,7 @@
 //! What calls tell of names: which must have stood, and which not.
 
 use reprise_calls::{ArgKind, Call, Effect, FlagSet};
-use reprise_initial::{Seat, Seen, Stands, Step, World};
+use reprise_initial::{Seat, Seen, Stands, Step, World, as_mknod};
 
 use super::super::decode::Pending;
 use super::super::facts;
@@ -38,14 +38,17 @@ const LISTED: usize = 256;
 pub fn told(world: &mut World, seat: Seat, pending: &mut Pending, told: &mut Told) {
     let (call, result, args) = (pending.call, pending.action.result, pending.action.args);
     let lists = call.effect == Effect::List;
-    if pending.action.path.is_none() && !lists {
+    if pending.action.path.is_none() && !lists && call.name != "bind" {
         return;
     }
     let made = pending.object(result as u64).map(|object| (facts::object(object).made, object.inode));
     let opened = made.filter(|_| call.effect == Effect::Open && !failed(result));
     let from_no_directory = starts(call, &args).any(|fd| pending.object(fd).is_none_or(|o| !is_directory(o.mode)));
-    let decoded = pending.decoded();
-    let seen = Seen { seat, call, decoded: &decoded, result };
+    let given = pending.decoded();
+    let socket = as_mknod(call, &given, result);
+    let (call, decoded, result) =
+        socket.as_ref().map_or((call, &given, result), |(call, d, result)| (*call, d, *result));
+    let seen = Seen { seat, call, decoded, result };
     if lists {
         let names = world.lists(&seen);
         told.all.extend(names.iter().take(LISTED).map(|step| step_is(step, Found::Something, Change::Nothing)));
@@ -61,13 +64,13 @@ pub fn told(world: &mut World, seat: Seat, pending: &mut Pending, told: &mut Tol
             Some((_, inode)) => Some(inode),
             None => decoded.stat.and_then(|stat| stat.identity).map(|(_, inode)| inode),
         };
-        let given = [&decoded.path, &decoded.path2];
-        let has_slash = given.map(|path| path.as_ref().is_some_and(|path| path.ends_with(b"/")));
+        let paths_given = [&decoded.path, &decoded.path2];
+        let has_slash = paths_given.map(|path| path.as_ref().is_some_and(|path| path.ends_with(b"/")));
         let is_dots = |name: &[u8]| matches!(name, b"." | b"..");
-        let ends_with_dots = given.map(|path| {
+        let ends_with_dots = paths_given.map(|path| {
             path.as_ref().is_some_and(|path| path.rsplit(|byte| *byte == b'/').next().is_some_and(is_dots))
         });
-        let has_empty = given.iter().any(|path| path.as_ref().is_some_and(Vec::is_empty));
+        let has_empty = paths_given.iter().any(|path| path.as_ref().is_some_and(Vec::is_empty));
         let outcome = Outcome {
             call,
             flags,
@@ -76,13 +79,13 @@ pub fn told(world: &mut World, seat: Seat, pending: &mut Pending, told: &mut Tol
             has_empty,
             from_no_directory,
             result,
-            args,
+            args: decoded.args,
             made: opened.and_then(|(made, _)| made),
             inode,
         };
         outcome.tell(&paths, told);
     }
-    pending.put_back(decoded);
+    pending.put_back(given);
 }
 
 struct Outcome<'a> {
@@ -227,7 +230,9 @@ impl Outcome<'_> {
 
     /// Which file stands under a name.
     fn file(&self, step: &Step, change: Change) -> Option<Condition> {
-        let of_name = |found, change| Some(Condition::new(name(Thing::Inode, step), found, change));
+        let of_name = |found, change| {
+            Some(Condition { is_passed: true, ..Condition::new(name(Thing::Inode, step), found, change) })
+        };
         match (change, self.inode) {
             (Change::Nothing, Some(inode)) => of_name(Found::Exactly(inode), Change::Nothing),
             (Change::Nothing, None) => None,
@@ -280,7 +285,7 @@ fn name(kind: Thing, step: &Step) -> u64 {
 
 fn step_is(step: &Step, found: Found, change: Change) -> Condition {
     let known = Some(number(step.stands));
-    Condition { known, ..Condition::new(name(Thing::Name, step), found, change) }
+    Condition { known, is_passed: true, ..Condition::new(name(Thing::Name, step), found, change) }
 }
 
 fn exchanges(call: &Call, args: &[u64; 6]) -> bool {

@@ -23,6 +23,7 @@ impl Teller {
             Effect::DuplicateTo => Some(self.number(seat, action.args[1])),
             _ => None,
         };
+        told.turns = told.moves.is_some() && pending.call.effect == Effect::ChangeDirectory;
         let directories = directories(pending).map(|fd| match fd {
             libc::AT_FDCWD => place(),
             fd => self.number(seat, fd as u64),

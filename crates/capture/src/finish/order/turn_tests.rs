@@ -1,0 +1,140 @@
+//! Simulated overlaps: one thread makes directories, goes there, removes them and goes back; another makes names that are
+//! relative all the while, each at a random instant between begin and end. The oracle performs the calls in the order found.
+
+use std::collections::HashSet;
+
+use reprise_calls::by_name;
+use reprise_initial::{Links, Seen, World};
+use reprise_trace::{Action, Name};
+
+use super::super::decode::Pending;
+use super::super::window::{Item, Window};
+use super::super::window_tests::Random;
+use super::Teller;
+
+const TOP: &str = "/top";
+const ENOENT: i64 = -(libc::ENOENT as i64);
+
+#[derive(Debug, Clone)]
+struct Call {
+    tid: i32,
+    begin_ns: u64,
+    effect_ns: u64,
+    end_ns: u64,
+    name: &'static str,
+    path: String,
+    result: i64,
+}
+
+impl Call {
+    fn pending(&self) -> Pending {
+        let path = Some(Name(self.path.clone().into_bytes()));
+        let action = Action { path, result: self.result, begin_ns: self.begin_ns, ..Action::default() };
+        Pending { action, tid: self.tid, ..Pending::of_lane(by_name(self.name).expect("a row"), 0) }
+    }
+}
+
+/// What the kernel would do.
+#[derive(Default)]
+struct Oracle {
+    here: String,
+    directories: HashSet<String>,
+}
+
+impl Oracle {
+    fn perform(&mut self, call: &Call) -> i64 {
+        let path = if call.path.starts_with('/') { call.path.clone() } else { format!("{}/{}", self.here, call.path) };
+        let above = path.rsplit_once('/').map_or("", |(above, _)| above);
+        match call.name {
+            "mkdir" if above == TOP || self.directories.contains(above) => {
+                self.directories.insert(path);
+                0
+            }
+            "chdir" if path == TOP || self.directories.contains(&path) => {
+                self.here = path;
+                0
+            }
+            "rmdir" if self.directories.remove(&path) => 0,
+            _ => ENOENT,
+        }
+    }
+}
+
+fn oracle() -> Oracle {
+    Oracle { here: TOP.to_owned(), ..Oracle::default() }
+}
+
+fn simulate(seed: u64) -> Vec<Call> {
+    let mut r = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+    let mut calls = Vec::new();
+    for tid in 0..2 {
+        let mut now = 1 + r.below(40);
+        for n in 0..80 {
+            let (name, path) = match (tid, n % 4) {
+                (1, _) => ("mkdir", format!("x{n}")),
+                (_, 0) => ("mkdir", format!("{TOP}/d{}", n / 4)),
+                (_, 1) => ("chdir", format!("d{}", n / 4)),
+                (_, 2) => ("rmdir", format!("{TOP}/d{}", n / 4)),
+                _ => ("chdir", TOP.to_owned()),
+            };
+            let (begin_ns, length) = (now, 2 + r.below(50));
+            // Where it begins is looked for at once.
+            let effect_ns = begin_ns + 1 + r.below(if tid == 1 { 2.min(length - 1) } else { length - 1 });
+            let end_ns = begin_ns + length;
+            calls.push(Call { tid, begin_ns, effect_ns, end_ns, name, path, result: 0 });
+            now = end_ns + 1 + r.below(30);
+        }
+    }
+    calls.sort_by_key(|c| (c.effect_ns, c.tid));
+    let mut kernel = oracle();
+    calls.retain_mut(|call| {
+        // In which of two directories a name was made no result tells.
+        let is_plain = call.tid == 0 || kernel.here == TOP || !kernel.directories.contains(&kernel.here);
+        if is_plain {
+            call.result = kernel.perform(call);
+        }
+        is_plain
+    });
+    calls
+}
+
+/// Results that differ in this order.
+fn different(calls: &[Call]) -> usize {
+    let mut kernel = oracle();
+    calls.iter().filter(|call| kernel.perform(call) != call.result).count()
+}
+
+fn ordered(calls: &[Call]) -> Vec<Call> {
+    let mut world = World::new(Box::new(Links::default()));
+    let seat = world.begin(1, Some(TOP.as_bytes()));
+    let (mut teller, mut window, mut out) = (Teller::default(), Window::default(), Vec::new());
+    for call in calls {
+        let Call { begin_ns, end_ns, tid, .. } = *call;
+        window.push(Item { key_ns: end_ns, begin_ns, end_ns, tid, is_ready: true, what: call.clone() });
+    }
+    while let Some(placed) = window.pop(true, &mut |call| teller.told(&mut world, seat, &|_| None, &mut call.pending()))
+    {
+        let mut pending = placed.what.pending();
+        let (call, result, decoded) = (pending.call, pending.action.result, pending.decoded());
+        world.observe(&Seen { seat, call, decoded: &decoded, result });
+        out.push(placed.what);
+    }
+    out
+}
+
+#[test]
+fn names_made_where_another_thread_goes_away_tell_the_order() {
+    let (mut before, mut after) = (0, 0);
+    for seed in 1..=200 {
+        let calls = simulate(seed);
+        assert_eq!(different(&calls), 0, "the simulation itself");
+        let mut by_end = calls.clone();
+        by_end.sort_by_key(|c| c.end_ns);
+        before += different(&by_end);
+        let found = ordered(&by_end);
+        assert_eq!(found.len(), calls.len());
+        after += different(&found);
+    }
+    assert!(before > 1000, "{before} results differ in an order by completion");
+    assert!(after * 50 < before, "{after} results still differ, {before} by completion");
+}
