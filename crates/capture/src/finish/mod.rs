@@ -5,6 +5,7 @@
 //! which is over.
 
 mod before;
+mod beside;
 mod content;
 mod decode;
 mod facts;
@@ -177,6 +178,7 @@ struct Finisher {
     decoder: Decoder,
     window: Window<What>,
     /// Places of births whose maker's call is not over, by maker.
+    beside: beside::Beside,
     births: HashMap<i32, Vec<Place>>,
     /// Until the beginning, where that was not the first record.
     before: Option<Before>,
@@ -201,6 +203,7 @@ impl Finisher {
             joiner: Joiner::default(),
             decoder: Decoder::new(begin.monotonic_ns),
             window: Window::default(),
+            beside: Default::default(),
             births: HashMap::default(),
             before,
             began_ns: if begin.attached { begin.monotonic_ns } else { 0 },
@@ -373,7 +376,7 @@ impl Finisher {
             self.push(item.tid, (begin_ns, begin_ns, item.end_ns), true, item.what);
             return;
         }
-        let key_ns = order::takes_effect_ns(&pending);
+        let key_ns = self.beside.key_ns(&pending, order::takes_effect_ns(&pending));
         let tid = pending.tid;
         self.push(tid, (key_ns, begin_ns, end_ns), true, What::Call(pending));
     }

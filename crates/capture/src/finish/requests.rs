@@ -439,8 +439,8 @@ impl Asynchronous {
             }
             (Effect::Close, _) => self.closed(Key::Ring(heard.pid, args[0] as u32), end_ns),
             (Effect::DuplicateTo, _) => self.closed(Key::Ring(heard.pid, args[1] as u32), end_ns),
-            (_, "io_setup") => self.new_queue(heard),
-            (_, "io_destroy") => self.queue_ends(Key::Queue(heard.pid, args[0]), end_ns, log),
+            (_, "io_setup") => self.new_queue(heard, end_ns, log),
+            (_, "io_destroy") => self.queue_destroyed(heard, end_ns, log),
             (_, "io_submit") => return self.submitted_iocbs(heard, end_ns, log),
             (_, "io_getevents" | "io_pgetevents") => return self.fetched_events(heard, end_ns, log),
             (_, "io_uring_register") => self.registered(heard, end_ns, log),
@@ -501,10 +501,23 @@ impl Asynchronous {
         self.table_rows(key, user, &rows, at_ns);
     }
 
-    fn new_queue(&mut self, heard: &join::Heard) {
+    fn new_queue(&mut self, heard: &join::Heard, at_ns: u64, log: &mut Log) {
         if let Some(address) = Memory::Kept(&heard.kept, When::Exit).word(heard.call.args[1]) {
-            let name = format!("aio:{}", self.books.channels.len());
-            self.books.channels.insert(Key::Queue(heard.pid, address), Channel::new(name, Way::Told));
+            let (key, name) = (Key::Queue(heard.pid, address), format!("aio:{}", self.books.channels.len()));
+            // One that had the name until now is at its end.
+            self.queue_ends(key, at_ns, log);
+            let mut channel = Channel::new(name, Way::Told);
+            channel.making_ns = heard.call.begin_ns;
+            self.books.channels.insert(key, channel);
+        }
+    }
+
+    /// The kernel frees the name of a queue first, and waits for its requests then (`ioctx_destroy`): it may be another's by now.
+    fn queue_destroyed(&mut self, heard: &join::Heard, at_ns: u64, log: &mut Log) {
+        let key = Key::Queue(heard.pid, heard.call.args[0]);
+        let is_newer = |channel: &Channel| channel.making_ns > heard.call.begin_ns;
+        if !self.books.channels.get(&key).is_some_and(is_newer) {
+            self.queue_ends(key, at_ns, log);
         }
     }
 

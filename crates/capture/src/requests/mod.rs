@@ -209,6 +209,8 @@ pub struct Channel {
     pub buffer_rings: HashMap<u16, (u64, u32)>,
     /// Where the next request at a descriptor's own position will be.
     positions: HashMap<u32, u64>,
+    /// When the call began that made it, if that is known: what ends another of its name may be over later.
+    pub making_ns: u64,
 }
 
 /// Said of requests that stand for no call since the kernel refused them.
@@ -223,7 +225,8 @@ impl Channel {
     pub fn new(name: String, way: Way) -> Channel {
         let (flights, unfetched) = Default::default();
         let (files, buffers, buffer_rings, positions) = Default::default();
-        Channel { name, way, flights, lanes: Vec::new(), unfetched, files, buffers, buffer_rings, positions }
+        let lanes = Vec::new();
+        Channel { name, way, flights, lanes, unfetched, files, buffers, buffer_rings, positions, making_ns: 0 }
     }
 
     /// A lane of this submitter on which nothing is in flight, or that of the request that it follows.
