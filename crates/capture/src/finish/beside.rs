@@ -4,7 +4,7 @@
 //! Goals: a read that shows what a write left stands behind it, whichever was over first; one that shows what stood there before
 //! stands before it. Non-goals: bytes that overlap in part, and reads that show a write half done.
 
-use std::hash::{BuildHasher, Hash, Hasher};
+use std::hash::{BuildHasher, Hash};
 
 use foldhash::HashMap;
 use foldhash::fast::FixedState;
@@ -97,9 +97,7 @@ fn moved(pending: &Pending, key_ns: u64) -> Option<(u64, Moved)> {
 }
 
 fn number(of: &impl Hash) -> u64 {
-    let mut hasher = FixedState::with_seed(0x7265_7072_6973_6500).build_hasher();
-    of.hash(&mut hasher);
-    hasher.finish()
+    FixedState::with_seed(0x7265_7072_6973_6500).hash_one(of)
 }
 
 #[cfg(test)]
