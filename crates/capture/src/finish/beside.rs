@@ -21,7 +21,7 @@ const MOST: usize = 1 << 14;
 const LATEST: usize = 4;
 
 /// A read or write of some passage.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 struct Moved {
     is_write: bool,
     content: u64,
