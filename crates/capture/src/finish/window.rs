@@ -10,7 +10,7 @@ use std::rc::Rc;
 use super::queue::Queue;
 pub use super::queue::{Item, Place};
 use super::search::{Candidate, FEW_TRIALS, States, TRIALS, best};
-use super::told::{Change, Condition, Found, Told};
+use super::told::{Change, Condition, DIRECTORY, Found, Told};
 
 /// Something that has its place.
 #[derive(Debug)]
@@ -265,7 +265,10 @@ impl<T> Window<T> {
     fn certain(&self, order: &[usize], calls: &[Candidate], looked_at: &[Place]) -> usize {
         let begin = self.unseen_ns(looked_at);
         let over = order.iter().take_while(|i| calls[**i].end_ns <= begin).count();
-        let turn = order[..over].iter().position(|i| calls[*i].told.turns);
+        // So is what passes a directory that did not stand before.
+        let makes_way = |c: &Condition| c.is_passed && c.change == Change::To(DIRECTORY);
+        let turns = |told: &Told| told.turns || told.all.iter().any(makes_way);
+        let turn = order[..over].iter().position(|i| turns(&calls[*i].told));
         turn.map_or(over, |at| at + 1)
     }
 
