@@ -2,6 +2,9 @@
 
 const AF_UNIX: [u8; 2] = [1, 0];
 
+/// An address that names a file is not longer (`struct sockaddr_un`).
+pub const SOCKET_ADDRESS_BYTES: usize = 110;
+
 /// The path in an address as `bind` and `connect` are given it; none in those of other families, and in names that are no
 /// files' ("abstract").
 pub fn socket_path(address: &[u8]) -> Option<&[u8]> {

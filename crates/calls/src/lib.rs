@@ -15,7 +15,7 @@ mod index;
 mod unrelated;
 mod vocabulary;
 
-pub use address::socket_path;
+pub use address::{SOCKET_ADDRESS_BYTES, socket_path};
 pub use category::Category;
 pub use command::{FcntlArg, IoctlEffect, fcntl_arg, ioctl_arg, ioctl_effect};
 pub use flags::{CommandSet, FlagSet};

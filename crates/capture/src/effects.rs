@@ -123,7 +123,7 @@ fn clone_source(world: &mut World, tid: i32, args: &[u64; 6], range: Option<&[u8
 
 /// The name of a UNIX socket: `bind` makes it, `connect` looks it up.
 fn socket_name(world: &mut World, tid: i32, call: &Call, args: &[u64; 6], log: &mut Log) {
-    let length = args[2].min(110) as usize;
+    let length = (args[2] as usize).min(reprise_calls::SOCKET_ADDRESS_BYTES);
     let Some(address) = Memory::Live(tid).exact(args[1], length) else {
         return;
     };

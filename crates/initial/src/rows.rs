@@ -78,17 +78,25 @@ impl World {
         n.owner.filter(|_| n.mode.is_some_and(|mode| mode & FOR_ALL == 0))
     }
 
-    /// Whether it is a directory for everybody's temporary files, by its name (hier(7)).
+    fn mode(&self, node: &Node) -> u32 {
+        node.mode.unwrap_or_else(|| match node.kind {
+            kind::DIRECTORY if self.is_for_all(node) => 0o1777,
+            kind::DIRECTORY => 0o755,
+            kind::SYMLINK => 0o777,
+            _ => 0o644,
+        })
+    }
+
+    /// Whether a directory is for everybody's temporary files, by its name (hier(7)).
     fn is_for_all(&self, n: &Node) -> bool {
         let above = self.names.node(n.parent);
         let is_top = |directory: &Node| directory.parent == Names::ROOT;
-        let is_below = match &*above.name {
+        match &*above.name {
             _ if n.parent == Names::ROOT => &*n.name == b"tmp",
             b"var" => &*n.name == b"tmp" && is_top(above),
             b"dev" => &*n.name == b"shm" && is_top(above),
             _ => false,
-        };
-        is_below && n.kind == kind::DIRECTORY
+        }
     }
 
     fn row(&self, parent: NodeId, name: &[u8], node: NodeId, owner: (u32, u32)) -> TreeNode {
@@ -105,7 +113,7 @@ impl World {
             name: Name::from(name),
             device,
             inode,
-            mode: n.kind | if self.is_for_all(n) { n.mode.unwrap_or(0o1777) } else { mode(n) },
+            mode: n.kind | self.mode(n),
             nlink: n.links,
             uid,
             gid,
@@ -160,14 +168,6 @@ impl World {
     pub fn has_unknown_descriptors(&self) -> bool {
         self.descriptors.values().any(|d| d.path.is_empty() && d.description.borrow().node.is_none())
     }
-}
-
-fn mode(node: &Node) -> u32 {
-    node.mode.unwrap_or(match node.kind {
-        kind::DIRECTORY => 0o755,
-        kind::SYMLINK => 0o777,
-        _ => 0o644,
-    })
 }
 
 fn size(node: &Node) -> u64 {

@@ -84,14 +84,15 @@ fn moved(pending: &Pending, key_ns: u64) -> Option<(u64, Moved)> {
         Effect::Write => true,
         _ => return None,
     };
-    let says_where = matches!(call.name, "pread64" | "pwrite64" | "preadv" | "pwritev" | "preadv2" | "pwritev2");
+    // -1 stands for wherever the open file is.
+    let offset = call.offset_arg().map(|at| action.args[at]).filter(|offset| *offset as i64 >= 0)?;
     let may_meet = action.request.is_some() || action.duration_ns >= SHORT_NS;
     let is_whole = !failed(action.result) && action.truncated_bytes == 0 && !action.data.is_empty();
-    if !(says_where && may_meet && is_whole) || action.data_bytes != action.result as u64 {
+    if !(may_meet && is_whole) || action.data_bytes != action.result as u64 {
         return None;
     }
     let file = pending.object(action.args[0]).filter(|file| file.mode & libc::S_IFMT == libc::S_IFREG)?;
-    let passage = number(&(file.device, file.inode, action.args[3], action.result));
+    let passage = number(&(file.device, file.inode, offset, action.result));
     let (begin_ns, end_ns, content) = (action.begin_ns, action.end_ns(), number(&action.data));
     Some((passage, Moved { is_write, content, begin_ns, key_ns, end_ns }))
 }

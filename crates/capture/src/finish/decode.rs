@@ -2,7 +2,7 @@
 
 use foldhash::{HashMap, HashSet};
 
-use reprise_calls::{ArgKind, Call, Effect, by_number};
+use reprise_calls::{ArgKind, Call, Effect, SOCKET_ADDRESS_BYTES, by_number};
 use reprise_initial as initial;
 use reprise_trace::{Action, Loss};
 
@@ -21,8 +21,6 @@ const RESTARTS: [i64; 3] = [-512, -513, -514];
 const RESTART_BLOCK: i64 = -516;
 /// Bytes of content that tells of names.
 const TELLING: usize = 1 << 16;
-/// An address that names a file is not longer (`struct sockaddr_un`).
-const ADDRESS_BYTES: usize = 110;
 
 /// A call that waits for its place in the order.
 #[derive(Debug)]
@@ -132,7 +130,7 @@ impl Decoder {
 /// Content that tells of names: of links, listings, extended attributes and addresses.
 pub fn telling(memory: Memory<'_>, call: &Call, args: &[u64; 6], result: i64) -> Vec<u8> {
     if call.name == "bind" {
-        return memory.exact(args[1], (args[2] as usize).min(ADDRESS_BYTES)).unwrap_or_default();
+        return memory.exact(args[1], (args[2] as usize).min(SOCKET_ADDRESS_BYTES)).unwrap_or_default();
     }
     let tells = matches!(call.effect, Effect::List | Effect::ReadLink | Effect::GetXattr | Effect::ListXattr);
     let buffer = call.position(|kind| matches!(kind, ArgKind::OutData(_))).filter(|_| tells && !failed(result));

@@ -464,8 +464,7 @@ fn concerns(all: &[Condition], one: &Condition) -> bool {
 /// Leaves those that begin before the first call is over that makes others begin elsewhere: the rest is asked again then.
 fn before_others_turn(places: &mut Vec<Place>, calls: &mut Vec<Candidate>) {
     let Some(end_ns) = calls.iter().find(|call| call.told.turns).map(|call| call.end_ns) else { return };
-    let mut begun = calls.iter().map(|call| call.begin_ns <= end_ns).collect::<Vec<_>>().into_iter();
-    places.retain(|_| begun.next().unwrap_or(true));
+    places.retain(|at| at.begin_ns <= end_ns);
     calls.retain(|call| call.begin_ns <= end_ns);
 }
 
