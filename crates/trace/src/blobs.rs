@@ -1,6 +1,7 @@
 //! Contents: each stored once, found by number.
 
 use std::collections::{HashMap, VecDeque};
+use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -143,32 +144,35 @@ impl<T> Recent<T> {
     }
 }
 
-/// Reads blobs by number; a few parts stay decoded.
+/// Reads blobs by number, in any order; a few parts stay decoded.
 pub struct BlobReader {
     dir: PathBuf,
     parts: Vec<Part>,
     payloads: Recent<Payload>,
     heads: Recent<Head>,
-    spill: Option<Spill>,
+    spill: Spill,
 }
 
 impl BlobReader {
     pub(crate) fn new(dir: PathBuf, parts: Vec<Part>) -> Self {
         let (payloads, heads) =
             (Recent::new(CACHED_BYTES, Payload::weight), Recent::new(CACHED_HEADS_BYTES, Head::weight));
-        BlobReader { dir, parts, payloads, heads, spill: None }
+        BlobReader { dir, parts, payloads, heads, spill: Spill::new(None) }
     }
 
-    /// The same for whoever asks for contents in an order of their own ([`BlobReader::content`]): what is decoded for the second
-    /// time is kept in a file without a name, if there is room in the directory for temporary files.
+    /// The same, with this file (an empty one) for what is decoded for the second time: where nobody says so, it is one without a name in
+    /// the directory for temporary files.
     #[must_use]
-    pub fn spilling(self) -> Self {
-        BlobReader { spill: Spill::new().ok(), ..self }
+    pub fn spilling_into(self, file: File) -> Self {
+        BlobReader { spill: Spill::new(Some(file)), ..self }
     }
 
     /// One blob. An unknown number is damage of the trace.
     pub fn get(&mut self, blob: u32) -> Result<BlobRef, ReadError> {
         let (index, at) = self.place(blob)?;
+        if let Some(rows) = self.spilled(index, at) {
+            return Ok(BlobRef { rows, at: 0 });
+        }
         let rows = self.part(index)?;
         if at >= rows.len() {
             return Err(self.unknown(blob));
@@ -204,13 +208,6 @@ impl BlobReader {
     pub fn content(&mut self, blobs: &[u32]) -> Result<Option<Vec<u8>>, ReadError> {
         let mut out = Vec::new();
         for &blob in blobs {
-            if let Some(spilled) = self.spilled(blob)? {
-                match spilled {
-                    Some(bytes) => out.extend(bytes),
-                    None => return Ok(None),
-                }
-                continue;
-            }
             match &self.get(blob)?.content {
                 Some(bytes) => out.extend_from_slice(bytes),
                 None => return Ok(None),
@@ -219,13 +216,12 @@ impl BlobReader {
         Ok(Some(out))
     }
 
-    /// The content of a blob whose part is in the spill and not in memory.
-    fn spilled(&mut self, blob: u32) -> Result<Option<Option<Vec<u8>>>, ReadError> {
-        let (index, at) = self.place(blob)?;
-        match &self.spill {
-            Some(spill) if self.payloads.find(index).is_none() => Ok(spill.content(index, at, self.parts[index].rows)),
-            _ => Ok(None),
+    /// A blob alone, whose part is in the spill and not in memory.
+    fn spilled(&mut self, index: usize, at: usize) -> Option<Arc<Vec<Payload>>> {
+        if self.payloads.find(index).is_some() {
+            return None;
         }
+        self.spill.payload(index, at, self.parts[index].rows).map(|payload| Arc::new(vec![payload]))
     }
 
     fn part(&mut self, index: usize) -> Result<Arc<Vec<Payload>>, ReadError> {
@@ -246,9 +242,7 @@ impl BlobReader {
             }
             payloads.push(Payload { blake3: row.blake3, length: row.length, content: row.content });
         }
-        if let Some(spill) = &mut self.spill {
-            spill.take(index, payloads.iter().map(|payload| payload.content.as_deref()));
-        }
+        self.spill.take(index, &payloads);
         Ok(self.payloads.keep(index, payloads))
     }
 }

@@ -1,21 +1,26 @@
-//! Contents that were decoded before, uncompressed in a file without a name: who goes to and fro among more parts than fit into
+//! Blobs that were decoded before, uncompressed in a file without a name: who goes to and fro among more parts than fit into
 //! memory decodes each of them twice at most.
 //!
 //! A part is kept when it is decoded for the second time, so that a pass in order writes nothing. What cannot be kept (no room) is
-//! decoded again, as without this. In memory is a number a part; where each content is stands in the file, before the contents.
+//! decoded again, as without this: others want the disk, too, so a part of what is free is all that it takes. In memory is a number a part; what is known of each blob stands in the file, before the contents.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
-use std::io;
 use std::os::unix::fs::FileExt;
 
-/// Marks the end of a content that was not kept.
-const ABSENT: u64 = 1 << 63;
-const ENTRY_BYTES: u64 = 8;
+use bytes::Bytes;
+
+use crate::blobs::Payload;
+
+/// What is known of a blob: where its content begins in the file, its length, whether it is there, and the hash.
+const ENTRY_BYTES: u64 = 8 + 4 + 4 + 32;
+
+/// Of the bytes that are free where the file is, one of so many may be taken.
+const SHARE: u64 = 4;
 
 /// The file, and what is in it.
 pub(crate) struct Spill {
-    file: File,
+    file: Option<File>,
     end: u64,
     decoded: HashSet<usize>,
     /// Where each part begins.
@@ -23,50 +28,69 @@ pub(crate) struct Spill {
 }
 
 impl Spill {
-    /// An empty one, in the directory for temporary files.
-    pub(crate) fn new() -> io::Result<Spill> {
-        let (decoded, parts) = (HashSet::new(), HashMap::new());
-        Ok(Spill { file: tempfile::tempfile()?, end: 0, decoded, parts })
+    /// One in an empty file, or in one that is made when it is needed.
+    pub(crate) fn new(file: Option<File>) -> Spill {
+        Spill { file, end: 0, decoded: HashSet::new(), parts: HashMap::new() }
     }
 
-    /// Takes the contents of a part that was decoded, if it was before.
-    pub(crate) fn take<'a>(&mut self, part: usize, contents: impl Iterator<Item = Option<&'a [u8]>> + Clone) {
+    /// Takes a part that was decoded, if it was before.
+    pub(crate) fn take(&mut self, part: usize, payloads: &[Payload]) {
         if self.decoded.insert(part) || self.parts.contains_key(&part) {
             return;
         }
-        let (mut ends, mut end) = (Vec::new(), 0);
-        for content in contents.clone() {
-            end += content.map_or(0, <[u8]>::len) as u64;
-            ends.extend((if content.is_some() { end } else { end | ABSENT }).to_le_bytes());
+        let entries = payloads.len() as u64 * ENTRY_BYTES;
+        let contents: u64 = payloads.iter().filter_map(|p| p.content.as_ref()).map(|c| c.len() as u64).sum();
+        let begin = self.end;
+        let Some(file) = self.file_for(entries + contents) else {
+            return;
+        };
+        let mut bytes = Vec::with_capacity((entries + contents) as usize);
+        let mut at = begin + entries;
+        for payload in payloads {
+            bytes.extend(at.to_le_bytes());
+            bytes.extend(payload.length.to_le_bytes());
+            bytes.extend(u32::from(payload.content.is_some()).to_le_bytes());
+            bytes.extend(payload.blake3);
+            at += payload.content.as_ref().map_or(0, Bytes::len) as u64;
         }
-        let bytes: Vec<u8> = contents.flatten().flatten().copied().collect();
-        let kept = self.file.write_all_at(&ends, self.end);
-        if kept.and_then(|()| self.file.write_all_at(&bytes, self.end + ends.len() as u64)).is_ok() {
-            self.parts.insert(part, self.end);
-            self.end += ends.len() as u64 + end;
+        for content in payloads.iter().filter_map(|payload| payload.content.as_ref()) {
+            bytes.extend_from_slice(content);
+        }
+        if file.write_all_at(&bytes, begin).is_ok() {
+            self.parts.insert(part, begin);
+            self.end = at;
         }
     }
 
-    /// The content at a place of a part of so many: nothing if the part is not here, `Some(None)` of one that was not kept.
-    pub(crate) fn content(&self, part: usize, at: usize, count: u64) -> Option<Option<Vec<u8>>> {
-        let begin = *self.parts.get(&part)?;
-        let at = at as u64;
-        if at >= count {
-            return None;
+    /// The file, if it has room for so many bytes more.
+    fn file_for(&mut self, more: u64) -> Option<&File> {
+        if self.file.is_none() {
+            self.file = tempfile::tempfile().ok();
         }
-        let end_of = |entry: u64| {
-            let mut bytes = [0; ENTRY_BYTES as usize];
-            self.file.read_exact_at(&mut bytes, begin + entry * ENTRY_BYTES).ok()?;
-            Some(u64::from_le_bytes(bytes))
+        let file = self.file.as_ref()?;
+        let disk = rustix::fs::fstatvfs(file).ok()?;
+        (self.end + more <= disk.f_bavail.saturating_mul(disk.f_frsize) / SHARE).then_some(file)
+    }
+
+    /// The blob at a place of a part of `count`, if the part is here.
+    pub(crate) fn payload(&self, part: usize, at: usize, count: u64) -> Option<Payload> {
+        let (begin, file) = (*self.parts.get(&part)?, self.file.as_ref()?);
+        let at = Some(at as u64).filter(|at| *at < count)?;
+        let mut entry = [0; ENTRY_BYTES as usize];
+        file.read_exact_at(&mut entry, begin + at * ENTRY_BYTES).ok()?;
+        let (begin, rest) = entry.split_first_chunk::<8>()?;
+        let (length, rest) = rest.split_first_chunk::<4>()?;
+        let (kept, blake3) = rest.split_first_chunk::<4>()?;
+        let length = u32::from_le_bytes(*length);
+        let content = match u32::from_le_bytes(*kept) {
+            0 => None,
+            _ => {
+                let mut bytes = vec![0; length as usize];
+                file.read_exact_at(&mut bytes, u64::from_le_bytes(*begin)).ok()?;
+                Some(Bytes::from(bytes))
+            }
         };
-        let end = end_of(at)?;
-        if end & ABSENT != 0 {
-            return Some(None);
-        }
-        let from = if at == 0 { 0 } else { end_of(at - 1)? & !ABSENT };
-        let mut bytes = vec![0; usize::try_from(end.checked_sub(from)?).ok()?];
-        self.file.read_exact_at(&mut bytes, begin + count * ENTRY_BYTES + from).ok()?;
-        Some(Some(bytes))
+        Some(Payload { blake3: blake3.try_into().ok()?, length, content })
     }
 }
 
@@ -76,23 +100,31 @@ mod tests {
 
     #[test]
     fn what_was_decoded_twice_is_there() {
-        let mut spill = Spill::new().unwrap();
-        let parts: [Vec<Option<&[u8]>>; 3] =
-            [vec![Some(b"one"), None, Some(b""), Some(b"four")], vec![None, Some(b"x")], vec![Some(b"never again")]];
+        let mut spill = Spill::new(None);
+        let blob = |n: u8, content: Option<&'static [u8]>| Payload {
+            blake3: [n; 32],
+            length: content.map_or(7, |c| c.len() as u32),
+            content: content.map(Bytes::from_static),
+        };
+        let parts = [
+            vec![blob(0, Some(b"one")), blob(1, None), blob(2, Some(b"")), blob(3, Some(b"four"))],
+            vec![blob(4, None), blob(5, Some(b"x"))],
+            vec![blob(6, Some(b"never again"))],
+        ];
         for pass in 0..3 {
             for (number, part) in parts.iter().enumerate().take(if pass == 0 { 3 } else { 2 }) {
-                spill.take(number, part.iter().copied());
-                assert_eq!(spill.content(number, 0, part.len() as u64).is_some(), pass > 0);
+                spill.take(number, part);
+                assert_eq!(spill.payload(number, 0, part.len() as u64).is_some(), pass > 0);
             }
         }
         for (number, part) in parts.iter().enumerate().take(2) {
-            for (at, content) in part.iter().enumerate() {
-                let found = spill.content(number, at, part.len() as u64);
-                assert_eq!(found, Some(content.map(<[u8]>::to_vec)), "{number} {at}");
+            for (at, payload) in part.iter().enumerate() {
+                let found = spill.payload(number, at, part.len() as u64);
+                assert_eq!(found.as_ref(), Some(payload), "{number} {at}");
             }
-            assert_eq!(spill.content(number, part.len(), part.len() as u64), None);
+            assert_eq!(spill.payload(number, part.len(), part.len() as u64), None);
         }
-        assert_eq!(spill.content(2, 0, 1), None, "decoded once");
-        assert_eq!(spill.end, 4 * 8 + 7 + 2 * 8 + 1, "each is written once");
+        assert_eq!(spill.payload(2, 0, 1), None, "decoded once");
+        assert_eq!(spill.end, 4 * ENTRY_BYTES + 7 + 2 * ENTRY_BYTES + 1, "each is written once");
     }
 }

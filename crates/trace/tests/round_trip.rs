@@ -236,3 +236,34 @@ fn seals_of_earlier_minor_versions_count() {
     assert!(matches!(store(1, Some("wrong".into())), Err(ReadError::Damaged { .. })));
     store(9, Some("of fields unknown here".into())).unwrap();
 }
+
+/// Contents of more parts than stay in memory, wanted in turn: each part is decoded twice at most, so the files may be gone then.
+#[test]
+fn contents_come_back_in_any_order() {
+    const PART: usize = 256;
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("t");
+    let content = |n: usize| (n as u32).to_le_bytes().repeat(16 << 10);
+    let mut writer = TraceWriter::create(&path, manifest(), WriterOptions::default()).unwrap();
+    for n in 0..4 * PART {
+        assert_eq!(writer.blob(&content(n), Keep::ByPolicy).unwrap(), [n as u32]);
+    }
+    let absent = writer.blob_by_hash([7; 32], 9).unwrap();
+    writer.close(None).unwrap();
+    let trace = TraceReader::open(&path).unwrap();
+    let parts = trace.parts().iter().filter(|part| part.file.starts_with("blobs")).count();
+    assert!(parts > 2, "{parts}");
+    let mut blobs = trace.blobs();
+    for pass in 0..4 {
+        if pass == 2 {
+            fs::remove_dir_all(path.join("blobs")).unwrap();
+        }
+        for n in (0..PART).flat_map(|n| (0..4).map(move |part| part * PART + n)) {
+            assert_eq!(blobs.get(n as u32).unwrap().content.as_deref(), Some(&content(n)[..]), "{pass}: {n}");
+        }
+        let found = blobs.get(absent).unwrap();
+        assert_eq!((&found.content, found.length, found.blake3), (&None, 9, [7; 32]));
+        drop(found);
+        assert!(blobs.get(absent + 1).is_err());
+    }
+}

@@ -36,6 +36,7 @@ pub(super) struct Store {
 impl Store {
     pub fn new(writer: PlanWriter, blobs: BlobReader, fill: Fill) -> Result<Store, CompileError> {
         let (placed, digests) = (Offsets::new(writer.scratch()?), Offsets::new(writer.scratch()?));
+        let blobs = blobs.spilling_into(writer.scratch()?.file);
         let (strings, joined) = (Recent::new(STRING_BYTES), Recent::new(JOINED_BYTES));
         Ok(Store { writer, blobs, strings, placed, digests, joined, zeros: (0, 0), fill, made: (0, 0, 0) })
     }

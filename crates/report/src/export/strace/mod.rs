@@ -22,7 +22,7 @@ pub(super) fn write(
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Exported, ExportError> {
     let threads: HashMap<u32, ThreadRow> = trace.threads()?.into_iter().map(|t| (t.thread, t)).collect();
-    let mut log = Log { out, blobs: trace.blobs().spilling(), threads, started_ns: trace.manifest().started_ns };
+    let mut log = Log { out, blobs: trace.blobs(), threads, started_ns: trace.manifest().started_ns };
     log.directories(trace)?;
     let mut exported = Exported::default();
     let (mut rows, mut action) = (trace.actions(), Action::default());
