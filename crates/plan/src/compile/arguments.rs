@@ -1,6 +1,7 @@
 //! Arguments of an issued call, by their kind.
 
 use reprise_calls::{ArgKind, Effect, FcntlArg, Struct, fcntl_arg, ioctl_arg};
+use reprise_model::Nature;
 use reprise_trace::Name;
 use reprise_trace::payload::{Side, split};
 
@@ -42,10 +43,12 @@ impl Compiler {
                 },
                 ArgKind::Strings => Arg::Value(0),
                 ArgKind::InData(length) => {
-                    let length = l.action.args[usize::from(length)].min(MOST).min(written(l));
+                    let length = l.action.args[usize::from(length)].min(MOST).min(done(l));
                     pointer(if value == 0 { None } else { self.content(l, length)? })
                 }
-                ArgKind::OutData(length) if value != 0 => Arg::Out(l.action.args[usize::from(length)].min(MOST)),
+                ArgKind::OutData(length) if value != 0 => {
+                    Arg::Out(l.action.args[usize::from(length)].min(MOST).min(done(l)))
+                }
                 ArgKind::OutData(_) => Arg::Value(0),
                 ArgKind::InVector(_) | ArgKind::OutVector(_) => match input[i] {
                     None => pointer(None),
@@ -53,7 +56,7 @@ impl Compiler {
                         let total = reprise_trace::payload::vector_lengths(lengths)
                             .iter()
                             .fold(0, |a: u64, b| a.saturating_add(*b));
-                        let lengths = cut(lengths, written(l));
+                        let lengths = cut(lengths, done(l));
                         let at = self.store.lengths(&lengths)?;
                         match (arg.kind, self.content(l, total.min(MOST))?) {
                             (ArgKind::InVector(_), Some(Arg::Content(content, _))) => Arg::ContentVector(at, content),
@@ -76,8 +79,8 @@ impl Compiler {
                     None => pointer(None),
                 },
                 ArgKind::Address => Arg::Value(0),
-                // A short write is asked for as it was done: where it ended was the machine's doing.
-                ArgKind::Length if counts(l, i) => Arg::Value(value.min(written(l))),
+                // Asked for as it was done.
+                ArgKind::Length if counts(l, i) => Arg::Value(value.min(done(l))),
                 ArgKind::Flags(_)
                 | ArgKind::Command(_)
                 | ArgKind::Mode
@@ -139,18 +142,21 @@ pub(super) fn memory(l: &Lowering<'_>) -> Option<u64> {
     Some(l.action.args[index])
 }
 
-/// As many bytes as a write may be asked for: those it wrote, if it wrote any.
-fn written(l: &Lowering<'_>) -> u64 {
-    if matches!(l.call.effect, Effect::Write | Effect::MappedWrite) && l.action.result > 0 {
-        l.action.result as u64
-    } else {
-        u64::MAX
-    }
+/// As many bytes as a call may be asked for where its end was the machine's doing: what a write wrote, and what came of a device
+/// that always has more (a signal ended it, and a replay has none).
+fn done(l: &Lowering<'_>) -> u64 {
+    let ends = match l.call.effect {
+        Effect::Write | Effect::MappedWrite => true,
+        Effect::Read => matches!(l.found.nature, Nature::SafeDevice | Nature::RandomDevice),
+        _ => false,
+    };
+    if ends && l.action.result > 0 { l.action.result as u64 } else { u64::MAX }
 }
 
-/// Whether the argument is the length in bytes of what the call reads.
+/// Whether the argument is the length in bytes of what the call reads or fills.
 fn counts(l: &Lowering<'_>, index: usize) -> bool {
-    l.call.position(|k| k == ArgKind::InData(index as u8)).is_some()
+    let length = index as u8;
+    l.call.position(|k| k == ArgKind::InData(length) || k == ArgKind::OutData(length)).is_some()
 }
 
 /// Lengths of a vector's elements, cut to so many bytes in all.
