@@ -321,10 +321,11 @@ def too_many():
         except OSError as e:
             assert e.errno == errno.EMFILE
     for duplicate in (fcntl.F_DUPFD, fcntl.F_DUPFD_CLOEXEC):
-        try:
-            fcntl.fcntl(fd, duplicate, 3)
-        except OSError as e:
-            assert e.errno == errno.EMFILE
+        for least, expected in ((3, errno.EMFILE), (40, errno.EINVAL)):
+            try:
+                fcntl.fcntl(fd, duplicate, least)
+            except OSError as e:
+                assert e.errno == expected
     os.write(fd, b"x")
 
 
@@ -347,6 +348,31 @@ def bound():
     named("s")
     os.rename("s", "t")
     os.unlink("t")
+
+
+def users_apart():
+    """A user namespace in which who is 0 outside is 7: owners that are told, and given, are others."""
+    NEW_USERS = 0x10000000
+    put("f", b"before")
+
+    def body():
+        if libc.unshare(NEW_USERS) != 0:
+            return
+        put("/proc/self/setgroups", b"deny", os.O_WRONLY)
+        put("/proc/self/uid_map", b"7 %d 1" % uid, os.O_WRONLY)
+        put("/proc/self/gid_map", b"7 %d 1" % gid, os.O_WRONLY)
+        put("g", b"within")
+        os.chown("f", 7, 7)
+        os.setuid(7)
+        os.setgid(7)
+        owners = [os.stat(name).st_uid for name in ("f", "g", "/")]
+        put("out", repr(owners).encode())
+        child(lambda: put("h", repr(os.stat("f").st_gid).encode()))
+
+    uid, gid = os.getuid(), os.getgid()
+    child(body)
+    for name in ("f", "g", "h"):
+        os.stat(name)
 
 
 if __name__ == "__main__":

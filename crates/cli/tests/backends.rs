@@ -212,7 +212,7 @@ const PROGRAMS: [Program; 6] = [
 
 /// Programs of `tests/programs/corners.py`, and whether their final tree is in the trace: what went through a pipe from a
 /// file that was just written is not.
-const CORNERS: [(&str, bool); 22] = [
+const CORNERS: [(&str, bool); 23] = [
     ("xattrs", true),
     ("links", true),
     ("listing", true),
@@ -235,6 +235,7 @@ const CORNERS: [(&str, bool); 22] = [
     ("kept_over_programs", true),
     ("too_many", true),
     ("bound", true),
+    ("users_apart", true),
 ];
 
 fn corner(name: &'static str) -> Program {

@@ -125,6 +125,8 @@ pub struct Interpretation {
     pub left: Left,
     /// An exit that ended its process.
     pub last_of_process: bool,
+    /// The thread is in a user namespace of its own: the users that it names, and is told of, are others.
+    pub foreign_users: bool,
     /// Users and groups of the thread after a change.
     pub identity: Option<(Identity, Identity)>,
     /// The mapping made by `mmap`.

@@ -22,6 +22,8 @@ pub struct Thread {
     pub space: u32,
     pub users: Identity,
     pub groups: Identity,
+    /// It lives in a user namespace that it, or who started it, made or entered: numbers of users mean others there.
+    pub foreign_users: bool,
 }
 
 /// What a trace says of a thread, as far as it matters here.

@@ -246,6 +246,7 @@ impl World {
             space: self.spaces.insert(Space::of(0)),
             users: Identity::from_list(&process.uids),
             groups: Identity::from_list(&process.gids),
+            foreign_users: false,
         }
     }
 

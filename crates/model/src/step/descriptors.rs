@@ -281,6 +281,7 @@ impl World {
 
     pub(super) fn mount(&mut self, s: &mut Step<'_>) {
         self.use_descriptors(s);
+        self.enter_namespaces(s);
         if s.call.name == "unshare" && s.succeeded() {
             const FS: u64 = 0x200;
             const FILES: u64 = 0x400;

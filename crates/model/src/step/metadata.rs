@@ -58,7 +58,7 @@ impl World {
                 n.attributes.mode = mode as u32 & 0o7777;
             }
             Effect::ChangeOwner => {
-                let (uid, gid) = owners();
+                let (uid, gid) = if s.thread.foreign_users { (u32::MAX, u32::MAX) } else { owners() };
                 if uid != u32::MAX {
                     n.attributes.uid = uid;
                 }

@@ -81,6 +81,7 @@ impl World {
             out.surprise = Some("a thread that nothing started");
             return Ok(());
         };
+        out.foreign_users = thread.foreign_users;
         let mut step = Step { call, action, thread, out };
         if let Some(request) = action.request {
             step.out.change(Resource::Request(request));

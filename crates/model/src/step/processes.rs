@@ -11,6 +11,17 @@ use crate::streams::Links;
 use crate::touch::Resource;
 use crate::world::World;
 
+/// `CLONE_NEWUSER`.
+const NEW_USERS: u64 = 0x1000_0000;
+
+fn clone_flags(s: &Step<'_>) -> u64 {
+    match s.call.name {
+        "clone" => s.arg(0),
+        "clone3" => split(s.call, Side::Input, &s.action.input)[0].map_or(0, |args| word(args, 0)),
+        _ => 0,
+    }
+}
+
 impl World {
     pub(super) fn spawn(&mut self, s: &mut Step<'_>) {
         if s.action.result <= 0 {
@@ -54,7 +65,9 @@ impl World {
                 state.pid = tid;
             }
         }
-        self.threads[child as usize] = Some(Box::new(Thread { process, table, directories, space, ..parent }));
+        let foreign_users = parent.foreign_users || clone_flags(s) & NEW_USERS != 0;
+        let thread = Thread { process, table, directories, space, foreign_users, ..parent };
+        self.threads[child as usize] = Some(Box::new(thread));
         s.out.spawned = Some(child);
         s.out.change(Resource::Process(process));
         self.process_handle(s);
@@ -64,12 +77,7 @@ impl World {
     /// kernel always takes the lowest that is free.
     fn process_handle(&mut self, s: &mut Step<'_>) {
         const PIDFD: u64 = 0x1000;
-        let flags = match s.call.name {
-            "clone" => s.arg(0),
-            "clone3" => split(s.call, Side::Input, &s.action.input)[0].map_or(0, |args| word(args, 0)),
-            _ => 0,
-        };
-        if flags & PIDFD == 0 {
+        if clone_flags(s) & PIDFD == 0 {
             return;
         }
         let open = &self.descriptors.tables[s.thread.table as usize].slots;
@@ -175,8 +183,23 @@ impl World {
         }
     }
 
+    /// `unshare`, `setns`: whether users are others from now on. Where `setns` leaves it to the descriptor, nobody knows.
+    pub(super) fn enter_namespaces(&mut self, s: &mut Step<'_>) {
+        let flags = match s.call.name {
+            "unshare" => s.arg(0),
+            "setns" => s.arg(1),
+            _ => 0,
+        };
+        if s.succeeded()
+            && flags & NEW_USERS != 0
+            && let Some(thread) = self.thread_mut(s.action.thread)
+        {
+            thread.foreign_users = true;
+        }
+    }
+
     pub(super) fn change_identity(&mut self, s: &mut Step<'_>) {
-        if !s.succeeded() {
+        if !s.succeeded() || s.thread.foreign_users {
             return;
         }
         let args = [0, 1, 2].map(|i| s.arg(i) as u32);

@@ -64,6 +64,8 @@ impl Compiler {
             Duplicate | Control if l.found.made.is_empty() && OF_THE_MACHINE.contains(&l.action.result) => {
                 self.simulate(l)
             }
+            // A number beyond what the program may have.
+            Control if l.action.result == EINVAL && duplicates(l) => self.simulate(l),
             Duplicate => self.issue_descriptor(l),
             DuplicateTo => self.duplicate_to(l),
             Take => self.take(l),
@@ -72,7 +74,7 @@ impl Compiler {
             Exit => Ok(Command { produces: [l.found.last_of_process.into(), u32::MAX], ..l.bare(Op::Exit) }),
             Wait => self.simulate(l),
             Mount => self.unshare(l),
-            Control if matches!(l.action.args[1] & 0xffff_ffff, 0 | 1030) => self.issue_descriptor(l),
+            Control if duplicates(l) => self.issue_descriptor(l),
             Copy | Splice if l.action.result >= 0 => self.copy(l),
             ChangeMode | ChangeOwner if l.found.streams[0].is_some() && l.found.paths[0].is_some() => self.by_name(l),
             Read if !l.found.received.is_empty() => Ok(self.receive(l)),
@@ -141,6 +143,8 @@ impl Compiler {
             || refused_through_descriptor
             || on_stream
             || lists_position
+            // Of whom the files would be there is not known here.
+            || effect == ChangeOwner && l.found.foreign_users
             || match l.found.nature {
                 Nature::Pseudo => true,
                 Nature::Device => matches!(effect, Open | GetMetadata | TestAccess | GetXattr | ListXattr | StatFs),
@@ -463,4 +467,9 @@ impl Compiler {
             ..l.bare(Op::Issue)
         })
     }
+}
+
+/// Whether an `fcntl` is `F_DUPFD` or `F_DUPFD_CLOEXEC`.
+fn duplicates(l: &Lowering<'_>) -> bool {
+    matches!(l.action.args[1] & 0xffff_ffff, 0 | 1030)
 }

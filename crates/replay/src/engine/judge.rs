@@ -8,6 +8,9 @@ use super::failure::Stop;
 use super::{Sections, memory};
 use crate::log::{Class, Code, Difference, Field};
 
+/// An owner or group that the trace does not tell in numbers of this machine.
+const UNKNOWN: u64 = u32::MAX as u64;
+
 /// Length of the pieces that are hashed one by one.
 const PIECE: usize = 1 << 20;
 
@@ -227,7 +230,7 @@ fn metadata(about: Circumstances, expected: &[u8], filled: &[u8]) -> Option<Diff
             continue;
         }
         match field {
-            Field::Owner | Field::Group if !about.owners => unavoidable |= field.bit(),
+            Field::Owner | Field::Group if !about.owners || b == UNKNOWN => unavoidable |= field.bit(),
             _ if result.class == Class::Same => result = Difference::field(*field, a, b),
             _ => {}
         }

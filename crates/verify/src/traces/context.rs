@@ -22,6 +22,8 @@ pub(super) struct Context {
     /// For a call that lists a directory.
     pub listing: Option<Listing>,
     unmet_links: bool,
+    /// Users are others where the thread is.
+    foreign_users: bool,
 }
 
 impl Follower {
@@ -47,6 +49,7 @@ impl Follower {
             on_directory: found.on_directory,
             listing: found.listing,
             unmet_links,
+            foreign_users: found.foreign_users,
         })
     }
 }
@@ -66,6 +69,9 @@ impl Context {
         }
         if action.is_amid() {
             return Some("saw another call half done");
+        }
+        if self.foreign_users && difference.kind == Kind::Owner {
+            return Some("users of another namespace");
         }
         if difference.device {
             return Some("device nodes are not made by a replay");
