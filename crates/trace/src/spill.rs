@@ -1,8 +1,9 @@
 //! Blobs that were decoded before, uncompressed in a file without a name: who goes to and fro among more parts than fit into
 //! memory decodes each of them twice at most.
 //!
-//! A part is kept when it is decoded for the second time, so that a pass in order writes nothing. What cannot be kept (no room) is
-//! decoded again, as without this: others want the disk, too, so a part of what is free is all that it takes. In memory is a number a part; what is known of each blob stands in the file, before the contents.
+//! A part is kept when it is decoded for the second time, so that a pass in order writes nothing. What cannot be kept is decoded again,
+//! as without this: others want the disk, too, so a share of what is free is all that it takes. In memory is a number a part; what is
+//! known of each blob stands in the file, before the contents.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
@@ -15,7 +16,7 @@ use crate::blobs::Payload;
 /// What is known of a blob: where its content begins in the file, its length, whether it is there, and the hash.
 const ENTRY_BYTES: u64 = 8 + 4 + 4 + 32;
 
-/// Of the bytes that are free where the file is, one of so many may be taken.
+/// One of so many bytes that are free where the file is may be taken.
 const SHARE: u64 = 4;
 
 /// The file, and what is in it.

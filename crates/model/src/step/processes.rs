@@ -183,7 +183,7 @@ impl World {
         }
     }
 
-    /// `unshare`, `setns`: whether users are others from now on. Where `setns` leaves it to the descriptor, nobody knows.
+    /// `unshare`, `setns`: users are others from now on, if the call says so. `setns` may leave it to the descriptor what it is about.
     pub(super) fn enter_namespaces(&mut self, s: &mut Step<'_>) {
         let flags = match s.call.name {
             "unshare" => s.arg(0),
