@@ -64,8 +64,8 @@ impl Compiler {
             Duplicate | Control if l.found.made.is_empty() && OF_THE_MACHINE.contains(&l.action.result) => {
                 self.simulate(l)
             }
-            // A number beyond what the program may have.
-            Control if l.action.result == EINVAL && duplicates(l) => self.simulate(l),
+            // A number beyond what the program may have, if another may.
+            Control if l.action.result == EINVAL && duplicates(l) && l.action.args[2] as i32 >= 0 => self.simulate(l),
             Duplicate => self.issue_descriptor(l),
             DuplicateTo => self.duplicate_to(l),
             Take => self.take(l),
