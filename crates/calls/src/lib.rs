@@ -12,6 +12,7 @@ mod command;
 mod families;
 mod flags;
 mod index;
+pub mod sharing;
 mod unrelated;
 mod vocabulary;
 

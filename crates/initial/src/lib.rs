@@ -21,7 +21,8 @@ mod united;
 
 use std::collections::BTreeMap;
 
-use reprise_calls::{Call, Effect};
+use reprise_calls::Call;
+use reprise_calls::sharing::{Parts, unshared};
 
 pub use copies::Copied;
 pub use decoded::{Decoded, Entry, Object, Stat};
@@ -52,24 +53,6 @@ impl Seat {
     /// Number of the directories, shared with the file mode creation mask.
     pub fn places(self) -> u32 {
         self.places
-    }
-}
-
-/// Whether a call ends, if it succeeds, that its thread shares its descriptors, and its directories (unshare(2)).
-pub fn unshares(call: &Call, args: &[u64; 6]) -> (bool, bool) {
-    const CLONE_FS: u64 = 0x200;
-    const CLONE_FILES: u64 = 0x400;
-    const CLONE_NEWNS: u64 = 0x2_0000;
-    const CLONE_NEWUSER: u64 = 0x1000_0000;
-    const CLOSE_RANGE_UNSHARE: u64 = 2;
-    match call.effect {
-        Effect::CloseRange => (args[2] & CLOSE_RANGE_UNSHARE != 0, false),
-        // `begin_new_exec` in fs/exec.c.
-        Effect::Execute => (true, false),
-        Effect::Mount if call.name == "unshare" => {
-            (args[0] & CLONE_FILES != 0, args[0] & (CLONE_FS | CLONE_NEWNS | CLONE_NEWUSER) != 0)
-        }
-        _ => (false, false),
     }
 }
 
@@ -188,7 +171,7 @@ impl World {
 
     /// What the thread of a successful call has for itself from now on.
     fn unshare(&mut self, seat: Seat, call: &Call, args: &[u64; 6]) -> Seat {
-        let (descriptors, directories) = unshares(call, args);
+        let Parts { descriptors, directories } = unshared(call, args);
         let mut own = seat;
         if descriptors && self.tables[seat.table as usize].users > 1 {
             self.tables[seat.table as usize].users -= 1;
@@ -286,8 +269,5 @@ mod tests {
         assert!(elsewhere.table == maker.table && elsewhere.places != maker.places);
         // Nobody shares it any more.
         assert_eq!(world.unshare(alone, call, &[0x400, 0, 0, 0, 0, 0]), alone);
-        let range = by_name("close_range").expect("a row");
-        assert_eq!(unshares(range, &[3, 9, 2, 0, 0, 0]), (true, false));
-        assert_eq!(unshares(range, &[3, 9, 4, 0, 0, 0]), (false, false));
     }
 }

@@ -1,5 +1,7 @@
 //! What the model found out about one action, for the plan.
 
+use reprise_calls::sharing::Parts;
+
 use crate::descriptors::{Binding, StreamKind};
 use crate::mapping::MappingId;
 use crate::node::{Nature, NodeId};
@@ -69,15 +71,6 @@ pub struct MappedRange {
     pub length: u64,
 }
 
-/// What a thread does not share any more.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Left {
-    /// Descriptors.
-    pub descriptors: bool,
-    /// Working directory, root and mask.
-    pub directories: bool,
-}
-
 /// The findings.
 #[derive(Debug, Clone, Default)]
 pub struct Interpretation {
@@ -122,7 +115,7 @@ pub struct Interpretation {
     /// Thread that the action started.
     pub spawned: Option<u32>,
     /// The thread left a table of descriptors, or directories, that others share with it: it has copies of its own now.
-    pub left: Left,
+    pub left: Parts,
     /// An exit that ended its process.
     pub last_of_process: bool,
     /// The thread is in a user namespace of its own: the users that it names, and is told of, are others.

@@ -34,7 +34,7 @@ mod world;
 pub use amount::{asked_bytes, moved_bytes};
 pub use content::{Piece, Source};
 pub use descriptors::{Binding, Description, Generation, StreamKind};
-pub use interpretation::{Interpretation, Left, Listing, MappedRange, NewDescriptor, Passed, Received, Taken};
+pub use interpretation::{Interpretation, Listing, MappedRange, NewDescriptor, Passed, Received, Taken};
 pub use kin::Kin;
 pub use listing::entry_names;
 pub use node::{Attributes, FileKind, Nature, NodeId};

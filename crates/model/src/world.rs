@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use reprise_calls::sharing::Parts;
 use reprise_trace::{Descriptor as DescriptorRow, MAPPED_STORES, Process, ReadError, ThreadRow, TraceReader};
 
 use crate::content::Piece;
@@ -391,9 +392,10 @@ impl World {
     }
 
     /// Whether a thread shares descriptors, and directories, with the one that started it.
-    pub fn shares(&self, thread: u32) -> (bool, bool) {
+    pub fn shares(&self, thread: u32) -> Parts {
         let facts = self.thread_facts.get(thread as usize);
-        facts.map_or((true, true), |t| (t.shares_descriptors, t.shares_directories))
+        let (descriptors, directories) = facts.map_or((true, true), |t| (t.shares_descriptors, t.shares_directories));
+        Parts { descriptors, directories }
     }
 
     /// The address spaces whose stores reach a file.

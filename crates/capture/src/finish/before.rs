@@ -7,12 +7,11 @@
 
 use foldhash::{HashMap, HashSet};
 
+use reprise_calls::sharing::{Parts, shared, unshared};
 use reprise_calls::{ArgKind, Call, Effect, Returns, by_number};
-use reprise_initial::unshares;
 use reprise_trace::Name;
 use reprise_trace::payload::{Side, split};
 
-use super::lives::shares;
 use crate::arguments::{PATH_LIMIT, failed};
 use crate::kept::When;
 use crate::memory::Memory;
@@ -93,7 +92,7 @@ impl Before {
             }),
             Effect::Close => self.each_of_table(at, |open| open.retain(|d| u64::from(d.fd) != args[0] & 0xffff_ffff)),
             Effect::CloseRange => {
-                self.leave(at, unshares(call, args));
+                self.leave(at, unshared(call, args));
                 if args[2] & u64::from(libc::CLOSE_RANGE_CLOEXEC) == 0 {
                     let range = args[0] & 0xffff_ffff..=args[1] & 0xffff_ffff;
                     self.each_of_table(at, |open| open.retain(|d| !range.contains(&u64::from(d.fd))));
@@ -101,7 +100,7 @@ impl Before {
             }
             Effect::ChangeDirectory => self.enter(at, call, heard),
             Effect::ChangeMask => self.sharing_directories(at).for_each(|p| p.umask = args[0] as u32 & 0o777),
-            Effect::Mount => self.leave(at, unshares(call, args)),
+            Effect::Mount => self.leave(at, unshared(call, args)),
             _ => {}
         }
     }
@@ -145,12 +144,12 @@ impl Before {
 
     /// A process goes on with copies of its descriptor table, or of its directories. One of several threads alone does not
     /// speak for it.
-    fn leave(&mut self, at: usize, (table, directories): (bool, bool)) {
+    fn leave(&mut self, at: usize, own: Parts) {
         let fresh = [self.next_common, self.next_common + 1];
         let process = &mut self.processes[at];
         if process.threads.len() == 1 {
-            process.table = if table { Some(fresh[0]) } else { process.table };
-            process.directories = if directories { Some(fresh[1]) } else { process.directories };
+            process.table = if own.descriptors { Some(fresh[0]) } else { process.table };
+            process.directories = if own.directories { Some(fresh[1]) } else { process.directories };
             self.next_common += 2;
         }
     }
@@ -197,8 +196,8 @@ impl Before {
                 self.strayed.insert(pid);
             }
             self.processes.push(BeganProcess { pid, threads, mappings: Vec::new(), ..maker });
-            let (table, directories) = shares(task.flags);
-            self.leave(at, (!table, !directories));
+            let shared = shared(task.flags);
+            self.leave(at, Parts { descriptors: !shared.descriptors, directories: !shared.directories });
         }
     }
 
@@ -211,7 +210,7 @@ impl Before {
         process.descriptors.retain(|d| d.flags & libc::O_CLOEXEC as u64 == 0);
         process.mappings.clear();
         self.threads.insert(tid, at);
-        self.leave(at, (true, false));
+        self.leave(at, Parts { descriptors: true, directories: false });
     }
 
     /// Those who lived at the beginning, and what they had.

@@ -4,6 +4,7 @@
 //! they do.
 
 use foldhash::HashMap;
+use reprise_calls::sharing::{Parts, SAME_PROCESS, shared};
 use reprise_initial::Seat;
 use reprise_trace::{Name, Process, ThreadRow};
 
@@ -76,14 +77,6 @@ pub struct Lives {
     next_process: u32,
 }
 
-const SHARES_DIRECTORIES: u64 = libc::CLONE_FS as u64;
-const SHARES_DESCRIPTORS: u64 = libc::CLONE_FILES as u64;
-
-/// What a thread shares with its maker: descriptors, directories.
-pub fn shares(flags: u64) -> (bool, bool) {
-    (flags & SHARES_DESCRIPTORS != 0, flags & SHARES_DIRECTORIES != 0)
-}
-
 impl Lives {
     /// A thread that lives.
     pub fn get(&self, tid: i32) -> Option<Life> {
@@ -135,10 +128,10 @@ impl Lives {
     pub fn born(&mut self, born: Born<'_>, log: &mut Log) {
         let Born { tid, pid, task, created_by, begin_ns, seat, places } = born;
         let process = match self.companies.get(&pid) {
-            Some(company) if task.flags & libc::CLONE_THREAD as u64 != 0 => company.number,
+            Some(company) if task.flags & SAME_PROCESS != 0 => company.number,
             _ => self.born_process(pid, task, places, log),
         };
-        let (descriptors, directories) = shares(task.flags);
+        let Parts { descriptors, directories } = shared(task.flags);
         let row = ThreadRow {
             process,
             tid,

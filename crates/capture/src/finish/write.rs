@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use reprise_calls::sharing::{Parts, shared};
 use reprise_calls::{Effect, Replay, by_number};
 use reprise_initial::{Seeds, Seen, World};
 use reprise_trace::{AMID, Action, End, IN_THE_KERNEL, Loss, Name, Process, RESPONSE_TIME};
@@ -9,7 +10,7 @@ use reprise_trace::{AMID, Action, End, IN_THE_KERNEL, Loss, Name, Process, RESPO
 use super::content::{self, Wanted};
 use super::decode::Pending;
 use super::lanes::{Lanes, NewLane};
-use super::lives::{Born, Gone, Life, Lives, shares};
+use super::lives::{Born, Gone, Life, Lives};
 use super::loads::Loads;
 use super::look::Live;
 use super::order::{Teller, saw_removal};
@@ -327,7 +328,7 @@ impl Writing {
             self.stores.forked(maker.pid, pid);
             self.loads.forked(maker.pid, pid);
         }
-        let (descriptors, directories) = shares(task.flags);
+        let Parts { descriptors, directories } = shared(task.flags);
         let seat = self.world.fork(maker.seat, descriptors, directories);
         if !descriptors {
             self.teller.forked(maker.seat, seat);

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use reprise_calls::sharing::shared;
 use reprise_calls::{Effect, by_name};
 use reprise_trace::payload::{Side, split};
 use reprise_trace::{Action, End, Process, ThreadRow};
@@ -60,7 +61,7 @@ impl Tracer<'_> {
         };
         let thread = self.next_thread;
         self.next_thread += 1;
-        let shares = |flag: i32| u32::from(origin.flags & flag as u64 != 0);
+        let shared = shared(origin.flags);
         let begin_ns = self.log.now();
         self.log.thread(ThreadRow {
             thread,
@@ -68,8 +69,8 @@ impl Tracer<'_> {
             tid,
             parent: origin.parent,
             created_by: origin.created_by,
-            shares_descriptors: shares(libc::CLONE_FILES),
-            shares_directories: shares(libc::CLONE_FS),
+            shares_descriptors: shared.descriptors.into(),
+            shares_directories: shared.directories.into(),
             begin_ns,
             name: procfs::name(tid),
             lane_of: None,

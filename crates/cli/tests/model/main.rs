@@ -82,6 +82,7 @@ cases! {
     lives.simulating(&["wait4", "execve:ENOENT"]);
     chroot.needing_root();
     directories;
+    mounts_apart;
     several;
     passed.simulating(&["socketpair"]);
     taken.simulating(&["pidfd_open", "pidfd_getfd:EBADF"]);

@@ -3,6 +3,7 @@
 //! Goals: one line at a time, state only for what lives and for names met; actions in the order in which calls returned.
 //! Non-goals: parsing.
 
+use reprise_calls::sharing::{Parts, shared};
 use reprise_calls::{Call, Effect};
 use reprise_initial::{Decoded, Described, Links, Looked, Outside, Seen, World};
 use reprise_trace::{Action, End as Ending, Keep, Loss, Manifest, Name, TraceWriter};
@@ -19,7 +20,7 @@ use super::merge::{Line, Merged};
 use super::names::{Known, Layout, known};
 use super::outcome::outcome;
 use super::scan::{Birth, Hints};
-use super::threads::{Making, Threads, shares};
+use super::threads::{Making, Threads};
 
 /// What a log says of the beginning beside its calls.
 struct Log(Links);
@@ -427,7 +428,7 @@ impl Importer {
         let seq = self.seq;
         self.action(tid, call, decoded, result, times)?;
         if let Some(parent) = self.threads.get(tid) {
-            let (descriptors, directories) = shares(flags);
+            let Parts { descriptors, directories } = shared(flags);
             let seat = self.world.fork(parent.seat, descriptors, directories);
             let now = times.0.saturating_add(times.1);
             self.threads.make(tid, child, seat, Making { seq, flags, now });

@@ -4,6 +4,7 @@
 
 use std::collections::HashMap;
 
+use reprise_calls::sharing::{SAME_PROCESS, shared};
 use reprise_initial::Seat;
 use reprise_trace::{Name, Process, ThreadRow};
 
@@ -40,10 +41,6 @@ pub struct Threads {
     /// Rows of all processes there have been.
     pub processes: Vec<Process>,
 }
-
-const CLONE_FS: u64 = 0x200;
-const CLONE_FILES: u64 = 0x400;
-const CLONE_THREAD: u64 = 0x10000;
 
 impl Threads {
     /// A thread that lives.
@@ -90,15 +87,15 @@ impl Threads {
     /// A thread that another made.
     pub fn make(&mut self, parent: i32, child: i32, seat: Seat, making: Making) {
         let Some(maker) = self.get(parent) else { return };
-        let process = match making.flags & CLONE_THREAD {
+        let process = match making.flags & SAME_PROCESS {
             0 => self.add_process(child, Some(maker.process)),
             _ => maker.process,
         };
         let row = ThreadRow {
             parent: Some(maker.number),
             created_by: Some(making.seq),
-            shares_descriptors: u32::from(shares(making.flags).0),
-            shares_directories: u32::from(shares(making.flags).1),
+            shares_descriptors: u32::from(shared(making.flags).descriptors),
+            shares_directories: u32::from(shared(making.flags).directories),
             begin_ns: making.now,
             ..ThreadRow::default()
         };
@@ -172,11 +169,6 @@ impl Threads {
         out.sort_unstable();
         out.into_iter().map(|(_, tid)| tid).collect()
     }
-}
-
-/// Whether descriptors, and directories, are shared by a thread made with these flags.
-pub fn shares(flags: u64) -> (bool, bool) {
-    (flags & CLONE_FILES != 0, flags & CLONE_FS != 0)
 }
 
 fn base(path: &Name) -> Name {

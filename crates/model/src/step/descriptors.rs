@@ -1,5 +1,6 @@
 //! Closing, duplicating and controlling descriptors.
 
+use reprise_calls::sharing::unshared;
 use reprise_calls::{IoctlEffect, ioctl_effect};
 use reprise_trace::payload::{Side, split};
 
@@ -61,12 +62,9 @@ impl World {
         if !s.succeeded() {
             return;
         }
-        const UNSHARE: u64 = 2;
         const CLOEXEC: u64 = 4;
         let (first, last, flags) = (s.arg(0) as u32, s.arg(1) as u32, s.arg(2));
-        if flags & UNSHARE != 0 {
-            self.unshare_table(s);
-        }
+        self.unshare(s);
         if first > last {
             return;
         }
@@ -282,15 +280,8 @@ impl World {
     pub(super) fn mount(&mut self, s: &mut Step<'_>) {
         self.use_descriptors(s);
         self.enter_namespaces(s);
-        if s.call.name == "unshare" && s.succeeded() {
-            const FS: u64 = 0x200;
-            const FILES: u64 = 0x400;
-            if s.arg(0) & FILES != 0 {
-                self.unshare_table(s);
-            }
-            if s.arg(0) & FS != 0 {
-                self.unshare_directories(s);
-            }
+        if s.succeeded() {
+            self.unshare(s);
         }
         match s.call.name {
             "mount" => self.cover(s),
@@ -342,6 +333,17 @@ impl World {
             }
         }
         self.descriptors.copy_table(s.thread.table)
+    }
+
+    /// What the thread of a successful call has for itself from now on.
+    fn unshare(&mut self, s: &mut Step<'_>) {
+        let own = unshared(s.call, &s.action.args);
+        if own.descriptors {
+            self.unshare_table(s);
+        }
+        if own.directories {
+            self.unshare_directories(s);
+        }
     }
 
     fn unshare_table(&mut self, s: &mut Step<'_>) {

@@ -1,5 +1,6 @@
 //! Threads and processes: start, exec, exit, wait, identity.
 
+use reprise_calls::sharing::{HANDLE, NEW_USERS, enters_users};
 use reprise_trace::payload::{Side, split};
 
 use super::Step;
@@ -10,9 +11,6 @@ use crate::processes::{Thread, ThreadFacts};
 use crate::streams::Links;
 use crate::touch::Resource;
 use crate::world::World;
-
-/// `CLONE_NEWUSER`.
-const NEW_USERS: u64 = 0x1000_0000;
 
 fn clone_flags(s: &Step<'_>) -> u64 {
     match s.call.name {
@@ -76,8 +74,7 @@ impl World {
     /// `CLONE_PIDFD`: the parent gets a descriptor of the child. Its number stands in the parent's memory only, but the
     /// kernel always takes the lowest that is free.
     fn process_handle(&mut self, s: &mut Step<'_>) {
-        const PIDFD: u64 = 0x1000;
-        if clone_flags(s) & PIDFD == 0 {
+        if clone_flags(s) & HANDLE == 0 {
             return;
         }
         let open = &self.descriptors.tables[s.thread.table as usize].slots;
@@ -183,15 +180,10 @@ impl World {
         }
     }
 
-    /// `unshare`, `setns`: users are others from now on, if the call says so. `setns` may leave it to the descriptor what it is about.
+    /// `unshare`, `setns`: users are others from now on, if the call says so.
     pub(super) fn enter_namespaces(&mut self, s: &mut Step<'_>) {
-        let flags = match s.call.name {
-            "unshare" => s.arg(0),
-            "setns" => s.arg(1),
-            _ => 0,
-        };
         if s.succeeded()
-            && flags & NEW_USERS != 0
+            && enters_users(s.call, &s.action.args)
             && let Some(thread) = self.thread_mut(s.action.thread)
         {
             thread.foreign_users = true;

@@ -1,5 +1,6 @@
 //! An action as a command: which way it is performed.
 
+use reprise_calls::sharing::{Parts, SHARE_DESCRIPTORS, SHARE_DIRECTORIES};
 use reprise_calls::{ArgKind, Effect, FlagSet, IoctlEffect, Object, Replay, ioctl_effect};
 use reprise_model::Nature;
 use reprise_trace::payload::{Side, split};
@@ -215,7 +216,7 @@ impl Compiler {
 
     fn spawn(&mut self, l: &Lowering<'_>) -> Command {
         let Some(child) = l.found.spawned else { return l.bare(Op::Simulate) };
-        let (descriptors, directories) = self.world.shares(child);
+        let Parts { descriptors, directories } = self.world.shares(child);
         let shares = u32::from(descriptors) | u32::from(directories) << 1;
         let list = l.found.made.iter().map(|made| self.slots.make(l.action.thread, made.binding)).collect();
         Command { produces: [child, shares], list, ..l.bare(Op::Spawn) }
@@ -253,10 +254,8 @@ impl Compiler {
     /// Of `unshare` what concerns descriptors and directories is done; namespaces are not entered. Where nobody shared
     /// them (any more), nothing is: in the replay a thread that has ended may still be there.
     fn unshare(&mut self, l: &Lowering<'_>) -> Result<Command, CompileError> {
-        const CLONE_FS: u64 = 0x200;
-        const CLONE_FILES: u64 = 0x400;
         let bit = |left: bool, bit: u64| if left { bit } else { 0 };
-        let flags = bit(l.found.left.descriptors, CLONE_FILES) | bit(l.found.left.directories, CLONE_FS);
+        let flags = bit(l.found.left.descriptors, SHARE_DESCRIPTORS) | bit(l.found.left.directories, SHARE_DIRECTORIES);
         if l.call.name != "unshare" || l.action.result < 0 || flags == 0 {
             return Ok(l.bare(Op::Skip));
         }
