@@ -7,6 +7,7 @@
 //! Sources: the man pages of section 2 and `arch/x86/entry/syscalls/syscall_64.tbl` of the Linux kernel.
 
 mod address;
+pub mod attributes;
 mod category;
 mod command;
 mod families;

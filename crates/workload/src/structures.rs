@@ -1,28 +1,32 @@
 //! `struct stat` as the kernel fills it, for a trace.
 
+use reprise_calls::attributes::{Attributes, STAT_BYTES, Time};
 use rustix::fs::Stat;
 
-/// Bytes of the structure.
-const BYTES: usize = 144;
-
-/// The structure in memory, little-endian (x86-64).
-pub(crate) fn stat_bytes(stat: &Stat) -> [u8; BYTES] {
-    let mut out = [0; BYTES];
-    let mut word = |at: usize, value: u64| out[at..at + 8].copy_from_slice(&value.to_le_bytes());
-    word(0, stat.st_dev);
-    word(8, stat.st_ino);
-    word(16, stat.st_nlink);
-    word(24, u64::from(stat.st_mode) | u64::from(stat.st_uid) << 32);
-    word(32, u64::from(stat.st_gid));
-    word(40, stat.st_rdev);
-    word(48, stat.st_size as u64);
-    word(56, stat.st_blksize as u64);
-    word(64, stat.st_blocks as u64);
-    word(72, stat.st_atime as u64);
-    word(80, stat.st_atime_nsec);
-    word(88, stat.st_mtime as u64);
-    word(96, stat.st_mtime_nsec);
-    word(104, stat.st_ctime as u64);
-    word(112, stat.st_ctime_nsec);
+/// The structure in memory.
+pub(crate) fn stat_bytes(stat: &Stat) -> [u8; STAT_BYTES] {
+    let time = |seconds, nanoseconds: u64| Some(Time { seconds, nanoseconds: nanoseconds as u32 });
+    let told = Attributes {
+        device: Some(stat.st_dev),
+        inode: Some(stat.st_ino),
+        kind: Some(stat.st_mode & 0o170_000),
+        permissions: Some(stat.st_mode & 0o7777),
+        links: Some(stat.st_nlink),
+        owner: Some(stat.st_uid),
+        group: Some(stat.st_gid),
+        node: Some(stat.st_rdev),
+        size: Some(stat.st_size as u64),
+        block_bytes: Some(stat.st_blksize as u64),
+        blocks: Some(stat.st_blocks as u64),
+        times: [
+            time(stat.st_atime, stat.st_atime_nsec),
+            time(stat.st_mtime, stat.st_mtime_nsec),
+            time(stat.st_ctime, stat.st_ctime_nsec),
+            None,
+        ],
+        ..Attributes::default()
+    };
+    let mut out = [0; STAT_BYTES];
+    told.write(&mut out);
     out
 }

@@ -1,6 +1,7 @@
 //! Numbers as strace writes them: symbols, sums of flags, octal, hexadecimal, device numbers.
 
 use memchr::memmem;
+use reprise_calls::attributes::make_device;
 
 use super::symbols::symbol;
 
@@ -99,11 +100,6 @@ fn device(inside: &[u8]) -> Option<u64> {
     let comma = memchr::memchr(b',', inside)?;
     let (major, minor) = (plain(inside[..comma].trim_ascii())?, plain(inside[comma + 1..].trim_ascii())?);
     Some(make_device(major, minor))
-}
-
-/// As `makedev(3)`.
-pub fn make_device(major: u64, minor: u64) -> u64 {
-    (minor & 0xff) | (major & 0xfff) << 8 | (minor & 0xffff_ff00) << 12 | (major & 0xffff_f000) << 32
 }
 
 #[cfg(test)]

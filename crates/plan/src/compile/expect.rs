@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use reprise_calls::attributes::{Attributes, NOBODY_KNOWN};
 use reprise_calls::{Check, Effect};
 use reprise_model::Nature;
 use reprise_trace::payload::{Side, split};
@@ -27,7 +28,10 @@ impl Compiler {
                 Some(bytes) => {
                     let mut bytes = self.without_unmet_links(bytes);
                     if l.found.foreign_users {
-                        without_owners(bytes.to_mut());
+                        // What they are outside of that user namespace is not known.
+                        let unknown = Some(NOBODY_KNOWN);
+                        let owners = Attributes { owner: unknown, group: unknown, ..Attributes::default() };
+                        owners.write(bytes.to_mut());
                     }
                     Expect::Metadata(self.store.bytes(&bytes)?, bytes.len() as u64)
                 }
@@ -46,23 +50,17 @@ impl Compiler {
 
     /// Attributes with the link count that a replay can have: names that were never met do not exist there.
     fn without_unmet_links<'a>(&self, structure: &'a [u8]) -> Cow<'a, [u8]> {
-        let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| structure[at + i]));
-        let half = |at: usize| u32::from_le_bytes(std::array::from_fn(|i| structure[at + i]));
-        // struct stat: st_dev 0, st_ino 8, st_nlink 16 (u64). statx: stx_nlink 16 (u32), stx_ino 32, device 136 and 140.
-        let (key, links) = match structure.len() {
-            144 => ((word(0), word(8)), word(16)),
-            256 => ((device(half(136), half(140)), word(32)), half(16).into()),
-            _ => return structure.into(),
+        let Some(Attributes { device: Some(device), inode: Some(inode), links: Some(links), .. }) =
+            Attributes::decode(structure)
+        else {
+            return structure.into();
         };
-        let unmet = self.world.unmet_links(key);
+        let unmet = self.world.unmet_links((device, inode));
         if unmet == 0 {
             return structure.into();
         }
-        let (mut out, met) = (structure.to_vec(), links.saturating_sub(unmet));
-        match structure.len() {
-            144 => out[16..24].copy_from_slice(&met.to_le_bytes()),
-            _ => out[16..20].copy_from_slice(&(met as u32).to_le_bytes()),
-        }
+        let mut out = structure.to_vec();
+        Attributes { links: Some(links.saturating_sub(unmet)), ..Attributes::default() }.write(&mut out);
         out.into()
     }
 
@@ -125,21 +123,4 @@ impl Compiler {
             _ => Tolerance::None,
         }
     }
-}
-
-/// Attributes with an owner and a group that no file has: what they are in another user namespace is not known here.
-fn without_owners(structure: &mut [u8]) {
-    // struct stat: st_uid 28, st_gid 32; statx: stx_uid 20, stx_gid 24.
-    let at = match structure.len() {
-        144 => 28,
-        256 => 20,
-        _ => return,
-    };
-    structure[at..at + 8].fill(0xff);
-}
-
-/// A device number from its halves (`makedev(3)`).
-fn device(major: u32, minor: u32) -> u64 {
-    let (major, minor) = (u64::from(major), u64::from(minor));
-    (minor & 0xff) | (major & 0xfff) << 8 | (minor & !0xff) << 12 | (major & !0xfff) << 32
 }

@@ -2,14 +2,12 @@
 //!
 //! Goals: every difference named with both values, what no replay can avoid kept apart. Non-goals: counting, policy.
 
+use reprise_calls::attributes::{Attributes as Told, NOBODY_KNOWN};
 use reprise_plan::command::{Command, Expect, Tolerance};
 
 use super::failure::Stop;
 use super::{Sections, memory};
 use crate::log::{Class, Code, Difference, Field};
-
-/// An owner or group that the trace does not tell in numbers of this machine.
-const UNKNOWN: u64 = u32::MAX as u64;
 
 /// Length of the pieces that are hashed one by one.
 const PIECE: usize = 1 << 20;
@@ -133,63 +131,25 @@ struct Attributes {
     own: Vec<(Field, Option<u64>)>,
 }
 
-fn number<const N: usize>(bytes: &[u8], at: usize) -> u64 {
-    let mut out = [0; 8];
-    if let Some(source) = bytes.get(at..at + N) {
-        out[..N].copy_from_slice(source);
-    }
-    u64::from_le_bytes(out)
-}
-
 fn attributes(bytes: &[u8]) -> Option<Attributes> {
-    let (w, d, h) = (number::<4>, number::<8>, number::<2>);
-    let b = bytes;
-    let (mode, own, [uid, gid, size, nlink, rdev]) = match bytes.len() {
-        144 => {
-            let time = |at| Some(d(b, at).wrapping_mul(1_000_000_000).wrapping_add(d(b, at + 8)));
-            let times = [(Field::AccessTime, time(72)), (Field::ModifyTime, time(88)), (Field::ChangeTime, time(104))];
-            let own = [
-                (Field::Device, Some(d(b, 0))),
-                (Field::Inode, Some(d(b, 8))),
-                (Field::BlockSize, Some(d(b, 56))),
-                (Field::Blocks, Some(d(b, 64))),
-            ];
-            let five = [w(b, 28), w(b, 32), d(b, 48), d(b, 16), d(b, 40)].map(Some);
-            (Some(w(b, 24)), own.into_iter().chain(times).collect(), five)
-        }
-        256 => {
-            let mask = w(b, 0);
-            let if_asked = |bit: u64, value: u64| (mask & bit != 0).then_some(value);
-            let time = |at| d(b, at).wrapping_mul(1_000_000_000).wrapping_add(w(b, at + 8));
-            let own = vec![
-                (Field::Device, Some(w(b, 136) << 32 | w(b, 140))),
-                (Field::Inode, if_asked(0x100, d(b, 32))),
-                (Field::BlockSize, Some(w(b, 4))),
-                (Field::Blocks, if_asked(0x400, d(b, 48))),
-                (Field::AccessTime, if_asked(0x20, time(64))),
-                (Field::ModifyTime, if_asked(0x40, time(112))),
-                (Field::ChangeTime, if_asked(0x80, time(96))),
-                (Field::BirthTime, if_asked(0x800, time(80))),
-            ];
-            let (kind, rights) = (h(b, 28) & 0o170000, h(b, 28) & 0o7777);
-            let mode = match mask & 3 {
-                0 => None,
-                1 => Some(kind),
-                2 => Some(rights),
-                _ => Some(kind | rights),
-            };
-            let rdev = Some(w(b, 128) << 32 | w(b, 132));
-            let rest = [
-                if_asked(8, w(b, 20)),
-                if_asked(0x10, w(b, 24)),
-                if_asked(0x200, d(b, 40)),
-                if_asked(4, w(b, 16)),
-                rdev,
-            ];
-            (mode, own, rest)
-        }
-        _ => return None,
+    let told = Told::decode(bytes)?;
+    let [access, modification, change, birth] = told.times.map(|time| time.map(|time| time.since_1970_ns() as u64));
+    let own = vec![
+        (Field::Device, told.device),
+        (Field::Inode, told.inode),
+        (Field::BlockSize, told.block_bytes),
+        (Field::Blocks, told.blocks),
+        (Field::AccessTime, access),
+        (Field::ModifyTime, modification),
+        (Field::ChangeTime, change),
+        (Field::BirthTime, birth),
+    ];
+    let mode = match (told.kind, told.permissions) {
+        (None, None) => None,
+        (kind, permissions) => Some(u64::from(kind.unwrap_or(0) | permissions.unwrap_or(0))),
     };
+    let (size, nlink, rdev) = (told.size, told.links, told.node);
+    let (uid, gid) = (told.owner.map(u64::from), told.group.map(u64::from));
     let kind = mode.map_or(0, |m| m as u32 & libc::S_IFMT);
     let mut compared = vec![(Field::Owner, uid), (Field::Group, gid)];
     match kind {
@@ -230,7 +190,7 @@ fn metadata(about: Circumstances, expected: &[u8], filled: &[u8]) -> Option<Diff
             continue;
         }
         match field {
-            Field::Owner | Field::Group if !about.owners || b == UNKNOWN => unavoidable |= field.bit(),
+            Field::Owner | Field::Group if !about.owners || b == u64::from(NOBODY_KNOWN) => unavoidable |= field.bit(),
             _ if result.class == Class::Same => result = Difference::field(*field, a, b),
             _ => {}
         }

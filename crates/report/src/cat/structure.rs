@@ -1,5 +1,6 @@
 //! Structures in words.
 
+use reprise_calls::attributes::{Attributes, device_halves};
 use reprise_calls::{Call, Effect, Envelope, FcntlArg, FlagSet, Struct, fcntl_arg, ioctl_arg};
 
 use super::quote::{SHOWN, hex};
@@ -16,11 +17,7 @@ fn number<const N: usize>(bytes: &[u8], at: usize) -> u64 {
 pub(super) fn structure(call: &Call, kind: Struct, args: &[u64; 6], b: &[u8]) -> String {
     let (d, w) = (number::<8>, number::<4>);
     match kind {
-        Struct::Stat if b.len() >= 144 => attributes(w(b, 24), d(b, 48), d(b, 40), w(b, 28), w(b, 32), d(b, 16)),
-        Struct::Statx if b.len() >= 256 => {
-            let rdev = (w(b, 128) << 8) | w(b, 132);
-            attributes(number::<2>(b, 28), d(b, 40), rdev, w(b, 20), w(b, 24), w(b, 16))
-        }
+        Struct::Stat | Struct::Statx => Attributes::decode(b).map_or_else(|| raw(b), |told| attributes(&told)),
         Struct::Statfs if b.len() >= 120 => format!(
             "{{type={:#x}, bsize={}, blocks={}, bfree={}, bavail={}, files={}, ffree={}}}",
             d(b, 0),
@@ -50,9 +47,7 @@ pub(super) fn structure(call: &Call, kind: Struct, args: &[u64; 6], b: &[u8]) ->
             Envelope::decode(b).iter().map(envelope).collect::<Vec<_>>().join(", ")
         }
         // Shorter than it should be.
-        Struct::Stat | Struct::Statx | Struct::Statfs | Struct::Timespecs | Struct::Timevals | Struct::Utimbuf => {
-            raw(b)
-        }
+        Struct::Statfs | Struct::Timespecs | Struct::Timevals | Struct::Utimbuf => raw(b),
     }
 }
 
@@ -77,8 +72,9 @@ fn timespec(b: &[u8], at: usize) -> String {
     }
 }
 
-fn attributes(mode: u64, size: u64, rdev: u64, uid: u64, gid: u64, links: u64) -> String {
-    let (kind, last) = match mode & 0o170000 {
+fn attributes(told: &Attributes) -> String {
+    let (size, rdev) = (told.size.unwrap_or(0), told.node.unwrap_or(0));
+    let (kind, last) = match told.kind.unwrap_or(0) {
         0o040000 => ("S_IFDIR", format!("size={size}")),
         0o100000 => ("S_IFREG", format!("size={size}")),
         0o120000 => ("S_IFLNK", format!("size={size}")),
@@ -88,13 +84,14 @@ fn attributes(mode: u64, size: u64, rdev: u64, uid: u64, gid: u64, links: u64) -
         0o060000 => ("S_IFBLK", format!("rdev={}", device(rdev))),
         _ => ("0", format!("size={size}")),
     };
-    format!("{{mode={kind}|{:04o}, {last}, nlink={links}, uid={uid}, gid={gid}}}", mode & 0o7777)
+    let (permissions, links) = (told.permissions.unwrap_or(0), told.links.unwrap_or(0));
+    let (uid, gid) = (told.owner.unwrap_or(0), told.group.unwrap_or(0));
+    format!("{{mode={kind}|{permissions:04o}, {last}, nlink={links}, uid={uid}, gid={gid}}}")
 }
 
 /// A device number as the kernel encodes it.
 pub(super) fn device(number: u64) -> String {
-    let major = (number >> 8) & 0xfff;
-    let minor = (number & 0xff) | ((number >> 12) & 0xfff00);
+    let (major, minor) = device_halves(number);
     format!("{major}:{minor}")
 }
 

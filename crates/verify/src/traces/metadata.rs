@@ -1,5 +1,7 @@
 //! Attributes of a file, from `struct stat` or `struct statx`.
 
+use reprise_calls::attributes::Attributes as Told;
+
 /// An attribute that a replay reproduces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Field {
@@ -65,77 +67,28 @@ pub(super) struct Attributes {
     own: Vec<(&'static str, Option<u64>)>,
 }
 
-fn number<const N: usize>(bytes: &[u8], at: usize) -> u64 {
-    let mut out = [0; 8];
-    if let (Some(source), Some(target)) = (bytes.get(at..at + N), out.get_mut(..N)) {
-        target.copy_from_slice(source);
-    }
-    u64::from_le_bytes(out)
-}
-
-fn time(seconds: u64, nanoseconds: u64) -> Option<u64> {
-    Some(seconds.wrapping_mul(1_000_000_000).wrapping_add(nanoseconds))
-}
-
 impl Attributes {
     /// From the structure; `None` if it has neither's size.
     pub fn decode(bytes: &[u8]) -> Option<Attributes> {
-        match bytes.len() {
-            144 => Some(Self::stat(bytes)),
-            256 => Some(Self::statx(bytes)),
-            _ => None,
-        }
-    }
-
-    fn stat(b: &[u8]) -> Attributes {
-        let (w, d) = (number::<4>, number::<8>);
-        Attributes {
-            kind: Some(w(b, 24) & u64::from(libc::S_IFMT)),
-            mode: Some(w(b, 24) & 0o7777),
-            size: Some(d(b, 48)),
-            links: Some(d(b, 16)),
-            rdev: Some(d(b, 40)),
-            owner: Some(w(b, 28)),
-            group: Some(w(b, 32)),
-            identity: Some((d(b, 0), d(b, 8))),
-            own: vec![
-                ("device of the file system", Some(d(b, 0))),
-                ("inode number", Some(d(b, 8))),
-                ("block size", Some(d(b, 56))),
-                ("blocks", Some(d(b, 64))),
-                ("times", time(d(b, 72), d(b, 80))),
-                ("times", time(d(b, 88), d(b, 96))),
-                ("times", time(d(b, 104), d(b, 112))),
-            ],
-        }
-    }
-
-    fn statx(b: &[u8]) -> Attributes {
-        let (h, w, d) = (number::<2>, number::<4>, number::<8>);
-        let mask = w(b, 0);
-        let asked = |bit: u32, value: u64| (mask & u64::from(bit) != 0).then_some(value);
-        let device = |at| libc::makedev(w(b, at) as u32, w(b, at + 4) as u32);
-        let stamp = |bit, at| asked(bit, 0).and(time(d(b, at), w(b, at + 8)));
-        Attributes {
-            kind: asked(libc::STATX_TYPE, h(b, 28) & u64::from(libc::S_IFMT)),
-            mode: asked(libc::STATX_MODE, h(b, 28) & 0o7777),
-            size: asked(libc::STATX_SIZE, d(b, 40)),
-            links: asked(libc::STATX_NLINK, w(b, 16)),
-            rdev: Some(device(128)),
-            owner: asked(libc::STATX_UID, w(b, 20)),
-            group: asked(libc::STATX_GID, w(b, 24)),
-            identity: asked(libc::STATX_INO, d(b, 32)).map(|inode| (device(136), inode)),
-            own: vec![
-                ("device of the file system", Some(device(136))),
-                ("inode number", asked(libc::STATX_INO, d(b, 32))),
-                ("block size", Some(w(b, 4))),
-                ("blocks", asked(libc::STATX_BLOCKS, d(b, 48))),
-                ("times", stamp(libc::STATX_ATIME, 64)),
-                ("times", stamp(libc::STATX_BTIME, 80)),
-                ("times", stamp(libc::STATX_CTIME, 96)),
-                ("times", stamp(libc::STATX_MTIME, 112)),
-            ],
-        }
+        let told = Told::decode(bytes)?;
+        let mut own = vec![
+            ("device of the file system", told.device),
+            ("inode number", told.inode),
+            ("block size", told.block_bytes),
+            ("blocks", told.blocks),
+        ];
+        own.extend(told.times.map(|time| ("times", time.map(|time| time.since_1970_ns() as u64))));
+        Some(Attributes {
+            kind: told.kind.map(u64::from),
+            mode: told.permissions.map(u64::from),
+            size: told.size,
+            links: told.links,
+            rdev: told.node,
+            owner: told.owner.map(u64::from),
+            group: told.group.map(u64::from),
+            identity: told.device.zip(told.inode),
+            own,
+        })
     }
 
     /// Attributes that differ and should not, with the value found and the value wanted; the worst first. Sizes count for

@@ -1,22 +1,9 @@
 //! `struct stat` and `struct statx` as strace prints them.
 
+use reprise_calls::attributes::{Attributes, STAT_BYTES, STATX_BYTES, Time, make_device};
+
 use crate::strace::lexer::{bracketed, elements, field};
-use crate::strace::value::{exact, make_device, plain, value};
-
-/// A time as in the structures.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Time {
-    /// Seconds since the epoch.
-    pub seconds: i64,
-    /// And nanoseconds.
-    pub nanoseconds: u32,
-}
-
-impl Time {
-    fn since_1970_ns(self) -> i64 {
-        self.seconds.saturating_mul(1_000_000_000).saturating_add(self.nanoseconds.into())
-    }
-}
+use crate::strace::value::{exact, plain, value};
 
 /// Attributes of a file, as far as they were printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -141,61 +128,34 @@ impl Stat {
 
     /// As `struct stat` of x86-64.
     pub fn to_stat(self) -> Vec<u8> {
-        let (device, inode) = self.identity.unwrap_or_default();
-        let (uid, gid) = self.owner.unwrap_or_default();
-        let mut out = Vec::with_capacity(144);
-        let mut put = |n: u64| out.extend_from_slice(&n.to_le_bytes());
-        put(device);
-        put(inode);
-        put(self.links.unwrap_or(0));
-        put(u64::from(self.mode) | u64::from(uid) << 32);
-        put(gid.into());
-        put(self.device.unwrap_or(0));
-        put(self.size.unwrap_or(0));
-        put(self.block_size);
-        put(self.blocks);
-        for time in self.times {
-            let time = time.unwrap_or_default();
-            put(time.seconds as u64);
-            put(time.nanoseconds.into());
-        }
-        out.resize(144, 0);
-        out
+        self.written(STAT_BYTES)
     }
 
     /// As `struct statx`.
     pub fn to_statx(self) -> Vec<u8> {
-        let (device, inode) = self.identity.unwrap_or_default();
-        let (uid, gid) = self.owner.unwrap_or_default();
-        let mut out = vec![0; 256];
-        let mut put = |at: usize, bytes: &[u8]| out[at..at + bytes.len()].copy_from_slice(bytes);
-        put(0, &(self.mask as u32).to_le_bytes());
-        put(4, &(self.block_size as u32).to_le_bytes());
-        put(8, &self.attributes.to_le_bytes());
-        put(16, &(self.links.unwrap_or(0) as u32).to_le_bytes());
-        put(20, &uid.to_le_bytes());
-        put(24, &gid.to_le_bytes());
-        put(28, &(self.mode as u16).to_le_bytes());
-        put(32, &inode.to_le_bytes());
-        put(40, &self.size.unwrap_or(0).to_le_bytes());
-        put(48, &self.blocks.to_le_bytes());
-        put(56, &self.attributes_mask.to_le_bytes());
+        self.written(STATX_BYTES)
+    }
+
+    fn written(self, length: usize) -> Vec<u8> {
         let [access, modification, change] = self.times;
-        for (at, time) in [(64, access), (80, self.birth), (96, change), (112, modification)] {
-            let time = time.unwrap_or_default();
-            put(at, &time.seconds.to_le_bytes());
-            put(at + 8, &time.nanoseconds.to_le_bytes());
-        }
-        let halves = |device: u64| {
-            let major = (device >> 8 & 0xfff) | (device >> 32 & 0xffff_f000);
-            let minor = (device & 0xff) | (device >> 12 & 0xffff_ff00);
-            [major as u32, minor as u32]
+        let mut out = vec![0; length];
+        let told = Attributes {
+            mask: Some(self.mask as u32),
+            device: self.identity.map(|(device, _)| device),
+            inode: self.identity.map(|(_, inode)| inode),
+            kind: Some(self.mode & 0o170_000),
+            permissions: Some(self.mode & 0o7777),
+            links: self.links,
+            owner: self.owner.map(|(uid, _)| uid),
+            group: self.owner.map(|(_, gid)| gid),
+            node: self.device,
+            size: self.size,
+            block_bytes: Some(self.block_size),
+            blocks: Some(self.blocks),
+            times: [access, modification, change, self.birth],
+            flags: Some((self.attributes, self.attributes_mask)),
         };
-        for (at, device) in [(128, self.device.unwrap_or(0)), (136, device)] {
-            let [major, minor] = halves(device);
-            put(at, &major.to_le_bytes());
-            put(at + 4, &minor.to_le_bytes());
-        }
+        told.write(&mut out);
         out
     }
 }

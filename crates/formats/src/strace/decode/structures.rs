@@ -1,9 +1,10 @@
 //! Small structures: from the text to the bytes that were in memory.
 
 use reprise_calls::Effect;
+use reprise_calls::attributes::Time;
 use reprise_trace::payload::Side;
 
-use super::stat::{Time, time};
+use super::stat::time;
 use crate::strace::lexer::{annotated, bracketed, elements, field, string, unescape};
 use crate::strace::symbols::signal;
 use crate::strace::value::{exact, value};

@@ -1,5 +1,6 @@
 //! Structures, as `strace -v` prints them. One that is shorter than it should be is an address.
 
+use reprise_calls::attributes::{Attributes, Time, device_halves};
 use reprise_calls::{Call, CommandSet, Effect, Envelope, FlagSet, Struct};
 
 /// The address of what is not printed.
@@ -10,8 +11,8 @@ pub(super) fn structure(call: &Call, kind: Struct, args: &[u64; 6], bytes: &[u8]
     let complete = kind.size().is_none_or(|size| bytes.len() >= size);
     match kind {
         _ if !complete => UNKNOWN.to_owned(),
-        Struct::Stat => stat(&b),
-        Struct::Statx => statx(&b),
+        Struct::Stat => Attributes::decode(bytes).map_or_else(|| UNKNOWN.to_owned(), |told| stat(&told)),
+        Struct::Statx => Attributes::decode(bytes).map_or_else(|| UNKNOWN.to_owned(), |told| statx(&told)),
         // Free space is the machine's own.
         Struct::Statfs => UNKNOWN.to_owned(),
         Struct::OffsetCell => format!("[{}]", b.u64(0) as i64),
@@ -61,13 +62,12 @@ impl Bytes<'_> {
 
 /// A device number as the kernel encodes it.
 pub(super) fn device(number: u64) -> String {
-    let major = (number >> 8 & 0xfff) | (number >> 32 & 0xffff_f000);
-    let minor = (number & 0xff) | (number >> 12 & 0xffff_ff00);
+    let (major, minor) = device_halves(number);
     format!("makedev({major:#x}, {minor:#x})")
 }
 
-fn mode(mode: u64) -> String {
-    let kind = match mode & 0o170_000 {
+fn mode(told: &Attributes) -> String {
+    let kind = match told.kind.unwrap_or(0) {
         0o040_000 => "S_IFDIR|",
         0o100_000 => "S_IFREG|",
         0o120_000 => "S_IFLNK|",
@@ -77,55 +77,54 @@ fn mode(mode: u64) -> String {
         0o060_000 => "S_IFBLK|",
         _ => "",
     };
-    format!("{kind}0{:o}", mode & 0o7777)
+    format!("{kind}0{:o}", told.permissions.unwrap_or(0))
 }
 
-fn stat(b: &Bytes<'_>) -> String {
-    let time = |name: &str, at| format!("st_{name}={}, st_{name}_nsec={}", b.u64(at) as i64, b.u64(at + 8));
+fn stat(told: &Attributes) -> String {
+    let [access, modification, change, _] = told.times.map(Option::unwrap_or_default);
+    let time = |name: &str, at: Time| format!("st_{name}={}, st_{name}_nsec={}", at.seconds, at.nanoseconds);
     format!(
         "{{st_dev={}, st_ino={}, st_mode={}, st_nlink={}, st_uid={}, st_gid={}, st_rdev={}, st_blksize={}, \
          st_blocks={}, st_size={}, {}, {}, {}}}",
-        device(b.u64(0)),
-        b.u64(8),
-        mode(b.u32(24).into()),
-        b.u64(16),
-        b.u32(28),
-        b.u32(32),
-        device(b.u64(40)),
-        b.u64(56),
-        b.u64(64),
-        b.u64(48),
-        time("atime", 72),
-        time("mtime", 88),
-        time("ctime", 104)
+        device(told.device.unwrap_or(0)),
+        told.inode.unwrap_or(0),
+        mode(told),
+        told.links.unwrap_or(0),
+        told.owner.unwrap_or(0),
+        told.group.unwrap_or(0),
+        device(told.node.unwrap_or(0)),
+        told.block_bytes.unwrap_or(0),
+        told.blocks.unwrap_or(0),
+        told.size.unwrap_or(0),
+        time("atime", access),
+        time("mtime", modification),
+        time("ctime", change)
     )
 }
 
-fn statx(b: &Bytes<'_>) -> String {
-    let time = |name: &str, at| format!("stx_{name}={{tv_sec={}, tv_nsec={}}}", b.u64(at) as i64, b.u32(at + 8));
+fn statx(told: &Attributes) -> String {
+    let [access, modification, change, birth] = told.times.map(Option::unwrap_or_default);
+    let time = |name: &str, at: Time| format!("stx_{name}={{tv_sec={}, tv_nsec={}}}", at.seconds, at.nanoseconds);
+    let (attributes, known) = told.flags.unwrap_or_default();
+    let [(major, minor), (node_major, node_minor)] = [told.device, told.node].map(|d| device_halves(d.unwrap_or(0)));
     format!(
-        "{{stx_mask={:#x}, stx_blksize={}, stx_attributes={:#x}, stx_nlink={}, stx_uid={}, stx_gid={}, stx_mode={}, \
-         stx_ino={}, stx_size={}, stx_blocks={}, stx_attributes_mask={:#x}, {}, {}, {}, {}, stx_rdev_major={:#x}, \
-         stx_rdev_minor={:#x}, stx_dev_major={:#x}, stx_dev_minor={:#x}}}",
-        b.u32(0),
-        b.u32(4),
-        b.u64(8),
-        b.u32(16),
-        b.u32(20),
-        b.u32(24),
-        mode(b.u16(28)),
-        b.u64(32),
-        b.u64(40),
-        b.u64(48),
-        b.u64(56),
-        time("atime", 64),
-        time("btime", 80),
-        time("ctime", 96),
-        time("mtime", 112),
-        b.u32(128),
-        b.u32(132),
-        b.u32(136),
-        b.u32(140)
+        "{{stx_mask={:#x}, stx_blksize={}, stx_attributes={attributes:#x}, stx_nlink={}, stx_uid={}, stx_gid={}, \
+         stx_mode={}, stx_ino={}, stx_size={}, stx_blocks={}, stx_attributes_mask={known:#x}, {}, {}, {}, {}, \
+         stx_rdev_major={node_major:#x}, stx_rdev_minor={node_minor:#x}, stx_dev_major={major:#x}, \
+         stx_dev_minor={minor:#x}}}",
+        told.mask.unwrap_or(0),
+        told.block_bytes.unwrap_or(0),
+        told.links.unwrap_or(0),
+        told.owner.unwrap_or(0),
+        told.group.unwrap_or(0),
+        mode(told),
+        told.inode.unwrap_or(0),
+        told.size.unwrap_or(0),
+        told.blocks.unwrap_or(0),
+        time("atime", access),
+        time("btime", birth),
+        time("ctime", change),
+        time("mtime", modification)
     )
 }
 
