@@ -35,6 +35,8 @@ pub struct Table {
     pub told: HashSet<u32>,
     /// User and group of the process that it belongs to, as far as they are known.
     pub owner: (Option<u32>, Option<u32>),
+    /// Number of that process, if it is known.
+    pub pid: Option<i32>,
 }
 
 impl Table {

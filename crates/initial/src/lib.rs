@@ -169,6 +169,11 @@ impl World {
         Seat { table, places }
     }
 
+    /// The number of the process that a thread belongs to.
+    pub fn numbered(&mut self, seat: Seat, pid: i32) {
+        self.tables[seat.table as usize].pid = Some(pid);
+    }
+
     /// What the thread of a successful call has for itself from now on.
     fn unshare(&mut self, seat: Seat, call: &Call, args: &[u64; 6]) -> Seat {
         let Parts { descriptors, directories } = unshared(call, args);

@@ -1,9 +1,11 @@
 //! Paths over the names met, as the kernel resolves them.
 
-use super::World;
+use reprise_calls::{Part, Whose, leads_to_process, process_path};
+
 use super::names::Names;
 use super::node::{NodeId, Slot, Source, kind};
 use super::outside::{Before, Looked};
+use super::{Seat, World};
 
 /// Where a path leads.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -19,14 +21,67 @@ pub struct Found {
 /// As many links as the kernel follows.
 const LINKS: u32 = 40;
 
+/// How a path is followed.
+struct Way {
+    /// Links that may still be followed.
+    links: u32,
+    /// Stops at a link that leads to a part of a process.
+    stops: bool,
+    /// The same path from that link on: its target, and what follows it.
+    detour: Option<Vec<u8>>,
+}
+
+impl Way {
+    fn new(stops: bool) -> Way {
+        Way { links: LINKS, stops, detour: None }
+    }
+}
+
 impl World {
     /// Resolves a path. If it is known to have led somewhere (`exists`), the directories on its way did exist too.
     pub(super) fn resolve(&mut self, start: NodeId, root: NodeId, path: &[u8], follow: bool, exists: bool) -> Found {
-        let mut links = LINKS;
-        self.walk(start, root, path, follow, exists, &mut links)
+        self.walk(start, root, path, follow, exists, &mut Way::new(false))
     }
 
-    fn walk(&mut self, start: NodeId, root: NodeId, path: &[u8], follow: bool, exists: bool, links: &mut u32) -> Found {
+    /// As [`World::resolve`], for a thread: a path may go through a part of its process (`/proc/self/fd/N`), or a link to one.
+    pub(super) fn lead(&mut self, seat: Seat, start: NodeId, path: &[u8], follow: bool, exists: bool) -> Found {
+        let root = self.places[seat.places as usize].root;
+        if let Some(found) = self.through_process(seat, path, follow, exists) {
+            return found;
+        }
+        let mut way = Way::new(true);
+        let found = self.walk(start, root, path, follow, exists, &mut way);
+        match way.detour {
+            None => found,
+            Some(detour) => match self.through_process(seat, &detour, true, exists) {
+                Some(found) => found,
+                None => self.resolve(start, root, path, follow, exists),
+            },
+        }
+    }
+
+    /// Where a path leads that begins with a part of its process; nowhere if the name itself is meant, or that part is not known.
+    fn through_process(&mut self, seat: Seat, path: &[u8], follow: bool, exists: bool) -> Option<Found> {
+        let named = process_path(path).filter(|named| follow || !named.rest.is_empty())?;
+        let places = self.places[seat.places as usize];
+        if let Whose::Numbered(pid) = named.whose
+            && self.tables[seat.table as usize].pid != Some(pid)
+        {
+            return None;
+        }
+        let node = match named.part {
+            Part::Descriptor(fd) => self.peek(seat, fd)?,
+            Part::Directory => places.cwd,
+            Part::Root => places.root,
+        };
+        let slashes = named.rest.iter().take_while(|b| **b == b'/').count();
+        match &named.rest[slashes..] {
+            b"" => Some(Found { node: Some(node), ..Found::default() }),
+            rest => Some(self.resolve(node, places.root, rest, follow, exists)),
+        }
+    }
+
+    fn walk(&mut self, start: NodeId, root: NodeId, path: &[u8], follow: bool, exists: bool, way: &mut Way) -> Found {
         let mut here = self.names.now(if path.starts_with(b"/") { root } else { start });
         let directory_wanted = path.ends_with(b"/");
         if !path.is_empty() && !self.is_directory(here, exists) {
@@ -51,12 +106,23 @@ impl World {
                     let Some(node) = node else { return if last { found } else { Found::default() } };
                     let is_link = self.names.node(node).kind == kind::SYMLINK;
                     if is_link && passed {
-                        if *links == 0 {
+                        let target = self.names.node(node).target.clone();
+                        if way.links == 0 {
                             return Found::default();
                         }
-                        *links -= 1;
-                        let target = self.names.node(node).target.clone();
-                        found = self.walk(here, root, &target, true, exists, links);
+                        way.links -= 1;
+                        if way.stops && leads_to_process(&target) {
+                            way.detour = Some(target);
+                        } else {
+                            found = self.walk(here, root, &target, true, exists, way);
+                        }
+                        if let Some(detour) = &mut way.detour {
+                            components.for_each(|rest| {
+                                detour.push(b'/');
+                                detour.extend_from_slice(rest);
+                            });
+                            return Found::default();
+                        }
                         if !last {
                             let Some(entered) = self.entered(&found, exists) else { return Found::default() };
                             here = entered;

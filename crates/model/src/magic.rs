@@ -1,18 +1,20 @@
-//! Names of descriptors: `/proc/self/fd/N` and its kin, which the C library uses where the kernel has no call of its own
-//! (`fchmodat`, `linkat` of a nameless file).
+//! Parts of a process by name: `/proc/self/fd/N`, which the C library uses where the kernel has no call of its own
+//! (`fchmodat`, `linkat` of a nameless file), `/dev/stdin`, `/proc/self/cwd` and their kin.
 //!
 //! A replay has no `/proc`: such a path is replaced by the present path of the file, if it has one.
 
-use crate::descriptors::Slot;
+use reprise_calls::{Part, Whose, process_path};
+
 use crate::interpretation::Interpretation;
-use crate::node::FileKind;
+use crate::node::{FileKind, NodeId};
 use crate::processes::Thread;
-use crate::resolve::Place;
+use crate::resolve::{LINKS, Place, Way};
+use crate::step::Step;
 use crate::touch::Resource;
 use crate::world::World;
 
-/// What a path through a descriptor's name means.
-pub(crate) enum Named {
+/// What a path through a part of a process means.
+enum Named {
     /// It does not go through one.
     No,
     /// The same place by an ordinary path.
@@ -22,19 +24,56 @@ pub(crate) enum Named {
 }
 
 impl World {
-    /// Whether a path goes through a descriptor's name, and where it leads. The name itself is meant if the last link is
-    /// not followed.
-    pub(crate) fn through_descriptor(
-        &self,
-        thread: Thread,
+    /// Where a path leads, also by way of a part of its process, and by way of links to these.
+    pub(crate) fn lead(
+        &mut self,
+        s: &mut Step<'_>,
+        number: usize,
+        start: Option<NodeId>,
         path: &[u8],
         follow: bool,
-        out: &mut Interpretation,
-    ) -> Named {
-        let Some((slot, rest)) = self.named_descriptor(thread, path) else { return Named::No };
-        if rest.is_empty() && !follow {
-            return Named::No;
+    ) -> Option<Place> {
+        let root = self.directories[s.thread.directories as usize].root;
+        let mut named = self.through_process(s.thread, path, follow, s.out);
+        let mut place = None;
+        for _ in 0..LINKS {
+            match named {
+                Named::No => {}
+                Named::Path(found) => s.out.paths[number.min(1)] = Some(found),
+                Named::File(place) => return Some(place),
+            }
+            let real = s.out.paths[number.min(1)].clone();
+            let path = real.as_deref().unwrap_or(path);
+            let start = if path.starts_with(b"/") { root } else { start? };
+            let (mut way, nature) = (Way::new(), s.out.nature);
+            place = Some(self.names.walk(start, root, path, follow, &mut way, s.out));
+            named = way.detour.map_or(Named::No, |detour| self.through_process(s.thread, &detour, true, s.out));
+            if matches!(named, Named::No) {
+                break;
+            }
+            // What was met where these names stand says nothing of the file.
+            s.out.nature = nature;
         }
+        place
+    }
+
+    /// Whether a path goes through a part of its process, and where it leads. The name itself is meant if the last link is not
+    /// followed.
+    fn through_process(&self, thread: Thread, path: &[u8], follow: bool, out: &mut Interpretation) -> Named {
+        let Some(named) = process_path(path).filter(|named| follow || !named.rest.is_empty()) else { return Named::No };
+        let Some(shown) = self.shown(thread, named.whose) else { return Named::No };
+        let directories = &self.directories[shown.directories as usize];
+        let directory = match named.part {
+            Part::Descriptor(fd) => return self.through_descriptor(thread, shown.table, fd, named.rest, out),
+            Part::Directory => directories.cwd,
+            Part::Root => directories.root,
+        };
+        out.look(Resource::Directories(shown.directories));
+        self.path_of(directory).map_or(Named::No, |path| Named::Path(below(path, named.rest)))
+    }
+
+    fn through_descriptor(&self, thread: Thread, table: u32, fd: u32, rest: &[u8], out: &mut Interpretation) -> Named {
+        let Some(slot) = self.descriptors.get(table, fd.into()) else { return Named::No };
         let description = &self.descriptors.descriptions[slot.description as usize];
         let Some(node) = description.node.filter(|_| description.stream.is_none()) else { return Named::No };
         out.look(Resource::Descriptor(slot.generation));
@@ -45,10 +84,7 @@ impl World {
         // A link that is open itself is not followed further; by its path it would be.
         let is_link = self.names.node(node).kind == FileKind::Symlink;
         match self.path_of(node).or_else(by_name).filter(|_| !is_link) {
-            Some(mut real) => {
-                real.extend_from_slice(rest);
-                Named::Path(real)
-            }
+            Some(real) => Named::Path(below(real, rest)),
             // In another table than the thread's own the same number may be another descriptor.
             None if (rest.is_empty() || is_link) && self.descriptors.binds(thread.table, slot.binding) => {
                 out.by_descriptor = Some(slot.binding);
@@ -58,28 +94,14 @@ impl World {
         }
     }
 
-    /// The descriptor that the path begins by naming, and what follows.
-    fn named_descriptor<'a>(&self, thread: Thread, path: &'a [u8]) -> Option<(Slot, &'a [u8])> {
-        // `/dev/fd` is a link to `/proc/self/fd`, which shows the table of the process's first thread.
-        let (name, rest) = match path.strip_prefix(b"/dev/fd/") {
-            Some(rest) => (b"self".as_slice(), rest),
-            None => {
-                let path = path.strip_prefix(b"/proc/")?;
-                let end = path.iter().position(|b| *b == b'/')?;
-                (&path[..end], path[end..].strip_prefix(b"/fd/")?)
-            }
-        };
+    /// The thread whose descriptors and directories are shown.
+    fn shown(&self, thread: Thread, whose: Whose) -> Option<Thread> {
         let pid = self.processes.get(thread.process as usize)?.pid;
-        let table = match name {
-            b"thread-self" => thread.table,
-            _ if name == b"self" || name == pid.to_string().as_bytes() => self.first_thread(thread, pid).table,
-            _ => return None,
-        };
-        let digits = rest.iter().take_while(|b| b.is_ascii_digit()).count();
-        let fd: u64 = std::str::from_utf8(&rest[..digits]).ok()?.parse().ok()?;
-        let rest = &rest[digits..];
-        let whole = rest.is_empty() || rest.starts_with(b"/");
-        Some((self.descriptors.get(table, fd).filter(|_| whole)?, rest))
+        match whose {
+            Whose::Thread => Some(thread),
+            Whose::Numbered(number) if number != pid => None,
+            Whose::Process | Whose::Numbered(_) => Some(self.first_thread(thread, pid)),
+        }
     }
 
     /// The thread whose number is that of its process; if it is gone, this one.
@@ -92,4 +114,13 @@ impl World {
         let mut rows = self.thread_facts.iter().zip(&self.threads).filter(|(facts, _)| facts.tid == pid);
         rows.find_map(|(_, t)| t.as_deref().copied().filter(of_process)).unwrap_or(thread)
     }
+}
+
+/// A path and what follows it, which begins with a slash.
+fn below(mut path: Vec<u8>, rest: &[u8]) -> Vec<u8> {
+    if path == b"/" && !rest.is_empty() {
+        path.clear();
+    }
+    path.extend_from_slice(rest);
+    path
 }

@@ -1,5 +1,7 @@
 //! Path resolution over the model's names, as the kernel does it (`path_resolution(7)`).
 
+use reprise_calls::leads_to_process;
+
 use crate::interpretation::Interpretation;
 use crate::names::Names;
 use crate::node::{FileKind, Nature, NodeId};
@@ -15,7 +17,21 @@ pub struct Place {
 }
 
 /// As many links as the kernel follows.
-const LINKS: u32 = 40;
+pub(crate) const LINKS: u32 = 40;
+
+/// How far a path has led, and what is left to follow.
+pub(crate) struct Way {
+    links: u32,
+    /// The same path from the first link on that leads to a part of a process (`crate::magic`): the link's target, and what
+    /// follows it.
+    pub detour: Option<Vec<u8>>,
+}
+
+impl Way {
+    pub(crate) fn new() -> Way {
+        Way { links: LINKS, detour: None }
+    }
+}
 
 impl Names {
     /// Resolves a path; every entry on the way is looked at.
@@ -27,17 +43,17 @@ impl Names {
         follow: bool,
         out: &mut Interpretation,
     ) -> Place {
-        let mut links = LINKS;
-        self.walk(start, root, path, follow, &mut links, out)
+        self.walk(start, root, path, follow, &mut Way::new(), out)
     }
 
-    fn walk(
+    /// As [`Names::resolve`]; `way` tells of a link to a part of a process.
+    pub(crate) fn walk(
         &mut self,
         start: NodeId,
         root: NodeId,
         path: &[u8],
         follow: bool,
-        links: &mut u32,
+        way: &mut Way,
         out: &mut Interpretation,
     ) -> Place {
         const LOST: Place = Place { node: None, entry: None };
@@ -79,13 +95,26 @@ impl Names {
                         continue;
                     };
                     if node.kind == FileKind::Symlink && (!last || follow || must_be_directory) {
-                        if *links == 0 || node.nature == Nature::Pseudo {
-                            out.meet(node.nature);
+                        let target = node.target.clone();
+                        let known = way.detour.is_some();
+                        if !known && leads_to_process(&target) {
+                            way.detour = Some(target.to_vec());
+                        }
+                        let (nature, goes_on) = (node.nature, way.links > 0 && node.nature != Nature::Pseudo);
+                        if goes_on {
+                            way.links -= 1;
+                            here = self.walk(directory, root, &target, true, way, out);
+                        }
+                        if let (Some(detour), false) = (&mut way.detour, known) {
+                            components.clone().for_each(|rest| {
+                                detour.push(b'/');
+                                detour.extend_from_slice(rest);
+                            });
+                        }
+                        if !goes_on {
+                            out.meet(nature);
                             return LOST;
                         }
-                        *links -= 1;
-                        let target = node.target.clone();
-                        here = self.walk(directory, root, &target, true, links, out);
                     }
                 }
             }

@@ -156,6 +156,7 @@ impl Writing {
             self.log.note("a process worked in a directory that had been removed: it begins in the root directory");
         }
         let first = self.world.begin_with_shared(number, Some(&cwd), open, (table, directories));
+        self.world.numbered(first, process.pid);
         self.present.tables.seats.extend(process.table.map(|number| (number, first)));
         self.present.directories.seats.extend(process.directories.map(|number| (number, first)));
         if let (Some(user), Some(group)) = (process.uids.last(), process.gids.last()) {

@@ -331,6 +331,7 @@ impl Writing {
         let Parts { descriptors, directories } = shared(task.flags);
         let seat = self.world.fork(maker.seat, descriptors, directories);
         if !descriptors {
+            self.world.numbered(seat, pid);
             self.teller.forked(maker.seat, seat);
         }
         let (cwd, root) = self.world.places(seat);

@@ -3,7 +3,7 @@
 //! Goals: one line at a time, state only for what lives and for names met; actions in the order in which calls returned.
 //! Non-goals: parsing.
 
-use reprise_calls::sharing::{Parts, shared};
+use reprise_calls::sharing::{Parts, SAME_PROCESS, shared};
 use reprise_calls::{Call, Effect};
 use reprise_initial::{Decoded, Described, Links, Looked, Outside, Seen, World};
 use reprise_trace::{Action, End as Ending, Keep, Loss, Manifest, Name, TraceWriter};
@@ -218,6 +218,7 @@ impl Importer {
                 let cwd = self.hints.directories.get(&tid).or_else(|| self.hints.directories.get(&NAMELESS));
                 let cwd = cwd.cloned();
                 let seat = self.world.begin(process, cwd.as_deref());
+                self.world.numbered(seat, tid);
                 self.threads.begin(tid, None, seat, now);
             }
         }
@@ -430,6 +431,9 @@ impl Importer {
         if let Some(parent) = self.threads.get(tid) {
             let Parts { descriptors, directories } = shared(flags);
             let seat = self.world.fork(parent.seat, descriptors, directories);
+            if !descriptors && flags & SAME_PROCESS == 0 {
+                self.world.numbered(seat, child);
+            }
             let now = times.0.saturating_add(times.1);
             self.threads.make(tid, child, seat, Making { seq, flags, now });
             self.woken.push(child);

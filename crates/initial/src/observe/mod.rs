@@ -175,7 +175,6 @@ impl World {
         let path = path.as_deref().unwrap_or_default();
         // A name that is to be made is not followed if it is a link, also with a slash behind it.
         let path = if makes { without_slashes(path) } else { path };
-        let places = self.places[s.seat.places as usize];
         let Some(start) = self.start(s, argument.dirfd, path) else {
             return Found::default();
         };
@@ -193,7 +192,7 @@ impl World {
                 flags & O_NOFOLLOW == 0 && flags & (O_CREAT | O_EXCL) != (O_CREAT | O_EXCL)
             }
         };
-        self.resolve(start, places.root, path, follow, exists)
+        self.lead(s.seat, start, path, follow, exists)
     }
 
     /// Where a relative path begins: at the descriptor in this argument, or in the working directory.

@@ -16,7 +16,6 @@ use reprise_trace::{Action, ReadError};
 
 use crate::descriptors::Slot;
 use crate::interpretation::Interpretation;
-use crate::magic::Named;
 use crate::node::{FileKind, Nature, NodeId};
 use crate::processes::Thread;
 use crate::resolve::Place;
@@ -254,18 +253,7 @@ impl World {
                 flags & O_NOFOLLOW == 0 && flags & (O_CREAT | O_EXCL) != (O_CREAT | O_EXCL)
             }
         };
-        let real;
-        let path = match self.through_descriptor(s.thread, path, follow, s.out) {
-            Named::No => path,
-            Named::Path(found) => {
-                real = found;
-                s.out.paths[number.min(1)] = Some(real.clone());
-                &real
-            }
-            Named::File(place) => return Some(place),
-        };
-        let start = if path.starts_with(b"/") { directories.root } else { start? };
-        Some(self.names.resolve(start, directories.root, path, follow, s.out))
+        self.lead(s, number, start, path, follow)
     }
 
     /// As [`World::place`], but where the call succeeded and so something must stand there, it is assumed if unknown.
