@@ -34,15 +34,14 @@ impl World {
         follow: bool,
     ) -> Option<Place> {
         let root = self.directories[s.thread.directories as usize].root;
+        let (mut real, mut place): (Option<Vec<u8>>, _) = (None, None);
         let mut named = self.through_process(s.thread, path, follow, s.out);
-        let mut place = None;
         for _ in 0..LINKS {
             match named {
                 Named::No => {}
-                Named::Path(found) => s.out.paths[number.min(1)] = Some(found),
+                Named::Path(found) => real = Some(found),
                 Named::File(place) => return Some(place),
             }
-            let real = s.out.paths[number.min(1)].clone();
             let path = real.as_deref().unwrap_or(path);
             let start = if path.starts_with(b"/") { root } else { start? };
             let (mut way, nature) = (Way::new(), s.out.nature);
@@ -53,6 +52,9 @@ impl World {
             }
             // What was met where these names stand says nothing of the file.
             s.out.nature = nature;
+        }
+        if real.is_some() {
+            s.out.paths[number.min(1)] = real;
         }
         place
     }
@@ -69,7 +71,7 @@ impl World {
             Part::Root => directories.root,
         };
         out.look(Resource::Directories(shown.directories));
-        self.path_of(directory).map_or(Named::No, |path| Named::Path(below(path, named.rest)))
+        self.visible(thread, directory).map_or(Named::No, |path| Named::Path(below(path, named.rest)))
     }
 
     fn through_descriptor(&self, thread: Thread, table: u32, fd: u32, rest: &[u8], out: &mut Interpretation) -> Named {
@@ -83,7 +85,8 @@ impl World {
         };
         // A link that is open itself is not followed further; by its path it would be.
         let is_link = self.names.node(node).kind == FileKind::Symlink;
-        match self.path_of(node).or_else(by_name).filter(|_| !is_link) {
+        let path = self.visible(thread, node).or_else(|| self.below_root(thread, by_name()?));
+        match path.filter(|_| !is_link) {
             Some(real) => Named::Path(below(real, rest)),
             // In another table than the thread's own the same number may be another descriptor.
             None if (rest.is_empty() || is_link) && self.descriptors.binds(thread.table, slot.binding) => {
@@ -91,6 +94,23 @@ impl World {
                 Named::File(Place { node: Some(node), entry: None })
             }
             None => Named::No,
+        }
+    }
+
+    /// The path of a file as a thread has to write it.
+    fn visible(&self, thread: Thread, node: NodeId) -> Option<Vec<u8>> {
+        self.below_root(thread, self.path_of(node)?)
+    }
+
+    /// A path from the thread's own root directory; none if it is not below that.
+    fn below_root(&self, thread: Thread, path: Vec<u8>) -> Option<Vec<u8>> {
+        let root = self.path_of(self.directories[thread.directories as usize].root)?;
+        if root == b"/" {
+            return Some(path);
+        }
+        match path.strip_prefix(&root[..])? {
+            b"" => Some(b"/".to_vec()),
+            rest => rest.starts_with(b"/").then(|| rest.to_vec()),
         }
     }
 
