@@ -1,8 +1,7 @@
 //! Files reached through what the kernel shows of a process: `/dev/stdin`, `/proc/self/fd/N`, `/proc/PID/fd/N`, `/proc/self/cwd`, and links
 //! to these.
 //!
-//! Goals: they are the files that they are, in what stood before and in what a replay leaves. Non-goals: files without a name,
-//! other processes.
+//! Goals: they are the files that they are, in what stood before and in what a replay leaves. Non-goals: files without a name.
 
 mod means;
 
@@ -20,7 +19,7 @@ cat /dev/stdin < ../old1 > read1
 cat /dev/fd/3 3< ../old2 > read2
 ln -s /proc/self/fd/3 link; cat link 3< ../old3 > read3
 ln -s /dev/fd every; exec 4>> ../old4; echo more > every/4
-exec 5>> ../old5; echo more >> /proc/$$/fd/5
+exec 5>> ../old5; (exec 5>&-; echo more >> /proc/$$/fd/5; chmod 640 /proc/$$/fd/5)
 echo other > /proc/self/cwd/../old6
 sh -c 'echo said > /dev/stderr; echo told > /dev/stdout' 2> ../old7 > ../old8
 exec 6< ..; echo new > /dev/fd/6/new; chmod 600 /dev/fd/6/old9; ls -l /dev/fd/6/ > /dev/null

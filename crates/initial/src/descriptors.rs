@@ -44,6 +44,11 @@ impl Table {
         Table { users: 1, origin, ..Table::default() }
     }
 
+    /// The file behind a descriptor, if it is known.
+    pub fn file(&self, fd: u32) -> Option<NodeId> {
+        self.open.get(&fd)?.borrow().node
+    }
+
     /// What a fork gives to the child.
     pub fn copy(&self) -> Table {
         Table { open: self.open.clone(), users: 1, told: self.told.clone(), ..*self }
@@ -269,7 +274,12 @@ impl World {
 
     /// The file behind a descriptor, if it is known; nothing is learnt from asking.
     pub(super) fn peek(&self, seat: Seat, fd: u32) -> Option<NodeId> {
-        self.tables[seat.table as usize].open.get(&fd)?.borrow().node
+        self.tables[seat.table as usize].file(fd)
+    }
+
+    /// The descriptors of the process with a number.
+    pub(super) fn table_of(&self, pid: i32) -> Option<&Table> {
+        self.tables.iter().find(|table| table.users > 0 && table.pid == Some(pid))
     }
 
     /// Whether a file may have been there at the beginning.

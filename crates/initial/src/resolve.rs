@@ -64,13 +64,15 @@ impl World {
     fn through_process(&mut self, seat: Seat, path: &[u8], follow: bool, exists: bool) -> Option<Found> {
         let named = process_path(path).filter(|named| follow || !named.rest.is_empty())?;
         let places = self.places[seat.places as usize];
-        if let Whose::Numbered(pid) = named.whose
-            && self.tables[seat.table as usize].pid != Some(pid)
-        {
-            return None;
-        }
+        let own = &self.tables[seat.table as usize];
+        let table = match named.whose {
+            Whose::Numbered(pid) if own.pid != Some(pid) => self.table_of(pid)?,
+            Whose::Process | Whose::Thread | Whose::Numbered(_) => own,
+        };
         let node = match named.part {
-            Part::Descriptor(fd) => self.peek(seat, fd)?,
+            Part::Descriptor(fd) => table.file(fd)?,
+            // Where other processes work is not asked for.
+            Part::Directory | Part::Root if !std::ptr::eq(table, own) => return None,
             Part::Directory => places.cwd,
             Part::Root => places.root,
         };

@@ -119,9 +119,16 @@ impl World {
         let pid = self.processes.get(thread.process as usize)?.pid;
         match whose {
             Whose::Thread => Some(thread),
-            Whose::Numbered(number) if number != pid => None,
+            Whose::Numbered(number) if number != pid => self.other(number),
             Whose::Process | Whose::Numbered(_) => Some(self.first_thread(thread, pid)),
         }
+    }
+
+    /// The first thread of another process that lives.
+    fn other(&self, pid: i32) -> Option<Thread> {
+        let process = self.processes_of(pid).find(|process| self.processes[*process as usize].threads > 0)?;
+        let mut threads = self.threads.iter().filter_map(|thread| thread.as_deref().copied());
+        Some(self.first_thread(threads.find(|thread| thread.process == process)?, pid))
     }
 
     /// The thread whose number is that of its process; if it is gone, this one.
