@@ -6,6 +6,7 @@ Each does the same from run to run, so that two recordings of it can be compared
 import ctypes
 import errno
 import fcntl
+import mmap
 import os
 import resource
 import signal
@@ -348,6 +349,25 @@ def bound():
     named("s")
     os.rename("s", "t")
     os.unlink("t")
+
+
+def left_mapped():
+    """A process with several threads ends while a file is mapped that it has stored to: its first thread is gone before the others."""
+    put("f", bytes(5 * 4096))
+
+    def body():
+        for _ in range(4):
+            threading.Thread(target=signal.pause, daemon=True).start()
+        fd = os.open("f", os.O_RDWR)
+        pages = mmap.mmap(fd, 5 * 4096)
+        os.close(fd)
+        for page in range(5):
+            pages[page * 4096 + 7] += 1 + page
+        os._exit(0)
+
+    child(body)
+    child(body)
+    put("out", get("f"))
 
 
 def users_apart():

@@ -366,12 +366,15 @@ impl Writing {
     }
 
     fn ended(&mut self, tid: i32, pid: i32, gone: Gone) {
-        if tid == pid {
+        self.present.forget(tid);
+        let ends = self.lives.end(tid, gone);
+        // The memory of a process is there until its last thread is gone, which need not be its first.
+        let is_over = ends.iter().any(|(_, name, _)| *name == "exit_group");
+        if is_over || tid == pid && self.lives.any_of(pid).is_none() {
             self.stores.ended(pid);
             self.loads.ended(pid);
         }
-        self.present.forget(tid);
-        for (life, name, gone) in self.lives.end(tid, gone) {
+        for (life, name, gone) in ends {
             if name == "exit_group" {
                 self.lanes.end(life.pid, &mut self.world);
             }
