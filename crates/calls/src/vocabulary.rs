@@ -226,6 +226,11 @@ pub enum Object {
     Ring,
 }
 
+/// Commands of `bpf` that open something (`enum bpf_cmd`, include/uapi/linux/bpf.h): `MAP_CREATE`, `PROG_LOAD`, `OBJ_GET`, `PROG_GET_FD_BY_ID`,
+/// `MAP_GET_FD_BY_ID`, `RAW_TRACEPOINT_OPEN`, `BTF_LOAD`, `BTF_GET_FD_BY_ID`, `LINK_CREATE`, `LINK_GET_FD_BY_ID`, `ENABLE_STATS`, `ITER_CREATE`,
+/// `TOKEN_CREATE`.
+const BPF_OPENS: [u64; 13] = [0, 5, 7, 13, 14, 17, 18, 19, 28, 30, 32, 33, 36];
+
 /// What a call does to the state that the model follows. One per row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
@@ -446,8 +451,7 @@ impl Call {
         const DUPFD: u64 = 0;
         const DUPFD_CLOEXEC: u64 = 1030;
         match self.name {
-            // Maps, programs, links and their like (`enum bpf_cmd`, include/uapi/linux/bpf.h).
-            "bpf" => matches!(args[0], 0 | 5 | 7 | 13..=15 | 18 | 28),
+            "bpf" => BPF_OPENS.contains(&(args[0] & 0xffff_ffff)),
             "fcntl" => matches!(args[1] & 0xffff_ffff, DUPFD | DUPFD_CLOEXEC),
             "ioctl" => ioctl_effect(args[1]) == IoctlEffect::MakeHandle,
             // Else it tells its version.
