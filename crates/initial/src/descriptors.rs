@@ -35,7 +35,7 @@ pub struct Table {
     pub told: HashSet<u32>,
     /// User and group of the process that it belongs to, as far as they are known.
     pub owner: (Option<u32>, Option<u32>),
-    /// Number of that process, if it is known.
+    /// Number of that process, if this is the table that its first thread has.
     pub pid: Option<i32>,
 }
 
@@ -51,7 +51,7 @@ impl Table {
 
     /// What a fork gives to the child.
     pub fn copy(&self) -> Table {
-        Table { open: self.open.clone(), users: 1, told: self.told.clone(), ..*self }
+        Table { open: self.open.clone(), users: 1, told: self.told.clone(), pid: None, ..*self }
     }
 }
 

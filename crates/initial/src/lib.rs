@@ -21,8 +21,8 @@ mod united;
 
 use std::collections::BTreeMap;
 
-use reprise_calls::Call;
 use reprise_calls::sharing::{Parts, unshared};
+use reprise_calls::{Call, Effect};
 
 pub use copies::Copied;
 pub use decoded::{Decoded, Entry, Object, Stat};
@@ -169,7 +169,7 @@ impl World {
         Seat { table, places }
     }
 
-    /// The number of the process that a thread belongs to.
+    /// The number of the process whose first thread this is.
     pub fn numbered(&mut self, seat: Seat, pid: i32) {
         self.tables[seat.table as usize].pid = Some(pid);
     }
@@ -180,7 +180,8 @@ impl World {
         let mut own = seat;
         if descriptors && self.tables[seat.table as usize].users > 1 {
             self.tables[seat.table as usize].users -= 1;
-            let copy = self.tables[seat.table as usize].copy();
+            let pid = self.tables[seat.table as usize].pid.filter(|_| call.effect == Effect::Execute);
+            let copy = Table { pid, ..self.tables[seat.table as usize].copy() };
             own.table = self.add_table(copy);
         }
         if directories {

@@ -67,6 +67,8 @@ impl World {
         let own = &self.tables[seat.table as usize];
         let table = match named.whose {
             Whose::Numbered(pid) if own.pid != Some(pid) => self.table_of(pid)?,
+            // Of a thread that left the others it is another's table.
+            Whose::Process if own.pid.is_none() => return None,
             Whose::Process | Whose::Thread | Whose::Numbered(_) => own,
         };
         let node = match named.part {

@@ -3,10 +3,10 @@
 //!
 //! A replay has no `/proc`: such a path is replaced by the present path of the file, if it has one.
 
-use reprise_calls::{Part, Whose, process_path};
+use reprise_calls::{Part, ProcessPath, Whose, process_path};
 
 use crate::interpretation::Interpretation;
-use crate::node::{FileKind, NodeId};
+use crate::node::{FileKind, Nature, NodeId};
 use crate::processes::Thread;
 use crate::resolve::{LINKS, Place, Way};
 use crate::step::Step;
@@ -63,6 +63,15 @@ impl World {
     /// followed.
     fn through_process(&self, thread: Thread, path: &[u8], follow: bool, out: &mut Interpretation) -> Named {
         let Some(named) = process_path(path).filter(|named| follow || !named.rest.is_empty()) else { return Named::No };
+        let found = self.part(thread, named, out);
+        if matches!(found, Named::No) {
+            // A replay shows nothing of processes.
+            out.meet(Nature::Pseudo);
+        }
+        found
+    }
+
+    fn part(&self, thread: Thread, named: ProcessPath<'_>, out: &mut Interpretation) -> Named {
         let Some(shown) = self.shown(thread, named.whose) else { return Named::No };
         let directories = &self.directories[shown.directories as usize];
         let directory = match named.part {

@@ -32,7 +32,12 @@ pub fn fill(pending: &mut Pending, world: &mut World, seat: Seat, live: &Live, b
     if moved == 0 || log.policy() == DataPolicy::None {
         return;
     }
-    let Some(source) = source(pending, world, seat, moved) else { return };
+    let Some(source) = source(pending, world, seat, moved) else {
+        if comes_from_a_device(pending, world, seat) {
+            pending.action.truncated_bytes = moved;
+        }
+        return;
+    };
     let (data, kept) = read(&source, live, began_ns.saturating_add(pending.action.begin_ns), moved, log);
     pending.action.data = data;
     pending.action.truncated_bytes = moved - kept;
@@ -44,6 +49,22 @@ struct Source {
     path: Vec<u8>,
     identity: (u64, u64),
     offset: u64,
+}
+
+/// The argument that is the descriptor of the source.
+fn source_arg(pending: &Pending) -> usize {
+    match pending.call.name {
+        "sendfile" => 1,
+        _ => 0,
+    }
+}
+
+/// Whether a call took bytes from a device that gives others the next time.
+fn comes_from_a_device(pending: &Pending, world: &mut World, seat: Seat) -> bool {
+    let fd = pending.action.args[source_arg(pending)];
+    let is_device = pending.object(fd).is_some_and(|o| o.mode & libc::S_IFMT == libc::S_IFCHR);
+    is_device
+        && world.open_file_at(seat, fd as u32).is_none_or(|(path, _)| path != b"/dev/zero" && path != b"/dev/full")
 }
 
 /// The regular file among the descriptors of a call, the source first, and where in it the bytes are.

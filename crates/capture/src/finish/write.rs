@@ -330,8 +330,10 @@ impl Writing {
         }
         let Parts { descriptors, directories } = shared(task.flags);
         let seat = self.world.fork(maker.seat, descriptors, directories);
-        if !descriptors {
+        if !descriptors && tid == pid {
             self.world.numbered(seat, pid);
+        }
+        if !descriptors {
             self.teller.forked(maker.seat, seat);
         }
         let (cwd, root) = self.world.places(seat);
