@@ -7,11 +7,11 @@
  */
 #include "members.h"
 #include "objects.h"
+#include "passed.h"
 #include "records.h"
 #include "scope.h"
 #include "requests.h"
 #include "simple.h"
-#include "spliced.h"
 #include "tasks.h"
 #include "faults.h"
 
@@ -213,8 +213,8 @@ static __noinline int exit_slowly(__u64 *ctx)
 	after_call(t, row, task);
 	t->accept = !CAN_WAIT || failed(t->result);
 	begin_record(t, row, 0);
-	if (row->flags & ROW_SPLICES && t->result > 0)
-		keep_spliced(t);
+	if (row->flags & ROW_MOVES && t->result > 0)
+		keep_passed(t);
 	make(t, row, task);
 	throttle(t, task);
 	at_ease(t);

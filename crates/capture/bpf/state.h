@@ -53,7 +53,8 @@ enum row_flag {
 	ROW_ENDS = 16,     /* ends a descriptor: objects are looked at on entry */
 	ROW_MORE = 32,     /* may need MORE records */
 	ROW_SIMPLE = 64,   /* nothing at entry, at most one buffer and one object: see simple.h */
-	ROW_SPLICES = 128, /* moves content between a file and a pipe, which is kept */
+	ROW_MOVES = 128,   /* moves content inside the kernel, which is kept: see passed.h */
+	ROW_PIPES = 256,   /* of such: to or from a pipe */
 };
 
 /* Why pages of mapped files are looked at, or what is mapped otherwise, when a call is over. */
@@ -73,6 +74,12 @@ enum row_look {
 	LOOK_POPULATED,   /* memory was made present */
 };
 
+/* A side of a call that moves content inside the kernel: arguments. */
+struct row_end {
+	__u8 fd;
+	__u8 cell; /* + 1, that points to where in the file it begins; 0: none */
+};
+
 struct row {
 	__u16 flags;
 	__u8 parts;
@@ -80,7 +87,8 @@ struct row {
 	__u8 look;
 	__u8 offset; /* LOOK_PART, LOOK_WRITTEN: the argument that tells where, + 1; LOOK_POPULATED: whether there is advice */
 	__u8 arguments; /* so many are told in brief */
-	__u8 reserved[8]; /* rows lie in one cache line each */
+	struct row_end source, target; /* ROW_MOVES */
+	__u8 reserved[4]; /* rows lie in one cache line each */
 	struct part part[PARTS];
 };
 

@@ -1,9 +1,11 @@
 //! Calls that move content inside the kernel: what they moved is read from the file that it came from, or went to.
 //!
-//! Goals: `sendfile`, `copy_file_range` and `splice` carry their bytes in the trace like `read` and `write` do.
+//! Goals: `sendfile`, `copy_file_range` and `splice` carry their bytes in the trace like `read` and `write` do; of what a device or
+//! a pipe gave, the file that it went to tells.
 //! Non-goals: content that only pipes and sockets hold.
 
-use reprise_calls::{ArgKind, Call, Effect, Struct};
+use reprise_calls::Call;
+use reprise_calls::moving::ends;
 use reprise_trace::payload::{Side, split};
 use reprise_trace::{DataPolicy, Keep};
 
@@ -30,33 +32,20 @@ impl Source {
 
 /// Before the call: finds the regular file among its descriptors, the source first, and its position.
 pub fn before(tid: i32, call: &Call, args: &[u64; 6], input: &[u8]) -> Option<Source> {
-    if !matches!(call.effect, Effect::Copy | Effect::Splice) {
-        return None;
-    }
+    let ends = ends(call)?;
     let parts = split(call, Side::Input, input);
-    // (descriptor, position cell) by argument index, the source first.
-    let pairs: &[(usize, Option<usize>)] = match call.name {
-        "sendfile" => &[(1, Some(2))],
-        "copy_file_range" => &[(0, Some(1))],
-        _ => &[(0, Some(1)), (2, Some(3))],
-    };
-    pairs.iter().find_map(|&(fd, cell)| {
-        let number = u32::try_from(args[fd] as i32).ok()?;
+    [ends.source, ends.target].into_iter().find_map(|end| {
+        let number = u32::try_from(args[end.fd] as i32).ok()?;
         let path = std::ffi::CString::new(format!("/proc/{tid}/fd/{number}")).ok()?;
         if !sys::stat_at(HERE, &path, 0).ok()?.is_file() {
             return None;
         }
-        let given = cell.filter(|i| is_cell(call, *i)).and_then(|i| parts[i]);
-        let offset = match given {
-            Some(bytes) => u64::from_le_bytes(bytes.try_into().ok()?),
+        let offset = match end.given(&parts) {
+            Some(offset) => offset,
             None => procfs::fd_info(tid, number.into())?.position,
         };
         Some(Source { fd: number, offset })
     })
-}
-
-fn is_cell(call: &Call, arg: usize) -> bool {
-    call.args.get(arg).is_some_and(|a| a.kind == ArgKind::InOut(Struct::OffsetCell))
 }
 
 /// After the call: the bytes it moved, and how many of them could be read.

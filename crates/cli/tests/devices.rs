@@ -2,9 +2,9 @@
 
 mod means;
 
-use means::{has, mkdir, record, run};
+use means::{has, in_kernel, mkdir, record, run};
 use reprise_testkit::scratch::Scratch;
-use reprise_testkit::skip;
+use reprise_testkit::{skip, tree};
 
 /// Reads from a device until a signal has ended a read before its end, each in two ways; writes down what came.
 const INTERRUPTED: &str = r#"
@@ -39,4 +39,54 @@ fn a_read_that_a_signal_ended_is_replayed_as_far_as_it_came() {
     }
     mkdir(s.path(), "t");
     run(s.path(), &["replay", "a.reprise", "--target", "t"]).ends(0);
+}
+
+/// Content that a device gives to a file inside the kernel: straight, through a pipe, and read back.
+const PASSED: &str = r#"
+import os
+random, zero = (os.open("/dev/" + name, os.O_RDONLY) for name in ("urandom", "zero"))
+def made(name):
+    return os.open(name, os.O_RDWR | os.O_CREAT, 0o644)
+def all(step, bytes):
+    while bytes:
+        bytes -= step(bytes)
+sent = made("sent")
+all(lambda n: os.sendfile(sent, random, None, n), 300000)
+os.lseek(sent, 5000, os.SEEK_SET)
+all(lambda n: os.sendfile(sent, zero, None, n), 9000)
+all(lambda n: os.sendfile(sent, random, None, n), 100)
+os.write(made("copy"), os.pread(sent, 10000, 4500))
+end, begin = os.pipe()
+passed = made("passed")
+for device in (random, zero, random):
+    all(lambda n: os.splice(end, passed, n), os.splice(device, begin, 4096))
+os.splice(random, begin, 4096)
+os.write(passed, os.read(end, 4096))
+"#;
+
+fn passes(backend: &str) {
+    let s = Scratch::new();
+    mkdir(s.path(), "w");
+    std::fs::write(s.path().join("p.py"), PASSED).unwrap();
+    let record = ["record", "-q", "--backend", backend, "-o", "../a.reprise", "--", "python3", "../p.py"];
+    run(&s.path().join("w"), &record).ends(0);
+    mkdir(s.path(), "t");
+    run(s.path(), &["replay", "a.reprise", "--target", "t"]).ends(0);
+    let there = s.path().join("t").join(s.path().strip_prefix("/").unwrap()).join("w");
+    let differences = tree::differences(&tree::walk(&s.path().join("w")), &tree::walk(&there));
+    assert!(differences.is_empty(), "{}", differences.join("\n"));
+    let info = run(s.path(), &["info", "a.reprise"]);
+    assert!(!info.ends(0).out.contains("could not be read"), "{info:#?}");
+}
+
+#[test]
+fn what_a_device_gave_a_file_inside_the_kernel_is_kept() {
+    let name = "what_a_device_gave_a_file_inside_the_kernel_is_kept";
+    if !has("python3") {
+        return skip(name, "no python3");
+    }
+    passes("ptrace");
+    if in_kernel(name, Scratch::new().path()) {
+        passes("ebpf");
+    }
 }

@@ -110,6 +110,8 @@ pub struct Interpretation {
     pub mapped_file: bool,
     /// It read what a call wrote whose content the trace has not.
     pub reads_lost: bool,
+    /// It moved content out of a device that gives something else each time.
+    pub from_random: bool,
     /// A descriptor argument is an open directory.
     pub on_directory: bool,
     /// Thread that the action started.

@@ -49,7 +49,8 @@ pub mod row {
     pub const ENDS: u16 = 16;
     pub const MORE: u16 = 32;
     pub const SIMPLE: u16 = 64;
-    pub const SPLICES: u16 = 128;
+    pub const MOVES: u16 = 128;
+    pub const PIPES: u16 = 256;
 }
 
 /// Where an object of a call is found.
@@ -179,7 +180,8 @@ mod tests {
             number("PART_IOCTL", part::IOCTL.into()),
             number("PART_UNWANTED", when::UNWANTED.into()),
             number("ROW_SIMPLE", row::SIMPLE.into()),
-            number("ROW_SPLICES", row::SPLICES.into()),
+            number("ROW_MOVES", row::MOVES.into()),
+            number("ROW_PIPES", row::PIPES.into()),
             number("OBJECT_PAIR_2", object::PAIR_2.into()),
             number("LOOK_SYNC_ALL", look::SYNC_ALL.into()),
             number("LOOK_POPULATED", look::POPULATED.into()),

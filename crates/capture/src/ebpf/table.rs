@@ -3,6 +3,7 @@
 //! Goals: a row for every number, from the kinds of its arguments alone, so that what [`crate::arguments`] reads of a
 //! stopped thread is there in a record too. Non-goals: exceptions for single calls, beyond those the recorder has.
 
+use reprise_calls::moving::{Ends, ends};
 use reprise_calls::{
     Access, ArgKind, Call, Effect, FcntlArg, Returns, Struct, by_number, fcntl_arg, ioctl_arg, is_unrelated,
 };
@@ -39,6 +40,8 @@ pub struct Row {
     pub offset: u8,
     /// So many arguments are told in brief.
     pub arguments: u8,
+    /// What it moves content between, if that is kept.
+    pub ends: Option<Ends>,
     pub parts: Vec<Part>,
 }
 
@@ -49,6 +52,10 @@ impl Row {
         out[..2].copy_from_slice(&self.flags.to_le_bytes());
         out[2] = self.parts.len().min(PARTS) as u8;
         out[3..8].copy_from_slice(&[self.objects[0], self.objects[1], self.look, self.offset, self.arguments]);
+        let ends = self.ends.iter().flat_map(|ends| [ends.source, ends.target]);
+        for (into, end) in out[8..12].chunks_exact_mut(2).zip(ends) {
+            into.copy_from_slice(&[end.fd as u8, end.cell.map_or(0, |cell| cell as u8 + 1)]);
+        }
         let (parts, _) = out[ROW_BYTES - 8 * PARTS..].as_chunks_mut();
         for (into, part) in parts.iter_mut().zip(&self.parts) {
             let [a, b, c, d] = part.size.to_le_bytes();
@@ -76,7 +83,9 @@ fn of_call(call: &Call, data: DataPolicy) -> Row {
     let wanted = data != DataPolicy::None || arguments::keep(call) == Keep::Always;
     let (look, offset) = looks(call);
     let arguments = call.args.len() as u8;
-    let mut out = Row { flags: row::RECORDED, objects: objects(call), look, offset, arguments, parts: Vec::new() };
+    let (moves, ends) = moving(call).filter(|_| wanted).unzip();
+    let flags = row::RECORDED | moves.unwrap_or(0);
+    let mut out = Row { flags, objects: objects(call), look, offset, arguments, ends, parts: Vec::new() };
     for (arg, described) in call.args.iter().enumerate().take(6) {
         let Some(mut part) = part_of(call, arg as u8, described.kind) else {
             continue;
@@ -104,20 +113,27 @@ fn of_call(call: &Call, data: DataPolicy) -> Row {
     if call.args.iter().any(|a| a.kind == ArgKind::Fd(Access::Destroy)) {
         out.flags |= row::ENDS;
     }
-    if call.effect == Effect::Splice && wanted {
-        out.flags |= row::SPLICES;
-    }
     if is_simple(&out) {
         out.flags |= row::SIMPLE;
     }
     out
 }
 
+/// Of a call that moves content inside the kernel, its flags and between what; not of `copy_file_range`: that stands in files
+/// on both sides.
+fn moving(call: &Call) -> Option<(u16, Ends)> {
+    let ends = ends(call)?;
+    match call.effect {
+        Effect::Splice => Some((row::MOVES | row::PIPES, ends)),
+        _ => ends.target.cell.is_none().then_some((row::MOVES, ends)),
+    }
+}
+
 /// Whether the record is made in one step: nothing at the entry, one buffer of a known length and one open file at most.
 fn is_simple(of: &Row) -> bool {
     let plain = |part: &Part| matches!(part.kind, part::DATA | part::BYTES) && part.size as usize <= INLINE_BYTES;
     let one = of.objects[0] < object::PAIR && of.objects[1] == 0;
-    of.flags & (row::ENTER | row::ENDS | row::SPLICES) == 0 && of.parts.len() <= 1 && of.parts.iter().all(plain) && one
+    of.flags & (row::ENTER | row::ENDS | row::MOVES) == 0 && of.parts.len() <= 1 && of.parts.iter().all(plain) && one
 }
 
 /// The memory that an argument names. Exhaustive: a new kind of argument must be decided here.

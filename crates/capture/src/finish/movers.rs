@@ -4,7 +4,7 @@
 //! Goals: `sendfile`, `copy_file_range` and `splice` carry their bytes in the trace as when they are watched. Non-goals:
 //! content that only pipes and sockets hold; files that were changed later.
 
-use reprise_calls::Effect;
+use reprise_calls::moving::ends;
 use reprise_initial::{Seat, World};
 use reprise_trace::payload::{Side, split};
 use reprise_trace::{DataPolicy, Keep};
@@ -20,7 +20,7 @@ const PIECE: u64 = 1 << 20;
 
 /// Puts the content that a call moved into its action.
 pub fn fill(pending: &mut Pending, world: &mut World, seat: Seat, live: &Live, began_ns: u64, log: &mut Log) {
-    if !matches!(pending.call.effect, Effect::Copy | Effect::Splice) || failed(pending.action.result) {
+    if ends(pending.call).is_none() || failed(pending.action.result) {
         return;
     }
     let moved = pending.action.result as u64;
@@ -32,16 +32,12 @@ pub fn fill(pending: &mut Pending, world: &mut World, seat: Seat, live: &Live, b
     if moved == 0 || log.policy() == DataPolicy::None {
         return;
     }
-    let Some(source) = source(pending, world, seat, moved) else {
-        if comes_from_a_device(pending, world, seat) {
-            pending.action.truncated_bytes = moved;
-        }
-        return;
-    };
+    let Some(source) = source(pending, world, seat, moved) else { return };
     let (data, kept) = read(&source, live, began_ns.saturating_add(pending.action.begin_ns), moved, log);
     pending.action.data = data;
     pending.action.truncated_bytes = moved - kept;
-    pending.is_unseen = kept < moved;
+    // What a device or a pipe gave stands nowhere else.
+    pending.is_unseen = kept < moved && source.gives;
 }
 
 /// Where the bytes of a move can be read.
@@ -49,44 +45,24 @@ struct Source {
     path: Vec<u8>,
     identity: (u64, u64),
     offset: u64,
-}
-
-/// The argument that is the descriptor of the source.
-fn source_arg(pending: &Pending) -> usize {
-    match pending.call.name {
-        "sendfile" => 1,
-        _ => 0,
-    }
-}
-
-/// Whether a call took bytes from a device that gives others the next time.
-fn comes_from_a_device(pending: &Pending, world: &mut World, seat: Seat) -> bool {
-    let fd = pending.action.args[source_arg(pending)];
-    let is_device = pending.object(fd).is_some_and(|o| o.mode & libc::S_IFMT == libc::S_IFCHR);
-    is_device
-        && world.open_file_at(seat, fd as u32).is_none_or(|(path, _)| path != b"/dev/zero" && path != b"/dev/full")
+    /// They came from there, they did not go there.
+    gives: bool,
 }
 
 /// The regular file among the descriptors of a call, the source first, and where in it the bytes are.
 fn source(pending: &Pending, world: &mut World, seat: Seat, moved: u64) -> Option<Source> {
+    let ends = ends(pending.call)?;
     let parts = split(pending.call, Side::Input, &pending.action.input);
-    // (descriptor, position cell) by argument index, the source first.
-    let pairs: &[(usize, usize)] = match pending.call.name {
-        "sendfile" => &[(1, 2)],
-        "copy_file_range" => &[(0, 1)],
-        _ => &[(0, 1), (2, 3)],
-    };
-    pairs.iter().find_map(|&(fd, cell)| {
-        let fd = pending.action.args[fd];
+    [ends.source, ends.target].into_iter().find_map(|end| {
+        let fd = pending.action.args[end.fd];
         let object = *pending.object(fd)?;
         if object.mode & libc::S_IFMT != libc::S_IFREG {
             return None;
         }
-        let given = parts[cell].and_then(|b| b.first_chunk::<8>()).map(|b| u64::from_le_bytes(*b));
         let after = u64::try_from(object.position).unwrap_or(0);
-        let offset = given.unwrap_or_else(|| after.saturating_sub(moved));
+        let offset = end.given(&parts).unwrap_or_else(|| after.saturating_sub(moved));
         let path = world.open_file_at(seat, fd as u32).map(|(path, _)| path).unwrap_or_default();
-        Some(Source { path, identity: (object.device, object.inode), offset })
+        Some(Source { path, identity: (object.device, object.inode), offset, gives: end == ends.source })
     })
 }
 

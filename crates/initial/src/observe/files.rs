@@ -1,6 +1,8 @@
 //! Attributes and content: looked at, changed.
 
+use reprise_calls::moving::ends;
 use reprise_calls::{ArgKind, Effect, FlagSet};
+use reprise_trace::payload::{Side, split};
 
 use super::{Seen, errors};
 use crate::World;
@@ -218,12 +220,12 @@ impl World {
     pub(super) fn copy(&mut self, s: &Seen<'_>) {
         self.use_descriptors(s);
         let Some(moved) = u64::try_from(s.result).ok() else { return };
-        let (from, to) = if s.call.name == "sendfile" { (1, 0) } else { (0, 2) };
+        let Some(ends) = ends(s.call) else { return };
+        let parts = split(s.call, Side::Input, &s.decoded.input);
         let mut places = [None; 2];
-        for (fd, reads) in [(from, true), (to, false)] {
-            let (number, annotation) = s.fd(fd);
-            let given = cell(s, if s.call.name == "sendfile" { 2 } else { fd + 1 })
-                .filter(|_| !(s.call.name == "sendfile" && fd == 0));
+        for (end, reads) in [(ends.source, true), (ends.target, false)] {
+            let (number, annotation) = s.fd(end.fd);
+            let given = end.given(&parts);
             let Some(description) = self.description(s.seat, number, annotation) else { continue };
             self.descriptor_goes(s.seat, number, reads, !reads);
             let (node, offset, append) = {
@@ -300,10 +302,4 @@ impl World {
             }
         }
     }
-}
-
-/// The position that a call was given in memory.
-fn cell(s: &Seen<'_>, index: usize) -> Option<u64> {
-    let input = reprise_trace::payload::split(s.call, reprise_trace::payload::Side::Input, &s.decoded.input);
-    input[index].and_then(|b| b.try_into().ok()).map(u64::from_le_bytes)
 }

@@ -1,16 +1,16 @@
 //! Reading, writing, sizes and listings.
 
+use reprise_calls::moving::ends;
 use reprise_calls::{ArgKind, Effect};
 use reprise_trace::payload::{Side, split, vector_lengths};
 
-use super::opening::word;
 use super::{O_APPEND, Step};
 use crate::content::Source;
 use crate::descriptors::Slot;
 use crate::initial::blob_sources;
 use crate::interpretation::Listing;
 use crate::listing::{ListingState, entry_names};
-use crate::node::{FileKind, NodeId};
+use crate::node::{FileKind, Nature, NodeId};
 use crate::touch::Resource;
 use crate::world::World;
 
@@ -86,7 +86,7 @@ impl World {
     /// A read that returned more than the file was thought to hold: somebody else wrote it.
     fn grow_unseen(&mut self, s: &mut Step<'_>, node: NodeId, end: u64) {
         let n = self.names.node_mut(node);
-        if n.kind == FileKind::Regular && n.nature == crate::node::Nature::Ordinary && n.size < end {
+        if n.kind == FileKind::Regular && n.nature == Nature::Ordinary && n.size < end {
             n.size = end;
             s.out.surprise = Some("a file grew unseen");
         }
@@ -221,23 +221,17 @@ impl World {
 
     /// `sendfile`, `copy_file_range` and `splice`: from one descriptor to another, each at its offset or at the one given.
     pub(super) fn copy(&mut self, s: &mut Step<'_>) {
-        let (source_arg, target_arg) = if s.call.name == "sendfile" { (1, 0) } else { (0, 2) };
-        let offset_arg = |fd: usize| match (s.call.name, fd) {
-            ("sendfile", 1) => Some(2),
-            ("sendfile", _) => None,
-            (_, fd) => Some(fd + 1),
-        };
+        let Some(ends) = ends(s.call) else { return };
         let input = split(s.call, Side::Input, &s.action.input);
-        let (from_given, to_given) = (
-            offset_arg(source_arg).and_then(|i| input[i]).map(|b| word(b, 0)),
-            offset_arg(target_arg).and_then(|i| input[i]).map(|b| word(b, 0)),
-        );
-        let source = self.descriptor(s, source_arg);
-        let target = self.descriptor(s, target_arg);
+        let (from_given, to_given) = (ends.source.given(&input), ends.target.given(&input));
+        let source = self.descriptor(s, ends.source.fd);
+        let target = self.descriptor(s, ends.target.fd);
         let node_of = |world: &World, slot: Option<Slot>| {
             slot.and_then(|slot| world.descriptors.descriptions[slot.description as usize].node)
         };
         let (source_node, target_node) = (node_of(self, source), node_of(self, target));
+        let nature = source_node.map(|node| self.names.node(node).nature);
+        s.out.from_random = nature == Some(Nature::RandomDevice);
         for node in [source_node, target_node].into_iter().flatten() {
             s.out.look(Resource::File(node));
         }
@@ -250,8 +244,8 @@ impl World {
             return;
         }
         let length = s.action.result as u64;
-        self.drain(s, source_arg, length);
-        self.put_out(s, target_arg, length, &[]);
+        self.drain(s, ends.source.fd, length);
+        self.put_out(s, ends.target.fd, length, &[]);
         let offset_of = |world: &World, slot: Option<Slot>| {
             slot.map_or(0, |slot| world.descriptors.descriptions[slot.description as usize].offset)
         };
@@ -276,12 +270,17 @@ impl World {
         }
         let seen = Self::moved(s);
         target_node.into_iter().for_each(|node| self.drop_set_id(s, node));
-        match (source_node, target_node) {
+        // A device holds nothing.
+        let file = |node: Option<NodeId>| node.filter(|node| self.names.node(*node).kind == FileKind::Regular);
+        match (file(source_node), file(target_node)) {
             (Some(source), Some(target)) if source == target => self.copy_within(source, from, to, length, &seen),
             (Some(source), Some(target)) => self.copy_range(source, from, target, to, length, &seen),
             (Some(source), None) => self.learn(source, from, &seen),
             (None, Some(target)) => {
-                let sources = self.written(s);
+                let sources = match nature {
+                    Some(Nature::SafeDevice) => vec![(length, Source::Zero)],
+                    _ => self.written(s),
+                };
                 self.names.write(target, to, length, &sources);
             }
             (None, None) => {}

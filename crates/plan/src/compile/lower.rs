@@ -1,5 +1,6 @@
 //! An action as a command: which way it is performed.
 
+use reprise_calls::moving::{End, Ends, ends};
 use reprise_calls::sharing::{Parts, SHARE_DESCRIPTORS, SHARE_DIRECTORIES};
 use reprise_calls::{ArgKind, Effect, FlagSet, IoctlEffect, Object, Replay, ioctl_effect};
 use reprise_model::Nature;
@@ -307,24 +308,16 @@ impl Compiler {
         }
     }
 
-    /// `sendfile`, `copy_file_range`, `splice`: between two files for real; where one side is not replayed, what it does
-    /// to the other.
+    /// `sendfile`, `copy_file_range`, `splice`: between two files for real; where one side is not replayed, or
+    /// gives something else each time, what it does to the other.
     fn copy(&mut self, l: &Lowering<'_>) -> Result<Command, CompileError> {
-        const NONE: Arg = Arg::Value(u64::MAX);
-        let (source, target) = if l.call.name == "sendfile" { (1, 0) } else { (0, 2) };
+        const OWN_OFFSET: u64 = u64::MAX;
+        let Some(Ends { source, target }) = ends(l.call) else { return self.issue(l, Op::Issue) };
         let input = split(l.call, Side::Input, &l.action.input);
-        let offset = |fd: usize| match (l.call.name, fd) {
-            ("sendfile", 1) => input[2],
-            ("sendfile", _) => None,
-            (_, fd) => input[fd + 1],
-        };
-        let at = |fd: usize| match offset(fd) {
-            Some(bytes) if bytes.len() == 8 => Arg::Value(u64::from_le_bytes(std::array::from_fn(|i| bytes[i]))),
-            _ => NONE,
-        };
-        let is_stream = |fd: usize| l.found.streams[fd].is_some();
+        let is_stream = |end: End| l.found.streams[end.fd].is_some();
+        let gave_other = l.found.from_random && !l.action.data.is_empty();
         let moved = l.action.result.max(0) as u64;
-        let (op, fd, content) = match (is_stream(source), is_stream(target)) {
+        let (op, end, content) = match (is_stream(source) || gave_other, is_stream(target)) {
             (false, false) => return self.issue(l, Op::Issue),
             (true, true) => return self.simulate(l),
             (false, true) => (Op::ReadAway, source, Arg::Value(0)),
@@ -333,8 +326,9 @@ impl Compiler {
         if moved == 0 {
             return self.simulate(l);
         }
+        let at = end.given(&input).unwrap_or(OWN_OFFSET);
         Ok(Command {
-            args: vec![self.descriptor(l, fd), content, Arg::Value(moved), at(fd)],
+            args: vec![self.descriptor(l, end.fd), content, Arg::Value(moved), Arg::Value(at)],
             expect: Expect::Value,
             tolerance: self.tolerance(l),
             ..l.bare(op)

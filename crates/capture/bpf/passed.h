@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Content that calls move inside the kernel: no memory of the program holds it. What goes through a pipe nobody could tell later,
+ * and of what a device gave nobody knows anything but the file that it went to.
+ *
+ * Goals: the bytes as the page cache has them when the call is over. Non-goals: from file to file, and from a file to a socket,
+ * where they still stand when the program has ended.
+ */
+#ifndef REPRISE_PASSED_H
+#define REPRISE_PASSED_H
+
+#include "mapped.h"
+#include "moved.h"
+
+/* The position that a call was given in memory, and has moved on. */
+static __always_inline __u64 given_position(__u64 cell, __s64 moved)
+{
+	__u64 position = 0;
+
+	if (!cell || bpf_probe_read_user(&position, sizeof(position), (void *)cell))
+		return -1;
+	return position - moved;
+}
+
+/* Where content stands that a call moved, if that side of it is a regular file. */
+static __always_inline int stands_in(struct moved *out, struct task_struct *task, struct thread *t, struct row_end *end)
+{
+	__u64 cell = end->cell ? argument(t, end->cell - 1) : 0;
+
+	return moved_in(out, file_of(task, argument(t, end->fd)), given_position(cell, t->result), t->result);
+}
+
+/* Keeps what a call moved, before its record. */
+__noinline int keep_passed(struct thread *t)
+{
+	struct task_struct *task = (struct task_struct *)bpf_get_current_task_btf();
+	struct watch *w = watch();
+	struct cpu *cpu = this_cpu();
+	struct moved moved = {};
+	struct row *row;
+
+	if (!t || !cpu || !w->offset)
+		return 0;
+	row = row_of_record(t->nr, t->flags);
+	if (stands_in(&moved, task, t, &row->source)) {
+		if (!(row->flags & ROW_PIPES))
+			return 0;
+	} else if (!stands_in(&moved, task, t, &row->target)) {
+		return 0;
+	}
+	moved.memory = w->offset;
+	if (!occupy(cpu))
+		return 0;
+	keep_moved(t, cpu, &moved);
+	leave(cpu);
+	return 0;
+}
+
+#endif
