@@ -36,16 +36,23 @@ pub struct ProcessPath<'a> {
     pub rest: &'a [u8],
 }
 
-/// Links that every `/dev` has, and the descriptor that each leads to.
-const STANDARD: [(&[u8], u32); 3] = [(b"/dev/stdin", 0), (b"/dev/stdout", 1), (b"/dev/stderr", 2)];
+/// Links that every `/dev` has, and where each leads.
+pub const LINKS_OF_DEV: [(&[u8], &[u8]); 4] = [
+    (b"fd", b"/proc/self/fd"),
+    (b"stdin", b"/proc/self/fd/0"),
+    (b"stdout", b"/proc/self/fd/1"),
+    (b"stderr", b"/proc/self/fd/2"),
+];
 
 /// The part of a process that a path begins by naming.
 pub fn process_path(path: &[u8]) -> Option<ProcessPath<'_>> {
-    if let Some(&(name, fd)) = STANDARD.iter().find(|(name, _)| path.starts_with(name)) {
-        return whole(Whose::Process, Part::Descriptor(fd), &path[name.len()..]);
-    }
-    if let Some(rest) = path.strip_prefix(b"/dev/fd/") {
-        return descriptor(Whose::Process, rest);
+    if let Some(path) = path.strip_prefix(b"/dev/") {
+        let (name, rest) = path.split_at(path.iter().position(|b| *b == b'/').unwrap_or(path.len()));
+        let (_, target) = LINKS_OF_DEV.iter().find(|(link, _)| *link == name)?;
+        return match process_path(target) {
+            Some(named) => Some(ProcessPath { rest, ..named }),
+            None => descriptor(Whose::Process, rest.strip_prefix(b"/")?),
+        };
     }
     let path = path.strip_prefix(b"/proc/")?;
     let (name, rest) = path.split_at(path.iter().position(|b| *b == b'/')?);
@@ -77,6 +84,14 @@ fn whole(whose: Whose, part: Part, rest: &[u8]) -> Option<ProcessPath<'_>> {
 /// Whether the target of a link may lead to a part of a process, or to where these stand.
 pub fn leads_to_process(target: &[u8]) -> bool {
     target.starts_with(b"/proc/") || target == b"/dev/fd" || process_path(target).is_some()
+}
+
+/// Puts the names that follow a link on a path behind its target.
+pub fn go_on<'a>(target: &mut Vec<u8>, names: impl Iterator<Item = &'a [u8]>) {
+    for name in names {
+        target.push(b'/');
+        target.extend_from_slice(name);
+    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! All files and names met.
 
 use foldhash::{HashMap, HashSet};
+use reprise_calls::LINKS_OF_DEV;
 
 use super::node::{Node, NodeId, Slot, Source, kind};
 
@@ -136,13 +137,11 @@ impl Names {
         if let Some(number) = self.device(directory, name) {
             (node.kind, node.sure, node.device, node.mode) = (kind::CHARACTER, true, number, Some(0o666));
         }
-        match name {
-            b"pts" => (node.kind, node.filesystem) = (kind::DIRECTORY, DEVPTS),
-            b"fd" => make_link(node, b"/proc/self/fd"),
-            b"stdin" => make_link(node, b"/proc/self/fd/0"),
-            b"stdout" => make_link(node, b"/proc/self/fd/1"),
-            b"stderr" => make_link(node, b"/proc/self/fd/2"),
-            _ => {}
+        if let Some((_, target)) = LINKS_OF_DEV.iter().find(|(link, _)| *link == name) {
+            make_link(node, target);
+        }
+        if name == b"pts" {
+            (node.kind, node.filesystem) = (kind::DIRECTORY, DEVPTS);
         }
     }
 

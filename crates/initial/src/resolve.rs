@@ -1,6 +1,6 @@
 //! Paths over the names met, as the kernel resolves them.
 
-use reprise_calls::{Part, Whose, leads_to_process, process_path};
+use reprise_calls::{Part, Whose, go_on, leads_to_process, process_path};
 
 use super::names::Names;
 use super::node::{NodeId, Slot, Source, kind};
@@ -121,10 +121,7 @@ impl World {
                             found = self.walk(here, root, &target, true, exists, way);
                         }
                         if let Some(detour) = &mut way.detour {
-                            components.for_each(|rest| {
-                                detour.push(b'/');
-                                detour.extend_from_slice(rest);
-                            });
+                            go_on(detour, components);
                             return Found::default();
                         }
                         if !last {

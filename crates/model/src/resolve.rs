@@ -1,6 +1,6 @@
 //! Path resolution over the model's names, as the kernel does it (`path_resolution(7)`).
 
-use reprise_calls::leads_to_process;
+use reprise_calls::{go_on, leads_to_process};
 
 use crate::interpretation::Interpretation;
 use crate::names::Names;
@@ -106,10 +106,7 @@ impl Names {
                             here = self.walk(directory, root, &target, true, way, out);
                         }
                         if let (Some(detour), false) = (&mut way.detour, known) {
-                            components.clone().for_each(|rest| {
-                                detour.push(b'/');
-                                detour.extend_from_slice(rest);
-                            });
+                            go_on(detour, components.clone());
                         }
                         if !goes_on {
                             out.meet(nature);

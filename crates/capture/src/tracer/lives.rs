@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use reprise_calls::sharing::shared;
+use reprise_calls::sharing::{SAME_PROCESS, shared};
 use reprise_calls::{Effect, by_name};
 use reprise_trace::payload::{Side, split};
 use reprise_trace::{Action, End, Process, ThreadRow};
@@ -28,7 +28,7 @@ impl Tracer<'_> {
     pub(super) fn begin(&mut self, tid: i32, origin: Origin) -> Result<(), CaptureError> {
         let status = procfs::status(tid);
         let pid = match origin.maker {
-            Some(maker) if origin.flags & libc::CLONE_THREAD as u64 != 0 => maker,
+            Some(maker) if origin.flags & SAME_PROCESS != 0 => maker,
             Some(_) if origin.created_by.is_some() => tid,
             _ => status.process,
         };
@@ -116,7 +116,7 @@ impl Tracer<'_> {
             other => tracee.phase = other,
         }
         self.begin(child, origin)?;
-        if origin.flags & (libc::CLONE_VM | libc::CLONE_THREAD) as u64 == 0 {
+        if origin.flags & (libc::CLONE_VM as u64 | SAME_PROCESS) == 0 {
             self.mapped.forked(pid, child);
         }
         if self.early.remove(&child).is_some() {
