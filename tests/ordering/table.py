@@ -147,6 +147,9 @@ class OrderingCase(run.Case):
 
         return sorted({action for action, _ in row.found if spans[action] is None or alone(action)})
 
+    def backend(self):
+        return json.loads(self.reprise("info", self.trace, "--json").out)["facts"]["backend"]
+
     def lost(self):
         """What the recorder says that it could not see, in words."""
         said = json.loads(self.reprise("info", self.trace, "--json").out)
@@ -164,6 +167,12 @@ class OrderingCase(run.Case):
 # ------------------------------------------------------------------------- table
 
 
+def recorder(cases):
+    """By which recorder, in words."""
+    words = {"ebpf": "in the kernel", "ptrace": "by ptrace"}
+    return " or ".join(sorted({words[case.backend()] for case in cases if case.rows}))
+
+
 def table(path, cases, options, work):
     orders = options.orders
     lines = [
@@ -173,8 +182,8 @@ def table(path, cases, options, work):
         "",
         run.machine_line(work),
         "",
-        f"Each program was recorded once and replayed {options.runs} times in each order on each file system (on loop",
-        "devices), as fast as possible, with a warm cache. Under each order stands the greatest number of",
+        f"Each program was recorded once ({recorder(cases)}) and replayed {options.runs} times in each order on each file",
+        "system (on loop devices), as fast as possible, with a warm cache. Under each order stands the greatest number of",
         "actions that went differently in one replay; the time is the median of the replays in the default",
         "order. A dash: not run, or it did not end.",
         "",
