@@ -123,3 +123,31 @@ os.execv(sys.executable, [sys.executable, "-S", "-E", "-B", "-c", f"import os; o
 "#,
     );
 }
+
+/// The name is gone long before the call has freed the file's blocks and returns.
+#[test]
+fn a_listing_lacks_a_name_that_is_being_removed() {
+    same_in_every_order(
+        "a_listing_lacks_a_name_that_is_being_removed",
+        r#"
+import os, threading
+for name in ("removed", "moved", "replaced"):
+    with open(name, "wb") as file:
+        file.write(bytes(40 << 20))
+os.mkdir("other")
+open("new", "w").close()
+for change in (
+    lambda: os.unlink("removed"),
+    lambda: os.rename("new", "replaced"),
+    lambda: os.rename("moved", "other/moved"),
+):
+    before = os.listdir(".")
+    thread = threading.Thread(target=change)
+    thread.start()
+    while sorted(os.listdir(".")) == sorted(before):
+        pass
+    os.listdir("other")
+    thread.join()
+"#,
+    );
+}

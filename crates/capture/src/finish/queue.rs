@@ -130,13 +130,18 @@ impl<T> Queue<T> {
 
     /// Places of items that began before an instant, the earliest first; at most so many.
     pub fn begun_before(&self, end_ns: u64, most: usize) -> Vec<Place> {
-        let long = self.long.range(..(end_ns, 0)).take(most).map(|(_, place)| *place);
+        let long = self.long_begun_before(end_ns).take(most);
         let near = self.order.iter().take_while(|place| place.key_ns <= end_ns.saturating_add(LONG_NS));
         let short = near.filter(|place| !place.is_long() && place.begin_ns < end_ns).copied();
         let mut all: Vec<Place> = short.chain(long).collect();
         all.sort_unstable_by_key(|place| (place.begin_ns, place.number));
         all.truncate(most);
         all
+    }
+
+    /// Places of items that last long and began before an instant.
+    pub fn long_begun_before(&self, end_ns: u64) -> impl Iterator<Item = Place> {
+        self.long.range(..(end_ns, 0)).map(|(_, place)| *place)
     }
 
     /// How many stand before a place. Those that are taken out stand near the front.

@@ -161,9 +161,7 @@ impl<'a> Trial<'a> {
     fn contradicted(&mut self, calls: &[Candidate], others_ns: u64) -> (u32, Vec<u64>) {
         let (mut cost, mut things) = (0, Vec::new());
         for call in calls {
-            let Told { all, any, likely, .. } = &*call.told;
-            let conditions = all.iter().chain(any).chain(likely);
-            things.extend(conditions.filter(|c| !c.found.fits(self.value(c))).map(|c| c.thing));
+            things.extend(call.told.found().filter(|c| !c.found.fits(self.value(c))).map(|c| c.thing));
             things.extend(self.sights.iter().map(|sight| sight.thing));
             cost += self.perform(call);
         }

@@ -146,6 +146,11 @@ pub struct Told {
 }
 
 impl Told {
+    /// All that was found, for certain, perhaps or likely.
+    pub fn found(&self) -> impl Iterator<Item = &Condition> {
+        self.all.iter().chain(&self.any).chain(&self.likely)
+    }
+
     /// What of it cannot be so, if anything.
     pub fn impossible(&self, is: impl Fn(&Condition) -> Option<u64>) -> Option<&Condition> {
         let fits = |c: &Condition| c.found.fits(is(c));

@@ -207,14 +207,15 @@ impl<T> Window<T> {
         }
         begun.retain(|(_, found)| self.states.permit(found));
         let (at, found) = begun.iter().find(|(_, found)| found.begins_at.contains(&Some(beginning)))?;
-        let meets =
-            |(other, told): &&(Place, Rc<Told>)| other < at && told.all.iter().any(|one| concerns(&found.all, one));
+        let meets = |(other, told): &&(Place, Rc<Told>)| {
+            other < at && told.all.iter().any(|one| found.all.iter().any(|c| concerns(c, one)))
+        };
         Some(begun.iter().filter(meets).map(|(other, _)| *other).min().unwrap_or(*at))
     }
 
     /// Which goes first: the one with the smallest key, unless results tell otherwise.
     fn first(&mut self, place: Place, told: Teller<'_, T>) -> Place {
-        let alone = self.is_alone();
+        let alone = self.is_alone(place, told);
         self.quiet = if alone { self.quiet.saturating_add(1) } else { 0 };
         if self.quiet == QUIET {
             self.states.clear();
@@ -288,7 +289,7 @@ impl<T> Window<T> {
     fn late(&mut self, near: &[Place], calls: &[Candidate], told: Teller<'_, T>) -> Late {
         let mut late = Late::default();
         let end = calls.iter().map(|call| call.end_ns).max().unwrap_or(0);
-        let concern = |one: &Condition| calls.iter().any(|c| concerns(&c.told.all, one) || concerns(&c.told.any, one));
+        let concern = |one: &Condition| calls.iter().any(|c| c.told.found().any(|found| concerns(found, one)));
         late.places = self.items.begun_before(end, NEAR + LATE).into_iter().filter(|at| !near.contains(at)).collect();
         late.places.truncate(LATE);
         let (mut calls_seen, mut held): (Vec<(Place, Candidate, bool)>, Vec<i32>) = (Vec::new(), Vec::new());
@@ -335,11 +336,19 @@ impl<T> Window<T> {
         ready.map(|(_, next)| next)
     }
 
-    /// Whether the next few are all of one thread.
-    fn is_alone(&self) -> bool {
-        let mut tids = self.next_few(NEAR).map(|(_, item)| item.tid);
-        let first = tids.next();
-        tids.all(|tid| Some(tid) == first)
+    /// Whether the next few are all of one thread, and none of another that lasts longer changes anything while the first lasts.
+    fn is_alone(&mut self, first: Place, told: Teller<'_, T>) -> bool {
+        let Some((tid, end_ns)) = self.items.get(first).map(|item| (item.tid, item.end_ns)) else { return true };
+        if self.next_few(NEAR).any(|(_, item)| item.tid != tid) {
+            return false;
+        }
+        let others = self
+            .items
+            .long_begun_before(end_ns)
+            .filter(|at| self.items.get(*at).is_some_and(|i| i.tid != tid && i.is_ready));
+        let others: Vec<Place> = others.take(LATE).collect();
+        let changes = |call: Candidate| call.told.all.iter().any(|c| c.change != Change::Nothing);
+        !others.into_iter().any(|at| self.ask(at, told).is_some_and(changes))
     }
 
     /// These, those that overlap the first of them, and the next few.
@@ -455,10 +464,9 @@ impl<T> Window<T> {
     }
 }
 
-/// Whether it makes a difference which of these, and of this, comes first.
-fn concerns(all: &[Condition], one: &Condition) -> bool {
-    let same = all.iter().filter(|c| c.thing == one.thing);
-    same.into_iter().any(|c| c.change != Change::Nothing || one.change != Change::Nothing)
+/// Whether it makes a difference which of the two comes first.
+fn concerns(c: &Condition, one: &Condition) -> bool {
+    c.thing == one.thing && (c.change != Change::Nothing || one.change != Change::Nothing)
 }
 
 /// Leaves those that begin before the first call is over that makes others begin elsewhere: the rest is asked again then.

@@ -8,11 +8,12 @@ mod shown;
 mod sockets;
 mod users;
 
+use foldhash::HashSet;
 use reprise_calls::{ArgKind, Call, Effect, FlagSet, Follow};
 pub use sockets::as_mknod;
 
 use super::names::Names;
-use super::node::{NodeId, Slot, kind};
+use super::node::{NodeId, Slot, Source, kind};
 use super::resolve::Found;
 use super::{Seat, World};
 use crate::decoded::{Decoded, Entry, Stat};
@@ -247,6 +248,33 @@ impl World {
             self.step(directory, &entry.name)
         };
         names.map(step).collect()
+    }
+
+    /// The names that stand in a directory and that a listing did not show, though it went, as far as can be told, from the beginning
+    /// to the end. Of directories with many names none.
+    pub fn lists_without(&self, s: &Seen<'_>) -> Vec<Step> {
+        /// Of `struct linux_dirent64`, with the longest name.
+        const LONGEST_ENTRY_BYTES: u64 = 280;
+        const MANY: usize = 1024;
+        let whole = s.decoded.entries.iter().any(|entry| entry.name == b".")
+            && u64::try_from(s.result).is_ok_and(|bytes| bytes.saturating_add(LONGEST_ENTRY_BYTES) <= s.arg(2));
+        // Not by its number: which directory that means is perhaps not known yet.
+        let identity = s.decoded.object(s.fd(0).0).and_then(|object| object.stat.identity);
+        let known = identity.and_then(|identity| self.names.identities.get(&identity));
+        let Some(directory) = known.map(|node| self.names.now(*node)).filter(|_| whole) else { return Vec::new() };
+        let stand = &self.names.node(directory).entries;
+        if stand.len() > MANY {
+            return Vec::new();
+        }
+        let shown: HashSet<&[u8]> = s.decoded.entries.iter().map(|entry| entry.name.as_slice()).collect();
+        let is_there = |slot: &Slot| match slot {
+            Slot::File(node) => self.names.node(*node).source != Source::Perhaps,
+            Slot::Absent => false,
+        };
+        let hidden = stand.iter().filter(|(name, slot)| is_there(slot) && !shown.contains(&***name));
+        let mut steps: Vec<Step> = hidden.map(|(name, _)| self.step(directory, name)).collect();
+        steps.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+        steps
     }
 
     fn step(&self, directory: NodeId, name: &[u8]) -> Step {

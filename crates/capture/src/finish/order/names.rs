@@ -52,6 +52,9 @@ pub fn told(world: &mut World, seat: Seat, pending: &mut Pending, told: &mut Tol
     if lists {
         let names = world.lists(&seen);
         told.all.extend(names.iter().take(LISTED).map(|step| step_is(step, Found::Something, Change::Nothing)));
+        let hidden = world.lists_without(&seen);
+        told.likely
+            .extend(hidden.iter().take(LISTED).map(|step| step_is(step, Found::Exactly(NOTHING), Change::Nothing)));
     } else {
         let paths = [world.passes(&seen, 0), world.passes(&seen, 1)];
         let flags = match call.effect {
