@@ -1,4 +1,5 @@
-//! Calls that touch neither storage, descriptors, processes nor mappings: not recorded, and not "unknown" either.
+//! Calls that touch neither storage, descriptors, processes nor mappings, and those that no kernel performs any more: not recorded,
+//! and not "unknown" either.
 
 /// Number and name, ascending by number.
 pub const UNRELATED: &[(u32, &str)] = &[
@@ -51,8 +52,10 @@ pub const UNRELATED: &[(u32, &str)] = &[
     (129, "rt_sigqueueinfo"),
     (130, "rt_sigsuspend"),
     (131, "sigaltstack"),
+    (134, "uselib"),
     (135, "personality"),
     (136, "ustat"),
+    (139, "sysfs"),
     (140, "getpriority"),
     (141, "setpriority"),
     (142, "sched_setparam"),
@@ -66,6 +69,7 @@ pub const UNRELATED: &[(u32, &str)] = &[
     (152, "munlockall"),
     (153, "vhangup"),
     (154, "modify_ldt"),
+    (156, "_sysctl"),
     (157, "prctl"),
     (158, "arch_prctl"),
     (159, "adjtimex"),
@@ -77,8 +81,17 @@ pub const UNRELATED: &[(u32, &str)] = &[
     (171, "setdomainname"),
     (172, "iopl"),
     (173, "ioperm"),
+    (174, "create_module"),
     (175, "init_module"),
     (176, "delete_module"),
+    (177, "get_kernel_syms"),
+    (178, "query_module"),
+    (180, "nfsservctl"),
+    (181, "getpmsg"),
+    (182, "putpmsg"),
+    (183, "afs_syscall"),
+    (184, "tuxcall"),
+    (185, "security"),
     (186, "gettid"),
     (200, "tkill"),
     (201, "time"),
@@ -87,6 +100,9 @@ pub const UNRELATED: &[(u32, &str)] = &[
     (204, "sched_getaffinity"),
     (205, "set_thread_area"),
     (211, "get_thread_area"),
+    (212, "lookup_dcookie"),
+    (214, "epoll_ctl_old"),
+    (215, "epoll_wait_old"),
     (218, "set_tid_address"),
     (219, "restart_syscall"),
     (220, "semtimedop"),
@@ -100,6 +116,7 @@ pub const UNRELATED: &[(u32, &str)] = &[
     (229, "clock_getres"),
     (230, "clock_nanosleep"),
     (234, "tgkill"),
+    (236, "vserver"),
     (237, "mbind"),
     (238, "set_mempolicy"),
     (239, "get_mempolicy"),
@@ -108,6 +125,7 @@ pub const UNRELATED: &[(u32, &str)] = &[
     (243, "mq_timedreceive"),
     (244, "mq_notify"),
     (245, "mq_getsetattr"),
+    (246, "kexec_load"),
     (248, "add_key"),
     (249, "request_key"),
     (250, "keyctl"),
@@ -130,6 +148,7 @@ pub const UNRELATED: &[(u32, &str)] = &[
     (314, "sched_setattr"),
     (315, "sched_getattr"),
     (318, "getrandom"),
+    (320, "kexec_file_load"),
     (324, "membarrier"),
     (325, "mlock2"),
     (329, "pkey_mprotect"),
@@ -148,6 +167,8 @@ pub const UNRELATED: &[(u32, &str)] = &[
     (454, "futex_wake"),
     (455, "futex_wait"),
     (456, "futex_requeue"),
+    (457, "statmount"),
+    (458, "listmount"),
     (459, "lsm_get_self_attr"),
     (460, "lsm_set_self_attr"),
     (461, "lsm_list_modules"),
@@ -157,4 +178,20 @@ pub const UNRELATED: &[(u32, &str)] = &[
 /// Whether a call is known to be unrelated.
 pub fn is_unrelated(number: u32) -> bool {
     UNRELATED.binary_search_by_key(&number, |r| r.0).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_unrelated;
+    use crate::index::by_number;
+
+    /// The numbers of `arch/x86/entry/syscalls/syscall_64.tbl` as of Linux 6.18.
+    #[test]
+    fn every_number_of_the_kernel_has_a_place() {
+        let unknown = |number: &u32| by_number(*number).is_none() && !is_unrelated(*number);
+        let unknown: Vec<u32> = (0..335).chain(424..470).filter(unknown).collect();
+        assert!(unknown.is_empty(), "{unknown:?}");
+        let twice = |number: &u32| by_number(*number).is_some() && is_unrelated(*number);
+        assert_eq!((0..470).find(twice), None);
+    }
 }

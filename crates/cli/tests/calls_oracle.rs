@@ -75,12 +75,12 @@ rows! {
     data: read write pread64 pwrite64 readv writev preadv pwritev preadv2 pwritev2 sendfile copy_file_range splice tee vmsplice lseek truncate ftruncate fallocate;
     sync: fsync fdatasync sync syncfs sync_file_range fadvise64 readahead;
     names: rename renameat renameat2 link linkat symlink symlinkat unlink unlinkat rmdir mkdir mkdirat mknod mknodat readlink readlinkat getdents getdents64 chdir fchdir chroot getcwd;
-    metadata: stat lstat fstat newfstatat statx access faccessat faccessat2 chmod fchmod fchmodat fchmodat2 chown lchown fchown fchownat utime utimes futimesat utimensat umask statfs fstatfs;
+    metadata: stat lstat fstat newfstatat statx access faccessat faccessat2 chmod fchmod fchmodat fchmodat2 chown lchown fchown fchownat utime utimes futimesat utimensat umask statfs fstatfs file_getattr file_setattr;
     xattr: setxattr lsetxattr fsetxattr getxattr lgetxattr fgetxattr listxattr llistxattr flistxattr removexattr lremovexattr fremovexattr setxattrat getxattrat listxattrat removexattrat;
     mapping: mmap munmap mremap mprotect madvise msync mlock munlock mincore remap_file_pages;
     process: clone clone3 fork vfork execve execveat exit exit_group wait4 waitid unshare setns setuid setgid setreuid setregid setresuid setresgid setfsuid setfsgid setgroups capset ptrace seccomp;
     sockets: socket socketpair accept accept4 bind connect listen shutdown sendto recvfrom sendmsg recvmsg sendmmsg recvmmsg setsockopt getsockopt getsockname getpeername;
-    watch: epoll_create epoll_create1 epoll_ctl epoll_wait epoll_pwait epoll_pwait2 poll ppoll select pselect6 inotify_init inotify_init1 inotify_add_watch inotify_rm_watch fanotify_init fanotify_mark eventfd eventfd2 signalfd signalfd4 timerfd_create pidfd_open pidfd_getfd userfaultfd perf_event_open landlock_create_ruleset mq_open bpf mount umount2 pivot_root fsopen fsmount open_tree move_mount swapon swapoff quotactl;
+    watch: epoll_create epoll_create1 epoll_ctl epoll_wait epoll_pwait epoll_pwait2 poll ppoll select pselect6 inotify_init inotify_init1 inotify_add_watch inotify_rm_watch fanotify_init fanotify_mark eventfd eventfd2 signalfd signalfd4 timerfd_create pidfd_open pidfd_getfd userfaultfd perf_event_open landlock_create_ruleset mq_open bpf mount umount2 pivot_root fsopen fsconfig fsmount fspick open_tree open_tree_attr mount_setattr move_mount swapon swapoff quotactl quotactl_fd;
     async_io: io_setup io_destroy io_submit io_getevents io_pgetevents io_cancel io_uring_setup io_uring_enter io_uring_register;
 }
 
@@ -98,8 +98,8 @@ fn every_row_has_a_case_and_a_test() {
 }
 
 /// Exchanged neighbours that no effect can tell apart: the row, the first of them, why.
-const ALIKE: &[(&str, usize, &str)] =
-    &[("quotactl", 2, "without a file system that has quotas neither id nor addr is looked at")];
+const ALIKE: &[(&str, usize, &str)] = &[("quotactl", 2, NO_QUOTAS), ("quotactl_fd", 2, NO_QUOTAS)];
+const NO_QUOTAS: &str = "without a file system that has quotas neither id nor addr is looked at";
 
 /// The oracle can fail: with two neighbouring arguments of a row exchanged, its case must notice.
 #[test]
@@ -141,7 +141,12 @@ fn rows_name_the_bits_that_links_depend_on() {
         ("fchownat", 0, unless(4, NOFOLLOW)),
         ("utimensat", 0, unless(3, NOFOLLOW)),
         ("execveat", 0, unless(4, NOFOLLOW)),
+        ("fspick", 0, unless(2, 0x2)), // FSPICK_SYMLINK_NOFOLLOW
         ("open_tree", 0, unless(2, NOFOLLOW)),
+        ("open_tree_attr", 0, unless(2, NOFOLLOW)),
+        ("mount_setattr", 0, unless(2, NOFOLLOW)),
+        ("file_getattr", 0, unless(4, NOFOLLOW)),
+        ("file_setattr", 0, unless(4, NOFOLLOW)),
         ("setxattrat", 0, unless(2, NOFOLLOW)),
         ("getxattrat", 0, unless(2, NOFOLLOW)),
         ("listxattrat", 0, unless(2, NOFOLLOW)),

@@ -30,4 +30,6 @@ pub const CALLS: &[Call] = &[
     row!(umask 95 (mask: Mode) Value Effect::ChangeMask, Replay::Issue, Value, "sets the file mode creation mask"),
     row!(statfs 137 (path: Path(Follow::Always), buf: Out(Statfs)) Zero Effect::StatFs, Replay::Issue, Outcome, "reads facts about a file system by name"),
     row!(fstatfs 138 (fd: Fd(Use), buf: Out(Statfs)) Zero Effect::StatFs, Replay::Issue, Outcome, "reads facts about an open file's file system"),
+    row!(file_getattr 468 (dirfd: Dirfd, path: Path(Follow::Unless { arg: 4, bit: 0x100 }), attr: Address, size: Length, flags: Flags(FlagSet::At)) Zero Effect::TestAccess, Replay::Skip("flags of files are the file system's own"), Nothing, "reads flags of a file"),
+    row!(file_setattr 469 (dirfd: Dirfd, path: Path(Follow::Unless { arg: 4, bit: 0x100 }), attr: Address, size: Length, flags: Flags(FlagSet::At)) Zero Effect::TestAccess, Replay::Skip("flags of files are not set by a replay"), Nothing, "sets flags of a file"),
 ];

@@ -31,6 +31,8 @@ pub(super) const CASES: &[(&str, Case)] = &[
     ("umask", umask),
     ("statfs", statfs),
     ("fstatfs", fstatfs),
+    ("file_getattr", file_getattr),
+    ("file_setattr", file_setattr),
 ];
 
 /// `struct stat`: st_dev, st_ino, st_nlink, st_mode (u32), st_uid, st_gid, pad, st_rdev, st_size, st_blksize, …
@@ -331,4 +333,41 @@ fn statfs(c: &Context) {
 fn fstatfs(c: &Context) {
     let fd = fixture::open("file", O_RDONLY);
     is_statfs(c, &c.call(&[("fd", value::fd(fd)), ("buf", output(120))]));
+}
+
+/// `struct file_attr` (`include/uapi/linux/fs.h`) with these flags.
+fn file_attr(flags: u64) -> Vec<u8> {
+    let mut attr = vec![0; 24];
+    attr[..8].copy_from_slice(&flags.to_le_bytes());
+    attr
+}
+
+/// `FS_XFLAG_NODUMP`.
+const NO_DUMP: u64 = 0x80;
+/// Kernels before 6.17, and file systems that have no such flags.
+const WITHOUT_FLAGS: [i32; 3] = [ENOSYS, EOPNOTSUPP, ENOTTY];
+
+fn flags_of(c: &Context, name: &str, attr: &[u8], bits: i64) -> Done {
+    let dir = fixture::open("dir", O_PATH);
+    let (attr, size) = (memory(attr), length(24));
+    c.call(&[("dirfd", at_dir(dir)), ("path", path(name)), ("attr", attr), ("size", size), ("flags", flags(bits))])
+}
+
+/// Of a file that has the flag.
+fn has_no_dump(name: &str) -> bool {
+    let out = std::process::Command::new("lsattr").args(["-d", name]).output();
+    out.is_ok_and(|out| String::from_utf8_lossy(&out.stdout).split(' ').next().is_some_and(|flags| flags.contains('d')))
+}
+
+fn file_getattr(c: &Context) {
+    let done = flags_of(c, "inside", &file_attr(u64::MAX), 0);
+    done.ok_or_skip(&WITHOUT_FLAGS);
+    c.check(|| assert_eq!(done.number("attr", 0, 8) & NO_DUMP != 0, has_no_dump("dir/inside")));
+    flags_of(c, "missing", &file_attr(0), 0).fails(ENOENT);
+}
+
+fn file_setattr(c: &Context) {
+    flags_of(c, "inside", &file_attr(NO_DUMP), 0).ok_or_skip(&WITHOUT_FLAGS);
+    c.check(|| assert!(has_no_dump("dir/inside")));
+    flags_of(c, "missing", &file_attr(0), 0).fails(ENOENT);
 }

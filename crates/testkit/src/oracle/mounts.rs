@@ -15,12 +15,17 @@ pub(super) const CASES: &[(&str, Case)] = &[
     ("umount2", umount2),
     ("pivot_root", pivot_root),
     ("fsopen", fsopen),
+    ("fsconfig", fsconfig),
     ("fsmount", fsmount),
+    ("fspick", fspick),
     ("open_tree", open_tree),
+    ("open_tree_attr", open_tree_attr),
+    ("mount_setattr", mount_setattr),
     ("move_mount", move_mount),
     ("swapon", swapon),
     ("swapoff", swapoff),
     ("quotactl", quotactl),
+    ("quotactl_fd", quotactl_fd),
 ];
 
 /// A mount namespace of this process alone.
@@ -109,6 +114,21 @@ fn fsopen(c: &Context) {
     call("no such").fails(ENODEV);
 }
 
+fn fsconfig(c: &Context) {
+    const SET_STRING: u64 = 1;
+    let fd = raw::sys(SYS_fsopen, &[c_string("tmpfs"), 0]);
+    if fd < 0 {
+        c.skip("file systems cannot be configured");
+    }
+    let call = |key: &str| {
+        let value = memory(b"64k\0");
+        let (command, key, aux) = (num(SET_STRING), text(key), int(0));
+        c.call(&[("fd", value::fd(fd)), ("command", command), ("key", key), ("value", value), ("aux", aux)])
+    };
+    call("size").ok();
+    call("no such").fails(EINVAL);
+}
+
 /// A configured file system in memory.
 fn configured(c: &Context) -> i64 {
     let fd = raw::sys(SYS_fsopen, &[c_string("tmpfs"), 0]);
@@ -135,6 +155,66 @@ fn fsmount(c: &Context) {
         let line = mounted("empty").expect("a mount");
         assert!(line.contains(" rw,nodev,"), "{line}");
     });
+}
+
+fn fspick(c: &Context) {
+    private_mounts(c);
+    const CLOEXEC: u64 = 1;
+    const NO_FOLLOW: u64 = 2;
+    mount_memory("empty");
+    fs::create_dir("way").expect("way");
+    std::os::unix::fs::symlink("../empty", "way/to").expect("to");
+    let dir = fixture::open("way", O_PATH);
+    let call = |name: &str, bits: u64| c.call(&[("dirfd", at_dir(dir)), ("path", path(name)), ("flags", num(bits))]);
+    let fd = call("to", CLOEXEC).ok();
+    c.fd_named(fd, "anon_inode:[fscontext]");
+    c.fd_has(fd, O_CLOEXEC, O_CLOEXEC);
+    // The link itself is the root of no mount.
+    call("to", NO_FOLLOW).fails(EINVAL);
+    call("missing", 0).fails(ENOENT);
+}
+
+/// `struct mount_attr` (`include/uapi/linux/mount.h`) that sets one attribute.
+fn one_attribute(bit: u64) -> Vec<u8> {
+    let mut attr = vec![0; 32];
+    attr[..8].copy_from_slice(&bit.to_le_bytes());
+    attr
+}
+
+const NO_DEVICES: u64 = 4;
+
+fn open_tree_attr(c: &Context) {
+    private_mounts(c);
+    const CLONE: u64 = 1;
+    let dir = fixture::open("dir", O_PATH);
+    let call = |name: &str, bits: u64| {
+        let (attr, size) = (memory(&one_attribute(NO_DEVICES)), length(32));
+        c.call(&[("dirfd", at_dir(dir)), ("path", path(name)), ("flags", num(bits)), ("attr", attr), ("size", size)])
+    };
+    let copy = call(".", CLONE | O_CLOEXEC as u64).ok_or_skip(&[ENOSYS]);
+    c.fd_has(copy, O_CLOEXEC, O_CLOEXEC);
+    c.check(|| {
+        assert_ne!(fixture::fd_info(copy, "mnt_id"), fixture::fd_info(dir, "mnt_id"));
+        assert_eq!(fixture::fd_info(copy, "ino"), identity("dir").1.to_string());
+        const EMPTY_FROM: u64 = 4;
+        let args = [copy as u64, c_string(""), AT_FDCWD as u64, c_string("empty"), EMPTY_FROM];
+        raw::must(SYS_move_mount, &args);
+        assert!(mounted("empty").expect("a mount").contains("nodev"));
+    });
+    call("missing", CLONE).fails(ENOENT);
+}
+
+fn mount_setattr(c: &Context) {
+    private_mounts(c);
+    mount_memory("empty");
+    let dir = fixture::open(".", O_PATH);
+    let call = |name: &str| {
+        let (attr, size) = (memory(&one_attribute(NO_DEVICES)), length(32));
+        c.call(&[("dirfd", at_dir(dir)), ("path", path(name)), ("flags", num(0)), ("attr", attr), ("size", size)])
+    };
+    call("empty").ok_or_skip(&[ENOSYS]);
+    c.check(|| assert!(mounted("empty").expect("a mount").contains("nodev")));
+    call("missing").fails(ENOENT);
 }
 
 fn open_tree(c: &Context) {
@@ -237,4 +317,15 @@ fn quotactl(c: &Context) {
     call(SYNC, null(Is::Text)).ok_or_skip(&[ENOSYS]);
     call(GET_FORMAT, text("missing")).fails(ENOENT);
     call(GET_FORMAT, text("file")).fails(ENOTBLK);
+}
+
+fn quotactl_fd(c: &Context) {
+    const SYNC: u64 = 0x80_0001 << 8;
+    const NO_SUCH: u64 = 0x80_00ff << 8;
+    let file = fixture::open("file", O_RDONLY);
+    let call = |fd: i64, op: u64| {
+        c.call(&[("fd", value::fd(fd)), ("command", num(op)), ("id", owner(0)), ("addr", address(0))])
+    };
+    call(file, SYNC).ok_or_skip(&[ENOSYS, ENOTSUP]);
+    call(file, NO_SUCH).fails(EINVAL);
 }
