@@ -395,5 +395,37 @@ def users_apart():
         os.stat(name)
 
 
+def mounted():
+    """Mounts made by the calls that configure them step by step, in a namespace of its own; what they hid is there again."""
+    NEW_MOUNTS, PRIVATE, SET_STRING, CREATE, EMPTY_FROM, CLONE, NO_DEVICES = 0x20000, 0x44000, 1, 6, 4, 1, 4
+    attributes = ctypes.create_string_buffer(bytes([NO_DEVICES]) + bytes(31), 32)
+
+    def call(number, *args):
+        return libc.syscall(number, *[ctypes.c_void_p(a) if isinstance(a, int) else a for a in args])
+
+    def body():
+        if libc.unshare(NEW_MOUNTS) != 0 or call(165, 0, b"/", 0, PRIVATE, 0) != 0:
+            return
+        context = call(430, b"tmpfs", 1)
+        if context < 0 or call(431, context, SET_STRING, b"size", b"1m", 0) or call(431, context, CREATE, 0, 0, 0):
+            return
+        mount = call(432, context, 1, 0)
+        call(429, mount, b"", AT_FDCWD, b"m", EMPTY_FROM)
+        put("m/x", b"inside")
+        os.close(call(433, AT_FDCWD, b"m", 1))
+        call(442, AT_FDCWD, b"m", 0, attributes, 32)
+        copy = call(428, AT_FDCWD, b"m", CLONE)
+        call(429, copy, b"", AT_FDCWD, b"n", EMPTY_FROM)
+        put("out", " ".join(os.listdir("n")).encode())
+        for name in (b"n", b"m"):
+            call(166, name, 2)
+        put("after", get("m/below"))
+
+    os.mkdir("m")
+    os.mkdir("n")
+    put("m/below", b"hidden")
+    child(body)
+
+
 if __name__ == "__main__":
     globals()[sys.argv[1]]()

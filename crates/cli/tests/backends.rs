@@ -212,7 +212,7 @@ const PROGRAMS: [Program; 6] = [
 
 /// Programs of `tests/programs/corners.py`, and whether their final tree is in the trace: what went through a pipe from a
 /// file that was just written is not.
-const CORNERS: [(&str, bool); 24] = [
+const CORNERS: [(&str, bool); 25] = [
     ("xattrs", true),
     ("links", true),
     ("listing", true),
@@ -237,6 +237,7 @@ const CORNERS: [(&str, bool); 24] = [
     ("bound", true),
     ("users_apart", true),
     ("left_mapped", true),
+    ("mounted", true),
 ];
 
 fn corner(name: &'static str) -> Program {

@@ -284,22 +284,22 @@ impl World {
             self.unshare(s);
         }
         match s.call.name {
-            "mount" => self.cover(s),
+            // MS_REMOUNT, and the four kinds of propagation, mount nothing.
+            "mount" if s.arg(3) & 0x1e_0020 == 0 => self.cover(s, 0),
+            "move_mount" => {
+                self.uncover(s);
+                self.cover(s, 1);
+            }
             "umount2" => self.uncover(s),
             _ => {}
         }
     }
 
-    /// A mount hides what is below its place. A replay mounts nothing: what happens below is taken from the trace.
-    fn cover(&mut self, s: &mut Step<'_>) {
-        // MS_REMOUNT, and the four kinds of propagation, mount nothing.
-        const CHANGES_ONLY: u64 = 0x20 | 0x1e_0000;
-        let place = self.place(s, 0);
-        let (true, 0, Some(Place { node: Some(hidden), entry: Some(entry) })) =
-            (s.succeeded(), s.arg(3) & CHANGES_ONLY, place)
-        else {
-            return;
-        };
+    /// A mount hides what is below its place, which is the call's path with a number. A replay mounts nothing: what happens below is
+    /// taken from the trace.
+    fn cover(&mut self, s: &mut Step<'_>, number: usize) {
+        let place = self.place(s, number).filter(|_| s.succeeded());
+        let Some(Place { node: Some(hidden), entry: Some(entry) }) = place else { return };
         let (kind, attributes) = (self.names.node(hidden).kind, self.names.node(hidden).attributes.clone());
         let root = self.names.add_node(kind, attributes);
         self.names.node_mut(root).nature = Nature::Pseudo;
@@ -310,6 +310,7 @@ impl World {
         s.out.surprise = Some("a mount: what is below it is taken from the trace");
     }
 
+    /// The mount at the call's first path is there no more.
     fn uncover(&mut self, s: &mut Step<'_>) {
         let Some(Place { entry: Some(entry), .. }) = self.place(s, 0).filter(|_| s.succeeded()) else { return };
         let Some(at) = self.covered.iter().rposition(|(covered, _)| *covered == entry) else { return };
