@@ -4,7 +4,7 @@
 //! Goals: `sendfile`, `copy_file_range` and `splice` carry their bytes in the trace as when they are watched. Non-goals:
 //! content that only pipes and sockets hold; files that were changed later.
 
-use reprise_calls::moving::ends;
+use reprise_calls::moving::{Ends, ends};
 use reprise_initial::{Seat, World};
 use reprise_trace::payload::{Side, split};
 use reprise_trace::{DataPolicy, Keep};
@@ -20,9 +20,7 @@ const PIECE: u64 = 1 << 20;
 
 /// Puts the content that a call moved into its action.
 pub fn fill(pending: &mut Pending, world: &mut World, seat: Seat, live: &Live, began_ns: u64, log: &mut Log) {
-    if ends(pending.call).is_none() || failed(pending.action.result) {
-        return;
-    }
+    let Some(ends) = ends(pending.call).filter(|_| !failed(pending.action.result)) else { return };
     let moved = pending.action.result as u64;
     if pending.action.data_bytes == moved && pending.action.truncated_bytes == 0 {
         // It is known already.
@@ -32,7 +30,7 @@ pub fn fill(pending: &mut Pending, world: &mut World, seat: Seat, live: &Live, b
     if moved == 0 || log.policy() == DataPolicy::None {
         return;
     }
-    let Some(source) = source(pending, world, seat, moved) else { return };
+    let Some(source) = source(pending, ends, world, seat, moved) else { return };
     let (data, kept) = read(&source, live, began_ns.saturating_add(pending.action.begin_ns), moved, log);
     pending.action.data = data;
     pending.action.truncated_bytes = moved - kept;
@@ -50,8 +48,7 @@ struct Source {
 }
 
 /// The regular file among the descriptors of a call, the source first, and where in it the bytes are.
-fn source(pending: &Pending, world: &mut World, seat: Seat, moved: u64) -> Option<Source> {
-    let ends = ends(pending.call)?;
+fn source(pending: &Pending, ends: Ends, world: &mut World, seat: Seat, moved: u64) -> Option<Source> {
     let parts = split(pending.call, Side::Input, &pending.action.input);
     [ends.source, ends.target].into_iter().find_map(|end| {
         let fd = pending.action.args[end.fd];

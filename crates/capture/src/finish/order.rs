@@ -21,6 +21,7 @@ mod places;
 mod turn_tests;
 
 use foldhash::HashMap;
+use reprise_calls::moving::ends;
 use reprise_calls::{ArgKind, Call, Effect};
 use reprise_initial::{Seat, World};
 use reprise_trace::payload::{Side, split};
@@ -42,8 +43,11 @@ pub fn takes_effect_ns(pending: &Pending) -> u64 {
     let gives = match call.effect {
         Effect::Close | Effect::CloseRange => true,
         Effect::Lock | Effect::Control => locking::releases(call, &action.args, &action.input),
-        Effect::Write | Effect::Copy => !failed(action.result) && !is_plain(pending, action.args[0]),
-        Effect::Splice => !failed(action.result) && !is_plain(pending, action.args[2]),
+        Effect::Write => !failed(action.result) && !is_plain(pending, action.args[0]),
+        Effect::Copy | Effect::Splice => {
+            let target = ends(call).map(|ends| action.args[ends.target.fd]);
+            !failed(action.result) && target.is_some_and(|fd| !is_plain(pending, fd))
+        }
         Effect::Message => !failed(action.result) && sends(call),
         _ => false,
     };

@@ -13,7 +13,7 @@ use reprise_calls::{ArgKind, Call, Effect, FlagSet, Follow};
 pub use sockets::as_mknod;
 
 use super::names::Names;
-use super::node::{NodeId, Slot, Source, kind};
+use super::node::{Node, NodeId, Slot, Source, kind};
 use super::resolve::Found;
 use super::{Seat, World};
 use crate::decoded::{Decoded, Entry, Stat};
@@ -240,8 +240,8 @@ impl World {
 
     /// The names that a listing showed.
     pub fn lists(&mut self, s: &Seen<'_>) -> Vec<Step> {
-        let directory = self.peek(s.seat, s.fd(0).0).filter(|n| s.ok() && !self.names.node(*n).filesystem_is_pseudo());
-        let Some(directory) = directory else { return Vec::new() };
+        let told = self.peek(s.seat, s.fd(0).0).filter(|n| tells(s, self.names.node(*n)));
+        let Some(directory) = told else { return Vec::new() };
         let names = s.decoded.entries.iter().filter(|entry| !matches!(entry.name.as_slice(), b"." | b".."));
         let step = |entry: &Entry| {
             self.recalled(directory, &entry.name);
@@ -260,8 +260,8 @@ impl World {
             && u64::try_from(s.result).is_ok_and(|bytes| bytes.saturating_add(LONGEST_ENTRY_BYTES) <= s.arg(2));
         // Not by its number: which directory that means is perhaps not known yet.
         let identity = s.decoded.object(s.fd(0).0).and_then(|object| object.stat.identity);
-        let known = identity.and_then(|identity| self.names.identities.get(&identity));
-        let Some(directory) = known.map(|node| self.names.now(*node)).filter(|_| whole) else { return Vec::new() };
+        let known = identity.and_then(|identity| self.names.identities.get(&identity)).map(|node| self.names.now(*node));
+        let Some(directory) = known.filter(|n| whole && tells(s, self.names.node(*n))) else { return Vec::new() };
         let stand = &self.names.node(directory).entries;
         if stand.len() > MANY {
             return Vec::new();
@@ -359,6 +359,11 @@ impl World {
     fn flags(&self, s: &Seen<'_>, set: FlagSet) -> u64 {
         s.call.flags_arg(set).map_or(0, |i| s.arg(i))
     }
+}
+
+/// Whether what a listing shows of a directory says something of the calls.
+fn tells(s: &Seen<'_>, directory: &Node) -> bool {
+    s.ok() && !directory.filesystem_is_pseudo()
 }
 
 /// A path without slashes at its end.
