@@ -8,6 +8,8 @@ use crate::vocabulary::{Call, Effect};
 pub const SHARE_DIRECTORIES: u64 = 0x200;
 /// `CLONE_FILES`: the table of descriptors is shared.
 pub const SHARE_DESCRIPTORS: u64 = 0x400;
+/// Threads as the C library makes them, as far as descriptors and directories are concerned.
+pub const SHARE_BOTH: u64 = SHARE_DIRECTORIES | SHARE_DESCRIPTORS;
 /// `CLONE_PIDFD`: the maker gets a descriptor of the child.
 pub const HANDLE: u64 = 0x1000;
 /// `CLONE_THREAD`: a thread of the maker's process.
@@ -15,8 +17,8 @@ pub const SAME_PROCESS: u64 = 0x1_0000;
 /// `CLONE_NEWUSER`: users and groups are those of a namespace of its own.
 pub const NEW_USERS: u64 = 0x1000_0000;
 
-/// `CLONE_NEWNS`.
-const NEW_MOUNTS: u64 = 0x2_0000;
+/// `CLONE_NEWNS`: mounts are those of a namespace of its own.
+pub const NEW_MOUNTS: u64 = 0x2_0000;
 /// `CLOSE_RANGE_UNSHARE`.
 const CLOSE_UNSHARED: u64 = 2;
 
@@ -48,6 +50,11 @@ pub fn unshared(call: &Call, args: &[u64; 6]) -> Parts {
         },
         _ => Parts::default(),
     }
+}
+
+/// Whether a thread has mounts of its own once this call of it has succeeded.
+pub fn copies_mounts(call: &Call, args: &[u64; 6]) -> bool {
+    call.name == "unshare" && args[0] & NEW_MOUNTS != 0
 }
 
 /// Whether a thread has other users once this call of it has succeeded. `setns` may leave it to the descriptor what it is about.

@@ -1,5 +1,6 @@
 //! What a call means for the knowledge of the world: before it enters the kernel, and after it succeeded.
 
+use reprise_calls::mounts::{Mounting, mounting};
 use reprise_calls::{Call, Effect, Follow, IoctlEffect, Object, ioctl_effect};
 use reprise_trace::payload::{Side, split};
 
@@ -60,8 +61,14 @@ pub fn before(world: &mut World, tid: i32, call: &Call, args: &[u64; 6], inputs:
             }
         }
         Effect::DeviceControl => clone_source(world, tid, args, parts[2], log),
-        // A handle held here would keep a file system busy.
-        Effect::Mount => world.forget_places(),
+        Effect::Mount => {
+            if let (Mounting::Bind { .. } | Mounting::Move, Some(source)) = (mounting(call, args), parts[0]) {
+                let source = source.strip_suffix(b"\0").unwrap_or(source);
+                world.walk(tid, Start::Here, source, true, false, log);
+            }
+            // A handle held here would keep a file system busy.
+            world.forget_places();
+        }
         Effect::Message if matches!(call.name, "bind" | "connect") => {
             socket_name(world, tid, call, args, log);
         }

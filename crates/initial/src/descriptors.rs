@@ -4,9 +4,11 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use foldhash::{HashMap, HashSet};
+use reprise_calls::mounts::{At, Mounts};
 
 use super::decoded::Object;
 use super::decoded::Stat;
+use super::names::Names;
 use super::node::{NodeId, Source, kind};
 use super::outside::Described;
 use super::{Seat, World};
@@ -16,10 +18,21 @@ use super::{Seat, World};
 pub struct Description {
     /// The file, if it has a name.
     pub node: Option<NodeId>,
+    /// The mount that it was reached through.
+    pub mount: u32,
+    /// It is a copy of what is mounted there (`open_tree`), with all that is mounted below.
+    pub tree: Option<(At, bool)>,
     /// Where reads and writes go on.
     pub offset: u64,
     /// Whether writes go to the end.
     pub append: bool,
+}
+
+impl Description {
+    /// The file as it is reached.
+    pub fn at(&self) -> Option<At> {
+        Some(At { mount: self.mount, node: self.node? })
+    }
 }
 
 /// A table of descriptors.
@@ -37,6 +50,8 @@ pub struct Table {
     pub owner: (Option<u32>, Option<u32>),
     /// Number of that process, if this is the table that its first thread has.
     pub pid: Option<i32>,
+    /// Its directories, then.
+    pub places: u32,
 }
 
 impl Table {
@@ -47,6 +62,11 @@ impl Table {
     /// The file behind a descriptor, if it is known.
     pub fn file(&self, fd: u32) -> Option<NodeId> {
         self.open.get(&fd)?.borrow().node
+    }
+
+    /// The file behind a descriptor as it is reached, if it is known.
+    pub fn at(&self, fd: u32) -> Option<At> {
+        self.open.get(&fd)?.borrow().at()
     }
 
     /// What a fork gives to the child.
@@ -108,7 +128,7 @@ impl World {
                 Some(known) => known.clone(),
                 None => {
                     let node = self.at_start(&row);
-                    let fresh = Description { node, offset: row.offset, append: row.append };
+                    let fresh = Description { node, offset: row.offset, append: row.append, ..Description::default() };
                     let fresh = Rc::new(RefCell::new(fresh));
                     descriptions.insert(row.description, fresh.clone());
                     fresh
@@ -122,7 +142,8 @@ impl World {
         if !row.path.starts_with(b"/") {
             return None;
         }
-        let found = self.resolve(super::names::Names::ROOT, super::names::Names::ROOT, &row.path, false, true);
+        let root = Mounts::first(Names::ROOT);
+        let found = self.resolve(root, root, &row.path, false, true);
         let node = match (found.node, found.entry) {
             (Some(node), _) => node,
             (None, Some((directory, name))) => self.discover(directory, &name, row.stat.mode & 0o170000, true),
@@ -193,7 +214,8 @@ impl World {
             }
             Described::Path { path, device } => {
                 let device = if device { kind::CHARACTER } else { 0 };
-                let found = self.resolve(super::names::Names::ROOT, super::names::Names::ROOT, &path, true, true);
+                let root = Mounts::first(Names::ROOT);
+                let found = self.resolve(root, root, &path, true, true);
                 let node = match (found.node, found.entry) {
                     (Some(node), _) => Some(node),
                     (None, Some((directory, name))) => {
@@ -251,8 +273,9 @@ impl World {
     }
 
     /// A call made a descriptor of a file.
-    pub(super) fn open_file(&mut self, seat: Seat, fd: u32, node: Option<NodeId>, append: bool) {
-        self.bind(seat, fd, Rc::new(RefCell::new(Description { node, offset: 0, append })));
+    pub(super) fn open_file(&mut self, seat: Seat, fd: u32, at: Option<At>, append: bool) {
+        let (node, mount) = (at.map(|at| at.node), at.map_or(Mounts::FIRST, |at| at.mount));
+        self.bind(seat, fd, Rc::new(RefCell::new(Description { node, mount, append, ..Description::default() })));
     }
 
     /// A call names an open file that no call opened here: it came by a message, and the kernel tells which it is.
@@ -262,7 +285,7 @@ impl World {
         }
         let node = object.stat.identity.and_then(|identity| self.names.identities.get(&identity).copied());
         if let Some(node) = node {
-            let description = Description { node: Some(node), offset: object.position, append: false };
+            let description = Description { node: Some(node), offset: object.position, ..Description::default() };
             self.bind(seat, object.fd, Rc::new(RefCell::new(description)));
         }
     }

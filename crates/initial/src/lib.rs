@@ -21,7 +21,8 @@ mod united;
 
 use std::collections::BTreeMap;
 
-use reprise_calls::sharing::{Parts, unshared};
+use reprise_calls::mounts::{At, Mounts};
+use reprise_calls::sharing::{NEW_MOUNTS, Parts, copies_mounts, shared, unshared};
 use reprise_calls::{Call, Effect};
 
 pub use copies::Copied;
@@ -59,8 +60,8 @@ impl Seat {
 /// Working and root directory.
 #[derive(Debug, Clone, Copy)]
 struct Places {
-    cwd: NodeId,
-    root: NodeId,
+    cwd: At,
+    root: At,
 }
 
 /// A process that was there at the beginning.
@@ -81,6 +82,7 @@ pub struct Origin {
 /// The world as far as the calls show it.
 pub struct World {
     names: Names,
+    mounts: Mounts,
     tables: Vec<Table>,
     free_tables: Vec<u32>,
     places: Vec<Places>,
@@ -111,6 +113,7 @@ impl World {
     pub fn new(outside: Box<dyn Outside>) -> World {
         World {
             names: Names::new(),
+            mounts: Mounts::new(Names::ROOT),
             tables: Vec::new(),
             free_tables: Vec::new(),
             places: Vec::new(),
@@ -140,15 +143,16 @@ impl World {
         let guessed = cwd.is_none();
         self.origins.insert(process, Origin { cwd: path.to_vec(), cwd_guessed: guessed, ..Origin::default() });
         let table = self.add_table(Table::new(process));
-        self.places.push(Places { cwd: node, root: Names::ROOT });
+        self.places.push(Places { cwd: Mounts::first(node), root: Mounts::first(Names::ROOT) });
         let seat = Seat { table, places: (self.places.len() - 1) as u32 };
         self.open_at_start(seat, open);
         seat
     }
 
-    /// A thread that another made.
-    pub fn fork(&mut self, parent: Seat, shares_descriptors: bool, shares_directories: bool) -> Seat {
-        let table = match shares_descriptors {
+    /// A thread that another made, with these flags of `clone`.
+    pub fn fork(&mut self, parent: Seat, flags: u64) -> Seat {
+        let Parts { descriptors, directories } = shared(flags);
+        let table = match descriptors {
             true => {
                 self.tables[parent.table as usize].users += 1;
                 parent.table
@@ -158,7 +162,7 @@ impl World {
                 self.add_table(copy)
             }
         };
-        let places = match shares_directories {
+        let places = match directories {
             true => parent.places,
             false => {
                 let copy = self.places[parent.places as usize];
@@ -166,12 +170,16 @@ impl World {
                 (self.places.len() - 1) as u32
             }
         };
+        if flags & NEW_MOUNTS != 0 && !directories {
+            self.copy_mounts(places);
+        }
         Seat { table, places }
     }
 
     /// The number of the process whose first thread this is.
     pub fn numbered(&mut self, seat: Seat, pid: i32) {
-        self.tables[seat.table as usize].pid = Some(pid);
+        let table = &mut self.tables[seat.table as usize];
+        (table.pid, table.places) = (Some(pid), seat.places);
     }
 
     /// What the thread of a successful call has for itself from now on.
@@ -187,6 +195,12 @@ impl World {
         if directories {
             self.places.push(self.places[seat.places as usize]);
             own.places = (self.places.len() - 1) as u32;
+            if self.tables[own.table as usize].users == 1 {
+                self.tables[own.table as usize].places = own.places;
+            }
+        }
+        if copies_mounts(call, args) {
+            self.copy_mounts(own.places);
         }
         own
     }
@@ -238,7 +252,7 @@ impl World {
     /// Paths of the working and the root directory of a thread.
     pub fn places(&self, seat: Seat) -> (Vec<u8>, Vec<u8>) {
         let places = self.places[seat.places as usize];
-        (self.names.path(places.cwd), self.names.path(places.root))
+        (self.names.path(places.cwd.node), self.names.path(places.root.node))
     }
 
     /// The root process that a thread descends from.
@@ -261,12 +275,13 @@ impl World {
 mod tests {
     use super::*;
     use reprise_calls::by_name;
+    use reprise_calls::sharing::SHARE_BOTH;
 
     #[test]
     fn who_ends_sharing_has_a_table_and_places_of_its_own() {
         let mut world = World::new(Box::new(Links::default()));
         let maker = world.begin(0, Some(b"/"));
-        let thread = world.fork(maker, true, true);
+        let thread = world.fork(maker, SHARE_BOTH);
         assert_eq!(thread, maker);
         let call = by_name("unshare").expect("a row");
         let alone = world.unshare(thread, call, &[0x400, 0, 0, 0, 0, 0]);

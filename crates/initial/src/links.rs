@@ -6,6 +6,7 @@
 use super::World;
 use super::names::{DEEPEST, Names};
 use super::node::{NodeId, Slot, Source, kind};
+use reprise_calls::mounts::Mounts;
 
 /// Made-up texts of links have this behind their number.
 const TEXT: &[u8] = b"-not-in-the-log";
@@ -101,7 +102,7 @@ impl World {
             self.stood_at(node, place);
             return true;
         }
-        let there = self.resolve(directory, Names::ROOT, text, true, true).node;
+        let there = self.resolve(Mounts::first(directory), Mounts::first(Names::ROOT), text, true, true).node;
         let one = there.filter(|there| self.may_be_one(node, *there) && !self.are_nested(node, *there));
         one.map(|there| self.unite(node, there)).is_some()
     }
@@ -122,7 +123,7 @@ impl World {
 
     /// Where the text of a link in a directory leads, if nothing is known to stand there, and it is not within `node`.
     fn free_place(&mut self, node: NodeId, directory: NodeId, text: &[u8]) -> Option<(NodeId, Vec<u8>)> {
-        let found = self.resolve(directory, Names::ROOT, text, false, true);
+        let found = self.resolve(Mounts::first(directory), Mounts::first(Names::ROOT), text, false, true);
         let (to, name) = found.entry.filter(|_| found.node.is_none())?;
         let free = self.names.slot(to, &name).is_none() && self.names.node(to).source == Source::Initial;
         (free && !self.is_within(to, node)).then_some((to, name))

@@ -8,10 +8,12 @@ use super::node::{Node, NodeId, Slot, Source, kind};
 /// File systems that show the kernel's state, by where they stand, with their type (`include/uapi/linux/magic.h`).
 const PSEUDO: [(&[u8], u64); 2] = [(b"proc", 0x9fa0), (b"sys", 0x6265_6572)];
 const DEVPTS: u64 = 0x1cd1;
+/// Stands for whatever a call mounted: nothing in it was there at the beginning.
+pub const MOUNTED: u64 = u64::MAX;
 
 /// Whether a file system shows the kernel's state: what stands there now says nothing of the beginning.
 pub fn is_pseudo(filesystem: u64) -> bool {
-    filesystem == DEVPTS || PSEUDO.iter().any(|(_, known)| *known == filesystem)
+    matches!(filesystem, DEVPTS | MOUNTED) || PSEUDO.iter().any(|(_, known)| *known == filesystem)
 }
 
 /// No path is deeper.

@@ -1,5 +1,6 @@
 //! Paths over the names met, as the kernel resolves them.
 
+use reprise_calls::mounts::{At, Mounts};
 use reprise_calls::{Part, Whose, go_on, leads_to_process, process_path};
 
 use super::names::Names;
@@ -10,12 +11,22 @@ use super::{Seat, World};
 /// Where a path leads.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Found {
-    /// The directory of the last component, and the component; none for `/`, `.`, `..` and what leads nowhere.
+    /// The directory of the last component, and the component; none for `/`, `.`, `..`, where something is mounted, and what leads
+    /// nowhere.
     pub entry: Option<(NodeId, Vec<u8>)>,
     /// The file, if one is known.
     pub node: Option<NodeId>,
+    /// The mount that it is reached through.
+    pub mount: u32,
     /// Whether a link under the last name would have been followed.
     pub is_followed: bool,
+}
+
+impl Found {
+    /// The file at a place.
+    pub fn at(at: At) -> Found {
+        Found { node: Some(at.node), mount: at.mount, ..Found::default() }
+    }
 }
 
 /// As many links as the kernel follows.
@@ -39,12 +50,12 @@ impl Way {
 
 impl World {
     /// Resolves a path. If it is known to have led somewhere (`exists`), the directories on its way did exist too.
-    pub(super) fn resolve(&mut self, start: NodeId, root: NodeId, path: &[u8], follow: bool, exists: bool) -> Found {
+    pub(super) fn resolve(&mut self, start: At, root: At, path: &[u8], follow: bool, exists: bool) -> Found {
         self.walk(start, root, path, follow, exists, &mut Way::new(false))
     }
 
     /// As [`World::resolve`], for a thread: a path may go through a part of its process (`/proc/self/fd/N`), or a link to one.
-    pub(super) fn lead(&mut self, seat: Seat, start: NodeId, path: &[u8], follow: bool, exists: bool) -> Found {
+    pub(super) fn lead(&mut self, seat: Seat, start: At, path: &[u8], follow: bool, exists: bool) -> Found {
         let root = self.places[seat.places as usize].root;
         if let Some(found) = self.through_process(seat, path, follow, exists) {
             return found;
@@ -71,8 +82,8 @@ impl World {
             Whose::Process if own.pid.is_none() => return None,
             Whose::Process | Whose::Thread | Whose::Numbered(_) => own,
         };
-        let node = match named.part {
-            Part::Descriptor(fd) => table.file(fd)?,
+        let at = match named.part {
+            Part::Descriptor(fd) => table.at(fd)?,
             // Where other processes work is not asked for.
             Part::Directory | Part::Root if !std::ptr::eq(table, own) => return None,
             Part::Directory => places.cwd,
@@ -80,34 +91,43 @@ impl World {
         };
         let slashes = named.rest.iter().take_while(|b| **b == b'/').count();
         match &named.rest[slashes..] {
-            b"" => Some(Found { node: Some(node), ..Found::default() }),
-            rest => Some(self.resolve(node, places.root, rest, follow, exists)),
+            b"" => Some(Found::at(at)),
+            rest => Some(self.resolve(at, places.root, rest, follow, exists)),
         }
     }
 
-    fn walk(&mut self, start: NodeId, root: NodeId, path: &[u8], follow: bool, exists: bool, way: &mut Way) -> Found {
-        let mut here = self.names.now(if path.starts_with(b"/") { root } else { start });
+    fn walk(&mut self, start: At, root: At, path: &[u8], follow: bool, exists: bool, way: &mut Way) -> Found {
+        let begin = if path.starts_with(b"/") { root } else { start };
+        let mut here = At { node: self.names.now(begin.node), ..begin };
         let directory_wanted = path.ends_with(b"/");
-        if !path.is_empty() && !self.is_directory(here, exists) {
+        if !path.is_empty() && !self.is_directory(here.node, exists) {
             return Found::default();
         }
-        let mut found = Found { node: Some(here), ..Found::default() };
+        let mut found = Found::at(here);
         let mut components = path.split(|b| *b == b'/').filter(|c| !c.is_empty()).peekable();
         while let Some(name) = components.next() {
             let last = components.peek().is_none();
             match name {
-                b"." => (found.entry, found.node) = (None, Some(here)),
+                b"." => found = Found { is_followed: found.is_followed, ..Found::at(here) },
                 b".." => {
-                    if here != root {
-                        here = self.names.node(here).parent;
-                    }
-                    (found.entry, found.node) = (None, Some(here));
+                    let above = self.mounts.up(here, root);
+                    here = match above == root || self.mounts.is_root(above) {
+                        true => self.mounts.down(above),
+                        false => self.mounts.down(At { node: self.names.node(above.node).parent, ..above }),
+                    };
+                    found = Found { is_followed: found.is_followed, ..Found::at(here) };
                 }
                 _ => {
                     let passed = !last || follow || directory_wanted;
-                    let node = self.component(here, name, last, passed, exists);
-                    found = Found { entry: Some((here, name.to_vec())), node, is_followed: passed };
+                    let node = self.component(here.node, name, last, passed, exists);
+                    let entry = Some((here.node, name.to_vec()));
+                    found = Found { entry, node, mount: here.mount, is_followed: passed };
                     let Some(node) = node else { return if last { found } else { Found::default() } };
+                    let seen = self.mounts.down(At { node: self.names.now(node), ..here });
+                    let node = if seen.mount == here.mount { node } else { seen.node };
+                    if seen.mount != here.mount {
+                        found = Found { is_followed: passed, ..Found::at(seen) };
+                    }
                     let is_link = self.names.node(node).kind == kind::SYMLINK;
                     if is_link && passed {
                         let target = self.names.node(node).target.clone();
@@ -126,14 +146,14 @@ impl World {
                         }
                         if !last {
                             let Some(entered) = self.entered(&found, exists) else { return Found::default() };
-                            here = entered;
+                            here = At { mount: found.mount, node: entered };
                         }
                     } else if !last {
-                        here = node;
+                        here = At { mount: found.mount, node };
                     }
                 }
             }
-            if !last && !self.is_directory(here, exists) {
+            if !last && !self.is_directory(here.node, exists) {
                 return Found::default();
             }
         }
@@ -267,7 +287,9 @@ impl World {
                 Source::Initial
             }
             _ => {
-                self.note("a file came from outside of the log");
+                if !self.names.node(directory).filesystem_is_pseudo() {
+                    self.note("a file came from outside of the log");
+                }
                 Source::Made
             }
         };
@@ -327,7 +349,7 @@ impl World {
 
     /// The directory at an absolute path, which existed.
     pub(super) fn directory(&mut self, path: &[u8]) -> NodeId {
-        let found = self.resolve(Names::ROOT, Names::ROOT, path, true, true);
+        let found = self.resolve(Mounts::first(Names::ROOT), Mounts::first(Names::ROOT), path, true, true);
         let node = match (found.node, found.entry) {
             (Some(node), _) => node,
             (None, Some((directory, name))) => self.discover(directory, &name, kind::DIRECTORY, true),

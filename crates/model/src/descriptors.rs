@@ -2,8 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use reprise_calls::mounts::At;
+
 use crate::interpretation::Interpretation;
 use crate::listing::ListingState;
+use crate::magic::Start;
 use crate::names::Names;
 use crate::node::NodeId;
 use crate::slab::Slab;
@@ -63,6 +66,10 @@ impl StreamKind {
 pub struct Description {
     /// The file, if it has one.
     pub node: Option<NodeId>,
+    /// The mount that it was reached through.
+    pub mount: u32,
+    /// It is a copy of what is mounted there (`open_tree`), with all that is mounted below.
+    pub tree: Option<(At, bool)>,
     /// The name it was opened under, if it has one.
     pub opened_as: Option<EntryId>,
     /// The path that it was opened by, where the model knows no file there.
@@ -79,6 +86,14 @@ pub struct Description {
     pub serial: DescriptionId,
     /// What flows through it.
     pub links: Links,
+}
+
+impl Description {
+    /// Where paths begin that are relative to it.
+    pub(crate) fn start(&self) -> Option<Start> {
+        let at = At { mount: self.mount, node: self.node? };
+        Some(Start { at, is_replayed: self.stream.is_none() })
+    }
 }
 
 /// A descriptor.

@@ -80,8 +80,11 @@ pub struct Interpretation {
     pub arguments: [Option<Binding>; 6],
     /// For each argument that is a descriptor: whether its I/O is taken from the trace.
     pub streams: [Option<StreamKind>; 6],
-    /// For each path: the ordinary path of what `/proc/self/fd/N` in it named.
+    /// For each path: the path of the same place in a replay, where it is another: it went through a part of a process
+    /// (`/proc/self/fd/N`), or through what is mounted.
     pub paths: [Option<Vec<u8>>; 2],
+    /// A path went through a part of a process.
+    pub through_process: bool,
     /// The descriptor of a nameless file that a path named so.
     pub by_descriptor: Option<Binding>,
     /// Descriptors made.

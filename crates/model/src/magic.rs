@@ -1,51 +1,98 @@
-//! Parts of a process by name: `/proc/self/fd/N`, which the C library uses where the kernel has no call of its own
-//! (`fchmodat`, `linkat` of a nameless file), `/dev/stdin`, `/proc/self/cwd` and their kin.
+//! Where paths of programs lead, also by way of what is mounted, and of parts of a process: `/proc/self/fd/N`, which the C library uses
+//! where the kernel has no call of its own (`fchmodat`, `linkat` of a nameless file), `/dev/stdin`, `/proc/self/cwd` and their kin.
 //!
-//! A replay has no `/proc`: such a path is replaced by the present path of the file, if it has one.
+//! A replay has no `/proc` and mounts nothing: such a path is replaced by the present path of the file, if it has one.
 
+use reprise_calls::mounts::At;
 use reprise_calls::{Part, ProcessPath, Whose, process_path};
 
 use crate::interpretation::Interpretation;
 use crate::node::{FileKind, Nature, NodeId};
-use crate::processes::Thread;
+use crate::processes::{Directories, Thread};
 use crate::resolve::{LINKS, Place, Way};
 use crate::step::Step;
-use crate::touch::Resource;
+use crate::touch::{EntryId, Resource};
 use crate::world::World;
+
+/// Where a relative path begins.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Start {
+    pub at: At,
+    /// A replay has the same place for it.
+    pub is_replayed: bool,
+}
+
+/// Where a path leads, and its path in a replay if that is another.
+pub(crate) struct Lead {
+    pub place: Place,
+    pub path: Option<Vec<u8>>,
+}
 
 /// What a path through a part of a process means.
 enum Named {
     /// It does not go through one.
     No,
-    /// The same place by an ordinary path.
-    Path(Vec<u8>),
+    /// A place, and the path that is left from there.
+    From(At, Option<EntryId>, Vec<u8>),
     /// The file itself has no name; it can only be reached through the descriptor.
     File(Place),
 }
 
+impl Directories {
+    /// Where paths begin that are relative to the working directory.
+    pub(crate) fn start(&self) -> Start {
+        Start { at: self.cwd, is_replayed: self.cwd.node == self.replayed_cwd }
+    }
+}
+
 impl World {
-    /// Where a path leads, also by way of a part of its process, and by way of links to these.
+    /// Where a path leads; its path in a replay is noted under its number.
     pub(crate) fn lead(
         &mut self,
         s: &mut Step<'_>,
         number: usize,
-        start: Option<NodeId>,
+        start: Option<Start>,
         path: &[u8],
         follow: bool,
     ) -> Option<Place> {
-        let root = self.directories[s.thread.directories as usize].root;
-        let (mut real, mut place): (Option<Vec<u8>>, _) = (None, None);
+        let lead = self.resolve(s, start, path, follow)?;
+        if lead.path.is_some() {
+            s.out.paths[number.min(1)] = lead.path;
+        }
+        Some(lead.place)
+    }
+
+    /// Where a path leads, also by way of a part of its process, and by way of links to these.
+    pub(crate) fn resolve(
+        &mut self,
+        s: &mut Step<'_>,
+        start: Option<Start>,
+        path: &[u8],
+        follow: bool,
+    ) -> Option<Lead> {
+        let directories = self.directories[s.thread.directories as usize];
+        let root = directories.root;
+        let other_root = root.node != directories.replayed_root;
+        let (mut begin, mut entry, mut left) = (start, None, path.to_vec());
         let mut named = self.through_process(s.thread, path, follow, s.out);
+        let (mut place, mut broken, mut astray) = (None, None, false);
         for _ in 0..LINKS {
             match named {
                 Named::No => {}
-                Named::Path(found) => real = Some(found),
-                Named::File(place) => return Some(place),
+                Named::From(at, by, rest) => {
+                    (begin, entry, left) = (Some(Start { at, is_replayed: false }), by, rest);
+                    s.out.through_process = true;
+                }
+                Named::File(place) => return Some(Lead { place, path: None }),
             }
-            let path = real.as_deref().unwrap_or(path);
-            let start = if path.starts_with(b"/") { root } else { start? };
-            let (mut way, nature) = (Way::new(), s.out.nature);
-            place = Some(self.names.walk(start, root, path, follow, &mut way, s.out));
+            let from = if left.starts_with(b"/") { Start { at: root, is_replayed: true } } else { begin? };
+            let nature = s.out.nature;
+            let mut way = Way::new(&self.mounts, other_root, !from.is_replayed, nature);
+            let found = match left.is_empty() {
+                true => Place { node: Some(from.at.node), entry, mount: from.at.mount },
+                false => self.names.walk(from.at, root, &left, follow, &mut way, s.out),
+            };
+            (place, broken, astray) = (Some(found), way.broken, way.astray);
             named = way.detour.map_or(Named::No, |detour| self.through_process(s.thread, &detour, true, s.out));
             if matches!(named, Named::No) {
                 break;
@@ -53,10 +100,56 @@ impl World {
             // What was met where these names stand says nothing of the file.
             s.out.nature = nature;
         }
-        if real.is_some() {
-            s.out.paths[number.min(1)] = real;
+        let place = place?;
+        let path = if astray { self.replayed_path(s, place, broken, &left) } else { None };
+        Some(Lead { place, path })
+    }
+
+    /// The path in a replay of a place that a path led to; if it has none, what the call does is taken from the trace.
+    fn replayed_path(
+        &self,
+        s: &mut Step<'_>,
+        place: Place,
+        broken: Option<(EntryId, Vec<u8>)>,
+        given: &[u8],
+    ) -> Option<Vec<u8>> {
+        if let Some(node) = place.node {
+            s.out.meet(self.names.node(node).nature);
         }
-        place
+        if s.out.nature == Nature::Pseudo {
+            return None;
+        }
+        let named = |entry: EntryId| {
+            let entry = &self.names.entries[entry as usize];
+            self.names.path_of(entry.directory, &entry.name)
+        };
+        let path = match (place, broken) {
+            (Place { entry: Some(entry), .. }, _) => {
+                s.out.look(Resource::Entry(entry));
+                self.look_above(s, self.names.entries[entry as usize].directory);
+                named(entry)
+            }
+            (Place { node: Some(node), .. }, _) => {
+                if self.names.node(node).kind == FileKind::Directory {
+                    self.look_above(s, node);
+                }
+                self.path_of(node)
+            }
+            (_, Some((entry, rest))) => {
+                self.look_above(s, self.names.entries[entry as usize].directory);
+                named(entry).map(|path| [path, rest].concat())
+            }
+            (_, None) => None,
+        };
+        let path = path.and_then(|path| self.below_root(s.thread, path));
+        let Some(mut path) = path else {
+            s.out.meet(Nature::Pseudo);
+            return None;
+        };
+        if given.ends_with(b"/") && !path.ends_with(b"/") {
+            path.push(b'/');
+        }
+        Some(path)
     }
 
     /// Whether a path goes through a part of its process, and where it leads. The name itself is meant if the last link is not
@@ -74,13 +167,16 @@ impl World {
     fn part(&self, thread: Thread, named: ProcessPath<'_>, out: &mut Interpretation) -> Named {
         let Some(shown) = self.shown(thread, named.whose) else { return Named::No };
         let directories = &self.directories[shown.directories as usize];
-        let directory = match named.part {
+        let at = match named.part {
             Part::Descriptor(fd) => return self.through_descriptor(thread, shown.table, fd, named.rest, out),
             Part::Directory => directories.cwd,
             Part::Root => directories.root,
         };
         out.look(Resource::Directories(shown.directories));
-        self.visible(thread, directory).map_or(Named::No, |path| Named::Path(below(path, named.rest)))
+        match self.visible(thread, at.node) {
+            Some(_) => Named::From(at, None, below(named.rest)),
+            None => Named::No,
+        }
     }
 
     fn through_descriptor(&self, thread: Thread, table: u32, fd: u32, rest: &[u8], out: &mut Interpretation) -> Named {
@@ -88,32 +184,36 @@ impl World {
         let description = &self.descriptors.descriptions[slot.description as usize];
         let Some(node) = description.node.filter(|_| description.stream.is_none()) else { return Named::No };
         out.look(Resource::Descriptor(slot.generation));
-        let by_name = || {
-            let entry = &self.names.entries[description.opened_as? as usize];
-            (entry.node == Some(node)).then(|| self.names.path_of(entry.directory, &entry.name))?
+        let at = At { mount: description.mount, node };
+        let n = self.names.node(node);
+        let stands = |entry: &EntryId| self.names.target(*entry) == Some(node);
+        let entry = n.attached.or(description.opened_as.filter(stands));
+        let is_named = self.visible(thread, node).is_some() || {
+            let by_name = entry.map(|entry| &self.names.entries[entry as usize]);
+            let path = by_name.and_then(|entry| self.names.path_of(entry.directory, &entry.name));
+            path.and_then(|path| self.below_root(thread, path)).is_some()
         };
         // A link that is open itself is not followed further; by its path it would be.
-        let is_link = self.names.node(node).kind == FileKind::Symlink;
-        let path = self.visible(thread, node).or_else(|| self.below_root(thread, by_name()?));
-        match path.filter(|_| !is_link) {
-            Some(real) => Named::Path(below(real, rest)),
-            // In another table than the thread's own the same number may be another descriptor.
-            None if (rest.is_empty() || is_link) && self.descriptors.binds(thread.table, slot.binding) => {
-                out.by_descriptor = Some(slot.binding);
-                Named::File(Place { node: Some(node), entry: None })
-            }
-            None => Named::No,
+        let is_link = n.kind == FileKind::Symlink;
+        if is_named && !is_link {
+            return Named::From(at, entry, below(rest));
         }
+        // In another table than the thread's own the same number may be another descriptor.
+        if (rest.is_empty() || is_link) && self.descriptors.binds(thread.table, slot.binding) {
+            out.by_descriptor = Some(slot.binding);
+            return Named::File(Place { node: Some(node), entry: None, mount: at.mount });
+        }
+        Named::No
     }
 
-    /// The path of a file as a thread has to write it.
+    /// The path of a file as a thread of a replay has to write it.
     fn visible(&self, thread: Thread, node: NodeId) -> Option<Vec<u8>> {
         self.below_root(thread, self.path_of(node)?)
     }
 
-    /// A path from the thread's own root directory; none if it is not below that.
+    /// A path from the root directory that the thread has in a replay; none if it is not below that.
     fn below_root(&self, thread: Thread, path: Vec<u8>) -> Option<Vec<u8>> {
-        let root = self.path_of(self.directories[thread.directories as usize].root)?;
+        let root = self.path_of(self.directories[thread.directories as usize].replayed_root)?;
         if root == b"/" {
             return Some(path);
         }
@@ -134,7 +234,7 @@ impl World {
     }
 
     /// The first thread of another process that lives.
-    fn other(&self, pid: i32) -> Option<Thread> {
+    pub(crate) fn other(&self, pid: i32) -> Option<Thread> {
         let process = self.processes_of(pid).find(|process| self.processes[*process as usize].threads > 0)?;
         let mut threads = self.threads.iter().filter_map(|thread| thread.as_deref().copied());
         Some(self.first_thread(threads.find(|thread| thread.process == process)?, pid))
@@ -152,11 +252,12 @@ impl World {
     }
 }
 
-/// A path and what follows it, which begins with a slash.
-fn below(mut path: Vec<u8>, rest: &[u8]) -> Vec<u8> {
-    if path == b"/" && !rest.is_empty() {
-        path.clear();
+/// What follows a part of a process, from there.
+fn below(rest: &[u8]) -> Vec<u8> {
+    let slashes = rest.iter().take_while(|b| **b == b'/').count();
+    match &rest[slashes..] {
+        // What a slash follows must be a directory.
+        [] if slashes > 0 => b"./".to_vec(),
+        rest => rest.to_vec(),
     }
-    path.extend_from_slice(rest);
-    path
 }

@@ -61,7 +61,7 @@ impl World {
             Some(fd) if fd as i32 != AT_FDCWD => self.descriptor_path(action.thread, fd)?,
             _ => {
                 let thread = self.thread(action.thread)?;
-                let cwd = self.directories[thread.directories as usize].cwd;
+                let cwd = self.directories[thread.directories as usize].cwd.node;
                 self.directory_path(cwd)?
             }
         };

@@ -1,12 +1,18 @@
 //! Threads, processes, and what they share.
 
+use reprise_calls::mounts::At;
+
 use crate::node::NodeId;
 
 /// Working directory, root and umask.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Directories {
-    pub cwd: NodeId,
-    pub root: NodeId,
+    pub cwd: At,
+    pub root: At,
+    /// What a replay has as its working directory: it does not go to what is mounted.
+    pub replayed_cwd: NodeId,
+    /// What it has as its root.
+    pub replayed_root: NodeId,
     pub umask: u32,
     pub users: u32,
     /// More than one thread used them at some time: what one did must still be done before another goes on.

@@ -1,7 +1,7 @@
 //! Files and names that nothing needs any more: their numbers are used again.
 //!
 //! Goal: state for what lives, however long the trace. A file lives while it has a name or something holds it: an open file
-//! description, a shared mapping, a working directory, a mount that covers it, a name below it, a removed directory below it. Files of the
+//! description, a shared mapping, a working directory, a mount there, a name below it, a removed directory below it. Files of the
 //! initial tree keep their numbers, since the plan speaks of them. Non-goals: names under which nothing stands (`absent`).
 
 use reprise_calls::Effect;
@@ -99,11 +99,11 @@ impl World {
         self.names.pass_over(out);
     }
 
-    /// Whether it is hidden below a mount, mapped, or a directory that a process works in.
+    /// Whether it is mapped, or a directory that a process works in.
     fn is_in_use(&self, node: NodeId) -> bool {
         let is_directory = self.names.node(node).kind == FileKind::Directory;
-        self.covered.iter().any(|(_, hidden)| *hidden == node)
-            || self.spaces_storing_to(node).next().is_some()
-            || is_directory && self.directories.iter().any(|d| d.users > 0 && (d.cwd == node || d.root == node))
+        self.spaces_storing_to(node).next().is_some()
+            || is_directory
+                && self.directories.iter().any(|d| d.users > 0 && (d.cwd.node == node || d.root.node == node))
     }
 }

@@ -1,5 +1,6 @@
 //! Path resolution over the model's names, as the kernel does it (`path_resolution(7)`).
 
+use reprise_calls::mounts::{At, Mounts};
 use reprise_calls::{go_on, leads_to_process};
 
 use crate::interpretation::Interpretation;
@@ -12,85 +13,123 @@ use crate::touch::{EntryId, Resource, Touch};
 pub struct Place {
     /// The file, if there is one.
     pub node: Option<NodeId>,
-    /// The entry of the last component; none for `/`, `.`, `..` and what does not resolve so far.
+    /// The entry of the last component; none for `/`, `.`, `..`, where something is mounted, and what does not resolve so far.
     pub entry: Option<EntryId>,
+    /// The mount that it is reached through.
+    pub mount: u32,
+}
+
+impl Place {
+    /// Nowhere.
+    pub(crate) const LOST: Place = Place { node: None, entry: None, mount: Mounts::FIRST };
+
+    /// The file, as it is reached.
+    pub(crate) fn at(self) -> Option<At> {
+        Some(At { mount: self.mount, node: self.node? })
+    }
 }
 
 /// As many links as the kernel follows.
 pub(crate) const LINKS: u32 = 40;
 
 /// How far a path has led, and what is left to follow.
-pub(crate) struct Way {
+pub(crate) struct Way<'a> {
+    mounts: &'a Mounts,
     links: u32,
     /// The same path from the first link on that leads to a part of a process (`crate::magic`): the link's target, and what
     /// follows it.
     pub detour: Option<Vec<u8>>,
+    /// Where absolute paths begin is not where they begin in a replay.
+    other_root: bool,
+    /// A replay, which mounts nothing, would get elsewhere by the same path.
+    pub astray: bool,
+    /// The last name that was looked up, and what was left to follow where nothing stood there.
+    pub broken: Option<(EntryId, Vec<u8>)>,
+    /// What was met before the path.
+    nature: Nature,
 }
 
-impl Way {
-    pub(crate) fn new() -> Way {
-        Way { links: LINKS, detour: None }
+impl<'a> Way<'a> {
+    pub(crate) fn new(mounts: &'a Mounts, other_root: bool, astray: bool, nature: Nature) -> Way<'a> {
+        Way { mounts, links: LINKS, detour: None, other_root, astray, broken: None, nature }
+    }
+
+    /// From one mount to another: what was met on the way says nothing of the file.
+    fn cross(&mut self, from: u32, to: u32, out: &mut Interpretation) {
+        if from != to {
+            self.astray = true;
+            out.nature = self.nature;
+        }
+    }
+
+    /// The way ends before the path does.
+    fn ends<'p>(&mut self, entry: Option<EntryId>, left: impl Iterator<Item = &'p [u8]>) -> Place {
+        if let Some(entry) = entry {
+            self.broken = Some((entry, Vec::new()));
+        }
+        if let Some((_, rest)) = &mut self.broken {
+            left.for_each(|name| rest.extend([b"/", name].concat()));
+        }
+        Place::LOST
     }
 }
 
 impl Names {
-    /// Resolves a path; every entry on the way is looked at.
-    pub(crate) fn resolve(
-        &mut self,
-        start: NodeId,
-        root: NodeId,
-        path: &[u8],
-        follow: bool,
-        out: &mut Interpretation,
-    ) -> Place {
-        self.walk(start, root, path, follow, &mut Way::new(), out)
-    }
-
-    /// As [`Names::resolve`]; `way` tells of a link to a part of a process.
+    /// Resolves a path; every entry on the way is looked at. `way` tells what became of it.
     pub(crate) fn walk(
         &mut self,
-        start: NodeId,
-        root: NodeId,
+        start: At,
+        root: At,
         path: &[u8],
         follow: bool,
-        way: &mut Way,
+        way: &mut Way<'_>,
         out: &mut Interpretation,
     ) -> Place {
-        const LOST: Place = Place { node: None, entry: None };
         // Whether a directory is alive and may be passed through belongs to its entry (`World::change_metadata`).
-        if let Some(entry) = self.node(start).stood
-            && !path.starts_with(b"/")
-        {
-            out.look(Resource::Entry(entry));
-        }
-        let mut here = Place { node: Some(if path.starts_with(b"/") { root } else { start }), entry: None };
+        let begin = if path.starts_with(b"/") {
+            way.astray |= way.other_root;
+            way.cross(start.mount, root.mount, out);
+            root
+        } else {
+            if let Some(entry) = self.node(start.node).stood {
+                out.look(Resource::Entry(entry));
+            }
+            start
+        };
+        let mut here = Place { node: Some(begin.node), entry: None, mount: begin.mount };
         let must_be_directory = path.ends_with(b"/");
         let mut components = path.split(|b| *b == b'/').filter(|c| !c.is_empty()).peekable();
         while let Some(component) = components.next() {
             let last = components.peek().is_none();
-            let Some(directory) = here.node else {
-                return LOST;
+            let Some(directory) = here.at() else {
+                return way.ends(here.entry, std::iter::once(component).chain(components));
             };
-            let node = self.node(directory);
+            let node = self.node(directory.node);
             out.meet(node.nature);
             if node.kind != FileKind::Directory {
-                return LOST;
+                return way.ends(here.entry, std::iter::once(component).chain(components));
             }
             match component {
                 b"." => here.entry = None,
                 b".." => {
-                    if directory != root {
+                    let mut above = way.mounts.up(directory, root);
+                    if above != root && !way.mounts.is_root(above) {
+                        let node = self.node(above.node);
                         if let Some(entry) = node.attached {
                             out.look(Resource::Entry(entry));
                         }
-                        here.node = Some(node.parent);
+                        above.node = node.parent;
                     }
-                    here.entry = None;
+                    here = self.enter(directory, above, None, way, out);
                 }
                 name => {
-                    let entry = self.spoken_of(directory, name, out);
+                    let entry = self.spoken_of(directory.node, name, out);
                     out.look(Resource::Entry(entry));
-                    here = Place { node: self.target(entry), entry: Some(entry) };
+                    let Some(found) = self.target(entry) else {
+                        here = Place { node: None, entry: Some(entry), mount: directory.mount };
+                        continue;
+                    };
+                    here = self.enter(directory, At { node: found, ..directory }, Some(entry), way, out);
                     let Some(node) = here.node.map(|n| self.node(n)) else {
                         continue;
                     };
@@ -100,7 +139,9 @@ impl Names {
                         if !known && leads_to_process(&target) {
                             way.detour = Some(target.to_vec());
                         }
-                        let (nature, goes_on) = (node.nature, way.links > 0 && node.nature != Nature::Pseudo);
+                        // Links that the kernel shows lead anywhere; what a link of the program's own says is known.
+                        let is_known = node.nature != Nature::Pseudo || !node.initial;
+                        let (nature, goes_on) = (node.nature, way.links > 0 && is_known);
                         if goes_on {
                             way.links -= 1;
                             here = self.walk(directory, root, &target, true, way, out);
@@ -110,7 +151,8 @@ impl Names {
                         }
                         if !goes_on {
                             out.meet(nature);
-                            return LOST;
+                            way.broken = None;
+                            return Place::LOST;
                         }
                     }
                 }
@@ -120,6 +162,13 @@ impl Names {
             out.meet(self.node(node).nature);
         }
         here
+    }
+
+    /// What is seen at a place that a path has come to, from another.
+    fn enter(&self, from: At, to: At, entry: Option<EntryId>, way: &mut Way<'_>, out: &mut Interpretation) -> Place {
+        let seen = way.mounts.down(to);
+        way.cross(from.mount, seen.mount, out);
+        Place { node: Some(seen.node), entry: entry.filter(|_| seen == to), mount: seen.mount }
     }
 
     /// The entry of a name; one that is not remembered may have been forgotten.

@@ -39,6 +39,10 @@ impl<T: Default> Slab<T> {
         self.values.get(number as usize)
     }
 
+    pub fn iter_mut(&mut self) -> std::slice::IterMut<'_, T> {
+        self.values.iter_mut()
+    }
+
     pub fn iter(&self) -> std::slice::Iter<'_, T> {
         self.values.iter()
     }

@@ -195,8 +195,8 @@ impl World {
                     directories: t.directories,
                     users: t.users,
                     groups: t.groups,
-                    cwd: self.directory_path(directories.cwd),
-                    root: self.directory_path(directories.root),
+                    cwd: self.directory_path(directories.cwd.node),
+                    root: self.directory_path(directories.replayed_root),
                     umask: directories.umask,
                 }
             })

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use reprise_calls::mounts::Mounts;
 use reprise_calls::sharing::Parts;
 use reprise_trace::{Descriptor as DescriptorRow, MAPPED_STORES, Process, ReadError, ThreadRow, TraceReader};
 
@@ -17,7 +18,6 @@ use crate::observed::Observed;
 use crate::processes::{Directories, Identity, ProcessState, Thread, ThreadFacts};
 use crate::slab::Slab;
 use crate::streams::Streams;
-use crate::touch::EntryId;
 
 /// A name of the initial or the final tree.
 #[derive(Debug, Clone)]
@@ -77,8 +77,7 @@ pub struct World {
     pub(crate) mappings: u32,
     /// Stores to mappings of files are in the trace.
     pub(crate) stores_recorded: bool,
-    /// Entries that a mount covers, and what stands under them.
-    pub(crate) covered: Vec<(EntryId, NodeId)>,
+    pub(crate) mounts: Mounts,
     /// See [`World::unmet_links`].
     pub(crate) unmet_links: HashMap<(u64, u64), u64>,
     pub(crate) listings: u64,
@@ -119,7 +118,7 @@ impl World {
             spaces: Slab::default(),
             mappings: 0,
             stores_recorded: trace.manifest().facts.get(MAPPED_STORES).is_some_and(|how| how == "recorded"),
-            covered: Vec::new(),
+            mounts: Mounts::new(root),
             unmet_links: unmet_links(trace)?,
             listings: 0,
             events_bring_descriptors: false,
@@ -233,7 +232,15 @@ impl World {
             Some(other) => other.directories,
             None => {
                 let (root, cwd) = (self.directory_at(&process.root), self.directory_at(&process.cwd));
-                self.directories.insert(Directories { cwd, root, umask: process.umask, users: 0, shared: false })
+                self.directories.insert(Directories {
+                    cwd: Mounts::first(cwd),
+                    root: Mounts::first(root),
+                    replayed_cwd: cwd,
+                    replayed_root: root,
+                    umask: process.umask,
+                    users: 0,
+                    shared: false,
+                })
             }
         };
         let table = match earlier(process.descriptors_of) {

@@ -3,6 +3,7 @@
 //! Goals: a lane has its row when its first action is written, since its submitter has its own by then. Non-goals: which
 //! request is performed by which lane (`requests`).
 
+use reprise_calls::sharing::SHARE_BOTH;
 use reprise_initial::World;
 use reprise_trace::ThreadRow;
 
@@ -53,7 +54,7 @@ impl Lanes {
             Lane::New(new) => new,
         };
         let submitter = lives.get(new.submitter).or_else(|| lives.get(new.pid))?;
-        let seat = world.fork(submitter.seat, true, true);
+        let seat = world.fork(submitter.seat, SHARE_BOTH);
         let row = ThreadRow {
             tid: new.submitter,
             parent: Some(submitter.thread),

@@ -7,6 +7,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use foldhash::HashMap;
+use reprise_calls::sharing::SHARE_BOTH;
 use reprise_initial::{AtStart, Seat, Stat};
 use reprise_trace::{Descriptor, Loss, Name, Process, TreeNode};
 
@@ -163,7 +164,7 @@ impl Writing {
             self.world.belongs(first, (*user, *group));
         }
         let others = process.threads.len().saturating_sub(1);
-        std::iter::once(first).chain((0..others).map(|_| self.world.fork(first, true, true))).collect()
+        std::iter::once(first).chain((0..others).map(|_| self.world.fork(first, SHARE_BOTH))).collect()
     }
 
     /// Writes the rows of a process.

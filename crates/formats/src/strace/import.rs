@@ -3,7 +3,7 @@
 //! Goals: one line at a time, state only for what lives and for names met; actions in the order in which calls returned.
 //! Non-goals: parsing.
 
-use reprise_calls::sharing::{Parts, SAME_PROCESS, shared};
+use reprise_calls::sharing::{SAME_PROCESS, SHARE_BOTH, SHARE_DESCRIPTORS};
 use reprise_calls::{Call, Effect};
 use reprise_initial::{Decoded, Described, Links, Looked, Outside, Seen, World};
 use reprise_trace::{Action, End as Ending, Keep, Loss, Manifest, Name, TraceWriter};
@@ -210,7 +210,7 @@ impl Importer {
         });
         match seat.filter(|_| shared.is_some()) {
             Some(mate) => {
-                let seat = self.world.fork(mate, true, true);
+                let seat = self.world.fork(mate, SHARE_BOTH);
                 self.threads.begin(tid, shared, seat, now);
             }
             None => {
@@ -429,9 +429,8 @@ impl Importer {
         let seq = self.seq;
         self.action(tid, call, decoded, result, times)?;
         if let Some(parent) = self.threads.get(tid) {
-            let Parts { descriptors, directories } = shared(flags);
-            let seat = self.world.fork(parent.seat, descriptors, directories);
-            if !descriptors && flags & SAME_PROCESS == 0 {
+            let seat = self.world.fork(parent.seat, flags);
+            if flags & (SHARE_DESCRIPTORS | SAME_PROCESS) == 0 {
                 self.world.numbered(seat, child);
             }
             let now = times.0.saturating_add(times.1);

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use reprise_calls::mounts::Mounts;
 use reprise_calls::{ArgKind, Effect, Object, Returns};
 use reprise_trace::payload::{Side, split};
 
@@ -45,7 +46,8 @@ impl World {
             None => {
                 let memory = s.call.effect == Effect::MakeObject(Object::Memory);
                 let node = memory.then(|| self.names.add_nameless(kind::REGULAR));
-                self.open_file(s.seat, s.result as u32, node, false);
+                self.open_file(s.seat, s.result as u32, node.map(Mounts::first), false);
+                self.take_tree(s);
             }
         }
     }

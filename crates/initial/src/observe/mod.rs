@@ -3,12 +3,14 @@
 mod descriptors;
 mod failed;
 mod files;
+mod mounts;
 mod names;
 mod shown;
 mod sockets;
 mod users;
 
 use foldhash::HashSet;
+use reprise_calls::mounts::At;
 use reprise_calls::{ArgKind, Call, Effect, FlagSet, Follow};
 pub use sockets::as_mknod;
 
@@ -163,7 +165,8 @@ impl World {
                 self.name_socket(s);
             }
             Sync | Advise | Lock | SyncAll | Poll | Watch | Asynchronous => self.use_descriptors(s),
-            Unmap | Remap | MapAdvise | MapSync | MappedRead | MappedWrite | Spawn | Exit | Wait | Mount => {}
+            Unmap | Remap | MapAdvise | MapSync | MappedRead | MappedWrite | Spawn | Exit | Wait => {}
+            Mount => self.mount(s),
         }
     }
 
@@ -180,7 +183,7 @@ impl World {
             return Found::default();
         };
         if path.is_empty() {
-            return Found { node: s.ok().then_some(start), ..Found::default() };
+            return if s.ok() { Found::at(start) } else { Found::default() };
         }
         self.relative(s, path);
         let follow = match argument.follow {
@@ -197,14 +200,14 @@ impl World {
     }
 
     /// Where a relative path begins: at the descriptor in this argument, or in the working directory.
-    fn start(&mut self, s: &Seen<'_>, dirfd: Option<usize>, path: &[u8]) -> Option<NodeId> {
+    fn start(&mut self, s: &Seen<'_>, dirfd: Option<usize>, path: &[u8]) -> Option<At> {
         match dirfd.filter(|i| !path.starts_with(b"/") && s.arg(*i) as u32 != AT_FDCWD) {
             None => Some(self.places[s.seat.places as usize].cwd),
             Some(i) => {
                 let (fd, annotation) = s.fd(i);
                 match self.trail {
-                    Some(_) => self.peek(s.seat, fd),
-                    None => self.file(s.seat, fd, annotation),
+                    Some(_) => self.tables[s.seat.table as usize].at(fd),
+                    None => self.description(s.seat, fd, annotation)?.borrow().at(),
                 }
             }
         }
@@ -260,7 +263,8 @@ impl World {
             && u64::try_from(s.result).is_ok_and(|bytes| bytes.saturating_add(LONGEST_ENTRY_BYTES) <= s.arg(2));
         // Not by its number: which directory that means is perhaps not known yet.
         let identity = s.decoded.object(s.fd(0).0).and_then(|object| object.stat.identity);
-        let known = identity.and_then(|identity| self.names.identities.get(&identity)).map(|node| self.names.now(*node));
+        let known =
+            identity.and_then(|identity| self.names.identities.get(&identity)).map(|node| self.names.now(*node));
         let Some(directory) = known.filter(|n| whole && tells(s, self.names.node(*n))) else { return Vec::new() };
         let stand = &self.names.node(directory).entries;
         if stand.len() > MANY {
@@ -297,7 +301,8 @@ impl World {
 
     /// A relative path depends on the working directory.
     fn relative(&mut self, s: &Seen<'_>, path: &[u8]) {
-        if !path.starts_with(b"/") && self.names.path(self.places[s.seat.places as usize].cwd).starts_with(b"/assumed")
+        if !path.starts_with(b"/")
+            && self.names.path(self.places[s.seat.places as usize].cwd.node).starts_with(b"/assumed")
         {
             self.note("a path is relative to a working directory that the log does not name");
         }
@@ -305,9 +310,13 @@ impl World {
 
     /// The file at one of the call's paths, which exists: met before, or there at the beginning.
     fn existing(&mut self, s: &Seen<'_>, number: usize, guess: u32, sure: bool) -> Option<NodeId> {
+        self.existing_at(s, number, guess, sure).map(|at| at.node)
+    }
+
+    fn existing_at(&mut self, s: &Seen<'_>, number: usize, guess: u32, sure: bool) -> Option<At> {
         let found = self.place(s, number, true);
-        let node = self.settle(s, found, guess, sure)?;
-        Some(node)
+        let mount = found.mount;
+        Some(At { mount, node: self.settle(s, found, guess, sure)? })
     }
 
     fn settle(&mut self, s: &Seen<'_>, found: Found, guess: u32, sure: bool) -> Option<NodeId> {
@@ -344,11 +353,15 @@ impl World {
 
     /// The file that a call acts on: by its path, or else by its descriptor.
     fn subject(&mut self, s: &Seen<'_>, guess: u32, sure: bool) -> Option<NodeId> {
+        self.subject_at(s, guess, sure).map(|at| at.node)
+    }
+
+    fn subject_at(&mut self, s: &Seen<'_>, guess: u32, sure: bool) -> Option<At> {
         if s.call.position(|k| matches!(k, ArgKind::Path(_))).is_some() {
-            self.existing(s, 0, guess, sure)
+            self.existing_at(s, 0, guess, sure)
         } else {
             let (fd, annotation) = s.fd(0);
-            self.file(s.seat, fd, annotation)
+            self.description(s.seat, fd, annotation)?.borrow().at()
         }
     }
 

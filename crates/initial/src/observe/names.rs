@@ -1,5 +1,6 @@
 //! Names: opened, made, moved, removed, listed.
 
+use reprise_calls::mounts::{At, Mounts};
 use reprise_calls::{ArgKind, FlagSet};
 
 use super::{O_CREAT, O_EXCL, Seen};
@@ -20,13 +21,14 @@ impl World {
             return;
         }
         let flags = s.open_flags();
-        let node = if flags & O_TMPFILE == O_TMPFILE {
-            self.existing(s, 0, kind::DIRECTORY, true);
-            Some(self.names.add_nameless(kind::REGULAR))
+        let at = if flags & O_TMPFILE == O_TMPFILE {
+            let directory = self.existing_at(s, 0, kind::DIRECTORY, true);
+            let mount = directory.map_or(Mounts::FIRST, |at| at.mount);
+            Some(At { mount, node: self.names.add_nameless(kind::REGULAR) })
         } else {
             self.opened(s, flags)
         };
-        if let Some(node) = node {
+        if let Some(At { node, .. }) = at {
             self.opened_object(s, node, flags);
             let n = self.names.node_mut(node);
             if flags & O_TRUNC != 0 && n.kind == kind::REGULAR {
@@ -41,18 +43,18 @@ impl World {
                 (n.kind, n.sure) = (kind::DIRECTORY, true);
             }
         }
-        self.open_file(s.seat, s.result as u32, node, flags & O_APPEND != 0);
+        self.open_file(s.seat, s.result as u32, at, flags & O_APPEND != 0);
     }
 
-    fn opened(&mut self, s: &Seen<'_>, flags: u64) -> Option<NodeId> {
+    fn opened(&mut self, s: &Seen<'_>, flags: u64) -> Option<At> {
         let found = self.place(s, 0, true);
-        let is_followed = found.is_followed;
+        let (is_followed, mount) = (found.is_followed, found.mount);
         let node = match found.node {
             Some(node) => node,
             None => self.opened_first(s, flags, found)?,
         };
         self.names.node_mut(node).is_followed |= is_followed;
-        Some(node)
+        Some(At { mount, node })
     }
 
     /// A name that no call met yet was opened.
@@ -232,8 +234,8 @@ impl World {
         if !s.ok() {
             return;
         }
-        if let Some(node) = self.subject(s, kind::DIRECTORY, true) {
-            self.places[s.seat.places as usize].cwd = node;
+        if let Some(at) = self.subject_at(s, kind::DIRECTORY, true) {
+            self.places[s.seat.places as usize].cwd = at;
         }
     }
 
@@ -241,8 +243,8 @@ impl World {
         if !s.ok() {
             return;
         }
-        if let Some(node) = self.subject(s, kind::DIRECTORY, true) {
-            self.places[s.seat.places as usize].root = node;
+        if let Some(at) = self.subject_at(s, kind::DIRECTORY, true) {
+            self.places[s.seat.places as usize].root = at;
         }
     }
 

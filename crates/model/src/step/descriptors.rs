@@ -8,8 +8,6 @@ use super::opening::word;
 use super::{O_CLOEXEC, Step};
 use crate::content::Source;
 use crate::descriptors::{Description, Slot, StreamKind};
-use crate::node::Nature;
-use crate::resolve::Place;
 use crate::touch::Resource;
 use crate::world::World;
 
@@ -277,49 +275,6 @@ impl World {
         node.size = node.size.max(to.saturating_add(length));
     }
 
-    pub(super) fn mount(&mut self, s: &mut Step<'_>) {
-        self.use_descriptors(s);
-        self.enter_namespaces(s);
-        if s.succeeded() {
-            self.unshare(s);
-        }
-        match s.call.name {
-            // MS_REMOUNT, and the four kinds of propagation, mount nothing.
-            "mount" if s.arg(3) & 0x1e_0020 == 0 => self.cover(s, 0),
-            "move_mount" => {
-                self.uncover(s);
-                self.cover(s, 1);
-            }
-            "umount2" => self.uncover(s),
-            _ => {}
-        }
-    }
-
-    /// A mount hides what is below its place, which is the call's path with a number. A replay mounts nothing: what happens below is
-    /// taken from the trace.
-    fn cover(&mut self, s: &mut Step<'_>, number: usize) {
-        let place = self.place(s, number).filter(|_| s.succeeded());
-        let Some(Place { node: Some(hidden), entry: Some(entry) }) = place else { return };
-        let (kind, attributes) = (self.names.node(hidden).kind, self.names.node(hidden).attributes.clone());
-        let root = self.names.add_node(kind, attributes);
-        self.names.node_mut(root).nature = Nature::Pseudo;
-        self.names.detach(entry);
-        self.names.attach(entry, root);
-        self.covered.push((entry, hidden));
-        s.out.change(Resource::Entry(entry));
-        s.out.surprise = Some("a mount: what is below it is taken from the trace");
-    }
-
-    /// The mount at the call's first path is there no more.
-    fn uncover(&mut self, s: &mut Step<'_>) {
-        let Some(Place { entry: Some(entry), .. }) = self.place(s, 0).filter(|_| s.succeeded()) else { return };
-        let Some(at) = self.covered.iter().rposition(|(covered, _)| *covered == entry) else { return };
-        let (_, hidden) = self.covered.remove(at);
-        self.names.detach(entry);
-        self.names.attach(entry, hidden);
-        s.out.change(Resource::Entry(entry));
-    }
-
     /// A copy of the thread's table, made of what is open now: whoever opened or closed last must have done so, and who
     /// closes later must wait.
     pub(super) fn copy_table(&mut self, s: &mut Step<'_>) -> u32 {
@@ -337,7 +292,7 @@ impl World {
     }
 
     /// What the thread of a successful call has for itself from now on.
-    fn unshare(&mut self, s: &mut Step<'_>) {
+    pub(super) fn unshare(&mut self, s: &mut Step<'_>) {
         let own = unshared(s.call, &s.action.args);
         if own.descriptors {
             self.unshare_table(s);

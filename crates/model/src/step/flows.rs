@@ -9,6 +9,7 @@ use super::Step;
 use crate::descriptors::{Description, StreamKind};
 use crate::interpretation::{Interpretation, Passed, Received, Taken};
 use crate::node::{FileKind, NodeId};
+use crate::resolve::Place;
 use crate::streams::{Address, Enclosed, Flow, Links};
 use crate::touch::{Resource, StreamId, Touch};
 use crate::world::World;
@@ -250,9 +251,8 @@ impl World {
             (UNIX, [0, name @ ..]) => Some(Address::Abstract(name.to_vec())),
             (UNIX, _) if s.call.name == "connect" => {
                 let path = reprise_calls::socket_path(address)?;
-                let directories = self.directories[s.thread.directories as usize];
-                let place = self.names.resolve(directories.cwd, directories.root, path, true, s.out);
-                place.node.map(Address::File)
+                let start = self.directories[s.thread.directories as usize].start();
+                self.resolve(s, Some(start), path, true)?.place.node.map(Address::File)
             }
             (INET | INET6, [high, low, ..]) => {
                 let port = u16::from_be_bytes([*high, *low]);
@@ -293,7 +293,7 @@ impl World {
     fn take_unknown(&mut self, s: &mut Step<'_>) {
         if s.succeeded() {
             s.out.surprise = Some("a descriptor came from a program that was not recorded");
-            self.new_descriptor(s, None, None, Some(StreamKind::Null), super::O_CLOEXEC);
+            self.new_descriptor(s, Place::LOST, Some(StreamKind::Null), super::O_CLOEXEC);
         }
     }
 }

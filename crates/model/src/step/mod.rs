@@ -6,16 +6,19 @@ mod extent;
 mod flows;
 mod mappings;
 mod metadata;
+mod mounts;
 mod names;
 mod opening;
 mod processes;
 mod requests;
 
+use reprise_calls::mounts::At;
 use reprise_calls::{ArgKind, Call, Effect, Follow, PathArg};
 use reprise_trace::{Action, ReadError};
 
 use crate::descriptors::Slot;
 use crate::interpretation::Interpretation;
+use crate::magic::Start;
 use crate::node::{FileKind, Nature, NodeId};
 use crate::processes::Thread;
 use crate::resolve::Place;
@@ -44,6 +47,11 @@ pub(crate) struct Step<'a> {
 impl Step<'_> {
     fn succeeded(&self) -> bool {
         self.action.result >= 0
+    }
+
+    /// Whether a replay does the call, as far as its files are concerned.
+    fn is_replayed(&self) -> bool {
+        self.out.nature != Nature::Pseudo && self.out.streams.iter().all(Option::is_none)
     }
 
     /// Whether a read asks for anything.
@@ -220,7 +228,7 @@ impl World {
         let action = s.action;
         let path = if number == 0 { action.path.as_deref() } else { action.path2.as_deref() };
         let path = path.unwrap_or_default();
-        let mut start = Some(directories.cwd);
+        let mut start = Some(directories.start());
         let mut relative_to_cwd = true;
         if let Some(index) = argument.dirfd
             && s.arg(index) as i32 != AT_FDCWD
@@ -228,7 +236,7 @@ impl World {
         {
             relative_to_cwd = false;
             let slot = self.descriptor(s, index);
-            start = slot.and_then(|slot| self.descriptors.descriptions[slot.description as usize].node);
+            start = slot.and_then(|slot| self.descriptors.descriptions[slot.description as usize].start());
             if slot.is_some() && start.is_none() {
                 s.out.meet(Nature::Pseudo);
             }
@@ -238,10 +246,9 @@ impl World {
         }
         if path.is_empty() {
             // AT_EMPTY_PATH or a null pointer: the directory descriptor itself.
-            if let Some(node) = start {
-                s.out.meet(self.names.node(node).nature);
-            }
-            return Some(Place { node: start, entry: None });
+            let Some(Start { at, .. }) = start else { return Some(Place::LOST) };
+            s.out.meet(self.names.node(at.node).nature);
+            return Some(Place { node: Some(at.node), entry: None, mount: at.mount });
         }
         let follow = match argument.follow {
             Follow::Always => true,
@@ -253,11 +260,20 @@ impl World {
                 flags & O_NOFOLLOW == 0 && flags & (O_CREAT | O_EXCL) != (O_CREAT | O_EXCL)
             }
         };
-        self.lead(s, number, start, path, follow)
+        let place = self.lead(s, number, start, path, follow);
+        if let (Some(index), Some(_)) = (argument.dirfd, &s.out.paths[number.min(1)]) {
+            // What stands in for the directory in a replay does not matter.
+            s.out.streams[index] = None;
+        }
+        place
     }
 
     /// As [`World::place`], but where the call succeeded and so something must stand there, it is assumed if unknown.
     fn existing(&mut self, s: &mut Step<'_>, number: usize, kind: FileKind) -> Option<NodeId> {
+        self.existing_at(s, number, kind).map(|at| at.node)
+    }
+
+    fn existing_at(&mut self, s: &mut Step<'_>, number: usize, kind: FileKind) -> Option<At> {
         let place = self.place(s, number)?;
         let node = match (place.node, place.entry) {
             (Some(node), _) => node,
@@ -272,7 +288,7 @@ impl World {
         };
         s.out.mapped_file |= self.names.node(node).mapped;
         s.out.look(Resource::File(node));
-        Some(node)
+        Some(At { mount: place.mount, node })
     }
 }
 

@@ -5,6 +5,7 @@ use reprise_trace::payload::{Side, split};
 
 use super::Step;
 use super::opening::NameChange;
+use crate::magic::Lead;
 use crate::names::Names;
 use crate::node::{FileKind, Nature, NodeId};
 use crate::resolve::Place;
@@ -52,6 +53,7 @@ impl World {
         let device = s.call.position(|k| matches!(k, ArgKind::Device)).map_or(0, |i| s.arg(i));
         n.attributes.rdev = device;
         n.nature = match kind {
+            _ if n.nature == Nature::Pseudo => Nature::Pseudo,
             // A whiteout.
             FileKind::CharDevice if device == 0 => Nature::Ordinary,
             FileKind::CharDevice | FileKind::BlockDevice => Nature::Device,
@@ -184,38 +186,55 @@ impl World {
     }
 
     pub(super) fn change_directory(&mut self, s: &mut Step<'_>) {
-        let node = if s.call.name == "fchdir" {
-            self.file(s, 0).map(|(_, node)| node)
+        let at = if s.call.name == "fchdir" {
+            let open = self.file(s, 0).map(|(slot, _)| slot.description);
+            open.and_then(|open| self.descriptors.descriptions[open as usize].start()).map(|start| start.at)
         } else {
-            self.existing(s, 0, FileKind::Directory)
+            self.existing_at(s, 0, FileKind::Directory)
         };
         let shared = self.directories[s.thread.directories as usize].shared;
         if shared {
             s.out.change(Resource::Directories(s.thread.directories));
         }
-        if let (Some(node), true) = (node, s.succeeded()) {
-            self.directories[s.thread.directories as usize].cwd = node;
+        if let (Some(at), true) = (at, s.succeeded()) {
+            let directories = &mut self.directories[s.thread.directories as usize];
+            directories.cwd = at;
+            if s.is_replayed() {
+                directories.replayed_cwd = at.node;
+            }
         }
     }
 
     pub(super) fn change_root(&mut self, s: &mut Step<'_>) {
-        let node = self.existing(s, 0, FileKind::Directory);
-        if let (Some(node), true) = (node, s.succeeded()) {
+        let at = self.existing_at(s, 0, FileKind::Directory);
+        if let (Some(at), true) = (at, s.succeeded()) {
             s.out.change(Resource::Directories(s.thread.directories));
-            self.directories[s.thread.directories as usize].root = node;
+            if self.mounts.is_used(at.mount) {
+                // What is bound below the root may stand outside of it in a replay, which would not get there.
+                s.out.meet(Nature::Pseudo);
+            }
+            let directories = &mut self.directories[s.thread.directories as usize];
+            directories.root = at;
+            if s.is_replayed() {
+                directories.replayed_root = at.node;
+            }
         }
     }
 
     pub(super) fn get_directory(&mut self, s: &mut Step<'_>) {
         s.out.look(Resource::Directories(s.thread.directories));
-        let node = self.directories[s.thread.directories as usize].cwd;
+        let directories = self.directories[s.thread.directories as usize];
+        let node = directories.cwd.node;
         s.out.meet(self.names.node(node).nature);
+        if !self.is_path_the_same(&directories) {
+            s.out.meet(Nature::Pseudo);
+        }
         // The answer is a path: every name on it counts.
         self.look_above(s, node);
     }
 
     /// Looks at the entry of a directory and at those of all directories above it.
-    fn look_above(&self, s: &mut Step<'_>, mut directory: NodeId) {
+    pub(crate) fn look_above(&self, s: &mut Step<'_>, mut directory: NodeId) {
         const DEEPEST: usize = 4096;
         for _ in 0..DEEPEST {
             let Some(entry) = self.names.node(directory).stood else {
@@ -233,16 +252,16 @@ impl World {
             return;
         };
         let Some(thread) = self.thread(action.thread) else { return };
-        let directories = self.directories[thread.directories as usize];
+        let start = self.directories[thread.directories as usize].start();
         let Some(call) = reprise_calls::by_name("mknod") else {
             return;
         };
         let mut s = Step { call, action, thread, out };
-        let place = self.names.resolve(directories.cwd, directories.root, path, false, s.out);
+        let Some(Lead { place, path: replayed }) = self.resolve(&mut s, Some(start), path, false) else { return };
         if let (Some(entry), None) = (place.entry, place.node) {
             let node = self.create(&mut s, entry, FileKind::Socket, 0o777);
             self.names.node_mut(node).nature = Nature::Stream;
-            s.out.binds = Some(path.to_vec());
+            s.out.binds = Some(replayed.unwrap_or_else(|| path.to_vec()));
             self.name_socket(&s, Address::File(node));
         }
     }

@@ -7,6 +7,7 @@ use super::{O_CLOEXEC, O_CREAT, O_PATH, O_TMPFILE, O_TRUNC, Step, open_flags};
 use crate::descriptors::{Description, StreamKind};
 use crate::interpretation::NewDescriptor;
 use crate::node::{Attributes, FileKind, Nature, NodeId};
+use crate::resolve::Place;
 use crate::touch::{EntryId, Resource};
 use crate::world::World;
 
@@ -81,7 +82,7 @@ impl World {
             Nature::Stream => Some(StreamKind::Pipe),
             Nature::Ordinary | Nature::SafeDevice | Nature::RandomDevice => None,
         };
-        self.new_descriptor(s, Some(node), place.entry, stream, flags);
+        self.new_descriptor(s, Place { node: Some(node), ..place }, stream, flags);
     }
 
     /// Btrfs lists the names that there were when a directory was opened or rewound.
@@ -108,14 +109,13 @@ impl World {
     pub(super) fn new_descriptor(
         &mut self,
         s: &mut Step<'_>,
-        node: Option<NodeId>,
-        opened_as: Option<EntryId>,
+        Place { node, entry: opened_as, mount }: Place,
         stream: Option<StreamKind>,
         flags: u64,
     ) {
         let links = self.fifo_links(node, flags);
         self.streams.hold(links);
-        self.describe_new(s, Description { node, opened_as, stream, flags, links, ..Description::default() });
+        self.describe_new(s, Description { node, mount, opened_as, stream, flags, links, ..Description::default() });
     }
 
     fn describe_new(&mut self, s: &mut Step<'_>, description: Description) {
@@ -150,9 +150,12 @@ impl World {
         if kind == FileKind::Symlink {
             attributes.mode = 0o777;
         }
-        let on_btrfs = self.names.node(directory).on_btrfs;
+        let (on_btrfs, nature) = (self.names.node(directory).on_btrfs, self.names.node(directory).nature);
         let node = self.names.add_node(kind, attributes);
         self.names.node_mut(node).on_btrfs = on_btrfs;
+        if nature == Nature::Pseudo {
+            self.names.node_mut(node).nature = nature;
+        }
         s.out.create(Resource::File(node));
         self.note_name_change(s, entry, NameChange::Make);
         self.names.attach(entry, node);
@@ -220,14 +223,9 @@ impl World {
                 s.out.create(Resource::File(node));
                 node
             });
-            let description = self.descriptors.describe(Description {
-                node,
-                opened_as: None,
-                stream,
-                flags,
-                links,
-                ..Description::default()
-            });
+            let mut description = Description { node, opened_as: None, stream, flags, links, ..Description::default() };
+            self.take_tree(s, &mut description);
+            let description = self.descriptors.describe(description);
             self.bind(s, fd, description, close_on_exec);
         }
     }

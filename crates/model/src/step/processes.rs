@@ -1,6 +1,6 @@
 //! Threads and processes: start, exec, exit, wait, identity.
 
-use reprise_calls::sharing::{HANDLE, NEW_USERS, enters_users};
+use reprise_calls::sharing::{HANDLE, NEW_MOUNTS, NEW_USERS, enters_users};
 use reprise_trace::payload::{Side, split};
 
 use super::Step;
@@ -63,8 +63,12 @@ impl World {
                 state.pid = tid;
             }
         }
-        let foreign_users = parent.foreign_users || clone_flags(s) & NEW_USERS != 0;
+        let flags = clone_flags(s);
+        let foreign_users = parent.foreign_users || flags & NEW_USERS != 0;
         let thread = Thread { process, table, directories, space, foreign_users, ..parent };
+        if flags & NEW_MOUNTS != 0 && !shares_directories {
+            self.copy_mounts(thread);
+        }
         self.threads[child as usize] = Some(Box::new(thread));
         s.out.spawned = Some(child);
         s.out.change(Resource::Process(process));

@@ -135,7 +135,7 @@ impl Compiler {
         let by_descriptor = l.call.name == "linkat" && l.action.args[4] & EMPTY_PATH != 0;
         let by_credentials = by_descriptor && l.action.result == ENOENT && !self.world.is_superuser(l.action.thread);
         // A descriptor's name leads to the file whoever may pass the directories above it.
-        let through_descriptor = l.found.paths.iter().any(Option::is_some);
+        let through_descriptor = l.found.through_process;
         let refused_through_descriptor = l.action.result < 0 && through_descriptor;
         // How far a listing has come is the file system's own, and may be too far for a read to get as far as its error.
         let reads_directory = effect == Read && l.found.on_directory && matches!(l.action.result, EINVAL | EISDIR);

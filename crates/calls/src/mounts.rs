@@ -1,0 +1,371 @@
+//! What is mounted where: `mount_namespaces(7)`, `pivot_root(2)`, `fs/namespace.c`.
+//!
+//! Goals: one table of mounts that leads from a place to what is mounted there and back, for whoever follows paths of recorded
+//! programs; files are numbers of its owner. Non-goals: file systems and their options; propagation between namespaces: a namespace goes its own way
+//! from the moment it is made, as sandboxes and containers have it.
+
+use std::collections::{BTreeMap, HashMap};
+
+use crate::vocabulary::Call;
+
+/// A file as it is reached through a mount.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct At {
+    /// Number of the mount.
+    pub mount: u32,
+    /// Number of the file.
+    pub node: u32,
+}
+
+/// What may become of mounts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mounting {
+    /// Nothing that paths show.
+    Nothing,
+    /// A file system of its own comes to the call's first path.
+    New,
+    /// What stands at the source comes to the call's first path, too; `deep`: with all that is mounted below.
+    Bind {
+        /// `MS_REC`.
+        deep: bool,
+    },
+    /// The mount at the source goes to the call's first path.
+    Move,
+    /// What the call's first path or descriptor holds goes to its second path.
+    Attach,
+    /// The mount at the call's first path goes.
+    Unmount,
+    /// The mount at the first path becomes the root; the one that was the root goes to the second.
+    Exchange,
+}
+
+/// What a call does to mounts once it has succeeded.
+pub fn mounting(call: &Call, args: &[u64; 6]) -> Mounting {
+    const REMOUNT: u64 = 0x20;
+    const BIND: u64 = 0x1000;
+    const MOVE: u64 = 0x2000;
+    const RECURSIVE: u64 = 0x4000;
+    /// `MS_UNBINDABLE`, `MS_PRIVATE`, `MS_SLAVE`, `MS_SHARED`.
+    const PROPAGATION: u64 = 0x1e_0000;
+    // `MS_MGC_VAL`: what programs of old times put before the flags.
+    let flags = if args[3] & 0xffff_0000 == 0xc0ed_0000 { args[3] & 0xffff } else { args[3] };
+    match (call.name, flags) {
+        ("mount", flags) if flags & REMOUNT != 0 => Mounting::Nothing,
+        ("mount", flags) if flags & BIND != 0 => Mounting::Bind { deep: flags & RECURSIVE != 0 },
+        ("mount", flags) if flags & PROPAGATION != 0 => Mounting::Nothing,
+        ("mount", flags) if flags & MOVE != 0 => Mounting::Move,
+        ("mount", _) => Mounting::New,
+        ("move_mount", _) => Mounting::Attach,
+        ("umount2", _) => Mounting::Unmount,
+        ("pivot_root", _) => Mounting::Exchange,
+        _ => Mounting::Nothing,
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Mount {
+    /// The file that its paths begin with.
+    root: u32,
+    /// Where it is mounted.
+    at: Option<At>,
+    namespace: u32,
+}
+
+/// All mounts.
+#[derive(Debug)]
+pub struct Mounts {
+    all: Vec<Mount>,
+    /// By the place that they cover.
+    covering: BTreeMap<At, u32>,
+    namespaces: u32,
+}
+
+impl Mounts {
+    /// The first mount, where everything is until a call says otherwise.
+    pub const FIRST: u32 = 0;
+
+    /// As many as a namespace may have (`fs.mount-max`); those beyond are not made.
+    const MOST: usize = 100_000;
+
+    /// One mount with this file as its root.
+    pub fn new(root: u32) -> Mounts {
+        let first = Mount { root, at: None, namespace: 0 };
+        Mounts { all: vec![first], covering: BTreeMap::new(), namespaces: 1 }
+    }
+
+    /// Whether anything was mounted in the namespace that a mount is in.
+    pub fn is_used(&self, mount: u32) -> bool {
+        let namespace = self.all[mount as usize].namespace;
+        self.covering.values().any(|other| self.all[*other as usize].namespace == namespace)
+    }
+
+    /// A file as it is reached through the first mount.
+    pub fn first(node: u32) -> At {
+        At { mount: Mounts::FIRST, node }
+    }
+
+    /// What is seen at a place: the root of what is mounted there, and of what is mounted on that.
+    pub fn down(&self, mut at: At) -> At {
+        while let Some(&mount) = self.covering.get(&at) {
+            at = self.root(mount);
+        }
+        at
+    }
+
+    /// Where the mount of a place is mounted, if the place is its root, and so on; not beyond the place where a path must stop.
+    pub fn up(&self, mut at: At, stop: At) -> At {
+        while let Some(below) = self.all[at.mount as usize].at.filter(|_| at != stop && self.is_root(at)) {
+            at = below;
+        }
+        at
+    }
+
+    /// The root of a mount.
+    pub fn root(&self, mount: u32) -> At {
+        At { mount, node: self.all[mount as usize].root }
+    }
+
+    /// Whether a place is the root of its mount.
+    pub fn is_root(&self, at: At) -> bool {
+        self.root(at.mount) == at
+    }
+
+    /// Mounts something at a place, above what is there; the mount's number, none if there are too many.
+    pub fn mount(&mut self, root: u32, at: At) -> Option<u32> {
+        let at = self.down(at);
+        let mount = self.add(Mount { root, at: None, namespace: self.all[at.mount as usize].namespace })?;
+        self.put(mount, at);
+        Some(mount)
+    }
+
+    /// Mounts what stands at one place at another; `deep`: with all that is mounted below it.
+    pub fn bind(&mut self, source: At, at: At, deep: bool) -> Option<u32> {
+        // What is mounted below is known before the copy stands there, too.
+        let below = if deep { self.below(source.mount) } else { Vec::new() };
+        let copy = self.mount(source.node, at)?;
+        let namespace = self.all[copy as usize].namespace;
+        self.copy_below(&below, namespace, HashMap::from([(source.mount, copy)]));
+        Some(copy)
+    }
+
+    /// Takes a mount from where it is; what is mounted on it stays with it.
+    pub fn unmount(&mut self, mount: u32) {
+        if let Some(at) = self.all[mount as usize].at.take() {
+            self.covering.remove(&at);
+        }
+    }
+
+    /// Moves a mount. One that holds the place stays where it is.
+    pub fn shift(&mut self, mount: u32, at: At) {
+        let at = self.down(at);
+        if !self.holds(mount, at) {
+            self.unmount(mount);
+            self.put(mount, at);
+        }
+    }
+
+    /// Exchanges the mount that is the root for another, and puts it to a place in that one.
+    pub fn exchange(&mut self, root: u32, new: u32, old_to: At) {
+        let above = self.all[root as usize].at;
+        if self.holds(new, self.root(root)) {
+            return;
+        }
+        self.unmount(new);
+        self.unmount(root);
+        if let Some(above) = above {
+            self.put(new, above);
+        }
+        self.shift(root, old_to);
+    }
+
+    /// A namespace of its own, like that of a mount: for each of its mounts the one that takes its place.
+    pub fn copy_namespace(&mut self, of: u32) -> HashMap<u32, u32> {
+        let namespace = self.all[of as usize].namespace;
+        let members: Vec<u32> =
+            (0..).zip(&self.all).filter(|(_, mount)| mount.namespace == namespace).map(|(number, _)| number).collect();
+        let own = self.namespaces;
+        self.namespaces += 1;
+        self.copy_below(&members, own, HashMap::new())
+    }
+
+    /// The root of the namespace that a mount is in: where a path from outside begins.
+    pub fn top(&self, of: u32) -> At {
+        let mut mount = of;
+        while let Some(at) = self.all[mount as usize].at {
+            mount = at.mount;
+        }
+        self.down(self.root(mount))
+    }
+
+    /// All that is mounted below a mount, those above before those below.
+    fn below(&self, mount: u32) -> Vec<u32> {
+        let mut found = vec![mount];
+        let mut next = 0;
+        while let Some(&above) = found.get(next) {
+            next += 1;
+            let places = At { mount: above, node: 0 }..=At { mount: above, node: u32::MAX };
+            found.extend(self.covering.range(places).map(|(_, mount)| *mount));
+        }
+        found.split_off(1)
+    }
+
+    /// Whether a place is in a mount, or in what is mounted there.
+    fn holds(&self, mount: u32, at: At) -> bool {
+        let mut here = Some(at);
+        while let Some(at) = here {
+            if at.mount == mount {
+                return true;
+            }
+            here = self.all[at.mount as usize].at;
+        }
+        false
+    }
+
+    /// Copies mounts to the copies of what they are mounted on, if that has one; `copies` has those made before.
+    fn copy_below(&mut self, members: &[u32], namespace: u32, mut copies: HashMap<u32, u32>) -> HashMap<u32, u32> {
+        for &member in members {
+            if !copies.contains_key(&member)
+                && let Some(copy) = self.add(Mount { at: None, namespace, ..self.all[member as usize] })
+            {
+                copies.insert(member, copy);
+            }
+        }
+        for member in members {
+            let Some(at) = self.all[*member as usize].at else { continue };
+            if let (Some(&copy), Some(&mount)) = (copies.get(member), copies.get(&at.mount)) {
+                self.put(copy, At { mount, ..at });
+            }
+        }
+        copies
+    }
+
+    fn add(&mut self, mount: Mount) -> Option<u32> {
+        if self.all.len() >= Self::MOST {
+            return None;
+        }
+        self.all.push(mount);
+        Some((self.all.len() - 1) as u32)
+    }
+
+    fn put(&mut self, mount: u32, at: At) {
+        self.all[mount as usize].at = Some(at);
+        self.covering.insert(at, mount);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::by_name;
+
+    const ROOT: u32 = 0;
+    const fn at(mount: u32, node: u32) -> At {
+        At { mount, node }
+    }
+
+    #[test]
+    fn what_is_mounted_is_seen_and_left_again() {
+        let mut mounts = Mounts::new(ROOT);
+        let first = mounts.mount(70, at(0, 7)).unwrap();
+        let second = mounts.mount(71, at(0, 7)).unwrap();
+        assert_eq!(mounts.down(at(0, 7)), at(second, 71));
+        assert_eq!(mounts.up(at(second, 71), at(0, ROOT)), at(0, 7));
+        mounts.unmount(second);
+        assert_eq!(mounts.down(at(0, 7)), at(first, 70));
+        assert_eq!(mounts.up(at(first, 8), at(0, ROOT)), at(first, 8));
+    }
+
+    /// A directory that is bound to itself is a mount, and no path goes around in it.
+    #[test]
+    fn what_is_bound_to_itself_is_left_once() {
+        let mut mounts = Mounts::new(ROOT);
+        let own = mounts.bind(at(0, 7), at(0, 7), true).unwrap();
+        assert_eq!(mounts.down(at(0, 7)), at(own, 7));
+        assert_eq!(mounts.up(at(own, 7), at(0, ROOT)), at(0, 7));
+        let root = mounts.bind(at(0, ROOT), at(0, 9), false).unwrap();
+        assert_eq!(mounts.down(at(0, 9)), at(root, ROOT));
+        // What is bound shows the directory below, not what is mounted there.
+        assert_eq!(mounts.down(at(root, 9)), at(root, 9));
+        assert_eq!(mounts.down(at(root, 7)), at(root, 7));
+    }
+
+    #[test]
+    fn a_deep_bind_has_what_is_mounted_below() {
+        let mut mounts = Mounts::new(ROOT);
+        let inner = mounts.mount(70, at(0, 7)).unwrap();
+        mounts.mount(80, at(inner, 8)).unwrap();
+        let copy = mounts.bind(at(0, ROOT), at(0, 9), true).unwrap();
+        let within = mounts.down(at(copy, 7));
+        assert_eq!(within.node, 70);
+        assert_ne!(within.mount, inner);
+        assert_eq!(mounts.down(at(within.mount, 8)).node, 80);
+        assert_eq!(mounts.up(within, at(0, ROOT)), at(copy, 7));
+    }
+
+    #[test]
+    fn a_namespace_goes_its_own_way() {
+        let mut mounts = Mounts::new(ROOT);
+        let kept = mounts.mount(70, at(0, 7)).unwrap();
+        let copies = mounts.copy_namespace(Mounts::FIRST);
+        let (root, inner) = (copies[&0], copies[&kept]);
+        assert_eq!(mounts.down(at(root, 7)), at(inner, 70));
+        mounts.unmount(inner);
+        mounts.mount(90, at(root, 9)).unwrap();
+        assert_eq!(mounts.down(at(0, 7)), at(kept, 70));
+        assert_eq!(mounts.down(at(0, 9)), at(0, 9));
+        assert_eq!(mounts.top(inner).mount, inner);
+        assert_eq!(mounts.top(kept), at(0, ROOT));
+    }
+
+    /// As sandboxes do: `pivot_root(".", ".")`, then `umount2(".", MNT_DETACH)` from the old root.
+    #[test]
+    fn roots_are_exchanged() {
+        let mut mounts = Mounts::new(ROOT);
+        let new = mounts.mount(50, at(0, 5)).unwrap();
+        mounts.exchange(Mounts::FIRST, new, at(new, 50));
+        assert_eq!(mounts.down(at(new, 50)), at(0, ROOT));
+        assert_eq!(mounts.up(at(0, ROOT), at(new, 50)), at(new, 50));
+        assert_eq!(mounts.up(at(0, ROOT), at(0, ROOT)), at(0, ROOT));
+        assert_eq!(mounts.down(at(0, 5)), at(0, 5));
+        mounts.unmount(Mounts::FIRST);
+        assert_eq!(mounts.down(at(new, 50)), at(new, 50));
+        assert_eq!(mounts.top(new), at(new, 50));
+    }
+
+    #[test]
+    fn a_mount_is_moved_but_not_into_itself() {
+        let mut mounts = Mounts::new(ROOT);
+        let moved = mounts.mount(50, at(0, 5)).unwrap();
+        mounts.shift(moved, at(0, 6));
+        assert_eq!((mounts.down(at(0, 5)), mounts.down(at(0, 6))), (at(0, 5), at(moved, 50)));
+        mounts.shift(moved, at(moved, 51));
+        assert_eq!(mounts.down(at(0, 6)), at(moved, 50));
+        mounts.exchange(moved, Mounts::FIRST, at(moved, 52));
+        assert_eq!(mounts.down(at(moved, 51)), at(moved, 51));
+    }
+
+    /// Mounts that double with each call (`mount --rbind / /mnt`) end somewhere.
+    #[test]
+    fn there_are_not_too_many() {
+        let mut mounts = Mounts::new(ROOT);
+        for place in 1..40 {
+            mounts.bind(at(0, ROOT), at(0, place), true);
+        }
+        assert!(mounts.all.len() <= Mounts::MOST);
+    }
+
+    #[test]
+    fn what_the_flags_mean() {
+        let of = |name, flags| mounting(by_name(name).unwrap(), &[0, 0, 0, flags, 0, 0]);
+        assert_eq!(of("mount", 0), Mounting::New);
+        assert_eq!(of("mount", 0x9000), Mounting::Bind { deep: false });
+        assert_eq!(of("mount", 0x5000), Mounting::Bind { deep: true });
+        assert_eq!(of("mount", 0x1020), Mounting::Nothing);
+        assert_eq!(of("mount", 0x4_4000), Mounting::Nothing);
+        assert_eq!(of("mount", 0x2000), Mounting::Move);
+        assert_eq!(of("mount", 0xc0ed_0001), Mounting::New);
+        assert_eq!(of("mount", 0xc0ed_d000), Mounting::Bind { deep: true });
+        assert_eq!(of("pivot_root", 0), Mounting::Exchange);
+        assert_eq!(of("setns", 0), Mounting::Nothing);
+    }
+}

@@ -1,0 +1,136 @@
+//! Mounts and their namespaces: which files the paths of a sandbox mean.
+
+use reprise_calls::mounts::{At, Mounting, mounting};
+use reprise_trace::payload::{Side, split};
+
+use super::Seen;
+use crate::World;
+use crate::names::MOUNTED;
+use crate::node::kind;
+
+impl World {
+    pub(super) fn mount(&mut self, s: &Seen<'_>) {
+        self.use_descriptors(s);
+        if !s.ok() {
+            return;
+        }
+        if s.call.name == "setns" {
+            self.enter_mounts(s);
+        }
+        let what = mounting(s.call, &s.decoded.args);
+        let first = match what {
+            Mounting::Nothing => return,
+            Mounting::Attach => {
+                Some(self.place(s, 0, false)).and_then(|found| found.node.map(|node| (found.mount, node)))
+            }
+            _ => self.existing_at(s, 0, kind::DIRECTORY, false).map(|at| (at.mount, at.node)),
+        };
+        let first = first.map(|(mount, node)| self.seen(At { mount, node }));
+        let second = match s.call.paths().count() {
+            2 => self.existing_at(s, 1, kind::DIRECTORY, false).map(|at| self.seen(at)),
+            _ => None,
+        };
+        match (what, first, second) {
+            (Mounting::New, Some(at), _) => self.mount_new(at),
+            (Mounting::Bind { deep }, Some(at), _) => match self.source(s, at) {
+                Some(source) => drop(self.mounts.bind(source, at, deep)),
+                None => self.mount_new(at),
+            },
+            (Mounting::Move, Some(at), _) => {
+                if let Some(source) = self.source(s, at).filter(|source| self.mounts.is_root(*source)) {
+                    self.mounts.shift(source.mount, at);
+                }
+            }
+            (Mounting::Attach, source, Some(at)) => match (source, self.detached(s)) {
+                (_, Some((source, deep))) => drop(self.mounts.bind(source, at, deep)),
+                (Some(source), None) if self.mounts.is_root(source) => self.mounts.shift(source.mount, at),
+                _ => self.mount_new(at),
+            },
+            (Mounting::Unmount, Some(at), _) if self.mounts.is_root(at) => self.mounts.unmount(at.mount),
+            (Mounting::Exchange, Some(new), Some(old_to)) => self.exchange_roots(s, new, old_to),
+            _ => {}
+        }
+    }
+
+    /// A place by the number that its file has now.
+    fn seen(&self, at: At) -> At {
+        At { node: self.names.now(at.node), ..at }
+    }
+
+    /// A file system in which nothing was there at the beginning.
+    fn mount_new(&mut self, at: At) {
+        let root = self.names.add_nameless(self.names.node(at.node).kind);
+        let n = self.names.node_mut(root);
+        (n.filesystem, n.parent) = (MOUNTED, at.node);
+        self.mounts.mount(root, at);
+    }
+
+    /// What `mount` was given as its source, which is of the same type as its target.
+    fn source(&mut self, s: &Seen<'_>, target: At) -> Option<At> {
+        let text = split(s.call, Side::Input, &s.decoded.input)[0]?.to_vec();
+        let path = text.strip_suffix(b"\0").unwrap_or(&text);
+        let found = self.lead(s.seat, self.places[s.seat.places as usize].cwd, path, true, true);
+        let mount = found.mount;
+        let node = self.settle(s, found, self.names.node(target.node).kind, false)?;
+        Some(self.seen(At { mount, node }))
+    }
+
+    /// What `open_tree` took a copy of, if the call is given that.
+    fn detached(&self, s: &Seen<'_>) -> Option<(At, bool)> {
+        let given_itself = s.decoded.path.as_deref().is_none_or(|path| path.is_empty());
+        let open = self.tables[s.seat.table as usize].open.get(&s.fd(0).0).filter(|_| given_itself)?;
+        open.borrow().tree
+    }
+
+    /// `open_tree`: what its descriptor stands for.
+    pub(super) fn take_tree(&mut self, s: &Seen<'_>) {
+        const CLONE: u64 = 1;
+        const RECURSIVE: u64 = 0x8000;
+        if !matches!(s.call.name, "open_tree" | "open_tree_attr") {
+            return;
+        }
+        let Some(at) = self.existing_at(s, 0, kind::DIRECTORY, false) else { return };
+        if s.arg(2) & CLONE == 0 {
+            // As with `O_PATH`.
+            return self.open_file(s.seat, s.result as u32, Some(at), false);
+        }
+        if let Some(open) = self.tables[s.seat.table as usize].open.get(&(s.result as u32)) {
+            open.borrow_mut().tree = Some((self.seen(at), s.arg(2) & RECURSIVE != 0));
+        }
+    }
+
+    /// `pivot_root`: who had the old root as its root or working directory has the new one.
+    fn exchange_roots(&mut self, s: &Seen<'_>, new: At, old_to: At) {
+        let old = self.places[s.seat.places as usize].root;
+        if !self.mounts.is_root(old) || !self.mounts.is_root(new) {
+            return;
+        }
+        self.mounts.exchange(old.mount, new.mount, old_to);
+        for place in self.places.iter_mut().flat_map(|places| [&mut places.cwd, &mut places.root]) {
+            if *place == old {
+                *place = new;
+            }
+        }
+    }
+
+    /// Who has these directories has a namespace of its own from now on, like the one that it was in.
+    pub(crate) fn copy_mounts(&mut self, places: u32) {
+        let places = &mut self.places[places as usize];
+        let copies = self.mounts.copy_namespace(places.root.mount);
+        for place in [&mut places.cwd, &mut places.root] {
+            place.mount = copies.get(&place.mount).copied().unwrap_or(place.mount);
+        }
+    }
+
+    /// `setns`, given `/proc/PID/ns/mnt`: the mounts are those of another process now, and the directories the root of these.
+    fn enter_mounts(&mut self, s: &Seen<'_>) {
+        let Some(file) = self.peek(s.seat, s.fd(0).0) else { return };
+        let path = self.names.path(file);
+        let pid = path.strip_prefix(b"/proc/").and_then(|path| path.strip_suffix(b"/ns/mnt"));
+        let Some(pid) = pid.and_then(|pid| std::str::from_utf8(pid).ok()?.parse().ok()) else { return };
+        let Some(places) = self.table_of(pid).map(|table| table.places) else { return };
+        let top = self.mounts.top(self.places[places as usize].root.mount);
+        let own = &mut self.places[s.seat.places as usize];
+        (own.cwd, own.root) = (top, top);
+    }
+}

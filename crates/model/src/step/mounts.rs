@@ -1,0 +1,221 @@
+//! Mounts and their namespaces: what is seen where.
+//!
+//! A replay mounts nothing: what is bound is reached by the path that it has otherwise, what happens in a file system that was
+//! mounted is taken from the trace.
+
+use reprise_calls::mounts::{At, Mounting, mounting};
+use reprise_calls::sharing::copies_mounts;
+use reprise_trace::payload::{Side, split};
+
+use super::Step;
+use crate::descriptors::Description;
+use crate::node::Nature;
+use crate::processes::{Directories, Thread};
+use crate::resolve::Place;
+use crate::touch::Resource;
+use crate::world::World;
+
+const TAKEN_FROM_THE_TRACE: &str = "a mount: what is below it is taken from the trace";
+
+impl World {
+    pub(super) fn mount(&mut self, s: &mut Step<'_>) {
+        self.use_descriptors(s);
+        self.enter_namespaces(s);
+        if s.succeeded() {
+            self.unshare(s);
+            if copies_mounts(s.call, &s.action.args) {
+                let own = self.thread(s.action.thread).unwrap_or(s.thread);
+                self.copy_mounts(own);
+            }
+            if s.call.name == "setns" {
+                self.enter_mounts(s);
+            }
+        }
+        let what = mounting(s.call, &s.action.args);
+        if what == Mounting::Nothing {
+            return;
+        }
+        let first = self.place(s, 0).and_then(Place::at);
+        let second = (s.call.paths().count() > 1).then(|| self.place(s, 1)).flatten().and_then(Place::at);
+        if !s.succeeded() {
+            return;
+        }
+        match (what, first, second) {
+            (Mounting::New, Some(at), _) => self.mount_new(s, at),
+            (Mounting::Bind { deep }, Some(at), _) => match self.source(s) {
+                Some(source) => self.bind_mount(s, source, at, deep),
+                None => self.mount_new(s, at),
+            },
+            (Mounting::Move, Some(at), _) => {
+                if let Some(source) = self.source(s).filter(|source| self.mounts.is_root(*source)) {
+                    self.move_mount(s, source, at);
+                }
+            }
+            (Mounting::Attach, source, Some(at)) => match (source, self.detached(s)) {
+                (_, Some((source, deep))) => self.bind_mount(s, source, at, deep),
+                (Some(source), None) if self.mounts.is_root(source) => self.move_mount(s, source, at),
+                _ => self.mount_new(s, at),
+            },
+            (Mounting::Unmount, Some(at), _) if self.mounts.is_root(at) => {
+                self.cover(s, at);
+                self.mounts.unmount(at.mount);
+            }
+            (Mounting::Exchange, Some(new), Some(old_to)) => self.exchange_roots(s, new, old_to),
+            _ => {}
+        }
+    }
+
+    /// A file system of which nothing is known but what calls make there.
+    fn mount_new(&mut self, s: &mut Step<'_>, at: At) {
+        let place = self.names.node(at.node);
+        let (kind, attributes) = (place.kind, place.attributes.clone());
+        let root = self.names.add_node(kind, attributes);
+        let n = self.names.node_mut(root);
+        // It has no path in a replay.
+        (n.nature, n.parent) = (Nature::Pseudo, at.node);
+        self.cover(s, at);
+        self.hold_mount(root, at);
+        self.mounts.mount(root, at);
+        s.out.surprise = Some(TAKEN_FROM_THE_TRACE);
+    }
+
+    fn bind_mount(&mut self, s: &mut Step<'_>, source: At, at: At, deep: bool) {
+        self.cover(s, at);
+        self.hold_mount(source.node, at);
+        s.out.look(Resource::File(source.node));
+        self.mounts.bind(source, at, deep);
+    }
+
+    fn move_mount(&mut self, s: &mut Step<'_>, source: At, at: At) {
+        self.cover(s, source);
+        self.cover(s, at);
+        self.hold_mount(source.node, at);
+        self.mounts.shift(source.mount, at);
+    }
+
+    /// The numbers of files in the table of mounts stay theirs.
+    fn hold_mount(&mut self, root: u32, at: At) {
+        self.names.hold(root);
+        self.names.hold(at.node);
+    }
+
+    /// Something else is seen from now on where a name stands.
+    fn cover(&mut self, s: &mut Step<'_>, at: At) {
+        let place = self.mounts.up(at, self.directories[s.thread.directories as usize].root);
+        let node = self.names.node(place.node);
+        if let Some(entry) = node.stood.or(node.attached) {
+            s.out.change(Resource::Entry(entry));
+        }
+    }
+
+    /// What `mount` was given as its source, if that is a path that leads somewhere.
+    fn source(&mut self, s: &mut Step<'_>) -> Option<At> {
+        let text = split(s.call, Side::Input, &s.action.input)[0]?.to_vec();
+        let path = text.strip_suffix(b"\0").unwrap_or(&text);
+        let start = self.directories[s.thread.directories as usize].start();
+        let (nature, surprise) = (s.out.nature, s.out.surprise);
+        let lead = self.resolve(s, Some(start), path, true);
+        (s.out.nature, s.out.surprise) = (nature, surprise);
+        lead?.place.at()
+    }
+
+    /// What `open_tree` took a copy of, if the call is given that.
+    fn detached(&self, s: &Step<'_>) -> Option<(At, bool)> {
+        let slot = self.descriptors.get(s.thread.table, s.arg(0))?;
+        let given_itself = s.action.path.as_deref().is_none_or(|path| path.is_empty());
+        self.descriptors.descriptions[slot.description as usize].tree.filter(|_| given_itself)
+    }
+
+    /// `open_tree`: what its descriptor stands for.
+    pub(super) fn take_tree(&mut self, s: &mut Step<'_>, description: &mut Description) {
+        const CLONE: u64 = 1;
+        const RECURSIVE: u64 = 0x8000;
+        if !matches!(s.call.name, "open_tree" | "open_tree_attr") || !s.succeeded() {
+            return;
+        }
+        let nature = s.out.nature;
+        let at = self.place(s, 0).and_then(Place::at);
+        s.out.nature = nature;
+        match at {
+            Some(at) if s.arg(2) & CLONE != 0 => description.tree = Some((at, s.arg(2) & RECURSIVE != 0)),
+            // As with `O_PATH`.
+            Some(at) => (description.node, description.mount) = (Some(at.node), at.mount),
+            None => {}
+        }
+    }
+
+    /// `pivot_root`: who had the old root as its root or working directory has the new one.
+    fn exchange_roots(&mut self, s: &mut Step<'_>, new: At, old_to: At) {
+        let old = self.directories[s.thread.directories as usize].root;
+        if !self.mounts.is_root(old) || !self.mounts.is_root(new) {
+            return;
+        }
+        self.cover(s, new);
+        self.cover(s, old_to);
+        self.hold_mount(new.node, old_to);
+        self.mounts.exchange(old.mount, new.mount, old_to);
+        for (number, directories) in (0..).zip(self.directories.iter_mut()) {
+            let Directories { cwd, root, .. } = directories;
+            let mut moved = false;
+            for place in [cwd, root].into_iter().filter(|place| **place == old) {
+                (*place, moved) = (new, true);
+            }
+            if moved && directories.users > 0 {
+                s.out.change(Resource::Directories(number));
+            }
+        }
+    }
+
+    /// A thread has a namespace of its own from now on, like the one that it was in.
+    pub(super) fn copy_mounts(&mut self, thread: Thread) {
+        let Directories { cwd, root, .. } = &mut self.directories[thread.directories as usize];
+        let copies = self.mounts.copy_namespace(root.mount);
+        for place in [cwd, root] {
+            place.mount = copies.get(&place.mount).copied().unwrap_or(place.mount);
+        }
+    }
+
+    /// `setns`: the mounts are those of another process now, and the directories the root of these.
+    fn enter_mounts(&mut self, s: &mut Step<'_>) {
+        let Some(of) = self.whose_mounts(s) else { return };
+        let top = self.mounts.top(self.directories[of.directories as usize].root.mount);
+        let Directories { cwd, root, .. } = &mut self.directories[s.thread.directories as usize];
+        (*cwd, *root) = (top, top);
+        s.out.change(Resource::Directories(s.thread.directories));
+    }
+
+    /// The thread whose mounts `setns` enters: it was given `/proc/PID/ns/mnt`, or a handle of the process.
+    fn whose_mounts(&self, s: &Step<'_>) -> Option<Thread> {
+        const MOUNTS: u64 = 0x2_0000;
+        let slot = self.descriptors.get(s.thread.table, s.arg(0))?;
+        let description = &self.descriptors.descriptions[slot.description as usize];
+        if let Some(process) = description.links.process {
+            let of_process = |thread: &Thread| thread.process == process;
+            let mut threads = self.threads.iter().filter_map(|thread| thread.as_deref().copied());
+            return threads.find(of_process).filter(|_| s.arg(1) & MOUNTS != 0);
+        }
+        let path = self.descriptor_path(s.action.thread, s.arg(0))?;
+        let pid = path.strip_prefix(b"/proc/")?.strip_suffix(b"/ns/mnt")?;
+        self.other(std::str::from_utf8(pid).ok()?.parse().ok()?)
+    }
+
+    /// Whether the path of a working directory is the same in a replay.
+    pub(super) fn is_path_the_same(&self, directories: &Directories) -> bool {
+        let Directories { cwd, root, .. } = *directories;
+        if root.node != directories.replayed_root || cwd.node != directories.replayed_cwd {
+            return false;
+        }
+        let mut here = cwd;
+        while here != root {
+            if self.mounts.up(here, root) != here {
+                return false;
+            }
+            let parent = self.names.node(here.node).parent;
+            if parent == here.node {
+                break;
+            }
+            here.node = parent;
+        }
+        true
+    }
+}
