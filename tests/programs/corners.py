@@ -427,5 +427,105 @@ def mounted():
     child(body)
 
 
+def sandbox():
+    """Directories and files bound elsewhere, roots exchanged as container runtimes do, and a program that enters such a namespace."""
+    NEW_MOUNTS, PRIVATE, BIND, RECURSIVE, MOVE, DETACH, CLONE, EMPTY_FROM = 0x20000, 0x44000, 0x1000, 0x4000, 0x2000, 2, 1, 4
+
+    def call(number, *args):
+        return libc.syscall(number, *[ctypes.c_void_p(a) if isinstance(a, int) else a for a in args])
+
+    def mount(source, target, flags, kind=None):
+        if call(165, source, target, kind or 0, flags, 0) != 0:
+            raise OSError(ctypes.get_errno(), "mount")
+
+    def bound():
+        mount(b"data", b"m", BIND)
+        mount(b"sub", b"m/k", BIND)
+        mount(b"m", b"n", BIND | RECURSIVE)
+        put("n/k/one", get("m/in"))
+        mount(b"m", b"o", BIND)
+        put("o/k/two", b"below, not what is mounted there")
+        mount(b"o", b"p", MOVE)
+        put("p/three", b" ".join(name.encode() for name in sorted(os.listdir("o"))))
+        mount(b"data/in", b"file", BIND)
+        put("file", b" and more", os.O_WRONLY | os.O_APPEND)
+        call(166, b"file", 0)
+        put("p/file", get("file"))
+        os.chdir("m/k")
+        put("../up", os.getcwd().encode())
+        os.chdir("../..")
+        put("q", b"where it was")
+        tree = call(428, AT_FDCWD, b"sub", CLONE)
+        call(429, tree, b"", AT_FDCWD, b"o", EMPTY_FROM)
+        os.rename("o/one", "o/1")
+        try:
+            os.rename("o/1", "m/1")
+        except OSError as error:
+            put("apart", errno.errorcode[error.errno].encode())
+
+    def rooted():
+        mount(b"none", b"m", 0, b"tmpfs")
+        for name in ("m/new", "m/old"):
+            os.mkdir(name)
+        mount(b"m/new", b"m/new", BIND | RECURSIVE)
+        here = os.getcwd()
+        os.chdir("m")
+        if call(155, b".", b"old") != 0:
+            return
+        os.chdir("/")
+        for name in ("/new/work", "/new/sub"):
+            os.mkdir(name)
+        mount(b"/old" + here.encode() + b"/data", b"/new/work", BIND | RECURSIVE)
+        mount(b"/old" + here.encode() + b"/sub", b"/new/sub", BIND | RECURSIVE)
+        os.symlink("work/in", "/new/link")
+        call(166, b"old", DETACH)
+        old = os.open("/", os.O_RDONLY | os.O_DIRECTORY)
+        os.chdir("/new")
+        if call(155, b".", b".") != 0:
+            return
+        os.fchdir(old)
+        call(166, b".", DETACH)
+        os.chdir("/work")
+        put("seen", get("/link") + repr((os.getcwd(), sorted(os.listdir("/")))).encode())
+        put("../sub/over", get("../work/in"))
+        work, root = os.open("/work", os.O_RDONLY), os.open("/", os.O_RDONLY)
+        os.mkdir("d", dir_fd=work)
+        os.link("in", "work/again", src_dir_fd=work, dst_dir_fd=root)
+        os.symlink("/sub/over", "far")
+        put("far", b"by a link", os.O_WRONLY | os.O_APPEND)
+        for name in ("missing", "/missing", "/sub/missing/x", "in/x"):
+            try:
+                os.stat(name)
+            except OSError as error:
+                put("/kept", errno.errorcode[error.errno].encode())
+
+    def entered():
+        told, ready = os.pipe(), os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            alone(lambda: mount(b"data", b"sub", BIND))
+            os.write(told[1], b"x")
+            os.read(ready[0], 1)
+            os._exit(0)
+        os.read(told[0], 1)
+        here = os.getcwd()
+        if libc.setns(os.pidfd_open(pid), NEW_MOUNTS) == 0:
+            put(here + "/sub/entered", get(here + "/sub/in"))
+        os.write(ready[1], b"x")
+        os.waitpid(pid, 0)
+
+    def alone(body):
+        if libc.unshare(NEW_MOUNTS) == 0 and call(165, 0, b"/", 0, PRIVATE, 0) == 0:
+            body()
+
+    for name in ("data", "data/k", "sub", "m", "n", "o", "p"):
+        os.mkdir(name)
+    put("data/in", b"within")
+    put("file", b"without")
+    for body in (bound, rooted):
+        child(lambda: alone(body))
+    child(entered)
+
+
 if __name__ == "__main__":
     globals()[sys.argv[1]]()

@@ -77,26 +77,27 @@ pub struct Mounts {
     all: Vec<Mount>,
     /// By the place that they cover.
     covering: BTreeMap<At, u32>,
-    namespaces: u32,
+    /// The mounts of each namespace.
+    members: Vec<Vec<u32>>,
 }
 
 impl Mounts {
     /// The first mount, where everything is until a call says otherwise.
     pub const FIRST: u32 = 0;
 
-    /// As many as a namespace may have (`fs.mount-max`); those beyond are not made.
-    const MOST: usize = 100_000;
+    /// As many as tens of thousands of sandboxes have, and ten namespaces may (`fs.mount-max`); those beyond are not made.
+    const MOST: usize = if cfg!(test) { 1 << 12 } else { 1 << 20 };
 
     /// One mount with this file as its root.
     pub fn new(root: u32) -> Mounts {
         let first = Mount { root, at: None, namespace: 0 };
-        Mounts { all: vec![first], covering: BTreeMap::new(), namespaces: 1 }
+        Mounts { all: vec![first], covering: BTreeMap::new(), members: vec![vec![Mounts::FIRST]] }
     }
 
     /// Whether anything was mounted in the namespace that a mount is in.
     pub fn is_used(&self, mount: u32) -> bool {
         let namespace = self.all[mount as usize].namespace;
-        self.covering.values().any(|other| self.all[*other as usize].namespace == namespace)
+        self.members[namespace as usize].iter().any(|member| self.all[*member as usize].at.is_some())
     }
 
     /// A file as it is reached through the first mount.
@@ -178,14 +179,15 @@ impl Mounts {
         self.shift(root, old_to);
     }
 
-    /// A namespace of its own, like that of a mount: for each of its mounts the one that takes its place.
+    /// A namespace of its own, like that of a mount: for each of its mounts the one that takes its place; for none if there are
+    /// too many.
     pub fn copy_namespace(&mut self, of: u32) -> HashMap<u32, u32> {
-        let namespace = self.all[of as usize].namespace;
-        let members: Vec<u32> =
-            (0..).zip(&self.all).filter(|(_, mount)| mount.namespace == namespace).map(|(number, _)| number).collect();
-        let own = self.namespaces;
-        self.namespaces += 1;
-        self.copy_below(&members, own, HashMap::new())
+        let members = self.members[self.all[of as usize].namespace as usize].clone();
+        if self.all.len() + members.len() > Self::MOST {
+            return HashMap::new();
+        }
+        self.members.push(Vec::with_capacity(members.len()));
+        self.copy_below(&members, (self.members.len() - 1) as u32, HashMap::new())
     }
 
     /// The root of the namespace that a mount is in: where a path from outside begins.
@@ -243,8 +245,10 @@ impl Mounts {
         if self.all.len() >= Self::MOST {
             return None;
         }
+        let number = self.all.len() as u32;
+        self.members[mount.namespace as usize].push(number);
         self.all.push(mount);
-        Some((self.all.len() - 1) as u32)
+        Some(number)
     }
 
     fn put(&mut self, mount: u32, at: At) {

@@ -3,6 +3,8 @@
 //!
 //! A replay has no `/proc` and mounts nothing: such a path is replaced by the present path of the file, if it has one.
 
+use std::borrow::Cow;
+
 use reprise_calls::mounts::At;
 use reprise_calls::{Part, ProcessPath, Whose, process_path};
 
@@ -73,14 +75,14 @@ impl World {
         let directories = self.directories[s.thread.directories as usize];
         let root = directories.root;
         let other_root = root.node != directories.replayed_root;
-        let (mut begin, mut entry, mut left) = (start, None, path.to_vec());
+        let (mut begin, mut entry, mut left) = (start, None, Cow::Borrowed(path));
         let mut named = self.through_process(s.thread, path, follow, s.out);
         let (mut place, mut broken, mut astray) = (None, None, false);
         for _ in 0..LINKS {
             match named {
                 Named::No => {}
                 Named::From(at, by, rest) => {
-                    (begin, entry, left) = (Some(Start { at, is_replayed: false }), by, rest);
+                    (begin, entry, left) = (Some(Start { at, is_replayed: false }), by, Cow::Owned(rest));
                     s.out.through_process = true;
                 }
                 Named::File(place) => return Some(Lead { place, path: None }),

@@ -8,6 +8,7 @@ use reprise_calls::sharing::copies_mounts;
 use reprise_trace::payload::{Side, split};
 
 use super::Step;
+use super::names::DEEPEST;
 use crate::descriptors::Description;
 use crate::node::Nature;
 use crate::processes::{Directories, Thread};
@@ -15,6 +16,7 @@ use crate::resolve::Place;
 use crate::touch::Resource;
 use crate::world::World;
 
+const TOO_MANY: &str = "more mounts than are followed";
 const TAKEN_FROM_THE_TRACE: &str = "a mount: what is below it is taken from the trace";
 
 impl World {
@@ -75,15 +77,16 @@ impl World {
         (n.nature, n.parent) = (Nature::Pseudo, at.node);
         self.cover(s, at);
         self.hold_mount(root, at);
-        self.mounts.mount(root, at);
-        s.out.surprise = Some(TAKEN_FROM_THE_TRACE);
+        s.out.surprise = Some(self.mounts.mount(root, at).map_or(TOO_MANY, |_| TAKEN_FROM_THE_TRACE));
     }
 
     fn bind_mount(&mut self, s: &mut Step<'_>, source: At, at: At, deep: bool) {
         self.cover(s, at);
         self.hold_mount(source.node, at);
         s.out.look(Resource::File(source.node));
-        self.mounts.bind(source, at, deep);
+        if self.mounts.bind(source, at, deep).is_none() {
+            s.out.surprise = Some(TOO_MANY);
+        }
     }
 
     fn move_mount(&mut self, s: &mut Step<'_>, source: At, at: At) {
@@ -206,15 +209,14 @@ impl World {
             return false;
         }
         let mut here = cwd;
-        while here != root {
+        for _ in 0..DEEPEST {
+            if here == root {
+                break;
+            }
             if self.mounts.up(here, root) != here {
                 return false;
             }
-            let parent = self.names.node(here.node).parent;
-            if parent == here.node {
-                break;
-            }
-            here.node = parent;
+            here.node = self.names.node(here.node).parent;
         }
         true
     }

@@ -13,6 +13,9 @@ use crate::streams::Address;
 use crate::touch::{EntryId, Resource};
 use crate::world::World;
 
+/// No path is deeper.
+pub(super) const DEEPEST: usize = 4096;
+
 impl World {
     fn mode_arg(s: &Step<'_>) -> u32 {
         s.call.position(|k| matches!(k, ArgKind::Mode)).map_or(0, |i| s.arg(i) as u32)
@@ -235,7 +238,6 @@ impl World {
 
     /// Looks at the entry of a directory and at those of all directories above it.
     pub(crate) fn look_above(&self, s: &mut Step<'_>, mut directory: NodeId) {
-        const DEEPEST: usize = 4096;
         for _ in 0..DEEPEST {
             let Some(entry) = self.names.node(directory).stood else {
                 break;
