@@ -123,8 +123,12 @@ impl World {
         let node = self.names.add_initial_node(kind, attributes.clone());
         // Its directory is spoken of in the initial tree, too.
         self.names.node_mut(parent).initial = true;
+        let is_pseudo = self.names.node(parent).nature == Nature::Pseudo;
         let n = self.names.node_mut(node);
         n.initial = true;
+        if is_pseudo {
+            n.nature = Nature::Pseudo;
+        }
         n.size = size;
         n.content = Content::whole(size, Source::Initial { node, at: 0 });
         let entry = self.names.entry(parent, name);

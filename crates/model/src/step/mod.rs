@@ -279,8 +279,11 @@ impl World {
             (Some(node), _) => node,
             (None, Some(entry)) if s.succeeded() => {
                 let e = &self.names.entries[entry as usize];
-                s.out.surprise =
-                    Some(if e.changed { "a file came from elsewhere" } else { "a file was not met before" });
+                // Of what the kernel shows, and of what was mounted, nothing needs to be known.
+                if self.names.node(e.directory).nature != Nature::Pseudo {
+                    s.out.surprise =
+                        Some(if e.changed { "a file came from elsewhere" } else { "a file was not met before" });
+                }
                 let (directory, name) = (e.directory, e.name.clone());
                 self.assume(directory, &name, kind, 0)
             }

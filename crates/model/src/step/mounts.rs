@@ -116,10 +116,11 @@ impl World {
         let text = split(s.call, Side::Input, &s.action.input)[0]?.to_vec();
         let path = text.strip_suffix(b"\0").unwrap_or(&text);
         let start = self.directories[s.thread.directories as usize].start();
-        let (nature, surprise) = (s.out.nature, s.out.surprise);
+        let nature = std::mem::take(&mut s.out.nature);
         let lead = self.resolve(s, Some(start), path, true);
-        (s.out.nature, s.out.surprise) = (nature, surprise);
-        lead?.place.at()
+        let met = std::mem::replace(&mut s.out.nature, nature);
+        // What the kernel shows under a name of its own (`/proc/self/exe`) has no path in a replay.
+        lead?.place.at().filter(|at| met != Nature::Pseudo || self.names.node(at.node).nature == Nature::Pseudo)
     }
 
     /// What `open_tree` took a copy of, if the call is given that.

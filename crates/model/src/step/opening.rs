@@ -47,7 +47,9 @@ impl World {
                 } else {
                     let e = &self.names.entries[entry as usize];
                     let (directory, name) = (e.directory, e.name.clone());
-                    s.out.surprise = Some("a file was not met before");
+                    if self.names.node(directory).nature != Nature::Pseudo {
+                        s.out.surprise = Some("a file was not met before");
+                    }
                     self.assume(directory, &name, FileKind::Regular, 0)
                 }
             }
