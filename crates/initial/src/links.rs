@@ -18,7 +18,7 @@ impl World {
         let n = self.names.node(node);
         let (directory, name) = (n.parent, n.name.clone());
         let passed = n.is_followed && n.kind != kind::SYMLINK && n.source != Source::Made && n.first_place.is_none();
-        if !passed || self.names.slot(directory, &name) != Some(Slot::File(node)) {
+        if !passed || n.filesystem_is_pseudo() || self.names.slot(directory, &name) != Some(Slot::File(node)) {
             return None;
         }
         let target = match text {
@@ -153,7 +153,8 @@ impl World {
 
     /// The text of a link is not known: one of its length is made up.
     pub(super) fn guess_target(&mut self, node: NodeId, length: u64) {
-        if self.names.node(node).target.is_empty() {
+        let n = self.names.node(node);
+        if n.target.is_empty() && !n.filesystem_is_pseudo() {
             let text = self.made_up(length, b"/");
             let n = self.names.node_mut(node);
             (n.target, n.target_guessed) = (text, true);

@@ -148,6 +148,12 @@ impl Node {
         super::names::is_pseudo(self.filesystem)
     }
 
+    /// Whether it is a link by which the kernel shows a file (`/proc/PID/exe`), which is not found by the link's text.
+    pub fn leads_by_itself(&self) -> bool {
+        let is_made = self.filesystem == super::names::MOUNTED && !self.target.is_empty();
+        self.filesystem_is_pseudo() && !is_made && (self.target.is_empty() || self.target.starts_with(b"/"))
+    }
+
     /// Whether anything is known to be in it.
     pub fn holds_files(&self) -> bool {
         self.entries.values().any(|slot| matches!(slot, Slot::File(_)))

@@ -131,7 +131,7 @@ impl World {
                     let is_link = self.names.node(node).kind == kind::SYMLINK;
                     if is_link && passed {
                         let target = self.names.node(node).target.clone();
-                        if way.links == 0 {
+                        if way.links == 0 || self.names.node(node).leads_by_itself() {
                             return Found::default();
                         }
                         way.links -= 1;

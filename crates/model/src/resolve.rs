@@ -136,11 +136,11 @@ impl Names {
                     if node.kind == FileKind::Symlink && (!last || follow || must_be_directory) {
                         let target = node.target.clone();
                         let known = way.detour.is_some();
-                        if !known && leads_to_process(&target) {
-                            way.detour = Some(target.to_vec());
-                        }
                         // Links that the kernel shows lead anywhere; what a link of the program's own says is known.
                         let is_known = node.nature != Nature::Pseudo || !node.initial;
+                        if is_known && !known && leads_to_process(&target) {
+                            way.detour = Some(target.to_vec());
+                        }
                         let (nature, goes_on) = (node.nature, way.links > 0 && is_known);
                         if goes_on {
                             way.links -= 1;
