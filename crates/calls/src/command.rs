@@ -30,6 +30,10 @@ pub enum IoctlEffect {
     MakeHandle,
     /// Reads attributes of the file (`FS_IOC_GETFLAGS`, `FIGETBSZ` …): issued, the result is the file system's own.
     Inspect,
+    /// `LOOP_SET_FD`, `LOOP_CHANGE_FD`: a device is made of the file in the argument; what the kernel changes there no call shows.
+    Lend,
+    /// `LOOP_CONFIGURE`: the same of the file that `struct loop_config` begins with.
+    LendConfigured,
     /// Asks for or changes a terminal, socket or unknown device: taken from the trace.
     Foreign,
 }
@@ -57,6 +61,7 @@ pub const fn ioctl_arg(request: u64) -> FcntlArg {
         0x540f | 0x541b | 0x2 => FcntlArg::Out(4),
         0x5410 | 0x5421 | 0x5452 => FcntlArg::In(4),
         0x1 => FcntlArg::InOut(4),
+        0x4c0a => FcntlArg::In(304),
         0x40049409 => FcntlArg::Value,
         // The flags calls declare `long` but move an `int`.
         0x80086601 => FcntlArg::Out(4),
@@ -81,6 +86,8 @@ pub const fn ioctl_effect(request: u64) -> IoctlEffect {
         0x5421 => IoctlEffect::SetWaiting,
         0x5441 | 0x894c | 0x89e0 | 0xb701 | 0xb702 | 0xae01 | 0xae41 | 0xff01..=0xff0a => IoctlEffect::MakeHandle,
         0x2 | 0x80086601 | 0x801c581f => IoctlEffect::Inspect,
+        0x4c00 | 0x4c06 => IoctlEffect::Lend,
+        0x4c0a => IoctlEffect::LendConfigured,
         _ => IoctlEffect::Foreign,
     }
 }

@@ -98,6 +98,8 @@ impl World {
             | IoctlEffect::ClearCloseOnExec
             | IoctlEffect::SetWaiting
             | IoctlEffect::Inspect
+            | IoctlEffect::Lend
+            | IoctlEffect::LendConfigured
             | IoctlEffect::Foreign => return,
         };
         // A length of 0 means up to the end.

@@ -4,7 +4,7 @@ use reprise_calls::sharing::unshared;
 use reprise_calls::{IoctlEffect, ioctl_effect};
 use reprise_trace::payload::{Side, split};
 
-use super::opening::word;
+use super::opening::{word, word4};
 use super::{O_CLOEXEC, Step};
 use crate::content::Source;
 use crate::descriptors::{Description, Slot, StreamKind};
@@ -242,9 +242,25 @@ impl World {
                 self.descriptor(s, 0);
                 self.make_handle(s);
             }
+            IoctlEffect::Lend => self.lend(s, s.arg(2)),
+            IoctlEffect::LendConfigured => {
+                let configuration = split(s.call, Side::Input, &s.action.input)[2];
+                self.lend(s, configuration.map_or(u64::MAX, |config| word4(config, 0).into()));
+            }
             IoctlEffect::Foreign => {
                 self.descriptor(s, 0);
             }
+        }
+    }
+
+    /// A device is made of an open file: who writes to that changes the file.
+    fn lend(&mut self, s: &mut Step<'_>, fd: u64) {
+        self.descriptor(s, 0);
+        let slot = self.descriptors.get(s.thread.table, fd).filter(|_| s.succeeded());
+        let Some(slot) = slot else { return };
+        s.out.look(Resource::Descriptor(slot.generation));
+        if let Some(node) = self.descriptors.descriptions[slot.description as usize].node {
+            self.names.node_mut(node).mapped = true;
         }
     }
 

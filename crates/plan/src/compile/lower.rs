@@ -304,7 +304,9 @@ impl Compiler {
             IoctlEffect::SetWaiting | IoctlEffect::SetCloseOnExec | IoctlEffect::ClearCloseOnExec => {
                 self.issue(l, Op::Issue)
             }
-            IoctlEffect::MakeHandle | IoctlEffect::Foreign => self.simulate(l),
+            IoctlEffect::MakeHandle | IoctlEffect::Lend | IoctlEffect::LendConfigured | IoctlEffect::Foreign => {
+                self.simulate(l)
+            }
         }
     }
 

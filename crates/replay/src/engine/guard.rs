@@ -41,7 +41,9 @@ pub(super) fn refusal(command: &Command, call: &Call) -> Option<&'static str> {
                 _,
             ) => None,
             (IoctlEffect::Clone | IoctlEffect::CloneRange, _) => Some("ioctl: the source of the clone is not known"),
-            (IoctlEffect::MakeHandle | IoctlEffect::Foreign, _) => Some("ioctl: requests to devices are not replayed"),
+            (IoctlEffect::MakeHandle | IoctlEffect::Lend | IoctlEffect::LendConfigured | IoctlEffect::Foreign, _) => {
+                Some("ioctl: requests to devices are not replayed")
+            }
         },
         _ => match call.replay {
             Replay::Issue => None,

@@ -87,9 +87,11 @@ impl Context {
                 Some("written through a mapping")
             }
             (Effect::DeviceControl, _) => match ioctl_effect(action.args[1]) {
-                IoctlEffect::Inspect | IoctlEffect::MakeHandle | IoctlEffect::Foreign => {
-                    Some("the file system's own value")
-                }
+                IoctlEffect::Inspect
+                | IoctlEffect::MakeHandle
+                | IoctlEffect::Lend
+                | IoctlEffect::LendConfigured
+                | IoctlEffect::Foreign => Some("the file system's own value"),
                 IoctlEffect::Clone
                 | IoctlEffect::CloneRange
                 | IoctlEffect::SetCloseOnExec
