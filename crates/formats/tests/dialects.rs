@@ -286,6 +286,37 @@ fn what_calls_went_through_turns_out_to_be_a_link() {
     }
 }
 
+/// A call that output tore apart, and that is unfinished then, takes the place of the one that its thread was in.
+#[test]
+fn a_call_that_another_supersedes_is_counted() {
+    let log = import(
+        "100 clone(child_stack=NULL, flags=CLONE_VM|SIGCHLD <unfinished ...>\n\
+         101 rename(\"/w/f\", \"/w/h\" <unfinished ...>\n\
+         write(1, \"hello\\n\", 6hello\n \
+         clone(child_stack=NULL, flags=CLONE_VM|SIGCHLD <unfinished ...100 <... clone resumed>, child_tidptr=0x7f) = 101\n",
+    )
+    .unwrap();
+    let account = &log.report.account;
+    assert_eq!((account.lines, account.understood, log.counted(Reason::NeverReturned)), (4, 0, 4), "{account:?}");
+}
+
+/// What a link says that a call made is nothing of the beginning.
+#[test]
+fn a_link_that_was_made_was_not_there() {
+    let makers = [
+        "symlink(\"e\", \"/d/l\") = 0\n",
+        "symlinkat(\"e\", AT_FDCWD</d>, \"l\") = 0\n",
+        "symlink(\"e\", \"/d/k\") = 0\nrename(\"/d/k\", \"/d/l\") = 0\n",
+        "symlink(\"e\", \"/d/k\") = 0\nrenameat2(AT_FDCWD</d>, \"k\", AT_FDCWD</d>, \"l\", RENAME_NOREPLACE) = 0\n",
+    ];
+    for maker in makers {
+        let missing = "stat(\"/d/l\", 0x7ffc) = -1 ENOENT (No such file or directory)\n";
+        let log = import(format!("{missing}{maker}readlink(\"/d/l\", \"e\", 99) = 1\n")).unwrap();
+        let reached: Vec<String> = log.tree().into_iter().filter(|row| row.starts_with("/d/")).collect();
+        assert!(reached.is_empty(), "{maker}: {reached:?}");
+    }
+}
+
 /// No link that leads into what it led to can have been passed.
 #[test]
 fn a_link_that_leads_into_itself_moves_nothing() {

@@ -147,7 +147,7 @@ impl Joiner {
                 // A message of strace's own stood between a call and the mark that it is unfinished.
                 torn.beginning.text.truncate(at);
                 torn.beginning.places.add(place);
-                self.begun.insert(torn.tid, torn.beginning);
+                self.begin(torn.tid, torn.beginning, account);
                 return Some(Event::Nothing);
             }
             (_, End::Closed(at)) => outcome(&torn.beginning.text[at..]).is_some(),
@@ -282,12 +282,8 @@ impl Joiner {
                 if text[after..].starts_with(b")") && outcome(&text[after + 1..]).is_some() {
                     return self.never_returned(tid, (name, args), (place, now), account);
                 }
-                if let Some(forgotten) = self.begun.remove(&tid) {
-                    forgotten.places.counted(account, Reason::NeverReturned);
-                    self.release(forgotten);
-                }
                 let beginning = self.beginning(name, text[..at].trim_ascii_end(), now, place);
-                self.begun.insert(tid, beginning);
+                self.begin(tid, beginning, account);
                 Event::Nothing
             }
             End::Open if !ended => {
@@ -299,6 +295,14 @@ impl Joiner {
                 self.torn = Some(Torn { tid, beginning, patience: PATIENCE });
                 Event::Nothing
             }
+        }
+    }
+
+    /// A thread is within a call; one that it was in before never returned.
+    fn begin(&mut self, tid: i32, beginning: Beginning, account: &mut Account) {
+        if let Some(forgotten) = self.begun.insert(tid, beginning) {
+            forgotten.places.counted(account, Reason::NeverReturned);
+            self.release(forgotten);
         }
     }
 

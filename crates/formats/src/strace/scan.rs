@@ -9,7 +9,7 @@ use memchr::memmem;
 
 use super::decode::annotated_path;
 use super::foreign;
-use super::lexer::{End, annotation_end, split, string};
+use super::lexer::{End, annotated, annotation_end, split, string};
 use super::line::{Body, Stamp, parse};
 use super::names::known;
 use super::outcome::outcome;
@@ -52,8 +52,10 @@ pub struct Hints {
     /// Working directories, as first seen.
     pub directories: HashMap<i32, Vec<u8>>,
     moved: HashSet<i32>,
-    /// Texts of links, by absolute path.
+    /// Texts of links that no earlier call made, by absolute path.
     pub links: HashMap<Vec<u8>, Vec<u8>>,
+    /// Names that calls made which may be those of links.
+    made: HashSet<Vec<u8>>,
     /// What the beginning looks like, if not like strace's.
     pub foreign: Option<&'static str>,
     /// What it is if there are no calls.
@@ -140,6 +142,9 @@ impl Hints {
                 self.directory(tid, path);
             }
             b"readlink" => self.link(text),
+            b"symlink" | b"rename" => self.makes(tid, text, None, 1),
+            b"symlinkat" => self.makes(tid, text, Some(1), 2),
+            b"renameat" | b"renameat2" => self.makes(tid, text, Some(2), 3),
             _ if text.starts_with(b"AT_FDCWD<") => {
                 let path = annotation_end(text, 8).and_then(|end| annotated_path(&text[9..end - 1]));
                 self.directory(tid, path);
@@ -159,8 +164,28 @@ impl Hints {
         if let (Some(path), Some(target)) = (string(args.get(0)), string(args.get(1)))
             && path.bytes.starts_with(b"/")
             && target.complete
+            && !self.made.contains(&path.bytes)
         {
             self.links.entry(path.bytes).or_insert(target.bytes);
+        }
+    }
+
+    /// A call that makes the name in an argument, in the directory in another or where its thread works.
+    fn makes(&mut self, tid: i32, text: &[u8], directory: Option<usize>, name: usize) {
+        let (args, end) = split(text);
+        let worked = matches!(end, End::Closed(at) if outcome(&text[at..]).is_some_and(|o| o.result == Some(0)));
+        let Some(name) = string(args.get(name)).filter(|_| worked) else { return };
+        if name.bytes.starts_with(b"/") {
+            self.made.insert(name.bytes);
+            return;
+        }
+        let told = directory.and_then(|at| annotated(args.get(at)).1).and_then(annotated_path);
+        if directory.is_some_and(|at| args.get(at).starts_with(b"AT_FDCWD")) {
+            self.directory(tid, told.clone());
+        }
+        let works_in = || self.directories.get(&tid).filter(|_| !self.moved.contains(&tid)).cloned();
+        if let Some(directory) = told.or_else(works_in) {
+            self.made.insert([&directory[..], b"/", &name.bytes].concat());
         }
     }
 

@@ -113,6 +113,7 @@ pub fn socket_address(text: &[u8]) -> Option<Vec<u8>> {
 /// The argument of `fcntl` or `ioctl`, where a replay needs it.
 pub fn by_command(effect: Effect, command: u64, text: &[u8], side: Side) -> Option<Vec<u8>> {
     const FICLONERANGE: u64 = 0x4020_940d;
+    const LOOP_CONFIGURE: u64 = 0x4c0a;
     // FS_IOC_GETFLAGS, FS_IOC_SETFLAGS, FIONBIO, FIOASYNC.
     const WORDS: [u64; 4] = [0x8008_6601, 0x4008_6602, 0x5421, 0x5452];
     match (effect, command & 0xffff_ffff) {
@@ -127,6 +128,13 @@ pub fn by_command(effect: Effect, command: u64, text: &[u8], side: Side) -> Opti
             let names: [&[u8]; 4] = [b"src_fd", b"src_offset", b"src_length", b"dest_offset"];
             let numbers: Option<Vec<u64>> = names.iter().map(|n| exact(annotated(field(inside, n)?).0)).collect();
             Some(numbers?.iter().flat_map(|n| n.to_le_bytes()).collect())
+        }
+        (_, LOOP_CONFIGURE) => {
+            // Of which file the device is made; nothing else matters here.
+            let mut config = vec![0; 304];
+            let file = exact(annotated(field(inside(text)?, b"fd")?).0)?;
+            config[..4].copy_from_slice(&(file as u32).to_le_bytes());
+            Some(config)
         }
         (Effect::DeviceControl, c) if WORDS.contains(&c) => {
             exact(inside(text)?).map(|n| (n as u32).to_le_bytes().to_vec())
