@@ -34,6 +34,7 @@ struct xa_node___moved {
 
 struct address_space___moved {
 	struct xarray___moved i_pages;
+	unsigned long nrpages;
 };
 
 struct inode___moved {

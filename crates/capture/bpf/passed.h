@@ -2,8 +2,8 @@
 /* Content that calls move inside the kernel: no memory of the program holds it. What goes through a pipe nobody could tell later,
  * and of what a device gave nobody knows anything but the file that it went to.
  *
- * Goals: the bytes as the page cache has them when the call is over. Non-goals: from file to file, and from a file to a socket,
- * where they still stand when the program has ended.
+ * Goals: the bytes as the page cache has them when the call is over; also what came from a file that is not in the page cache, since
+ * the kernel makes it up (`/proc`). Non-goals: from other files to files and sockets, where they still stand when the program has ended.
  */
 #ifndef REPRISE_PASSED_H
 #define REPRISE_PASSED_H
@@ -29,6 +29,14 @@ static __always_inline int stands_in(struct moved *out, struct task_struct *task
 	return moved_in(out, file_of(task, argument(t, end->fd)), given_position(cell, t->result), t->result);
 }
 
+/* Whether the page cache has anything of a file. Of what the kernel shows (`/proc`) it never has. */
+static __always_inline int is_cached(__u64 file)
+{
+	struct file___moved *of = (struct file___moved *)file;
+
+	return BPF_CORE_READ(of, f_inode, i_mapping, nrpages) != 0;
+}
+
 /* Keeps what a call moved, before its record. */
 __noinline int keep_passed(struct thread *t)
 {
@@ -41,7 +49,7 @@ __noinline int keep_passed(struct thread *t)
 	if (!t || !cpu || !w->offset)
 		return 0;
 	row = row_of_record(t->nr, t->flags);
-	if (stands_in(&moved, task, t, &row->source)) {
+	if (stands_in(&moved, task, t, &row->source) && (row->flags & ROW_PIPES || is_cached(moved.file))) {
 		if (!(row->flags & ROW_PIPES))
 			return 0;
 	} else if (!stands_in(&moved, task, t, &row->target)) {

@@ -41,7 +41,7 @@ fn a_read_that_a_signal_ended_is_replayed_as_far_as_it_came() {
     run(s.path(), &["replay", "a.reprise", "--target", "t"]).ends(0);
 }
 
-/// Content that a device gives to a file inside the kernel: straight, through a pipe, and read back.
+/// Content that a device, or what the kernel shows, gives to a file inside the kernel: straight, through a pipe, and read back.
 const PASSED: &str = r#"
 import os
 random, zero = (os.open("/dev/" + name, os.O_RDONLY) for name in ("urandom", "zero"))
@@ -56,6 +56,10 @@ os.lseek(sent, 5000, os.SEEK_SET)
 all(lambda n: os.sendfile(sent, zero, None, n), 9000)
 all(lambda n: os.sendfile(sent, random, None, n), 100)
 os.write(made("copy"), os.pread(sent, 10000, 4500))
+shown = os.open("/proc/version", os.O_RDONLY)
+told = made("told")
+os.sendfile(told, shown, None, 9999)
+os.write(made("retold"), os.pread(told, 9999, 0))
 end, begin = os.pipe()
 passed = made("passed")
 for device in (random, zero, random):
