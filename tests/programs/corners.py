@@ -427,6 +427,34 @@ def mounted():
     child(body)
 
 
+def beneath():
+    """Paths that do not lead out of the directory where they begin (openat2(2)), also of a bound one."""
+    IN_ROOT, BENEATH, NEW_MOUNTS, BIND = 0x10, 8, 0x20000, 0x1000
+
+    def put_in(directory, path, rule):
+        how = struct.pack("QQQ", os.O_RDWR | os.O_CREAT, 0o644, rule)
+        fd = libc.syscall(437, directory, path, how, 24)
+        if fd >= 0:
+            os.write(fd, path)
+            os.close(fd)
+
+    def all(directory):
+        for path in (b"/abs", b"link", b"../../up", b"sub/one", b"/missing/x"):
+            put_in(directory, path, IN_ROOT)
+        for path in (b"sub/two", b"link", b"../out", b"/abs"):
+            put_in(directory, path, BENEATH)
+
+    def body():
+        if libc.unshare(NEW_MOUNTS) == 0 and libc.mount(b"other", b"d/sub", None, BIND, None) == 0:
+            all(os.open("d", os.O_RDONLY))
+
+    for name in ("d", "d/sub", "other"):
+        os.mkdir(name)
+    os.symlink("/in", "d/link")
+    all(os.open("d", os.O_RDONLY))
+    child(body)
+
+
 def sandbox():
     """Directories and files bound elsewhere, roots exchanged as container runtimes do, and a program that enters such a namespace."""
     NEW_MOUNTS, PRIVATE, BIND, RECURSIVE, MOVE, DETACH, CLONE, EMPTY_FROM = 0x20000, 0x44000, 0x1000, 0x4000, 0x2000, 2, 1, 4

@@ -488,6 +488,15 @@ impl Call {
         if flags & PATH == 0 { flags } else { flags & HEEDED }
     }
 
+    /// Whether a path's beginning is its root, too, also for absolute paths and links (`RESOLVE_IN_ROOT` of openat2(2)); `input` as for
+    /// [`Call::open_flags`].
+    pub fn is_rooted(&self, input: &[u8]) -> bool {
+        const IN_ROOT: u64 = 0x10;
+        let resolve =
+            input.get(16..24).and_then(|bytes| bytes.first_chunk()).map_or(0, |word| u64::from_le_bytes(*word));
+        self.name == "openat2" && resolve & IN_ROOT != 0
+    }
+
     /// How the recorder admits it (derived from the effect).
     pub fn admission(&self) -> Admission {
         use Effect::*;

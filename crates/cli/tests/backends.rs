@@ -212,7 +212,7 @@ const PROGRAMS: [Program; 6] = [
 
 /// Programs of `tests/programs/corners.py`, and whether their final tree is in the trace: what went through a pipe from a
 /// file that was just written is not.
-const CORNERS: [(&str, bool); 26] = [
+const CORNERS: [(&str, bool); 27] = [
     ("xattrs", true),
     ("links", true),
     ("listing", true),
@@ -239,6 +239,7 @@ const CORNERS: [(&str, bool); 26] = [
     ("left_mapped", true),
     ("mounted", true),
     ("sandbox", true),
+    ("beneath", true),
 ];
 
 fn corner(name: &'static str) -> Program {

@@ -92,7 +92,7 @@ impl Description {
     /// Where paths begin that are relative to it.
     pub(crate) fn start(&self) -> Option<Start> {
         let at = At { mount: self.mount, node: self.node? };
-        Some(Start { at, is_replayed: self.stream.is_none() })
+        Some(Start { at, is_replayed: self.stream.is_none(), is_root: false })
     }
 }
 

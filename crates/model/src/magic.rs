@@ -22,6 +22,8 @@ pub(crate) struct Start {
     pub at: At,
     /// A replay has the same place for it.
     pub is_replayed: bool,
+    /// The path does not lead out of it.
+    pub is_root: bool,
 }
 
 /// Where a path leads, and its path in a replay if that is another.
@@ -43,7 +45,7 @@ enum Named {
 impl Directories {
     /// Where paths begin that are relative to the working directory.
     pub(crate) fn start(&self) -> Start {
-        Start { at: self.cwd, is_replayed: self.cwd.node == self.replayed_cwd }
+        Start { at: self.cwd, is_replayed: self.cwd.node == self.replayed_cwd, is_root: false }
     }
 }
 
@@ -73,21 +75,27 @@ impl World {
         follow: bool,
     ) -> Option<Lead> {
         let directories = self.directories[s.thread.directories as usize];
-        let root = directories.root;
-        let other_root = root.node != directories.replayed_root;
+        let own_root = start.filter(|start| start.is_root);
+        let root = own_root.map_or(directories.root, |start| start.at);
+        let other_root = own_root.map_or(root.node != directories.replayed_root, |start| !start.is_replayed);
         let (mut begin, mut entry, mut left) = (start, None, Cow::Borrowed(path));
-        let mut named = self.through_process(s.thread, path, follow, s.out);
+        let mut named = match own_root {
+            None => self.through_process(s.thread, path, follow, s.out),
+            Some(_) => Named::No,
+        };
         let (mut place, mut broken, mut astray) = (None, None, false);
         for _ in 0..LINKS {
             match named {
                 Named::No => {}
                 Named::From(at, by, rest) => {
-                    (begin, entry, left) = (Some(Start { at, is_replayed: false }), by, Cow::Owned(rest));
+                    (begin, entry, left) =
+                        (Some(Start { at, is_replayed: false, is_root: false }), by, Cow::Owned(rest));
                     s.out.through_process = true;
                 }
                 Named::File(place) => return Some(Lead { place, path: None }),
             }
-            let from = if left.starts_with(b"/") { Start { at: root, is_replayed: true } } else { begin? };
+            let from =
+                if left.starts_with(b"/") { Start { at: root, is_replayed: true, is_root: false } } else { begin? };
             let nature = s.out.nature;
             let mut way = Way::new(&self.mounts, other_root, !from.is_replayed, nature);
             let found = match left.is_empty() {
@@ -95,7 +103,8 @@ impl World {
                 false => self.names.walk(from.at, root, &left, follow, &mut way, s.out),
             };
             (place, broken, astray) = (Some(found), way.broken, way.astray);
-            named = way.detour.map_or(Named::No, |detour| self.through_process(s.thread, &detour, true, s.out));
+            let detour = way.detour.filter(|_| own_root.is_none());
+            named = detour.map_or(Named::No, |detour| self.through_process(s.thread, &detour, true, s.out));
             if matches!(named, Named::No) {
                 break;
             }

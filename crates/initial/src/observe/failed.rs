@@ -126,7 +126,7 @@ impl World {
     fn way(&mut self, s: &Seen<'_>, path: &[u8]) -> Option<Found> {
         let dirfd = s.call.paths().next().and_then(|argument| argument.dirfd);
         let start = self.start(s, dirfd, path)?;
-        let root = self.places[s.seat.places as usize].root;
+        let root = if s.is_rooted() { start } else { self.places[s.seat.places as usize].root };
         Some(self.resolve(start, root, path, true, false))
     }
 

@@ -95,6 +95,10 @@ impl Seen<'_> {
         (self.decoded.args[i] as u32, self.decoded.annotations[i])
     }
 
+    fn is_rooted(&self) -> bool {
+        self.call.is_rooted(self.decoded.input.get(4..).unwrap_or_default())
+    }
+
     fn open_flags(&self) -> u64 {
         let how = self.decoded.input.get(4..).unwrap_or_default();
         self.call.effective_open_flags(&self.decoded.args, how)
@@ -196,12 +200,16 @@ impl World {
                 flags & O_NOFOLLOW == 0 && flags & (O_CREAT | O_EXCL) != (O_CREAT | O_EXCL)
             }
         };
-        self.lead(s.seat, start, path, follow, exists)
+        match s.is_rooted() {
+            true => self.resolve(start, start, path, follow, exists),
+            false => self.lead(s.seat, start, path, follow, exists),
+        }
     }
 
     /// Where a relative path begins: at the descriptor in this argument, or in the working directory.
     fn start(&mut self, s: &Seen<'_>, dirfd: Option<usize>, path: &[u8]) -> Option<At> {
-        match dirfd.filter(|i| !path.starts_with(b"/") && s.arg(*i) as u32 != AT_FDCWD) {
+        let is_relative = !path.starts_with(b"/") || s.is_rooted();
+        match dirfd.filter(|i| is_relative && s.arg(*i) as u32 != AT_FDCWD) {
             None => Some(self.places[s.seat.places as usize].cwd),
             Some(i) => {
                 let (fd, annotation) = s.fd(i);

@@ -230,9 +230,10 @@ impl World {
         let path = path.unwrap_or_default();
         let mut start = Some(directories.start());
         let mut relative_to_cwd = true;
+        let is_rooted = s.call.is_rooted(how(s));
         if let Some(index) = argument.dirfd
             && s.arg(index) as i32 != AT_FDCWD
-            && !path.starts_with(b"/")
+            && (is_rooted || !path.starts_with(b"/"))
         {
             relative_to_cwd = false;
             let slot = self.descriptor(s, index);
@@ -260,6 +261,7 @@ impl World {
                 flags & O_NOFOLLOW == 0 && flags & (O_CREAT | O_EXCL) != (O_CREAT | O_EXCL)
             }
         };
+        let start = start.map(|start| Start { is_root: is_rooted, ..start });
         let place = self.lead(s, number, start, path, follow);
         if let (Some(index), Some(_)) = (argument.dirfd, &s.out.paths[number.min(1)]) {
             // What stands in for the directory in a replay does not matter.
@@ -305,7 +307,11 @@ fn given_meanwhile(slot: Slot, action: &Action) -> bool {
 
 /// The flags of an `open`-like call.
 fn open_flags(s: &Step<'_>) -> u64 {
+    s.call.effective_open_flags(&s.action.args, how(s))
+}
+
+/// What an `openat2` was given beside its path; of other calls whatever comes first.
+fn how<'a>(s: &Step<'a>) -> &'a [u8] {
     let input = reprise_trace::payload::split(s.call, reprise_trace::payload::Side::Input, &s.action.input);
-    let how = input.iter().flatten().next().copied().unwrap_or(&[]);
-    s.call.effective_open_flags(&s.action.args, how)
+    input.iter().flatten().next().copied().unwrap_or(&[])
 }

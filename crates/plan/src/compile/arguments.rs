@@ -69,6 +69,11 @@ impl Compiler {
                 | ArgKind::Out(Struct::ByCommand)
                 | ArgKind::InOut(Struct::ByCommand) => self.command_argument(l, i, input[i])?,
                 ArgKind::In(_) => match input[i] {
+                    // Where the path is another, rules for the way to it (`RESOLVE_BENEATH` …) do not hold for it.
+                    Some(how) if l.call.name == "openat2" && l.found.paths[0].is_some() => {
+                        let how = [how.get(..16).unwrap_or(how), &[0; 8][..]].concat();
+                        Arg::Bytes(self.store.bytes(&how)?, how.len() as u64)
+                    }
                     Some(bytes) => Arg::Bytes(self.store.bytes(bytes)?, bytes.len() as u64),
                     None => pointer(None),
                 },
