@@ -62,6 +62,35 @@ pub fn mounting(call: &Call, args: &[u64; 6]) -> Mounting {
     }
 }
 
+/// What a call takes hold of at its path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Taking {
+    /// The place itself, as with `O_PATH`.
+    Place,
+    /// A copy of what is mounted there; `deep`: with all that is mounted below.
+    Copy {
+        /// `AT_RECURSIVE`.
+        deep: bool,
+    },
+}
+
+/// What a call takes hold of (`open_tree`), if that is what it does.
+pub fn taking(call: &Call, args: &[u64; 6]) -> Option<Taking> {
+    const CLONE: u64 = 1;
+    const RECURSIVE: u64 = 0x8000;
+    let is_copy = args[2] & CLONE != 0;
+    matches!(call.name, "open_tree" | "open_tree_attr").then_some(match is_copy {
+        true => Taking::Copy { deep: args[2] & RECURSIVE != 0 },
+        false => Taking::Place,
+    })
+}
+
+/// The process whose mounts a file of this path stands for (`/proc/PID/ns/mnt`).
+pub fn owner_of_mounts(path: &[u8]) -> Option<i32> {
+    let pid = path.strip_prefix(b"/proc/")?.strip_suffix(b"/ns/mnt")?;
+    std::str::from_utf8(pid).ok()?.parse().ok()
+}
+
 #[derive(Debug, Clone, Copy)]
 struct Mount {
     /// The file that its paths begin with.
@@ -356,6 +385,16 @@ mod tests {
             mounts.bind(at(0, ROOT), at(0, place), true);
         }
         assert!(mounts.all.len() <= Mounts::MOST);
+    }
+
+    #[test]
+    fn what_is_taken_hold_of() {
+        let of = |name, flags| taking(by_name(name).unwrap(), &[0, 0, flags, 0, 0, 0]);
+        assert_eq!(of("open_tree", 0), Some(Taking::Place));
+        assert_eq!(of("open_tree", 1), Some(Taking::Copy { deep: false }));
+        assert_eq!(of("open_tree_attr", 0x8001), Some(Taking::Copy { deep: true }));
+        assert_eq!(of("fsmount", 1), None);
+        assert_eq!((owner_of_mounts(b"/proc/7/ns/mnt"), owner_of_mounts(b"/proc/7/ns/net")), (Some(7), None));
     }
 
     #[test]

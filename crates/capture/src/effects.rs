@@ -63,7 +63,6 @@ pub fn before(world: &mut World, tid: i32, call: &Call, args: &[u64; 6], inputs:
         Effect::DeviceControl => clone_source(world, tid, args, parts[2], log),
         Effect::Mount => {
             if let (Mounting::Bind { .. } | Mounting::Move, Some(source)) = (mounting(call, args), parts[0]) {
-                let source = source.strip_suffix(b"\0").unwrap_or(source);
                 world.walk(tid, Start::Here, source, true, false, log);
             }
             // A handle held here would keep a file system busy.

@@ -130,15 +130,11 @@ impl World {
         if s.out.nature == Nature::Pseudo {
             return None;
         }
-        let named = |entry: EntryId| {
-            let entry = &self.names.entries[entry as usize];
-            self.names.path_of(entry.directory, &entry.name)
-        };
         let path = match (place, broken) {
             (Place { entry: Some(entry), .. }, _) => {
                 s.out.look(Resource::Entry(entry));
                 self.look_above(s, self.names.entries[entry as usize].directory);
-                named(entry)
+                self.names.path_of_entry(entry)
             }
             (Place { node: Some(node), .. }, _) => {
                 if self.names.node(node).kind == FileKind::Directory {
@@ -148,7 +144,7 @@ impl World {
             }
             (_, Some((entry, rest))) => {
                 self.look_above(s, self.names.entries[entry as usize].directory);
-                named(entry).map(|path| [path, rest].concat())
+                self.names.path_of_entry(entry).map(|path| [path, rest].concat())
             }
             (_, None) => None,
         };
@@ -200,8 +196,7 @@ impl World {
         let stands = |entry: &EntryId| self.names.target(*entry) == Some(node);
         let entry = n.attached.or(description.opened_as.filter(stands));
         let is_named = self.visible(thread, node).is_some() || {
-            let by_name = entry.map(|entry| &self.names.entries[entry as usize]);
-            let path = by_name.and_then(|entry| self.names.path_of(entry.directory, &entry.name));
+            let path = entry.and_then(|entry| self.names.path_of_entry(entry));
             path.and_then(|path| self.below_root(thread, path)).is_some()
         };
         // A link that is open itself is not followed further; by its path it would be.

@@ -17,10 +17,7 @@ impl World {
         let slot = self.descriptors.get(self.thread(thread)?.table, fd)?;
         let description = &self.descriptors.descriptions[slot.description as usize];
         let directory = description.node.and_then(|n| self.path_of(n));
-        let named = || {
-            let entry = &self.names.entries[description.opened_as? as usize];
-            self.names.path_of(entry.directory, &entry.name)
-        };
+        let named = || self.names.path_of_entry(description.opened_as?);
         let opened = || description.opened_by.as_deref().map(<[u8]>::to_vec);
         let word: &[u8] = match description.stream {
             Some(StreamKind::Null) => b"[other]",

@@ -181,6 +181,12 @@ impl Names {
         entry
     }
 
+    /// The path of an entry from the root of the tree, if its directory is attached.
+    pub(crate) fn path_of_entry(&self, entry: EntryId) -> Option<Vec<u8>> {
+        let entry = &self.entries[entry as usize];
+        self.path_of(entry.directory, &entry.name)
+    }
+
     /// The path of a directory entry from the root of the tree, if it is attached.
     pub(crate) fn path_of(&self, mut directory: NodeId, name: &[u8]) -> Option<Vec<u8>> {
         let mut parts: Vec<&[u8]> = vec![name];

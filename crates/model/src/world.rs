@@ -394,8 +394,7 @@ impl World {
         if node == self.root {
             return Some(b"/".to_vec());
         }
-        let entry = &self.names.entries[self.names.node(node).attached? as usize];
-        self.names.path_of(entry.directory, &entry.name)
+        self.names.path_of_entry(self.names.node(node).attached?)
     }
 
     /// Whether a thread shares descriptors, and directories, with the one that started it.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use reprise_calls::sharing::SHARE_DESCRIPTORS;
+use reprise_calls::sharing::shared;
 use reprise_calls::{Effect, Replay, by_number};
 use reprise_initial::{Seeds, Seen, World};
 use reprise_trace::{AMID, Action, End, IN_THE_KERNEL, Loss, Name, Process, RESPONSE_TIME};
@@ -328,7 +328,7 @@ impl Writing {
             self.stores.forked(maker.pid, pid);
             self.loads.forked(maker.pid, pid);
         }
-        let descriptors = task.flags & SHARE_DESCRIPTORS != 0;
+        let descriptors = shared(task.flags).descriptors;
         let seat = self.world.fork(maker.seat, task.flags);
         if !descriptors && tid == pid {
             self.world.numbered(seat, pid);

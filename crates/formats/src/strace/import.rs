@@ -3,7 +3,7 @@
 //! Goals: one line at a time, state only for what lives and for names met; actions in the order in which calls returned.
 //! Non-goals: parsing.
 
-use reprise_calls::sharing::{SAME_PROCESS, SHARE_BOTH, SHARE_DESCRIPTORS};
+use reprise_calls::sharing::{SAME_PROCESS, SHARE_BOTH, shared};
 use reprise_calls::{Call, Effect};
 use reprise_initial::{Decoded, Described, Links, Looked, Outside, Seen, World};
 use reprise_trace::{Action, End as Ending, Keep, Loss, Manifest, Name, TraceWriter};
@@ -430,7 +430,7 @@ impl Importer {
         self.action(tid, call, decoded, result, times)?;
         if let Some(parent) = self.threads.get(tid) {
             let seat = self.world.fork(parent.seat, flags);
-            if flags & (SHARE_DESCRIPTORS | SAME_PROCESS) == 0 {
+            if !shared(flags).descriptors && flags & SAME_PROCESS == 0 {
                 self.world.numbered(seat, child);
             }
             let now = times.0.saturating_add(times.1);

@@ -1,6 +1,6 @@
 //! Mounts and their namespaces: which files the paths of a sandbox mean.
 
-use reprise_calls::mounts::{At, Mounting, mounting};
+use reprise_calls::mounts::{At, Mounting, Taking, mounting, owner_of_mounts, taking};
 use reprise_trace::payload::{Side, split};
 
 use super::Seen;
@@ -67,9 +67,8 @@ impl World {
 
     /// What `mount` was given as its source, which is of the same type as its target.
     fn source(&mut self, s: &Seen<'_>, target: At) -> Option<At> {
-        let text = split(s.call, Side::Input, &s.decoded.input)[0]?.to_vec();
-        let path = text.strip_suffix(b"\0").unwrap_or(&text);
-        let found = self.lead(s.seat, self.places[s.seat.places as usize].cwd, path, true, true);
+        let path = split(s.call, Side::Input, &s.decoded.input)[0]?.to_vec();
+        let found = self.lead(s.seat, self.places[s.seat.places as usize].cwd, &path, true, true);
         let mount = found.mount;
         let node = self.settle(s, found, self.names.node(target.node).kind, false)?;
         Some(self.seen(At { mount, node }))
@@ -84,18 +83,13 @@ impl World {
 
     /// `open_tree`: what its descriptor stands for.
     pub(super) fn take_tree(&mut self, s: &Seen<'_>) {
-        const CLONE: u64 = 1;
-        const RECURSIVE: u64 = 0x8000;
-        if !matches!(s.call.name, "open_tree" | "open_tree_attr") {
-            return;
-        }
+        let Some(taking) = taking(s.call, &s.decoded.args) else { return };
         let Some(at) = self.existing_at(s, 0, kind::DIRECTORY, false) else { return };
-        if s.arg(2) & CLONE == 0 {
-            // As with `O_PATH`.
+        let Taking::Copy { deep } = taking else {
             return self.open_file(s.seat, s.result as u32, Some(at), false);
-        }
+        };
         if let Some(open) = self.tables[s.seat.table as usize].open.get(&(s.result as u32)) {
-            open.borrow_mut().tree = Some((self.seen(at), s.arg(2) & RECURSIVE != 0));
+            open.borrow_mut().tree = Some((self.seen(at), deep));
         }
     }
 
@@ -125,9 +119,7 @@ impl World {
     /// `setns`, given `/proc/PID/ns/mnt`: the mounts are those of another process now, and the directories the root of these.
     fn enter_mounts(&mut self, s: &Seen<'_>) {
         let Some(file) = self.peek(s.seat, s.fd(0).0) else { return };
-        let path = self.names.path(file);
-        let pid = path.strip_prefix(b"/proc/").and_then(|path| path.strip_suffix(b"/ns/mnt"));
-        let Some(pid) = pid.and_then(|pid| std::str::from_utf8(pid).ok()?.parse().ok()) else { return };
+        let Some(pid) = owner_of_mounts(&self.names.path(file)) else { return };
         let Some(places) = self.table_of(pid).map(|table| table.places) else { return };
         let top = self.mounts.top(self.places[places as usize].root.mount);
         let own = &mut self.places[s.seat.places as usize];

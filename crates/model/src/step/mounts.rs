@@ -3,7 +3,7 @@
 //! A replay mounts nothing: what is bound is reached by the path that it has otherwise, what happens in a file system that was
 //! mounted is taken from the trace.
 
-use reprise_calls::mounts::{At, Mounting, mounting};
+use reprise_calls::mounts::{At, Mounting, Taking, mounting, owner_of_mounts, taking};
 use reprise_calls::sharing::copies_mounts;
 use reprise_trace::payload::{Side, split};
 
@@ -113,11 +113,10 @@ impl World {
 
     /// What `mount` was given as its source, if that is a path that leads somewhere.
     fn source(&mut self, s: &mut Step<'_>) -> Option<At> {
-        let text = split(s.call, Side::Input, &s.action.input)[0]?.to_vec();
-        let path = text.strip_suffix(b"\0").unwrap_or(&text);
+        let path = split(s.call, Side::Input, &s.action.input)[0]?.to_vec();
         let start = self.directories[s.thread.directories as usize].start();
         let nature = std::mem::take(&mut s.out.nature);
-        let lead = self.resolve(s, Some(start), path, true);
+        let lead = self.resolve(s, Some(start), &path, true);
         let met = std::mem::replace(&mut s.out.nature, nature);
         // What the kernel shows under a name of its own (`/proc/self/exe`) has no path in a replay.
         lead?.place.at().filter(|at| met != Nature::Pseudo || self.names.node(at.node).nature == Nature::Pseudo)
@@ -132,19 +131,14 @@ impl World {
 
     /// `open_tree`: what its descriptor stands for.
     pub(super) fn take_tree(&mut self, s: &mut Step<'_>, description: &mut Description) {
-        const CLONE: u64 = 1;
-        const RECURSIVE: u64 = 0x8000;
-        if !matches!(s.call.name, "open_tree" | "open_tree_attr") || !s.succeeded() {
-            return;
-        }
+        let Some(taking) = taking(s.call, &s.action.args).filter(|_| s.succeeded()) else { return };
         let nature = s.out.nature;
         let at = self.place(s, 0).and_then(Place::at);
         s.out.nature = nature;
-        match at {
-            Some(at) if s.arg(2) & CLONE != 0 => description.tree = Some((at, s.arg(2) & RECURSIVE != 0)),
-            // As with `O_PATH`.
-            Some(at) => (description.node, description.mount) = (Some(at.node), at.mount),
-            None => {}
+        match (taking, at) {
+            (Taking::Copy { deep }, Some(at)) => description.tree = Some((at, deep)),
+            (Taking::Place, Some(at)) => (description.node, description.mount) = (Some(at.node), at.mount),
+            (_, None) => {}
         }
     }
 
@@ -198,9 +192,7 @@ impl World {
             let mut threads = self.threads.iter().filter_map(|thread| thread.as_deref().copied());
             return threads.find(of_process).filter(|_| s.arg(1) & MOUNTS != 0);
         }
-        let path = self.descriptor_path(s.action.thread, s.arg(0))?;
-        let pid = path.strip_prefix(b"/proc/")?.strip_suffix(b"/ns/mnt")?;
-        self.other(std::str::from_utf8(pid).ok()?.parse().ok()?)
+        self.other(owner_of_mounts(&self.descriptor_path(s.action.thread, s.arg(0))?)?)
     }
 
     /// Whether the path of a working directory is the same in a replay.
