@@ -14,6 +14,7 @@
 #include "simple.h"
 #include "tasks.h"
 #include "faults.h"
+#include "begun.h"
 
 char LICENSE[] SEC("license") = "GPL";
 

@@ -307,6 +307,8 @@ static __always_inline void after_map(struct thread *t, struct task_struct *task
 	bpf_map_update_elem(&backings, &p.found.file, &fresh, BPF_NOEXIST);
 	backing = bpf_map_lookup_elem(&backings, &p.found.file);
 	space = space_for(this_process());
+	/* Another mapping may seem to lie there that ended while it was taken in (`begun.h`). */
+	cut_ranges(space, p.found.start, p.found.end);
 	if (backing && space && w) {
 		__sync_fetch_and_or(&w->mappings, trace_of(p.found.mapping));
 		__sync_fetch_and_or(&w->inodes, trace_of(inode));
@@ -788,7 +790,8 @@ int on_evicted(__u64 *ctx)
 	return 0;
 }
 
-/* At the end of the recording: `args[0]`: begins, else goes on. */
+/* At the end of the recording, and at its beginning where memory is mapped already. `args[0]`: 1 begins, 2 begins and keeps the pages as
+ * they were before anything is stored to them, 0 goes on. */
 SEC("raw_tp")
 int look_at_all(struct bpf_raw_tracepoint_args *ctx)
 {
@@ -802,6 +805,8 @@ int look_at_all(struct bpf_raw_tracepoint_args *ctx)
 	if (ctx->args[0]) {
 		clear_look(l, bpf_ktime_get_ns(), 0);
 		add_span(l, 0, 0, LAST_PAGE);
+		l->before = ctx->args[0] == 2;
+		l->flags = l->before ? MAPPED_BEFORE : 0;
 	}
 	if (occupy(cpu)) {
 		w->left = go_on_looking(l, cpu, 0, 4096) != VERDICT_DONE;

@@ -83,6 +83,7 @@ static __always_inline __u64 trace_of(__u64 address)
 struct walk {
 	__u64 entry;
 	__u64 index;
+	__u8 shift; /* of the last level: so many pages of it, by their logarithm, stand in one slot */
 };
 
 #define IS_VALUE(entry) ((entry) & 1)
@@ -98,6 +99,7 @@ static long descend(__u64 i, struct walk *w)
 	if (!IS_NODE(w->entry))
 		return 1;
 	shift = BPF_CORE_READ(node, shift);
+	w->shift = shift;
 	at = (w->index >> (shift & 63)) & 63;
 	w->entry = 0;
 	bpf_probe_read_kernel(&w->entry, 8, (void *)(slots + 8 * at));

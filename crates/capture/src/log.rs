@@ -9,8 +9,8 @@ use std::time::Instant;
 use foldhash::{HashMap, HashMapExt};
 use reprise_initial::Seeds;
 use reprise_trace::{
-    Action, Content, DataPolicy, Descriptor, End, Keep, Ledger, Loss, Manifest, Process, ThreadRow, TraceWriter,
-    TreeNode, WriteError,
+    Action, Content, DataPolicy, Descriptor, End, Keep, Ledger, Loss, Manifest, Mapping, Process, ThreadRow,
+    TraceWriter, TreeNode, WriteError,
 };
 
 use crate::environment::{Observation, Surroundings};
@@ -180,6 +180,11 @@ impl Log {
     /// Writes a descriptor that was there before the start.
     pub fn descriptor(&mut self, row: Descriptor) {
         self.write(|writer| writer.descriptor(row));
+    }
+
+    /// Writes a mapping that was there before the start.
+    pub fn mapping(&mut self, row: Mapping) {
+        self.write(|writer| writer.mapping(row));
     }
 
     /// Writes what is around the program at the start.

@@ -183,6 +183,27 @@ fn what_is_shared_is_shared_behind_a_cut() {
     of_half.cut(of_half.actions() / 2, &whole);
 }
 
+/// What was mapped before a cut is mapped behind it (`tests/programs/holds.c`).
+#[test]
+fn what_is_mapped_is_mapped_behind_a_cut() {
+    if !has("cc") {
+        return skip("slices of programs that hold mappings", "there is no C compiler (cc)");
+    }
+    let scratch = Scratch::new();
+    let (binary, work) = (scratch.path().join("holds"), mkdir(scratch.path(), "work"));
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/programs/holds.c");
+    program::succeed(Command::new("cc").args(["-O1", "-o"]).arg(&binary).arg(source));
+    record(scratch.path(), "t.reprise", &format!("seq 6 | ./holds {work} >/dev/null"));
+    let recorded = Recorded { name: "t.reprise".into(), work: work.into(), scratch };
+    recorded.cuts(9);
+    recorded.slice("end", &["--from", "80%"]);
+    mkdir(recorded.dir(), "there");
+    let result = recorded.run(&["replay", "end", "--target", "there", "-q", "--json"]).ends(0).json();
+    assert_eq!(result["skipped"], 0, "{result:#?}");
+    let end = TraceReader::open(&recorded.dir().join("end")).unwrap();
+    assert_eq!(end.mappings().unwrap().iter().filter(|m| m.flags == 1).count(), 8, "{:#?}", end.mappings().unwrap());
+}
+
 const SQL: &str = "
 sqlite3 db 'create table t(a,b); insert into t values(1,zeroblob(9000));'
 sqlite3 db 'pragma journal_mode=wal; insert into t values(2,zeroblob(90000)); select count(*) from t;' > out

@@ -115,6 +115,11 @@ impl World {
         self.open_at_start(seat, vec![row]);
     }
 
+    /// A file that turns out to have been mapped at the beginning, as if it had been open.
+    pub fn was_mapped(&mut self, file: &AtStart) {
+        self.at_start(file);
+    }
+
     /// Whether anything is known to be open at this number.
     pub fn is_open(&self, seat: Seat, fd: u32) -> bool {
         self.tables[seat.table as usize].open.contains_key(&fd)

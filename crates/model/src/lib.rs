@@ -7,6 +7,7 @@
 
 mod absent;
 mod amount;
+mod beginning;
 mod content;
 mod descriptors;
 mod follow;
@@ -32,6 +33,7 @@ mod wording;
 mod world;
 
 pub use amount::{asked_bytes, moved_bytes};
+pub use beginning::{InitialDescriptor, InitialMapping};
 pub use content::{Piece, Source};
 pub use descriptors::{Binding, Description, Generation, StreamKind};
 pub use interpretation::{Interpretation, Listing, MappedRange, NewDescriptor, Passed, Received, Taken};
@@ -39,7 +41,7 @@ pub use kin::Kin;
 pub use listing::entry_names;
 pub use node::{Attributes, FileKind, Nature, NodeId};
 pub use processes::Identity;
-pub use state::{PresentDescriptor, PresentFile, PresentName, PresentThread};
+pub use state::{PresentDescriptor, PresentFile, PresentMapping, PresentName, PresentThread};
 pub use streams::{Letter, Links};
 pub use touch::{Resource, StreamId, Touch};
-pub use world::{InitialDescriptor, TreeName, World};
+pub use world::{TreeName, World};

@@ -24,6 +24,10 @@ pub struct Region {
     pub offset: u64,
     /// Stores reach the file.
     pub shared: bool,
+    /// As `mmap` was given it, and `mprotect` changed the whole of it.
+    pub protection: u32,
+    /// `MAP_SHARED` or `MAP_PRIVATE`.
+    pub flags: u32,
 }
 
 impl Region {
@@ -116,6 +120,19 @@ impl Space {
         (by < region.length).then(|| region.behind(by))
     }
 
+    /// All that is mapped, by address.
+    pub fn regions(&self) -> impl Iterator<Item = (u64, Region)> + '_ {
+        self.regions.iter().map(|(at, region)| (*at, *region))
+    }
+
+    /// What lies in a range as a whole has another protection.
+    pub fn protect(&mut self, address: u64, length: u64, protection: u32) {
+        let end = address.saturating_add(whole_pages(length));
+        let inside =
+            self.regions.range_mut(address..end).filter(|(at, region)| at.saturating_add(region.length) <= end);
+        inside.for_each(|(_, region)| region.protection = protection);
+    }
+
     /// Whether stores anywhere reach this file.
     pub fn shares(&self, node: NodeId) -> bool {
         self.regions.values().any(|region| region.shared && region.node == node)
@@ -170,8 +187,18 @@ mod tests {
 
     #[test]
     fn lengths_beyond_all_memory() {
-        let region =
-            Region { length: PAGE, mapping: 1, delta: 0, whole: PAGE, owned: true, node: 0, offset: 0, shared: false };
+        let region = Region {
+            length: PAGE,
+            mapping: 1,
+            delta: 0,
+            whole: PAGE,
+            owned: true,
+            node: 0,
+            offset: 0,
+            shared: false,
+            protection: 0,
+            flags: 1,
+        };
         let mut space = Space::of(1);
         space.map(PAGE, region);
         assert_eq!(space.find(PAGE, u64::MAX), Some((1, 0, PAGE)));

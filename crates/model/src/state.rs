@@ -11,6 +11,7 @@ use reprise_trace::{Action, BlobReader, ReadError};
 use crate::content::Piece;
 use crate::descriptors::StreamKind;
 use crate::interpretation::Interpretation;
+use crate::mapping::Space;
 use crate::node::{Attributes, FileKind, Nature, NodeId};
 use crate::processes::Identity;
 use crate::world::World;
@@ -60,6 +61,8 @@ pub struct PresentThread {
     pub table: u32,
     /// Its working directory, root and mask: equal numbers are shared ones.
     pub directories: u32,
+    /// Its memory: equal numbers are one address space.
+    pub space: u32,
     /// Users.
     pub users: Identity,
     /// Groups.
@@ -70,6 +73,23 @@ pub struct PresentThread {
     pub root: Option<Vec<u8>>,
     /// File mode creation mask.
     pub umask: u32,
+}
+
+/// A mapping of a file that is there now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PresentMapping {
+    /// Its first address.
+    pub address: u64,
+    /// Its length in bytes.
+    pub length: u64,
+    /// As `mmap` was given it, and `mprotect` changed it.
+    pub protection: u32,
+    /// `MAP_SHARED` or `MAP_PRIVATE`.
+    pub flags: u32,
+    /// Where in the file it begins, in bytes.
+    pub offset: u64,
+    /// The file.
+    pub node: NodeId,
 }
 
 /// A descriptor that is open now.
@@ -193,6 +213,7 @@ impl World {
                     process: t.process,
                     table: t.table,
                     directories: t.directories,
+                    space: t.space,
                     users: t.users,
                     groups: t.groups,
                     cwd: self.directory_path(directories.cwd.node),
@@ -206,6 +227,21 @@ impl World {
     /// The process of a thread that lives.
     pub fn present_process(&self, thread: u32) -> Option<u32> {
         self.thread(thread).map(|t| t.process)
+    }
+
+    /// What an address space has mapped of files, by address.
+    pub fn present_mappings(&self, space: u32) -> Vec<PresentMapping> {
+        let regions = self.spaces.get(space).into_iter().flat_map(Space::regions);
+        regions
+            .map(|(address, region)| PresentMapping {
+                address,
+                length: region.length,
+                protection: region.protection,
+                flags: region.flags,
+                offset: region.offset,
+                node: region.node,
+            })
+            .collect()
     }
 
     /// The open descriptors of a table, by number.

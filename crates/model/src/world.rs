@@ -4,18 +4,18 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use reprise_calls::mounts::Mounts;
 use reprise_calls::sharing::Parts;
-use reprise_trace::{Descriptor as DescriptorRow, MAPPED_STORES, Process, ReadError, ThreadRow, TraceReader};
+use reprise_trace::{MAPPED_STORES, Process, ReadError, ThreadRow, TraceReader};
 
+use crate::beginning::{AtStart, Start};
 use crate::content::Piece;
-use crate::descriptors::{Description, Descriptors, Slot, StreamKind, Table};
-use crate::initial::{Initial, InitialFile, components, unmet_links};
+use crate::descriptors::Descriptors;
+use crate::initial::{Initial, InitialFile, unmet_links};
 use crate::kin::{Kin, Shares, kin};
-use crate::listing::ListingState;
 use crate::mapping::Space;
 use crate::names::Names;
 use crate::node::{Attributes, FileKind, Nature, NodeId};
 use crate::observed::Observed;
-use crate::processes::{Directories, Identity, ProcessState, Thread, ThreadFacts};
+use crate::processes::{Directories, ProcessState, Thread, ThreadFacts};
 use crate::slab::Slab;
 use crate::streams::Streams;
 
@@ -40,23 +40,6 @@ pub struct TreeName {
     pub content: Vec<Piece>,
     /// The file may have changed through a shared mapping.
     pub mapped: bool,
-}
-
-/// A descriptor before the first action, for the plan.
-#[derive(Debug, Clone)]
-pub struct InitialDescriptor {
-    /// Its binding.
-    pub binding: u32,
-    /// An earlier binding whose open file description it shares.
-    pub shares: Option<u32>,
-    /// What it is if it is no file of the tree.
-    pub stream: Option<StreamKind>,
-    /// Path of the file.
-    pub path: Vec<u8>,
-    /// Flags of `open`.
-    pub flags: u64,
-    /// Offset in bytes.
-    pub offset: u64,
 }
 
 /// The state that calls act on.
@@ -90,7 +73,7 @@ pub struct World {
     pub(crate) spawned_by: HashMap<u64, u32>,
     pub(crate) thread_facts: Vec<ThreadFacts>,
     pub(crate) observed: Observed,
-    starts: HashMap<u32, Vec<InitialDescriptor>>,
+    pub(crate) starts: HashMap<u32, Start>,
     kin: BTreeMap<u32, Kin>,
 }
 
@@ -137,10 +120,10 @@ impl World {
         world.observe_until(0)?;
         let firsts = world.meet_threads(trace)?;
         let starting = world.meet_processes(trace, &firsts)?;
-        let descriptors = trace.descriptors()?;
+        let rows = AtStart::read(trace)?;
         let (mut begun, mut shared) = (BTreeMap::new(), HashMap::new());
         for process in starting.values() {
-            let first = world.start_process(process, &begun, &descriptors, &mut shared);
+            let first = world.start_process(process, &begun, &rows, &mut shared);
             begun.insert(process.process, first);
         }
         for row in firsts {
@@ -218,127 +201,9 @@ impl World {
         self.spaces[as_process.space as usize].users += 1;
     }
 
-    /// What the threads of a process begin with that no action started. `begun` holds earlier ones, for it to share with;
-    /// `shared`, for each description of the trace, what it became and the first binding to it.
-    fn start_process(
-        &mut self,
-        process: &Process,
-        begun: &BTreeMap<u32, Thread>,
-        descriptors: &[DescriptorRow],
-        shared: &mut HashMap<u64, (u32, u32)>,
-    ) -> Thread {
-        let earlier = |of: Option<u32>| of.and_then(|of| begun.get(&of));
-        let directories = match earlier(process.directories_of) {
-            Some(other) => other.directories,
-            None => {
-                let (root, cwd) = (self.directory_at(&process.root), self.directory_at(&process.cwd));
-                self.directories.insert(Directories {
-                    cwd: Mounts::first(cwd),
-                    root: Mounts::first(root),
-                    replayed_cwd: cwd,
-                    replayed_root: root,
-                    umask: process.umask,
-                    users: 0,
-                    shared: false,
-                })
-            }
-        };
-        let table = match earlier(process.descriptors_of) {
-            Some(other) => other.table,
-            None => self.start_table(process.process, descriptors, shared),
-        };
-        Thread {
-            process: process.process,
-            table,
-            directories,
-            space: self.spaces.insert(Space::of(0)),
-            users: Identity::from_list(&process.uids),
-            groups: Identity::from_list(&process.gids),
-            foreign_users: false,
-        }
-    }
-
-    /// The descriptor table of a process that no action started.
-    fn start_table(
-        &mut self,
-        process: u32,
-        descriptors: &[DescriptorRow],
-        shared: &mut HashMap<u64, (u32, u32)>,
-    ) -> u32 {
-        let table = self.descriptors.tables.insert(Table::default());
-        let mut start = Vec::new();
-        for row in descriptors.iter().filter(|d| d.process == process) {
-            let earlier = shared.get(&row.description).copied();
-            let description = match earlier {
-                Some((description, _)) => description,
-                None => self.initial_description(row),
-            };
-            let slot: Slot = self.descriptors.open(table, row.fd, description, row.flags & 0o2000000 != 0);
-            shared.entry(row.description).or_insert((description, slot.binding));
-            start.push(InitialDescriptor {
-                binding: slot.binding,
-                shares: earlier.map(|(_, binding)| binding),
-                stream: self.descriptors.descriptions[description as usize].stream,
-                path: row.path.to_vec(),
-                flags: row.flags,
-                offset: row.offset,
-            });
-        }
-        self.starts.insert(process, start);
-        table
-    }
-
-    fn initial_description(&mut self, row: &DescriptorRow) -> u32 {
-        let node = self.initial.keys.get(&(row.device, row.inode)).copied();
-        let node = node.filter(|n| {
-            matches!(FileKind::from_mode(row.kind), FileKind::Regular | FileKind::Directory | FileKind::CharDevice)
-                && matches!(self.names.node(*n).nature, Nature::Ordinary | Nature::SafeDevice | Nature::RandomDevice)
-        });
-        let stream = match (node, FileKind::from_mode(row.kind)) {
-            (Some(_), _) => None,
-            (None, FileKind::Fifo) => Some(StreamKind::Pipe),
-            (None, FileKind::Socket) => Some(StreamKind::Socket),
-            (None, _) => Some(StreamKind::of_nameless(&row.path)),
-        };
-        // Where a directory's listing stands is the file system's own: from the middle it is not compared.
-        let lost = row.offset > 0 && FileKind::from_mode(row.kind) == FileKind::Directory;
-        let listing = ListingState { lost, ..ListingState::default() };
-        let place = node.and_then(|n| self.initial.places.get(&n).cloned());
-        let opened_as = place.map(|(directory, name)| self.names.entry(directory, &name));
-        let opened_by = (node.is_none() && row.path.starts_with(b"/")).then(|| row.path.0.clone().into());
-        self.descriptors.describe(Description {
-            node,
-            opened_as,
-            opened_by,
-            stream,
-            flags: row.flags,
-            offset: row.offset,
-            listing,
-            ..Description::default()
-        })
-    }
-
-    /// The directory at a path of the initial tree; what is not known of it is assumed.
-    fn directory_at(&mut self, path: &reprise_trace::Name) -> NodeId {
-        let mut here = self.root;
-        for name in components(path) {
-            let entry = self.names.entry(here, name);
-            here = match self.names.target(entry) {
-                Some(node) => node,
-                None => self.assume(here, name, FileKind::Directory, 0),
-            };
-        }
-        here
-    }
-
     /// From which process one that no action started, and that shares something with others, is to begin.
     pub fn kin(&self, process: u32) -> Option<Kin> {
         self.kin.get(&process).copied()
-    }
-
-    /// Descriptors of a process that no action started, and that no earlier one has.
-    pub fn initial_descriptors(&self, process: u32) -> &[InitialDescriptor] {
-        self.starts.get(&process).map_or(&[], Vec::as_slice)
     }
 
     /// The initial content of a file, for resolving [`crate::Source::Initial`] in the final tree.

@@ -15,7 +15,7 @@ use crate::tree::Node;
 
 const MAGIC: [u8; 8] = *b"RPRSPLAN";
 /// Version of the plan's layout; a plan of another version is compiled anew from its trace.
-pub const PLAN_VERSION: u32 = 11;
+pub const PLAN_VERSION: u32 = 12;
 const ALIGNMENT: u64 = 4096;
 /// Content from which on the engine can use it where it is, and copies nothing: gaps before it (less than a page) are small beside it.
 const LONG_CONTENT: usize = 8 << 10;
@@ -92,6 +92,23 @@ pub enum FdSource {
     StandIn(StandIn),
 }
 
+/// A mapping that a process begins with.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InitialMapping {
+    /// Its slot.
+    pub slot: u32,
+    /// Path of the file inside the replayed world.
+    pub path: Vec<u8>,
+    /// Length in bytes.
+    pub length: u64,
+    /// As `mmap` is given it.
+    pub protection: u32,
+    /// `MAP_SHARED` or `MAP_PRIVATE`.
+    pub flags: u32,
+    /// Where in the file it begins, in bytes.
+    pub offset: u64,
+}
+
 /// How a process begins that no command starts.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ProcessStart {
@@ -109,6 +126,8 @@ pub struct ProcessStart {
     pub groups: Vec<u32>,
     /// Descriptors.
     pub descriptors: Vec<InitialFd>,
+    /// Mappings of files.
+    pub mappings: Vec<InitialMapping>,
     /// Set for one that begins from another process, with which it shares.
     pub kin: Option<KinStart>,
 }
@@ -430,6 +449,9 @@ impl Plan {
                 if fd.slot.max(source) >= c.slots {
                     return Err("a descriptor at the start names no slot".into());
                 }
+            }
+            if start.mappings.iter().any(|mapping| mapping.slot >= c.mappings) {
+                return Err("a mapping at the start names no slot".into());
             }
         }
         Ok(())

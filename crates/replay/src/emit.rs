@@ -217,6 +217,9 @@ fn write(
     for descriptor in original.descriptors()? {
         writer.descriptor(descriptor)?;
     }
+    for mapping in original.mappings()? {
+        writer.mapping(mapping)?;
+    }
     for (text, count) in notes {
         *writer.ledger().notes.entry(text.clone()).or_default() += count;
     }

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use reprise_model::{FileKind, Identity, Nature, NodeId, PresentDescriptor, PresentThread, StreamKind};
+use reprise_model::{FileKind, Identity, Nature, NodeId, PresentDescriptor, PresentMapping, PresentThread, StreamKind};
 use reprise_trace::{
-    BlobReader, CHUNK_BYTES, Content, Descriptor, Keep, Name, Process, TraceWriter, TreeNode, encode_xattrs,
+    BlobReader, CHUNK_BYTES, Content, Descriptor, Keep, Mapping, Name, Process, TraceWriter, TreeNode, encode_xattrs,
 };
 
 use crate::SliceError;
@@ -55,9 +55,10 @@ impl Beginning<'_> {
         let mut hidden = HashMap::new();
         self.names(&keys, writer)?;
         let open = processes.iter().flat_map(|(_, thread)| &self.snapshot.tables[&thread.table]);
-        for descriptor in open.filter(|d| d.stream.is_none()) {
-            let named = |node| self.snapshot.path(node).is_some();
-            if let Some(node) = descriptor.node.filter(|node| !named(*node) && !hidden.contains_key(node)) {
+        let mapped = processes.iter().flat_map(|(_, thread)| &self.snapshot.mappings[&thread.space]);
+        let mapped = mapped.filter(|m| self.is_mapped(m)).map(|m| m.node);
+        for node in open.filter(|d| d.stream.is_none()).filter_map(|d| d.node).chain(mapped) {
+            if self.snapshot.path(node).is_none() && !hidden.contains_key(&node) {
                 let name = format!(".reprise-nameless-{}", hidden.len() + 1);
                 self.nameless(node, &name, &keys, writer)?;
                 hidden.insert(node, name);
@@ -69,6 +70,9 @@ impl Beginning<'_> {
         for (number, thread) in processes {
             for descriptor in &self.snapshot.tables[&thread.table] {
                 writer.descriptor(self.descriptor(*number, descriptor, &keys, &hidden))?;
+            }
+            for mapping in self.snapshot.mappings[&thread.space].iter().filter(|m| self.is_mapped(m)) {
+                writer.mapping(self.mapping(*number, mapping, &keys, &hidden))?;
             }
         }
         Ok(())
@@ -197,6 +201,39 @@ impl Beginning<'_> {
         Ok(())
     }
 
+    /// The path of a file; of one without a name that under which it stands in the slice.
+    fn path(&self, node: NodeId, hidden: &HashMap<NodeId, String>) -> Option<Vec<u8>> {
+        let hidden = || hidden.get(&node).map(|name| [b"/", name.as_bytes()].concat());
+        self.snapshot.path(node).map(<[u8]>::to_vec).or_else(hidden)
+    }
+
+    /// Whether a mapping is of a file that is in the slice.
+    fn is_mapped(&self, m: &PresentMapping) -> bool {
+        let file = self.snapshot.files.get(&m.node);
+        file.is_some_and(|file| file.kind == FileKind::Regular && matches!(file.nature, Nature::Ordinary))
+    }
+
+    fn mapping(
+        &self,
+        process: u32,
+        m: &PresentMapping,
+        keys: &HashMap<NodeId, (u64, u64)>,
+        hidden: &HashMap<NodeId, String>,
+    ) -> Mapping {
+        let (device, inode) = keys[&m.node];
+        Mapping {
+            process,
+            address: m.address,
+            length: m.length,
+            protection: m.protection,
+            flags: m.flags,
+            offset: m.offset,
+            device,
+            inode,
+            path: Name(self.path(m.node, hidden).unwrap_or_default()),
+        }
+    }
+
     fn descriptor(
         &self,
         process: u32,
@@ -210,10 +247,7 @@ impl Beginning<'_> {
         const READ_WRITE: u64 = 2;
         let node = d.node.filter(|_| d.stream.is_none());
         let file = node.map(|node| &self.snapshot.files[&node]);
-        let name = node.and_then(|node| {
-            let hidden = || hidden.get(&node).map(|name| [b"/", name.as_bytes()].concat());
-            self.snapshot.path(node).map(<[u8]>::to_vec).or_else(hidden)
-        });
+        let name = node.and_then(|node| self.path(node, hidden));
         let mut flags = d.flags & !CLOEXEC | if d.close_on_exec { CLOEXEC } else { 0 };
         if flags & TMPFILE != 0 {
             flags &= !(TMPFILE | DIRECTORY);

@@ -6,7 +6,8 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use reprise_model::{
-    Attributes, FileKind, Nature, NodeId, Piece, PresentDescriptor, PresentName, PresentThread, Source, World,
+    Attributes, FileKind, Nature, NodeId, Piece, PresentDescriptor, PresentMapping, PresentName, PresentThread, Source,
+    World,
 };
 use reprise_trace::{ReadError, TraceReader};
 
@@ -62,7 +63,17 @@ pub struct Snapshot {
     pub threads: Vec<PresentThread>,
     /// Their open descriptors, by table.
     pub tables: BTreeMap<u32, Vec<PresentDescriptor>>,
+    /// What they have mapped of files, by address space; not what belongs to running programs.
+    pub mappings: BTreeMap<u32, Vec<PresentMapping>>,
     met: usize,
+}
+
+/// Without programs and libraries: private mappings of files of which code is mapped.
+fn data(all: Vec<PresentMapping>) -> Vec<PresentMapping> {
+    const SHARED: u32 = 1;
+    const EXECUTE: u32 = 4;
+    let code: HashSet<NodeId> = all.iter().filter(|m| m.protection & EXECUTE != 0).map(|m| m.node).collect();
+    all.into_iter().filter(|m| m.flags & SHARED != 0 || !code.contains(&m.node)).collect()
 }
 
 impl Snapshot {
@@ -72,11 +83,14 @@ impl Snapshot {
         let threads = world.present_threads();
         let tables: BTreeMap<u32, Vec<PresentDescriptor>> =
             threads.iter().map(|t| (t.table, world.present_descriptors(t.table))).collect();
+        let mappings: BTreeMap<u32, Vec<PresentMapping>> =
+            threads.iter().map(|t| (t.space, data(world.present_mappings(t.space)))).collect();
         let identities = world.identities();
         let open = tables.values().flatten().filter_map(|d| d.node);
-        let files = names.iter().map(|n| n.node).chain(open);
+        let mapped = mappings.values().flatten().map(|m| m.node);
+        let files = names.iter().map(|n| n.node).chain(open).chain(mapped);
         let files = files.map(|node| (node, File::now(world, node, identities.get(&node).copied()))).collect();
-        Snapshot { names, files, threads, tables, met: world.met_names().len() }
+        Snapshot { names, files, threads, tables, mappings, met: world.met_names().len() }
     }
 
     /// Adds what was learnt since; `world` has followed the trace to its end.

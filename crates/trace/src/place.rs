@@ -11,11 +11,12 @@ use crate::rows::BlobRow;
 use crate::table::Row;
 
 /// All tables, each a folder.
-pub(crate) const TABLES: [&str; 11] = [
+pub(crate) const TABLES: [&str; 12] = [
     "actions",
     "threads",
     "processes",
     "descriptors",
+    "mappings",
     "tree",
     "contents",
     "blobs",

@@ -187,6 +187,30 @@ table! {
 }
 
 table! {
+    /// A mapping of a file that existed before the trace began.
+    Mapping "mappings" key(|m| m.process.into()) weight(|m| m.path.len()) {
+        /// Process that holds it.
+        process: u32,
+        /// Its first address.
+        address: u64,
+        /// Its length in bytes.
+        length: u64,
+        /// As `mmap` is given it: `PROT_READ`, `PROT_WRITE`, `PROT_EXEC`.
+        protection: u32,
+        /// `MAP_SHARED` or `MAP_PRIVATE`.
+        flags: u32,
+        /// Where in the file it begins, in bytes.
+        offset: u64,
+        /// Device of the file.
+        device: u64,
+        /// Inode of the file.
+        inode: u64,
+        /// The file's path when the trace began.
+        path: Name,
+    }
+}
+
+table! {
     /// A name of the initial tree, as it was when the program first met it.
     TreeNode "tree" key(|n| n.seq) weight(|n| n.name.len() + n.target.len() + n.xattrs.len()) {
         /// The action before which it was observed: `actions.seq`; 0 for what was there before the start.

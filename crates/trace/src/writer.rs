@@ -9,7 +9,7 @@ use crate::error::WriteError;
 use crate::ledger::{Ledger, Loss};
 use crate::manifest::{DataPolicy, End, Manifest, replace_file};
 use crate::place;
-use crate::rows::{Action, BlobRow, Content, Descriptor, Process, ThreadRow, TreeNode};
+use crate::rows::{Action, BlobRow, Content, Descriptor, Mapping, Process, ThreadRow, TreeNode};
 use crate::sink::Sink;
 use crate::table::Row;
 
@@ -97,6 +97,7 @@ pub struct TraceWriter {
     threads: Pending<ThreadRow>,
     processes: Pending<Process>,
     descriptors: Pending<Descriptor>,
+    mappings: Pending<Mapping>,
     tree: Pending<TreeNode>,
     contents: Pending<Content>,
     blobs: Pending<BlobRow>,
@@ -130,6 +131,7 @@ impl TraceWriter {
             threads: Pending::default(),
             processes: Pending::default(),
             descriptors: Pending::default(),
+            mappings: Pending::default(),
             tree: Pending::default(),
             contents: Pending::default(),
             blobs: Pending::default(),
@@ -208,6 +210,12 @@ impl TraceWriter {
     pub fn descriptor(&mut self, row: Descriptor) -> Result<(), WriteError> {
         self.touch();
         if self.descriptors.add(row, &self.options) { self.flush() } else { Ok(()) }
+    }
+
+    /// Adds a mapping of a file that existed before the start.
+    pub fn mapping(&mut self, row: Mapping) -> Result<(), WriteError> {
+        self.touch();
+        if self.mappings.add(row, &self.options) { self.flush() } else { Ok(()) }
     }
 
     /// Adds a name of the initial tree.
@@ -311,8 +319,9 @@ impl TraceWriter {
         let (processes, threads) = (self.processes.take(), self.threads.take());
         self.send(processes)?;
         self.send(threads)?;
-        let (descriptors, tree) = (self.descriptors.take(), self.tree.take());
+        let (descriptors, mappings, tree) = (self.descriptors.take(), self.mappings.take(), self.tree.take());
         self.send(descriptors)?;
+        self.send(mappings)?;
         self.send(tree)?;
         let (contents, actions) = (self.contents.take(), self.actions.take());
         self.send(contents)?;

@@ -36,6 +36,7 @@ impl Attached {
         kernel.choose(&options.scope, &options.scope.processes()?).map_err(Reason::Refused)?;
         walk(kernel)?;
         let members = walk(kernel)?;
+        kernel.take_mappings().map_err(Reason::Refused)?;
         if let (Scope::Processes { pids, .. }, true) = (&options.scope, members.is_empty()) {
             let (pid, advice) = (pids.first().copied().unwrap_or(0), "start it under `reprise record --` instead");
             return Err(CaptureError::NoProcess { pid, cause: "it has ended meanwhile".into(), advice }.into());
@@ -44,11 +45,11 @@ impl Attached {
         let mut processes = look(&mut present, &members);
         let mut manifest = launch::manifest(options, kernel.capabilities)?;
         let monotonic_ns = sys::monotonic_ns();
+        kernel.keep_mapped();
         let mut copies = Copies::new(options.trace.join(SPOOL).join(OPEN), copied_bytes(options));
         for process in &mut processes {
             present.again(process);
-            copies.take(process.pid, &mut process.descriptors);
-            copies.take(process.pid, &mut process.again.descriptors);
+            copies.take(process);
         }
         let trace = std::path::absolute(&options.trace).unwrap_or_else(|_| options.trace.clone());
         let mounted_at = mounted_at(&members, &mut manifest);
@@ -100,6 +101,7 @@ impl Attached {
             return Ok(());
         }
         self.known.extend(members.iter().map(|(pid, _)| *pid));
+        kernel.take_mappings().map_err(Reason::Refused)?;
         let mut joined = look(&mut self.present, &members);
         // The trace can say what was shared when it began, not what was then.
         joined.iter_mut().for_each(|process| (process.table, process.directories) = (None, None));

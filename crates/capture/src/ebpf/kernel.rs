@@ -195,13 +195,30 @@ impl Kernel {
         Ok(())
     }
 
+    /// Follows stores to what processes in the scope have mapped already.
+    pub fn take_mappings(&self) -> io::Result<()> {
+        if self.watch(watch::ON).load(Ordering::SeqCst) == 0 {
+            return Ok(());
+        }
+        self.object().walk(c"on_area").map(drop)
+    }
+
+    /// Keeps the pages of such mappings that may be stored to without a fault as they are now.
+    pub fn keep_mapped(&self) {
+        if self.watch(watch::ON).load(Ordering::SeqCst) != 0 && self.watch(watch::KEEPS).load(Ordering::SeqCst) != 0 {
+            self.look(2);
+        }
+    }
+
     /// Looks at what was stored and not looked at yet: the program may go on after the recording.
     fn look_at_all(&self) {
         self.watch(watch::LOADS).store(0, Ordering::SeqCst);
-        if self.watch(watch::ON).swap(0, Ordering::SeqCst) == 0 {
-            return;
+        if self.watch(watch::ON).swap(0, Ordering::SeqCst) != 0 {
+            self.look(1);
         }
-        let mut begins = 1;
+    }
+
+    fn look(&self, mut begins: u64) {
         for _ in 0..1 << 14 {
             if self.object().run(LOOK_AT_ALL, &[begins]).is_err() || self.watch(watch::LEFT).load(Ordering::SeqCst) == 0
             {

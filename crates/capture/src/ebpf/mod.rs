@@ -22,6 +22,8 @@ mod known;
 #[cfg(ebpf)]
 mod launch;
 #[cfg(ebpf)]
+mod mappings;
+#[cfg(ebpf)]
 mod opcodes;
 mod options;
 #[cfg(ebpf)]

@@ -13,8 +13,9 @@ use std::path::PathBuf;
 
 use reprise_trace::Name;
 
+use super::mappings;
 use crate::procfs;
-use crate::spool::{Again, BeganDescriptor, BeganMapping, BeganProcess};
+use crate::spool::{Again, BeganDescriptor, BeganProcess};
 use crate::sys::{self, Common, HERE};
 use crate::world::{is_synthetic, open_quietly};
 
@@ -85,7 +86,8 @@ impl Present {
             table: Some(self.tables.number(Common::Table, pid)),
             directories: Some(self.directories.number(Common::Directories, pid)),
             again: Again::default(),
-            mappings: mappings(pid),
+            mappings_ns: sys::monotonic_ns(),
+            ..mappings::look(pid)
         })
     }
 
@@ -125,25 +127,26 @@ impl Present {
 
 fn descriptor(pid: i32, fd: u32) -> Option<BeganDescriptor> {
     let info = procfs::fd_info(pid, fd.into())?;
-    let at = CString::new(format!("/proc/{pid}/fd/{fd}")).ok()?;
+    let file = file(pid, &format!("fd/{fd}"))?;
+    Some(BeganDescriptor { fd, flags: info.flags, position: info.position, ..file })
+}
+
+/// The file behind a link below `/proc/PID`.
+pub fn file(pid: i32, link: &str) -> Option<BeganDescriptor> {
+    let at = CString::new(format!("/proc/{pid}/{link}")).ok()?;
     let stat = sys::stat_at(HERE, &at, 0).ok()?;
-    let path = procfs::link(pid, &format!("fd/{fd}"));
+    let path = procfs::link(pid, link);
     Some(BeganDescriptor {
-        fd,
         mode: stat.mode,
-        flags: info.flags,
-        position: info.position,
         device: stat.id.device,
         inode: stat.id.inode,
-        description: 0,
         nameless: (stat.is_file() || stat.is_dir()) && !is_named(pid, &path, &stat),
         path: path.to_text(),
         size: stat.size,
         owner: (stat.uid, stat.gid),
         links: stat.nlink,
         times: [stat.atime_ns, stat.mtime_ns, stat.ctime_ns],
-        copy: None,
-        copied_ns: 0,
+        ..BeganDescriptor::default()
     })
 }
 
@@ -151,37 +154,6 @@ fn descriptor(pid: i32, fd: u32) -> Option<BeganDescriptor> {
 fn is_named(pid: i32, path: &Name, stat: &sys::Stat) -> bool {
     let below = CString::new([format!("/proc/{pid}/root").as_bytes(), path].concat());
     below.is_ok_and(|below| sys::stat_at(HERE, &below, libc::AT_SYMLINK_NOFOLLOW).is_ok_and(|now| now.id == stat.id))
-}
-
-/// The mappings of files of a process.
-fn mappings(pid: i32) -> Vec<BeganMapping> {
-    let text = fs::read(format!("/proc/{pid}/maps")).unwrap_or_default();
-    text.split(|b| *b == b'\n').filter_map(mapping).collect()
-}
-
-/// A line of `/proc/PID/maps`, if it maps a file.
-fn mapping(line: &[u8]) -> Option<BeganMapping> {
-    let mut words = line.split(|b| *b == b' ').filter(|word| !word.is_empty());
-    let mut word = || std::str::from_utf8(words.next()?).ok();
-    let hex = |text: &str| u64::from_str_radix(text, 16).ok();
-    let (begin, end) = word()?.split_once('-')?;
-    let rights = word()?.as_bytes();
-    let offset = hex(word()?)?;
-    let (major, minor) = word()?.split_once(':')?;
-    let inode = word()?.parse().ok().filter(|inode| *inode != 0)?;
-    let path = line.iter().position(|b| *b == b'/').map_or(&[][..], |at| &line[at..]);
-    let protection = [(libc::PROT_READ, b'r'), (libc::PROT_WRITE, b'w'), (libc::PROT_EXEC, b'x')];
-    let protection = protection.iter().filter(|(_, right)| rights.contains(right)).map(|(bit, _)| *bit as u32).sum();
-    Some(BeganMapping {
-        begin: hex(begin)?,
-        end: hex(end)?,
-        protection,
-        shared: rights.contains(&b's'),
-        offset,
-        device: libc::makedev(hex(major)? as u32, hex(minor)? as u32),
-        inode,
-        path: Name::from(path).to_text(),
-    })
 }
 
 /// Copies of files that were open.
@@ -206,21 +178,32 @@ impl Copies {
         Copies { directory, most, left: MOST, made: HashMap::new(), systems: HashMap::new() }
     }
 
-    /// Copies the files of these descriptors.
-    pub fn take(&mut self, pid: i32, descriptors: &mut [BeganDescriptor]) {
-        for row in descriptors.iter_mut().filter(|row| row.mode & libc::S_IFMT == libc::S_IFREG) {
-            let identity = (row.device, row.inode);
-            if !self.made.contains_key(&identity) {
-                let copy = self.copy(pid, row);
-                self.made.insert(identity, (copy, sys::monotonic_ns()));
-            }
-            (row.copy, row.copied_ns) = self.made[&identity];
+    /// Copies the files that a process has open or mapped.
+    pub fn take(&mut self, process: &mut BeganProcess) {
+        let BeganProcess { pid, descriptors, again, mappings, mapped, .. } = process;
+        for row in descriptors.iter_mut().chain(&mut again.descriptors) {
+            self.take_one(row, |row| Some(format!("/proc/{pid}/fd/{}", row.fd)));
+        }
+        for row in mapped {
+            let of = |row: &BeganDescriptor| mappings.iter().find(|m| (m.device, m.inode) == (row.device, row.inode));
+            self.take_one(row, |row| Some(format!("/proc/{pid}/{}", mappings::link(of(row)?))));
         }
     }
 
-    fn copy(&mut self, pid: i32, row: &BeganDescriptor) -> Option<u64> {
-        let from = format!("/proc/{pid}/fd/{}", row.fd);
-        let at = CString::new(from.as_str()).ok()?;
+    fn take_one(&mut self, row: &mut BeganDescriptor, from: impl Fn(&BeganDescriptor) -> Option<String>) {
+        if row.mode & libc::S_IFMT != libc::S_IFREG {
+            return;
+        }
+        let identity = (row.device, row.inode);
+        if !self.made.contains_key(&identity) {
+            let copy = from(row).and_then(|from| self.copy(&from, row));
+            self.made.insert(identity, (copy, sys::monotonic_ns()));
+        }
+        (row.copy, row.copied_ns) = self.made[&identity];
+    }
+
+    fn copy(&mut self, from: &str, row: &BeganDescriptor) -> Option<u64> {
+        let at = CString::new(from).ok()?;
         if row.size > self.most || row.size > self.left {
             return None;
         }
@@ -247,18 +230,6 @@ impl Copies {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn maps_are_read() {
-        let line = b"7f00-8f00 rw-s 00001000 08:01 77     /tmp/a file with spaces";
-        let found = mapping(line).expect("a mapping");
-        assert_eq!((found.begin, found.end, found.offset, found.inode), (0x7f00, 0x8f00, 0x1000, 77));
-        assert_eq!((found.protection, found.shared), ((libc::PROT_READ | libc::PROT_WRITE) as u32, true));
-        assert_eq!((found.device, found.path.as_str()), (libc::makedev(8, 1), "/tmp/a file with spaces"));
-        for nothing in ["7f00-8f00 rw-p 00000000 00:00 0 ", "7f00-8f00 rw-p 00000000 00:00 0 [stack]", "", "x"] {
-            assert_eq!(mapping(nothing.as_bytes()), None, "{nothing}");
-        }
-    }
 
     /// This process is looked at; what it has open is known otherwise.
     #[test]

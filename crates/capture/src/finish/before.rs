@@ -12,6 +12,7 @@ use reprise_calls::{ArgKind, Call, Effect, Returns, by_number};
 use reprise_trace::Name;
 use reprise_trace::payload::{Side, split};
 
+use super::mappings::{Began, Called};
 use crate::arguments::{PATH_LIMIT, failed};
 use crate::kept::When;
 use crate::memory::Memory;
@@ -25,6 +26,8 @@ pub struct Before {
     processes: Vec<BeganProcess>,
     /// For each of them what the two looks have shown, to find names in.
     seen: Vec<Vec<BeganDescriptor>>,
+    /// What each has mapped of files.
+    mapped: Vec<Began>,
     /// By thread: the place of its process.
     threads: HashMap<i32, usize>,
     /// Descriptions of the kernel's, with their numbers here.
@@ -47,6 +50,7 @@ impl Before {
             let all = process.descriptors.iter().chain(&process.again.descriptors);
             before.next_description = all.clone().map(|d| d.description + 1).fold(before.next_description, u64::max);
             before.seen.push(all.cloned().collect());
+            before.mapped.push(Began::of(process));
             let common = [process.table, process.directories].into_iter().flatten();
             before.next_common = common.map(|number| number + 1).fold(before.next_common, u64::max);
         }
@@ -101,8 +105,26 @@ impl Before {
             Effect::ChangeDirectory => self.enter(at, call, heard),
             Effect::ChangeMask => self.sharing_directories(at).for_each(|p| p.umask = args[0] as u32 & 0o777),
             Effect::Mount => self.leave(at, unshared(call, args)),
+            Effect::Map | Effect::Unmap | Effect::Remap | Effect::MapAdvise => self.map(at, call, heard),
             _ => {}
         }
+    }
+
+    /// A process changes its mappings; what it had changed before they were looked at has been seen.
+    fn map(&mut self, at: usize, call: &Call, heard: &Heard) {
+        let process = &mut self.processes[at];
+        if heard.end_ns < process.mappings_ns {
+            return;
+        }
+        let Heard { objects, call: record, .. } = heard;
+        let called = Called { call, args: &record.args, result: record.result, objects };
+        let mut path = String::new();
+        if let Some(object) = called.file() {
+            let file = named(&self.seen[at], object, 0);
+            path.clone_from(&file.path);
+            process.mapped.push(file);
+        }
+        self.mapped[at].called(&called, &path);
     }
 
     /// A process, and those that share its directories, work elsewhere now.
@@ -188,6 +210,7 @@ impl Before {
             self.threads.insert(tid, at);
         } else if let Some(maker) = self.threads.get(&task.parent_tid).copied() {
             self.seen.push(self.seen[maker].clone());
+            self.mapped.push(self.mapped[maker].clone());
             let maker = self.processes[maker].clone();
             let at = self.processes.len();
             self.threads.insert(tid, at);
@@ -195,7 +218,7 @@ impl Before {
             if self.strayed.contains(&maker.pid) {
                 self.strayed.insert(pid);
             }
-            self.processes.push(BeganProcess { pid, threads, mappings: Vec::new(), ..maker });
+            self.processes.push(BeganProcess { pid, threads, mappings_ns: 0, ..maker });
             let shared = shared(task.flags);
             self.leave(at, Parts { descriptors: !shared.descriptors, directories: !shared.directories });
         }
@@ -208,14 +231,16 @@ impl Before {
         process.threads = vec![(tid, name)];
         process.executable.clone_from(&process.again.executable);
         process.descriptors.retain(|d| d.flags & libc::O_CLOEXEC as u64 == 0);
-        process.mappings.clear();
+        process.mapped.clear();
+        self.mapped[at] = Began::default();
         self.threads.insert(tid, at);
         self.leave(at, Parts { descriptors: true, directories: false });
     }
 
     /// Those who lived at the beginning, and what they had.
     pub fn settle(mut self) -> Vec<BeganProcess> {
-        for process in &mut self.processes {
+        for (process, mapped) in self.processes.iter_mut().zip(&self.mapped) {
+            process.mappings = mapped.mappings();
             if self.strayed.contains(&process.pid) && !process.again.cwd.is_empty() {
                 process.cwd.clone_from(&process.again.cwd);
             }

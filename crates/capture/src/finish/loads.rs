@@ -9,9 +9,9 @@ use reprise_trace::{Action, Keep, Loss};
 
 use super::decode::Pending;
 use super::lives::Lives;
+use super::mappings::Called;
 use crate::arguments::failed;
 use crate::log::Log;
-use crate::mapped::pages;
 use crate::mapped::space::{Piece, Space};
 use crate::spool::join::Load;
 
@@ -102,41 +102,28 @@ impl Loads {
 
     /// A call on mappings has its place: what it does to those of its process.
     pub fn called(&mut self, pid: i32, pending: &Pending) {
-        let action = &pending.action;
-        let (args, result) = (&action.args, action.result);
-        if failed(result) {
+        if failed(pending.action.result) {
             return;
         }
-        let at = pages(args[0], args[1]);
         match pending.call.effect {
-            Effect::Map => {
-                let at = pages(result as u64, args[1]);
-                let is_file = args[3] & libc::MAP_ANONYMOUS as u64 == 0;
-                let object = pending.objects.first().filter(|o| is_file && o.mode & libc::S_IFMT == libc::S_IFREG);
-                match object {
-                    Some(o) => self.spaces.entry(pid).or_default().map(Piece {
-                        at,
-                        offset: args[5],
-                        file: (o.device, o.inode),
-                        writable: false,
-                    }),
-                    None => self.change(pid, |space| space.unmap(at)),
+            Effect::Map | Effect::Unmap | Effect::Remap => {
+                let called = Called::of(pending);
+                let file = called.file().map(|o| (o.device, o.inode));
+                if file.is_some() {
+                    self.spaces.entry(pid).or_default();
                 }
-            }
-            Effect::Unmap => self.change(pid, |space| space.unmap(at)),
-            Effect::Remap => {
-                let to = pages(result as u64, args[2]);
-                self.change(pid, |space| space.remap(at, to));
+                if let Some(space) = self.spaces.get_mut(&pid) {
+                    called.change(space, file);
+                }
             }
             Effect::Execute => self.ended(pid),
             _ => {}
         }
     }
 
-    fn change(&mut self, pid: i32, change: impl FnOnce(&mut Space<File>)) {
-        if let Some(space) = self.spaces.get_mut(&pid) {
-            change(space);
-        }
+    /// A mapping that was there at the beginning.
+    pub fn began(&mut self, pid: i32, piece: Piece<File>) {
+        self.spaces.entry(pid).or_default().map(piece);
     }
 
     /// A process was made with a copy of another's memory.

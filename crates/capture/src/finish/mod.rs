@@ -13,6 +13,7 @@ mod lanes;
 mod lives;
 mod loads;
 mod look;
+mod mappings;
 mod movers;
 mod opened;
 mod order;

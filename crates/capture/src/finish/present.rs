@@ -17,7 +17,7 @@ use super::lives::Life;
 use super::look::Live;
 use super::opened::Opened;
 use super::write::Writing;
-use crate::spool::{BeganDescriptor, BeganMapping, BeganProcess, Begin, OPEN};
+use crate::spool::{BeganDescriptor, BeganProcess, Begin, OPEN};
 use crate::sys::{self, FileId, HERE};
 use crate::world::range;
 
@@ -83,6 +83,11 @@ impl Present {
             began_ns: begin.monotonic_ns,
             ..Present::default()
         }
+    }
+
+    /// The path under which a file stands that had lost its name.
+    pub fn hidden(&self, file: (u64, u64)) -> Option<Name> {
+        self.nameless.get(&file).map(|name| Name(format!("/{name}").into_bytes()))
     }
 
     /// A thread has ended.
@@ -157,6 +162,10 @@ impl Writing {
             self.log.note("a process worked in a directory that had been removed: it begins in the root directory");
         }
         let first = self.world.begin_with_shared(number, Some(&cwd), open, (table, directories));
+        for file in &process.mapped {
+            let file = self.at_start(file);
+            self.world.was_mapped(&file);
+        }
         self.world.numbered(first, process.pid);
         self.present.tables.seats.extend(process.table.map(|number| (number, first)));
         self.present.directories.seats.extend(process.directories.map(|number| (number, first)));
@@ -197,18 +206,15 @@ impl Writing {
         for ((tid, thread), seat) in process.threads.iter().zip(seats) {
             self.lives.found_thread(process.pid, *tid, name(thread), begin_ns, *seat, &mut self.log);
         }
-        for mapping in process.mappings.iter().filter(|mapping| stores_to_file(mapping)) {
-            let cause = "writes through a shared mapping of a file that was made before the recording";
-            self.log.loss(Loss::Dropped, cause, mapping.end.saturating_sub(mapping.begin));
-        }
+        self.mappings(number, process);
     }
 
     fn descriptor(&mut self, process: u32, d: &BeganDescriptor) -> Descriptor {
-        let hidden = self.present.nameless.get(&(d.device, d.inode)).filter(|_| d.nameless);
+        let hidden = self.present.hidden((d.device, d.inode)).filter(|_| d.nameless);
         Descriptor {
             process,
             fd: d.fd,
-            path: hidden.map_or_else(|| Name::from_text(&d.path), |name| Name(format!("/{name}").into_bytes())),
+            path: hidden.unwrap_or_else(|| Name::from_text(&d.path)),
             kind: d.mode & libc::S_IFMT,
             flags: d.flags,
             offset: d.position,
@@ -351,12 +357,4 @@ fn is_nameless(path: &Name, descriptor: &BeganDescriptor, live: &Live) -> bool {
     let plain = matches!(descriptor.mode & libc::S_IFMT, libc::S_IFREG | libc::S_IFDIR);
     let stands = live.path(path).and_then(|path| sys::stat_at(HERE, &path, 0).ok());
     plain && stands.is_none_or(|stat| (stat.id.device, stat.id.inode) != (descriptor.device, descriptor.inode))
-}
-
-/// Whether stores to a mapping change a regular file.
-fn stores_to_file(mapping: &BeganMapping) -> bool {
-    /// Memory that is a file to the kernel only.
-    const MEMORY: [&str; 3] = ["/dev/zero", "/SYSV", "/memfd:"];
-    let writes = mapping.protection & libc::PROT_WRITE as u32 != 0;
-    mapping.shared && writes && !MEMORY.iter().any(|memory| mapping.path.starts_with(memory))
 }

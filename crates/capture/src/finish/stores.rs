@@ -16,6 +16,7 @@ use reprise_trace::{Action, Content, Keep, Loss};
 
 use super::decode::Pending;
 use super::lives::Lives;
+use super::mappings::Called;
 use crate::arguments::failed;
 use crate::log::Log;
 use crate::mapped::{
@@ -80,12 +81,6 @@ fn with_bytes(mut page: Vec<u8>, begins: u64, bytes: &[u8], at: u64, size: u64) 
         page[(from - begins) as usize..(to - begins) as usize].copy_from_slice(source);
     }
     page
-}
-
-fn shared(flags: u64) -> bool {
-    let kind = flags & libc::MAP_TYPE as u64;
-    let shares = kind == libc::MAP_SHARED as u64 || kind == libc::MAP_SHARED_VALIDATE as u64;
-    shares && flags & libc::MAP_ANONYMOUS as u64 == 0
 }
 
 /// A page of the initial tree, as it was before anything stored to it: loads may have shown it.
@@ -166,6 +161,22 @@ impl Stores {
         Some((file, offset, offset + length))
     }
 
+    /// A mapping that was there at the beginning.
+    pub fn began(&mut self, pid: i32, piece: Piece<File>) {
+        self.spaces.entry(pid).or_default().map(piece);
+    }
+
+    /// A page is known as it was before anybody stored to it.
+    pub fn known_first(&mut self, stored: &Stored) {
+        let mut page = Vec::new();
+        match &stored.content {
+            Some(content) => content.read(&mut page),
+            // What is not kept is zeros.
+            None => page.resize(stored.length as usize, 0),
+        }
+        self.known.entry(stored.file).or_default().insert(stored.offset, hash(&page));
+    }
+
     /// A process that can store to the page, and where: the one that stored last, if it still can.
     fn whose(&self, stored: &Stored) -> Option<(i32, u64)> {
         let at = |space: &Space<File>| {
@@ -202,29 +213,14 @@ impl Stores {
         if failed(result) {
             return;
         }
-        let at = mapped::pages(args[0], args[1]);
         match call.effect {
-            Effect::Map => {
-                let at = mapped::pages(result as u64, args[1]);
-                let object =
-                    pending.objects.first().filter(|o| shared(args[3]) && o.mode & libc::S_IFMT == libc::S_IFREG);
-                match object {
-                    Some(o) => self.spaces.entry(pid).or_default().map(Piece {
-                        at,
-                        offset: args[5],
-                        file: (o.device, o.inode),
-                        writable: args[2] & libc::PROT_WRITE as u64 != 0,
-                    }),
-                    None => self.change(pid, |space| space.unmap(at)),
+            Effect::Map | Effect::Unmap | Effect::Remap | Effect::MapAdvise => {
+                let called = Called::of(pending);
+                let file = called.file().filter(|_| called.is_shared()).map(|o| (o.device, o.inode));
+                if file.is_some() {
+                    self.spaces.entry(pid).or_default();
                 }
-            }
-            Effect::Unmap => self.change(pid, |space| space.unmap(at)),
-            Effect::Remap => {
-                let to = mapped::pages(result as u64, args[2]);
-                self.change(pid, |space| space.remap(at, to));
-            }
-            Effect::MapAdvise if call.name == "mprotect" => {
-                self.change(pid, |space| space.protect(at, args[2] & libc::PROT_WRITE as u64 != 0));
+                self.change(pid, |space| called.change(space, file));
             }
             Effect::Execute => self.ended(pid),
             Effect::Write => self.written(pending),

@@ -86,8 +86,8 @@ pub struct Writing {
     pub(super) lives: Lives,
     lanes: Lanes,
     teller: Teller,
-    stores: Stores,
-    loads: Loads,
+    pub(super) stores: Stores,
+    pub(super) loads: Loads,
     monotonic_ns: u64,
     wanted: Wanted,
     began_ns: u64,
@@ -200,6 +200,7 @@ impl Writing {
             let end = stored.offset.saturating_add(stored.length.into());
             if self.world.shows_first(stored.file, stored.offset, end) {
                 stores::tell_first(stored.content.as_ref(), stored.file, (stored.offset, stored.length), &mut self.log);
+                self.stores.known_first(stored);
             }
             return;
         }

@@ -3,6 +3,7 @@
 //! Goals: all that a finisher needs beside the records, so that a spool can be finished by anybody at any time.
 //! Non-goals: anything that the records say themselves.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
@@ -99,6 +100,12 @@ pub struct BeganProcess {
     /// Its mappings of files.
     #[serde(default)]
     pub mappings: Vec<BeganMapping>,
+    /// Just before these were looked at, by `CLOCK_MONOTONIC`.
+    #[serde(default)]
+    pub mappings_ns: u64,
+    /// The files of those that hold data, as if they were open; their numbers, flags and positions say nothing.
+    #[serde(default)]
+    pub mapped: Vec<BeganDescriptor>,
 }
 
 /// What a second look at a process has shown.
@@ -131,6 +138,22 @@ pub struct BeganMapping {
     pub inode: u64,
     /// What it maps, as `/proc/PID/maps` says.
     pub path: String,
+}
+
+/// Files of which code is mapped.
+pub fn code(mappings: &[BeganMapping]) -> HashSet<(u64, u64)> {
+    let executable = mappings.iter().filter(|mapping| mapping.protection & libc::PROT_EXEC as u32 != 0);
+    executable.map(|mapping| (mapping.device, mapping.inode)).collect()
+}
+
+impl BeganMapping {
+    /// Whether it holds data of a file: what is private of a program or a library (`code`) belongs to running that.
+    pub fn is_data(&self, code: &HashSet<(u64, u64)>) -> bool {
+        /// Memory that is a file to the kernel only.
+        const MEMORY: [&str; 3] = ["/dev/zero", "/SYSV", "/memfd:"];
+        let of_program = !self.shared && code.contains(&(self.device, self.inode));
+        !of_program && !MEMORY.iter().any(|memory| self.path.starts_with(memory))
+    }
 }
 
 /// A descriptor as it was when the recording began.

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -241,6 +241,48 @@ fn processes_that_share() {
     // The same from the middle of it.
     run(dir, &["slice", "t.reprise", "-o", "half", "--from", "50%", "-q"]).ends(0);
     replays_but_for(dir, "half", &work, &work, &before);
+}
+
+/// What a program has mapped already is in the trace, is stored to, and is loaded (`tests/programs/holds.c`).
+#[test]
+fn memory_that_was_mapped_before() {
+    if !can_attach("memory_that_was_mapped_before") {
+        return;
+    }
+    let scratch = Scratch::new();
+    let dir = scratch.path();
+    let (binary, work) = (build("holds", dir), PathBuf::from(mkdir(dir, "work")));
+    let mut command = Command::new(binary);
+    let child = command.arg(&work).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+    let mut child = Kin(child.expect("started"));
+    let (mut asks, mut said) =
+        (child.0.stdin.take().expect("a pipe"), BufReader::new(child.0.stdout.take().expect("a pipe")));
+    let mut hears = |expected: &str| {
+        let mut line = String::new();
+        said.read_line(&mut line).expect("a line");
+        assert_eq!(line, expected);
+    };
+    hears(&format!("ready {}\n", child.0.id()));
+    let recorder = Recorder::attach(dir, "t.reprise", &["--pid", &child.0.id().to_string(), "--with-children"]);
+    for _ in 0..20 {
+        asks.write_all(b"go on\n").expect("asked");
+        hears("done\n");
+    }
+    drop(asks);
+    assert_eq!(child.0.wait().expect("its end").code(), Some(0));
+    let trace = recorder.wait();
+
+    assert_eq!(trace.losses(), [""; 0]);
+    let mappings = trace.reader.mappings().expect("mappings");
+    let of = |name: &str| mappings.iter().filter(|m| m.path.ends_with(name.as_bytes())).collect::<Vec<_>>();
+    let protection = |name: &str| of(name).iter().map(|m| m.protection).collect::<Vec<_>>();
+    let [stores, closed, loads, nameless] = ["/stores", "/closed", "/loads", "/.reprise-nameless-1"].map(protection);
+    assert_eq!((stores, closed, loads, nameless), (vec![3, 3], vec![1, 1], vec![1, 1], vec![3, 3]), "{mappings:#?}");
+    assert!(trace.calls("mmap_pwrite").count() > 100 && trace.calls("mmap_pread").count() > 20);
+    replays_to(dir, "t.reprise", &work, &work);
+    // The same from the middle of it.
+    run(dir, &["slice", "t.reprise", "-o", "half", "--from", "50%", "-q"]).ends(0);
+    replays_to(dir, "half", &work, &work);
 }
 
 #[test]

@@ -8,6 +8,7 @@ use crate::touch::Resource;
 use crate::world::World;
 
 const SHARED: u64 = 1;
+const TYPE: u64 = 3;
 const FIXED: u64 = 0x10;
 const ANONYMOUS: u64 = 0x20;
 const WRITE: u64 = 2;
@@ -40,7 +41,18 @@ impl World {
             n.shared = true;
             n.mapped |= s.arg(2) & WRITE != 0 && !self.stores_recorded;
         }
-        let file = Region { length: 0, mapping: 0, delta: 0, whole: 0, owned: true, node, offset: s.arg(5), shared };
+        let file = Region {
+            length: 0,
+            mapping: 0,
+            delta: 0,
+            whole: 0,
+            owned: true,
+            node,
+            offset: s.arg(5),
+            shared,
+            protection: s.arg(2) as u32,
+            flags: (flags & TYPE) as u32,
+        };
         let space = &mut self.spaces[s.thread.space as usize];
         let inside = if flags & FIXED != 0 { space.find(address, length) } else { None };
         let whole = whole_pages(length);
@@ -150,6 +162,10 @@ impl World {
         self.range(s);
         if s.call.name == "mprotect" {
             self.change_mapping(s);
+            if s.succeeded() {
+                let space = &mut self.spaces[s.thread.space as usize];
+                space.protect(s.arg(0), s.arg(1), s.arg(2) as u32);
+            }
         } else if let Some(range) = s.out.range {
             s.out.look(Resource::Mapping(range.mapping));
         }

@@ -22,7 +22,8 @@ use reprise_trace::{Action, Process, ReadError, ThreadRow, TraceReader};
 
 use crate::command::{Arg, Command, CommandWriter, Expect, Op, StandIn, Tolerance, Wait};
 use crate::file::{
-    Contents, FdSource, InitialFd, KinStart, Lane, PlanError, PlanWriter, ProcessPlan, ProcessStart, ThreadPlan,
+    Contents, FdSource, InitialFd, InitialMapping, KinStart, Lane, PlanError, PlanWriter, ProcessPlan, ProcessStart,
+    ThreadPlan,
 };
 use crate::order::{Order, Ordering, Waits};
 use crate::timing::Timing;
@@ -212,6 +213,16 @@ impl Compiler {
             };
             descriptors.push(InitialFd { slot, source });
         }
+        let mapped = self.world.initial_mappings(row.process).iter().map(|initial| InitialMapping {
+            slot: initial.mapping,
+            path: initial.path.clone(),
+            length: initial.length,
+            protection: initial.protection,
+            flags: initial.flags,
+            offset: initial.offset,
+        });
+        let mappings: Vec<InitialMapping> = mapped.collect();
+        self.mappings = mappings.iter().map(|mapping| mapping.slot + 1).fold(self.mappings, u32::max);
         ProcessStart {
             cwd: row.cwd.to_vec(),
             root: row.root.to_vec(),
@@ -220,6 +231,7 @@ impl Compiler {
             gids: four(&row.gids),
             groups: row.groups.clone(),
             descriptors,
+            mappings,
             kin: self.world.kin(row.process).map(|kin| KinStart {
                 of: kin.of,
                 descriptors: kin.descriptors,

@@ -1,6 +1,6 @@
 //! Who did it, and what was around it: tables of the trace as they are, and its manifest and ledger.
 
-use reprise_trace::{Descriptor, DeviceSample, Environment, Process, ThreadRow, TreeNode};
+use reprise_trace::{Descriptor, DeviceSample, Environment, Mapping, Process, ThreadRow, TreeNode};
 use rusqlite::types::Value;
 
 use super::actions::column;
@@ -48,6 +48,21 @@ pub const DESCRIPTORS: Table<Descriptor> = Table {
         column!("flags", "as `F_GETFL`, with `O_CLOEXEC`", |d| number(d.flags)),
         column!("offset", "position", |d| number(d.offset)),
         column!("description", "equal numbers share one open file description", |d| number(d.description)),
+    ],
+};
+
+pub const MAPPINGS: Table<Mapping> = Table {
+    name: "mappings",
+    doc: "Mappings of files that were there before the start.",
+    keyed: false,
+    columns: &[
+        column!("process", "`processes.process`", |m| number(m.process.into())),
+        column!("address", "its first address", |m| number(m.address)),
+        column!("length", "bytes", |m| number(m.length)),
+        column!("protection", "1 loads, 2 stores, 4 code", |m| number(m.protection.into())),
+        column!("flags", "1 shared, 2 private", |m| number(m.flags.into())),
+        column!("offset", "where in the file it begins, bytes", |m| number(m.offset)),
+        column!("path", "of the file", |m| Value::Text(m.path.to_text())),
     ],
 };
 

@@ -14,7 +14,7 @@ use rusqlite::Connection;
 use crate::table::{Filler, Table, TableText};
 use crate::{QueryError, Sources};
 use actions::{ACTIONS, Known, RESULTS, Replayed};
-use context::{DESCRIPTORS, DEVICES, ENVIRONMENT, Fact, LEDGER, Lost, MANIFEST, PROCESSES, THREADS, TREE};
+use context::{DESCRIPTORS, DEVICES, ENVIRONMENT, Fact, LEDGER, Lost, MANIFEST, MAPPINGS, PROCESSES, THREADS, TREE};
 use relations::{EDGES, RESOURCES, Touched};
 
 /// Says whether to stop; asked now and then.
@@ -30,6 +30,7 @@ pub fn texts() -> Vec<TableText> {
         THREADS.text(),
         PROCESSES.text(),
         DESCRIPTORS.text(),
+        MAPPINGS.text(),
         TREE.text(),
         ENVIRONMENT.text(),
         DEVICES.text(),
@@ -48,6 +49,7 @@ pub fn declarations() -> Vec<String> {
         THREADS.declaration(),
         PROCESSES.declaration(),
         DESCRIPTORS.declaration(),
+        MAPPINGS.declaration(),
         TREE.declaration(),
         ENVIRONMENT.declaration(),
         DEVICES.declaration(),
@@ -73,6 +75,7 @@ pub fn fill(
         "threads" => as_they_are(connection, &THREADS, wanted, trace),
         "processes" => as_they_are(connection, &PROCESSES, wanted, trace),
         "descriptors" => as_they_are(connection, &DESCRIPTORS, wanted, trace),
+        "mappings" => as_they_are(connection, &MAPPINGS, wanted, trace),
         "tree" => as_they_are(connection, &TREE, wanted, trace),
         "environment" => as_they_are(connection, &ENVIRONMENT, wanted, trace),
         "devices" => as_they_are(connection, &DEVICES, wanted, trace),

@@ -4,6 +4,7 @@
 use std::sync::{PoisonError, RwLock};
 
 use reprise_calls::Effect;
+use reprise_plan::InitialMapping;
 use reprise_plan::command::{Arg, Command};
 
 use super::arguments::Range;
@@ -84,6 +85,19 @@ impl Worker {
             Err(error) => error,
         };
         self.judged_number(command, result)
+    }
+
+    /// Maps a file that a process had mapped before the first action.
+    pub(super) fn mapped_at_start(&self, process: u32, start: &InitialMapping, fd: i32) -> Result<i64, Stop> {
+        let (prot, flags) = (start.protection.into(), start.flags.into());
+        let region = match Region::new(start.length, prot, flags, fd, start.offset) {
+            Ok(region) => region,
+            Err(error) => return Ok(error),
+        };
+        let held = Held { region, processes: vec![process] };
+        *self.mapping(start.slot)?.write().unwrap_or_else(PoisonError::into_inner) = Some(held);
+        lock(&self.engine.mapped).entry(process).or_default().push(start.slot);
+        Ok(0)
     }
 
     pub(super) fn on_mapping(&mut self, command: &Command) -> Result<Done, Stop> {

@@ -58,8 +58,10 @@ fn begin_first(worker: &mut Worker) -> Result<(), Stop> {
     spawn::unshare(false, false)?;
     issue::close_range(0, u32::try_from(engine.reserved.first - 1).unwrap_or(0));
     issue::umask(0o022);
-    for start in engine.processes.iter().filter_map(|p| p.start.as_ref()) {
+    for (process, plan) in (0..).zip(&engine.processes) {
+        let Some(start) = &plan.start else { continue };
         descriptors(worker, start)?;
+        mappings(worker, process, start)?;
     }
     remove_nameless(engine);
     for process in engine.starts.roots.iter().skip(1) {
@@ -152,6 +154,25 @@ fn descriptors(worker: &Worker, start: &ProcessStart) -> Result<(), Stop> {
             let what = error_name(result);
             engine.note(format!("a descriptor at the start could not be opened ({what}): /dev/null stands in"));
             worker.stand_in(reprise_plan::command::StandIn::Null, [fd.slot, u32::MAX])?;
+        }
+    }
+    Ok(())
+}
+
+fn mappings(worker: &Worker, process: u32, start: &ProcessStart) -> Result<(), Stop> {
+    for mapping in &start.mappings {
+        let shared = mapping.flags & libc::MAP_SHARED as u32 != 0;
+        let mut result = open(&mapping.path, if shared { libc::O_RDWR } else { libc::O_RDONLY } as u64, 0);
+        if shared && result < 0 {
+            // It may have been mapped for loads alone.
+            result = open(&mapping.path, libc::O_RDONLY as u64, 0);
+        }
+        if let (0.., Ok(fd)) = (result, i32::try_from(result)) {
+            result = worker.mapped_at_start(process, mapping, fd)?;
+            issue::close(fd);
+        }
+        if result < 0 {
+            worker.engine.note(format!("a mapping at the start could not be made ({})", error_name(result)));
         }
     }
     Ok(())

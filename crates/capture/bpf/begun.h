@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Memory that processes have mapped before they are recorded: which of it can change files, and which pages of these can
+ * be stored to without a fault.
+ *
+ * Goals: stores to it are followed as those to mappings that calls make. Where pages are written back, those that are clean are
+ * closed to stores; all others are suspect from the beginning. Non-goals: loads (`regions.h` finds any mapping).
+ */
+#ifndef REPRISE_BEGUN_H
+#define REPRISE_BEGUN_H
+
+#include "mapped.h"
+#include "scope.h"
+
+#define VM_SHARED 0x8UL
+#define VM_MAYWRITE 0x20UL
+/* Steps over the pages of one mapping: each goes over a folio, or a part of the file that is not in the cache. */
+#define MOST_TOURED (1 << 22)
+
+struct bpf_iter__task_vma {
+	struct bpf_iter_meta *meta;
+	struct task_struct *task;
+	struct vm_area_struct *vma;
+} __attribute__((preserve_access_index));
+
+/* The pages of a mapping that are in the cache, one folio after the other. */
+struct tour {
+	struct opening opening;
+	__u64 mapping;
+	__u64 page, last;
+	__u32 written_back;
+};
+
+/* Where the next page is that may be there, if this one is not. */
+static __always_inline __u64 behind_gap(struct walk *w, __u64 page)
+{
+	return w->entry ? page + 1 : (page | ((1ULL << (w->shift & 63)) - 1)) + 1;
+}
+
+static long tour_step(__u64 i, struct tour *t)
+{
+	struct walk w = { .index = t->page, .shift = 63 };
+	__u64 mapping = t->mapping, page = t->page, folio, end;
+
+	if (page > t->last)
+		return 1;
+	w.entry = (__u64)BPF_CORE_READ((struct address_space *)mapping, i_pages.xa_head);
+	loop(MOST_LEVELS, descend, &w);
+	folio = w.entry;
+	if (!folio || IS_VALUE(folio) || IS_INTERNAL(folio) || page - folio_index(folio) >= folio_pages(folio)) {
+		t->page = behind_gap(&w, page);
+		return t->page <= page;
+	}
+	end = folio_index(folio) + folio_pages(folio);
+	t->page = end;
+	if (!is_uptodate(folio) || (t->written_back && is_clean(folio)))
+		return 0;
+	t->opening.first = page;
+	t->opening.last = at_most(end - 1, t->last);
+	loop(MOST_POPULATED, open_step, &t->opening);
+	return 0;
+}
+
+LOOPED(tour_step, struct tour)
+
+/* Those pages of a range are suspect that can be stored to without a fault. */
+__noinline int open_dirty(struct range *r, __u32 pid)
+{
+	struct tour t = {};
+	__u64 size;
+
+	if (!r)
+		return 0;
+	size = file_size(r->mapping);
+	if (!size)
+		return 0;
+	t.mapping = r->mapping;
+	t.written_back = r->written_back;
+	t.page = r->page;
+	t.last = at_most(r->page + ((r->end - 1 - r->start) >> PAGE_SHIFT), (size - 1) >> PAGE_SHIFT);
+	t.opening.fault.key.mapping = r->mapping;
+	t.opening.fault.file = r->file;
+	t.opening.fault.generation = r->generation;
+	t.opening.fault.written_back = r->written_back;
+	t.opening.fault.tid = t.opening.fault.pid = pid;
+	t.opening.fault.page = r->page;
+	t.opening.fault.now = bpf_ktime_get_ns();
+	loop(MOST_TOURED, tour_step, &t);
+	if (t.opening.lost || t.page <= t.last)
+		count_lost();
+	return 0;
+}
+
+/* A range of a process that was there before; 0: it is known, or there are too many. */
+__noinline int take_range(struct range *r, __u32 pid)
+{
+	struct backing fresh = {}, *backing;
+	struct watch *w = watch();
+	struct pass p = {};
+	struct space *space;
+
+	if (!r)
+		return 0;
+	space = space_for(pid);
+	if (!space) {
+		count_lost();
+		return 0;
+	}
+	find_range(&p, space, r->start);
+	if (p.found.end)
+		return 0;
+	fresh.generation = r->generation;
+	bpf_map_update_elem(&backings, &r->file, &fresh, BPF_NOEXIST);
+	backing = bpf_map_lookup_elem(&backings, &r->file);
+	if (!backing) {
+		count_lost();
+		return 0;
+	}
+	__sync_fetch_and_or(&w->mappings, trace_of(r->mapping));
+	backing->mapping = r->mapping;
+	p.found = *r;
+	if (!add_range(&p, space)) {
+		count_lost();
+		return 0;
+	}
+	return 1;
+}
+
+/* Once for every area of memory of every process in the scope. */
+SEC("iter/task_vma")
+int on_area(struct bpf_iter__task_vma *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct vm_area_struct *area = ctx->vma;
+	struct watch *w = watch();
+	struct super_block *super;
+	struct inode *inode;
+	struct range r = {};
+	struct file *file;
+	__u64 flags;
+
+	if (!task || !area || !w->on || !bpf_task_storage_get(&threads, task, 0, 0))
+		return 0;
+	flags = FIELD(area, vm_flags);
+	file = FIELD(area, vm_file);
+	if (!file || !(flags & VM_SHARED) || !(flags & VM_MAYWRITE) || flags & (VM_PFNMAP | VM_IO | VM_HUGETLB))
+		return 0;
+	file = TYPED(struct file, file);
+	inode = FIELD(file, f_inode);
+	if (!inode)
+		return 0;
+	inode = TYPED(struct inode, inode);
+	super = FIELD(inode, i_sb);
+	if ((FIELD(inode, i_mode) & S_IFMT) != S_IFREG || !super)
+		return 0;
+	super = TYPED(struct super_block, super);
+	if (BPF_CORE_READ((struct super_block___loads *)super, s_flags) & SB_NOUSER)
+		return 0;
+	r.start = FIELD(area, vm_start);
+	r.end = FIELD(area, vm_end);
+	r.page = FIELD(area, vm_pgoff);
+	r.mapping = mapping_of_inode((__u64)inode);
+	r.file.device = device_of(inode);
+	r.file.inode = FIELD(inode, i_ino);
+	r.generation = FIELD(inode, i_generation);
+	r.written_back = is_written_back(r.mapping);
+	r.taken = 1;
+	/* A pointer is no number to the verifier. */
+	__sync_fetch_and_or(&w->inodes, trace_of((__u64)BPF_CORE_READ(file, f_inode)));
+	if (take_range(&r, task->tgid))
+		open_dirty(&r, task->tgid);
+	return 0;
+}
+
+#endif

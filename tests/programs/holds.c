@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+/* holds DIR: maps files below DIR, says `ready PID`, and then stores and loads a little for each line that it is given.
+ *
+ * Nothing that is stored to has a descriptor any more. One file has lost its name, one is closed to stores when the program is ready,
+ * one can only be read, and a child has all of them, too. It ends with its input.
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define PAGE 4096
+#define PAGES 96
+
+static unsigned turn = 1;
+
+static unsigned draw(unsigned below)
+{
+	turn = turn * 1103515245 + 12345;
+	return (turn >> 16) % below;
+}
+
+static void need(int well, const char *what)
+{
+	if (well)
+		return;
+	perror(what);
+	exit(1);
+}
+
+static char *map(const char *name, int writes)
+{
+	static char page[PAGE];
+	int fd = open(name, O_RDWR | O_CREAT, 0644);
+	char *at;
+
+	need(fd >= 0, name);
+	for (int i = 0; i < PAGES; i++) {
+		memset(page, 'a' + i % 26, PAGE);
+		need(write(fd, page, PAGE) == PAGE, name);
+	}
+	need(fsync(fd) == 0, "fsync");
+	close(fd);
+	fd = open(name, writes ? O_RDWR : O_RDONLY);
+	at = mmap(0, PAGES * PAGE, PROT_READ | (writes ? PROT_WRITE : 0), MAP_SHARED, fd, 0);
+	need(at != MAP_FAILED, "mmap");
+	close(fd);
+	return at;
+}
+
+static void store(char *at, int pages)
+{
+	for (int i = 0; i < pages; i++)
+		memset(at + draw(PAGES) * PAGE + draw(PAGE - 16), 'A' + draw(26), 1 + draw(15));
+}
+
+int main(int count, char **words)
+{
+	char *open_to_stores, *nameless, *closed, *read_only, line[64];
+	int to_child[2], from_child[2];
+	volatile char sum = 0;
+	pid_t child;
+
+	need(count == 2 && chdir(words[1]) == 0, "usage: holds DIR");
+	open_to_stores = map("stores", 1);
+	nameless = map("nameless", 1);
+	closed = map("closed", 1);
+	read_only = map("loads", 0);
+	need(unlink("nameless") == 0, "unlink");
+	store(open_to_stores, PAGES);
+	need(msync(open_to_stores, PAGES / 2 * PAGE, MS_SYNC) == 0, "msync");
+	store(open_to_stores, 9);
+	store(nameless, 9);
+	need(mprotect(closed, PAGES * PAGE, PROT_READ) == 0, "mprotect");
+	need(pipe(to_child) == 0 && pipe(from_child) == 0, "pipe");
+	child = fork();
+	need(child >= 0, "fork");
+	if (!child) {
+		close(to_child[1]);
+		while (read(to_child[0], line, 1) == 1) {
+			store(open_to_stores, 5);
+			need(write(from_child[1], "!", 1) == 1, "write");
+		}
+		_exit(0);
+	}
+	close(to_child[0]);
+	printf("ready %d\n", getpid());
+	fflush(stdout);
+	for (int round = 0; fgets(line, sizeof(line), stdin); round++) {
+		int fd = open("log", O_WRONLY | O_CREAT | O_APPEND, 0644);
+
+		turn += round;
+		store(open_to_stores, 7);
+		store(nameless, 7);
+		need(mprotect(closed, PAGES * PAGE, PROT_READ | PROT_WRITE) == 0, "mprotect");
+		store(closed, 7);
+		need(mprotect(closed, PAGES * PAGE, PROT_READ) == 0, "mprotect");
+		need(madvise(read_only, PAGES * PAGE, MADV_DONTNEED) == 0, "madvise");
+		for (int i = 0; i < 9; i++)
+			sum += read_only[draw(PAGES) * PAGE];
+		need(write(to_child[1], "?", 1) == 1 && read(from_child[0], line, 1) == 1, "the child");
+		need(msync(open_to_stores, PAGES * PAGE, MS_SYNC) == 0, "msync");
+		/* What was stored where nobody can open it any more. */
+		need(write(fd, nameless, PAGES * PAGE) == PAGES * PAGE, "write");
+		close(fd);
+		printf("done\n");
+		fflush(stdout);
+	}
+	need(munmap(closed, PAGES * PAGE) == 0, "munmap");
+	close(to_child[1]);
+	need(wait(0) == child, "wait");
+	return 0;
+}
