@@ -94,6 +94,20 @@ fn senseless(dir: &Path, r: &mut Random) {
         };
         writer.descriptor(row).unwrap();
     }
+    for _ in 0..r.below(6) {
+        let row = Mapping {
+            process: r.below(3) as u32,
+            address: r.number(),
+            length: r.number(),
+            protection: r.number() as u32,
+            flags: r.below(4) as u32,
+            offset: r.number(),
+            device: r.below(2) as u64,
+            inode: r.below(8) as u64,
+            path: random_name(r),
+        };
+        writer.mapping(row).unwrap();
+    }
     for i in 0..r.below(12) {
         let row = TreeNode {
             seq: r.below(20) as u64,
