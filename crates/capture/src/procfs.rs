@@ -75,6 +75,35 @@ pub fn link(tid: i32, what: &str) -> Name {
     fs::read_link(format!("/proc/{tid}/{what}")).map(|p| Name(p.into_os_string().into_vec())).unwrap_or_default()
 }
 
+/// The files that are registered with a ring of io_uring, if the kernel tells of them now (`io_uring/fdinfo.c`).
+pub fn registered(pid: i32, ring: u32) -> Option<Vec<Name>> {
+    let text = fs::read(format!("/proc/{pid}/fdinfo/{ring}")).ok()?;
+    let mut lines = text.split(|byte| *byte == b'\n').skip_while(|line| !line.starts_with(b"UserFiles:"));
+    lines.next()?;
+    let file = |line: &[u8]| {
+        let colon = line.iter().position(|byte| *byte == b':')?;
+        line[..colon]
+            .trim_ascii()
+            .iter()
+            .all(u8::is_ascii_digit)
+            .then(|| Name(unescaped(line[colon + 1..].trim_ascii_start())))
+    };
+    Some(lines.map_while(file).collect())
+}
+
+/// A path, in which blanks, newlines and backslashes stand as three octal digits.
+pub fn unescaped(text: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let [byte, tail @ ..] = rest {
+        let octal = tail.first_chunk::<3>().filter(|_| *byte == b'\\');
+        let code = octal.and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 8).ok());
+        out.push(code.unwrap_or(*byte));
+        rest = if code.is_some() { &tail[3..] } else { tail };
+    }
+    out
+}
+
 /// Name of a thread.
 pub fn name(tid: i32) -> Name {
     let mut name = fs::read(format!("/proc/{tid}/comm")).unwrap_or_default();

@@ -13,17 +13,17 @@ use crate::spool::{BeganDescriptor, BeganMapping, BeganProcess, code};
 /// Mappings and files of a process; everything else is empty.
 pub fn look(pid: i32) -> BeganProcess {
     let mut mappings = of_process(pid);
-    let mut mapped: Vec<BeganDescriptor> = Vec::new();
+    let mut held: Vec<BeganDescriptor> = Vec::new();
     let code = code(&mappings);
     for mapping in mappings.iter_mut().filter(|mapping| mapping.is_data(&code)) {
         let Some(file) = present::file(pid, &link(mapping)) else { continue };
         // As `stat` tells it: the kernel's own number of a device is another one on some file systems.
         (mapping.device, mapping.inode) = (file.device, file.inode);
-        if !mapped.iter().any(|known| (known.device, known.inode) == (file.device, file.inode)) {
-            mapped.push(file);
+        if !held.iter().any(|known| (known.device, known.inode) == (file.device, file.inode)) {
+            held.push(file);
         }
     }
-    BeganProcess { mappings, mapped, ..BeganProcess::default() }
+    BeganProcess { mappings, held, ..BeganProcess::default() }
 }
 
 /// The link below `/proc/PID` to the file of a mapping.

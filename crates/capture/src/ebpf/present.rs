@@ -69,6 +69,10 @@ impl Present {
             let row = descriptor(pid, fd).filter(|row| !executes || row.flags & libc::O_CLOEXEC as u64 == 0);
             descriptors.extend(row.map(|row| BeganDescriptor { description: self.description(pid, &row), ..row }));
         }
+        let rings = descriptors.iter().filter(|d| d.path == RING);
+        let registered: Vec<BeganDescriptor> = rings.flat_map(|ring| registered(pid, ring.fd)).collect();
+        let mappings_ns = sys::monotonic_ns();
+        let mapped = mappings::look(pid);
         let before_ns = sys::monotonic_ns();
         let cwd = procfs::link(pid, "cwd").to_text();
         Some(BeganProcess {
@@ -86,8 +90,9 @@ impl Present {
             table: Some(self.tables.number(Common::Table, pid)),
             directories: Some(self.directories.number(Common::Directories, pid)),
             again: Again::default(),
-            mappings_ns: sys::monotonic_ns(),
-            ..mappings::look(pid)
+            mappings: mapped.mappings,
+            mappings_ns,
+            held: [mapped.held, registered].concat(),
         })
     }
 
@@ -131,23 +136,46 @@ fn descriptor(pid: i32, fd: u32) -> Option<BeganDescriptor> {
     Some(BeganDescriptor { fd, flags: info.flags, position: info.position, ..file })
 }
 
+/// What `/proc/PID/fd` says of a ring of io_uring.
+const RING: &str = "anon_inode:[io_uring]";
+
+/// The files that are registered with a ring.
+fn registered(pid: i32, ring: u32) -> Vec<BeganDescriptor> {
+    // The kernel tells of them unless the ring is just being used.
+    const TRIES: usize = 20;
+    let paths = (0..TRIES).find_map(|_| procfs::registered(pid, ring)).unwrap_or_default();
+    paths.iter().filter_map(|path| at_path(pid, path)).collect()
+}
+
+/// The file at a path, as a process sees it.
+fn at_path(pid: i32, path: &Name) -> Option<BeganDescriptor> {
+    let at = CString::new([format!("/proc/{pid}/root").as_bytes(), path].concat()).ok()?;
+    let stat = sys::stat_at(HERE, &at, 0).ok().filter(sys::Stat::is_file)?;
+    Some(described(path, &stat, false))
+}
+
 /// The file behind a link below `/proc/PID`.
 pub fn file(pid: i32, link: &str) -> Option<BeganDescriptor> {
     let at = CString::new(format!("/proc/{pid}/{link}")).ok()?;
     let stat = sys::stat_at(HERE, &at, 0).ok()?;
     let path = procfs::link(pid, link);
-    Some(BeganDescriptor {
+    let nameless = (stat.is_file() || stat.is_dir()) && !is_named(pid, &path, &stat);
+    Some(described(&path, &stat, nameless))
+}
+
+fn described(path: &Name, stat: &sys::Stat, nameless: bool) -> BeganDescriptor {
+    BeganDescriptor {
         mode: stat.mode,
         device: stat.id.device,
         inode: stat.id.inode,
-        nameless: (stat.is_file() || stat.is_dir()) && !is_named(pid, &path, &stat),
+        nameless,
         path: path.to_text(),
         size: stat.size,
         owner: (stat.uid, stat.gid),
         links: stat.nlink,
         times: [stat.atime_ns, stat.mtime_ns, stat.ctime_ns],
         ..BeganDescriptor::default()
-    })
+    }
 }
 
 /// Whether a file still stands where it was opened.
@@ -180,11 +208,11 @@ impl Copies {
 
     /// Copies the files that a process has open or mapped.
     pub fn take(&mut self, process: &mut BeganProcess) {
-        let BeganProcess { pid, descriptors, again, mappings, mapped, .. } = process;
+        let BeganProcess { pid, descriptors, again, mappings, held, .. } = process;
         for row in descriptors.iter_mut().chain(&mut again.descriptors) {
             self.take_one(row, |row| Some(format!("/proc/{pid}/fd/{}", row.fd)));
         }
-        for row in mapped {
+        for row in held {
             let of = |row: &BeganDescriptor| mappings.iter().find(|m| (m.device, m.inode) == (row.device, row.inode));
             self.take_one(row, |row| Some(format!("/proc/{pid}/{}", mappings::link(of(row)?))));
         }

@@ -4,6 +4,8 @@ use std::fs;
 
 use reprise_trace::{Mount, Name};
 
+use crate::procfs::unescaped;
+
 /// All mounts that this process sees.
 pub(super) fn mounts() -> Vec<Mount> {
     let text = fs::read("/proc/self/mountinfo").unwrap_or_default();
@@ -38,17 +40,8 @@ fn text(word: &[u8]) -> String {
     String::from_utf8_lossy(word).into_owned()
 }
 
-/// A path, in which blanks, newlines and backslashes stand as three octal digits.
 fn name(word: &[u8]) -> Name {
-    let mut out = Vec::with_capacity(word.len());
-    let mut rest = word;
-    while let Some((&byte, tail)) = rest.split_first() {
-        let octal = tail.first_chunk::<3>().filter(|_| byte == b'\\');
-        let code = octal.and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 8).ok());
-        out.push(code.unwrap_or(byte));
-        rest = if code.is_some() { &tail[3..] } else { tail };
-    }
-    Name(out)
+    Name(unescaped(word))
 }
 
 #[cfg(test)]

@@ -122,7 +122,7 @@ impl Before {
         if let Some(object) = called.file() {
             let file = named(&self.seen[at], object, 0);
             path.clone_from(&file.path);
-            process.mapped.push(file);
+            process.held.push(file);
         }
         self.mapped[at].called(&called, &path);
     }
@@ -231,7 +231,7 @@ impl Before {
         process.threads = vec![(tid, name)];
         process.executable.clone_from(&process.again.executable);
         process.descriptors.retain(|d| d.flags & libc::O_CLOEXEC as u64 == 0);
-        process.mapped.clear();
+        process.held.clear();
         self.mapped[at] = Began::default();
         self.threads.insert(tid, at);
         self.leave(at, Parts { descriptors: true, directories: false });

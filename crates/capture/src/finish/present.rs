@@ -42,6 +42,8 @@ pub struct Present {
     joined: HashMap<i32, BeganProcess>,
     /// What a second look at descriptors has shown, by table and number.
     again: HashMap<(u32, u32), BeganDescriptor>,
+    /// Files that were met when processes were looked at, and have a name; by identity.
+    met: HashMap<(u64, u64), BeganDescriptor>,
     /// Files without a name, by identity: the names that stand for them.
     nameless: HashMap<(u64, u64), String>,
     /// Files whose content was copied, and whether that is all of it.
@@ -162,7 +164,7 @@ impl Writing {
             self.log.note("a process worked in a directory that had been removed: it begins in the root directory");
         }
         let first = self.world.begin_with_shared(number, Some(&cwd), open, (table, directories));
-        for file in &process.mapped {
+        for file in &process.held {
             let file = self.at_start(file);
             self.world.was_mapped(&file);
         }
@@ -226,6 +228,9 @@ impl Writing {
 
     /// A descriptor as the inference of the initial tree takes it. What is known of its file now is written.
     fn at_start(&mut self, d: &BeganDescriptor) -> AtStart {
+        if !d.nameless && d.path.starts_with('/') {
+            self.present.met.insert((d.device, d.inode), d.clone());
+        }
         let (path, identity) = (Name::from_text(&d.path), Some((d.device, d.inode)));
         let attached = self.present.attached;
         let nameless = if attached { d.nameless } else { is_nameless(&path, d, &self.live) };
@@ -326,10 +331,13 @@ impl Writing {
         for object in unknown {
             let description = self.present.opened.next_description();
             let fd = object.fd as u32;
-            let seen = self.present.again.get(&(table, fd)).cloned();
-            let seen = seen.filter(|d| (d.device, d.inode) == (object.device, object.inode));
-            let d = match seen {
-                Some(seen) => BeganDescriptor { description, position: object.position as u64, ..seen },
+            let identity = (object.device, object.inode);
+            let again = self.present.again.get(&(table, fd)).filter(|d| (d.device, d.inode) == identity);
+            let d = match again.or_else(|| self.present.met.get(&identity)).cloned() {
+                Some(seen) => {
+                    let (flags, position) = (object.flags.into(), object.position as u64);
+                    BeganDescriptor { fd, flags, description, position, ..seen }
+                }
                 None => of_object(&object, description),
             };
             self.log.note("a descriptor that was met only when a call named it");

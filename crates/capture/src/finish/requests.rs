@@ -129,6 +129,28 @@ impl Asynchronous {
         key
     }
 
+    /// A ring that was there before the recording has the descriptor by which a call names it that submits to it.
+    fn adopted(&mut self, key: Key, named: Key) -> Key {
+        let is_nameless = matches!(key, Key::Ring(_, fd) if fd >= u32::MAX - self.nameless);
+        if key == named || !is_nameless || self.books.channels.contains_key(&named) {
+            return key;
+        }
+        self.rename(key, named);
+        named
+    }
+
+    /// A ring gets another name.
+    fn rename(&mut self, from: Key, to: Key) {
+        let channel = self.books.channels.remove(&from);
+        channel.into_iter().for_each(|channel| _ = self.books.channels.insert(to, channel));
+        let habits = self.habits.remove(&from);
+        habits.into_iter().for_each(|habits| _ = self.habits.insert(to, habits));
+        let kept = |of: &mut Key| *of = if *of == from { to } else { *of };
+        self.rings.values_mut().for_each(kept);
+        self.under_way.values_mut().for_each(|(of, _)| kept(of));
+        self.submitted.values_mut().for_each(|(of, _)| kept(of));
+    }
+
     /// For a ring that has no descriptor, or none that is known: no descriptor has this number.
     fn nameless(&mut self, pid: i32) -> Key {
         self.nameless += 1;
@@ -141,13 +163,7 @@ impl Asynchronous {
             return self.forget(key, log);
         }
         let aside = self.nameless(key.process());
-        let channel = self.books.channels.remove(&key);
-        channel.into_iter().for_each(|channel| _ = self.books.channels.insert(aside, channel));
-        let habits = self.habits.remove(&key);
-        habits.into_iter().for_each(|habits| _ = self.habits.insert(aside, habits));
-        let kept = |of: &mut Key| *of = if *of == key { aside } else { *of };
-        self.rings.values_mut().for_each(kept);
-        self.under_way.values_mut().for_each(|(of, _)| kept(of));
+        self.rename(key, aside);
     }
 
     /// A request was submitted.
@@ -345,6 +361,10 @@ impl Asynchronous {
     fn complete_from(&mut self, key: Key, number: u64, outcome: Outcome, kept: &Kept, log: &mut Log) {
         let Some(channel) = self.books.channels.get_mut(&key) else { return };
         let Some(mut flight) = channel.land(number) else { return };
+        if outcome.objects[0].is_some() {
+            self.books.meet_files(key, &flight);
+        }
+        let Some(channel) = self.books.channels.get_mut(&key) else { return };
         channel.resolve(&mut flight);
         outcome.chosen.into_iter().for_each(|(address, length)| flight.choose(address, length));
         let lane = flight.lane.map(|lane| channel.lane_thread(lane));
@@ -461,6 +481,7 @@ impl Asynchronous {
         let submitted = self.submitted.remove(&heard.tid);
         let named = self.ring_of(heard, args[3] & REGISTERED_RING != 0);
         let (key, numbers) = submitted.unwrap_or((named, Vec::new()));
+        let key = self.adopted(key, named);
         let mut fetched = Vec::new();
         if let Some(habits) = self.habits.get_mut(&key) {
             habits.user = (heard.tid, heard.pid);
@@ -527,8 +548,9 @@ impl Asynchronous {
         let count = heard.call.result.max(0) as u64;
         let mut numbers = Vec::new();
         if !self.books.channels.contains_key(&key) {
-            log.loss_several(Loss::Dropped, "requests of a queue that was there before the recording", count);
-            return About { input: Some(encoded(&numbers)), output: Some(Vec::new()) };
+            // It was there before the recording.
+            let name = format!("aio:{}", self.books.channels.len());
+            self.books.channels.insert(key, Channel::new(name, Way::Told));
         }
         let begin_ns = end_ns.saturating_sub(heard.end_ns.saturating_sub(heard.call.begin_ns));
         for i in 0..count {

@@ -156,9 +156,12 @@ impl Flight {
     }
 
     fn resolve(&mut self, files: &HashMap<u32, u32>) {
-        for (arg, place) in self.fixed.iter_mut().filter_map(Option::take) {
-            let number = files.get(&place).copied().unwrap_or(u32::MAX);
-            self.asked.iter_mut().for_each(|asked| asked.args[arg] = number.into());
+        for fixed in &mut self.fixed {
+            let Some((arg, place)) = *fixed else { continue };
+            let number = files.get(&place).copied();
+            self.asked.iter_mut().for_each(|asked| asked.args[arg] = number.unwrap_or(u32::MAX).into());
+            // What is not known now may be met later.
+            *fixed = fixed.filter(|_| number.is_none());
         }
     }
 

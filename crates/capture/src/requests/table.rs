@@ -6,7 +6,7 @@
 //!
 //! Goals: which rows that makes, whoever saw it. Non-goals: writing them.
 
-use super::{Channel, Key, Requests, Table};
+use super::{Channel, Flight, Key, Requests, Table};
 use crate::memory::Memory;
 
 const DUPFD_CLOEXEC: u64 = 1030;
@@ -141,6 +141,18 @@ impl Requests {
             }
         }
         rows
+    }
+
+    /// Places of the table that a request names and that nobody was seen to fill (before the recording) get numbers.
+    pub fn meet_files(&mut self, key: Key, flight: &Flight) {
+        for (_, place) in flight.fixed.iter().flatten() {
+            if self.channels.get(&key).is_some_and(|channel| channel.files.contains_key(place)) {
+                continue;
+            }
+            let number = self.fixed_number();
+            let channel = self.channels.get_mut(&key);
+            channel.into_iter().for_each(|channel| _ = channel.files.insert(*place, number));
+        }
     }
 
     /// What a request that came to `result` put into the table of another ring of its process.

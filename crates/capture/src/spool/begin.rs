@@ -103,9 +103,10 @@ pub struct BeganProcess {
     /// Just before these were looked at, by `CLOCK_MONOTONIC`.
     #[serde(default)]
     pub mappings_ns: u64,
-    /// The files of those that hold data, as if they were open; their numbers, flags and positions say nothing.
+    /// Files that it has without a descriptor, as if they were open: mapped (but not those of programs and libraries), or registered
+    /// with a ring. Their numbers, flags and positions say nothing.
     #[serde(default)]
-    pub mapped: Vec<BeganDescriptor>,
+    pub held: Vec<BeganDescriptor>,
 }
 
 /// What a second look at a process has shown.

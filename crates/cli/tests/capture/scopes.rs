@@ -16,7 +16,7 @@ use reprise_testkit::tree::{self, Node};
 
 use crate::backend::Backend;
 use crate::made::{Trace, build, can_build};
-use crate::means::{copy, kill, mkdir, reprise, run, until};
+use crate::means::{copy, has, kill, mkdir, reprise, run, until};
 
 /// Whether the recorder can attach here; else says why not.
 fn can_attach(name: &str) -> bool {
@@ -283,6 +283,48 @@ fn memory_that_was_mapped_before() {
     // The same from the middle of it.
     run(dir, &["slice", "t.reprise", "-o", "half", "--from", "50%", "-q"]).ends(0);
     replays_to(dir, "half", &work, &work);
+}
+
+/// Queues and rings that were made before, and the files that are registered with them.
+#[test]
+fn requests_of_queues_that_were_there_before() {
+    if !can_attach("requests_of_queues_that_were_there_before") {
+        return;
+    }
+    if !has("fio") {
+        return skip("requests_of_queues_that_were_there_before", "it needs fio (apt-get install fio)");
+    }
+    let engines: [&[&str]; 3] = [
+        &["--ioengine=libaio", "--direct=1"],
+        &["--ioengine=io_uring", "--registerfiles=1", "--fixedbufs=1"],
+        &["--ioengine=io_uring", "--sqthread_poll=1"],
+    ];
+    for (number, engine) in engines.iter().enumerate() {
+        let scratch = Scratch::new();
+        let dir = scratch.path();
+        let work = PathBuf::from(mkdir(dir, "work"));
+        let mut command = Command::new("fio");
+        // As many blocks as are written again and again: what was in flight at the beginning is written over.
+        command.args(["--name=j", "--filename=f", "--rw=randwrite", "--bs=4k", "--size=128k", "--iodepth=4"]);
+        command.args(["--thread", "--time_based", "--runtime=60", "--rate_iops=2000"]).args(*engine);
+        let child = command.current_dir(&work).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        let mut child = Kin(child.expect("started"));
+        let written = || fs::metadata(work.join("f")).map_or(0, |m| m.len());
+        until("it writes", || written() == 128 << 10);
+        std::thread::sleep(Duration::from_millis(500));
+        let recorder = Recorder::attach(dir, "t.reprise", &["--pid", &child.0.id().to_string()]);
+        std::thread::sleep(Duration::from_millis(1000));
+        kill(child.0.id(), libc::SIGINT);
+        let _ = child.0.wait();
+        let trace = recorder.wait();
+        assert_eq!(trace.losses(), [""; 0], "{engine:?}");
+        let requests = trace.actions.iter().filter(|a| a.request.is_some()).count();
+        assert!(requests > 500, "{engine:?}: {requests}");
+        let descriptors = trace.reader.descriptors().expect("descriptors");
+        let registered = descriptors.iter().filter(|d| d.fd >= 1 << 30 && d.path.ends_with(b"/work/f")).count();
+        assert_eq!(registered, usize::from(number > 0), "{engine:?}: {descriptors:#?}");
+        replays_to(dir, "t.reprise", &work, &work);
+    }
 }
 
 #[test]
