@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-/* holds DIR: maps files below DIR, says `ready PID`, and then stores and loads a little for each line that it is given.
+/* holds DIR: maps and locks files below DIR, says `ready PID`, and then stores and loads a little for each line that it is given.
  *
  * Nothing that is stored to has a descriptor any more. One file has lost its name, one is closed to stores when the program is ready,
- * one can only be read, and a child has all of them, too. It ends with its input.
+ * one can only be read, and a child has all of them, too; it finds locked what the program has locked. It ends with its input.
  */
+#define _GNU_SOURCE
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -51,6 +54,46 @@ static char *map(const char *name, int writes)
 	return at;
 }
 
+static int make(const char *name)
+{
+	int fd = open(name, O_RDWR | O_CREAT, 0644);
+
+	need(fd >= 0, name);
+	return fd;
+}
+
+static int ask(int fd, int command, int kind, long start, long length)
+{
+	struct flock range = { .l_type = kind, .l_whence = SEEK_SET, .l_start = start, .l_len = length };
+
+	return fcntl(fd, command, &range);
+}
+
+/* One range is the process's, one the open file's, and a file is locked as a whole. */
+static void lock_all(void)
+{
+	int of_process = make("ranges"), of_file = make("ranges"), whole = make("whole");
+
+	need(ask(of_process, F_SETLK, F_WRLCK, 100, 100) == 0, "F_SETLK");
+	need(ask(of_process, F_SETLK, F_UNLCK, 120, 10) == 0, "F_SETLK");
+	need(ask(of_file, F_OFD_SETLK, F_RDLCK, 300, 0) == 0, "F_OFD_SETLK");
+	need(flock(whole, LOCK_EX) == 0, "flock");
+}
+
+static void find_locked(void)
+{
+	int ranges = make("ranges"), whole = make("whole");
+
+	need(ask(ranges, F_SETLK, F_WRLCK, 150, 1) < 0 && errno == EAGAIN, "a locked byte");
+	need(ask(ranges, F_SETLK, F_WRLCK, 120, 10) == 0, "bytes between");
+	need(ask(ranges, F_SETLK, F_RDLCK, 130, 1) < 0 && errno == EAGAIN, "a locked byte");
+	need(ask(ranges, F_SETLK, F_RDLCK, 9999, 1) == 0, "a shared byte");
+	need(ask(ranges, F_SETLK, F_WRLCK, 9999, 1) < 0 && errno == EAGAIN, "a shared byte");
+	need(flock(whole, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK, "a locked file");
+	close(ranges);
+	close(whole);
+}
+
 static void store(char *at, int pages)
 {
 	for (int i = 0; i < pages; i++)
@@ -75,6 +118,7 @@ int main(int count, char **words)
 	store(open_to_stores, 9);
 	store(nameless, 9);
 	need(mprotect(closed, PAGES * PAGE, PROT_READ) == 0, "mprotect");
+	lock_all();
 	need(pipe(to_child) == 0 && pipe(from_child) == 0, "pipe");
 	child = fork();
 	need(child >= 0, "fork");
@@ -82,6 +126,7 @@ int main(int count, char **words)
 		close(to_child[1]);
 		while (read(to_child[0], line, 1) == 1) {
 			store(open_to_stores, 5);
+			find_locked();
 			need(write(from_child[1], "!", 1) == 1, "write");
 		}
 		_exit(0);

@@ -13,6 +13,7 @@ mod command;
 mod families;
 mod flags;
 mod index;
+pub mod locking;
 pub mod mounts;
 pub mod moving;
 mod process_path;

@@ -39,6 +39,13 @@ pub enum Mounting {
     Exchange,
 }
 
+impl Mounting {
+    /// Whether the call names a source that has a place.
+    pub fn has_source(self) -> bool {
+        matches!(self, Mounting::Bind { .. } | Mounting::Move)
+    }
+}
+
 /// What a call does to mounts once it has succeeded.
 pub fn mounting(call: &Call, args: &[u64; 6]) -> Mounting {
     const REMOUNT: u64 = 0x20;
@@ -91,6 +98,34 @@ pub fn owner_of_mounts(path: &[u8]) -> Option<i32> {
     std::str::from_utf8(pid).ok()?.parse().ok()
 }
 
+/// What a call names that does something to mounts.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Named {
+    /// Its first path.
+    pub first: Option<At>,
+    /// Its second path.
+    pub second: Option<At>,
+    /// The path that it is given as the source.
+    pub source: Option<At>,
+    /// What was taken a copy of, with all that is mounted below or not, if it is given that.
+    pub copy: Option<(At, bool)>,
+}
+
+/// What becomes of mounts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Deed {
+    /// A file system comes here of which nothing is known but what calls make there.
+    New(At),
+    /// What stands at the source is here, too; the last: with all that is mounted below.
+    Bind(At, At, bool),
+    /// The mount whose root is the first goes to the second.
+    Move(At, At),
+    /// The mount whose root this is goes.
+    Unmount(At),
+    /// The mount whose root is the first becomes the root; the one that was the root goes to the second.
+    Exchange(At, At),
+}
+
 #[derive(Debug, Clone, Copy)]
 struct Mount {
     /// The file that its paths begin with.
@@ -121,6 +156,28 @@ impl Mounts {
     pub fn new(root: u32) -> Mounts {
         let first = Mount { root, at: None, namespace: 0 };
         Mounts { all: vec![first], covering: BTreeMap::new(), members: vec![vec![Mounts::FIRST]] }
+    }
+
+    /// What a call that succeeded does to mounts.
+    pub fn deed(&self, what: Mounting, named: Named) -> Option<Deed> {
+        let root = |at: Option<At>| at.filter(|at| self.is_root(*at));
+        let Named { first, second, source, copy } = named;
+        match what {
+            Mounting::Nothing => None,
+            Mounting::New => Some(Deed::New(first?)),
+            Mounting::Bind { deep } => Some(match source {
+                Some(source) => Deed::Bind(source, first?, deep),
+                None => Deed::New(first?),
+            }),
+            Mounting::Move => Some(Deed::Move(root(source)?, first?)),
+            Mounting::Attach => Some(match (copy, root(first)) {
+                (Some((source, deep)), _) => Deed::Bind(source, second?, deep),
+                (None, Some(source)) => Deed::Move(source, second?),
+                (None, None) => Deed::New(second?),
+            }),
+            Mounting::Unmount => Some(Deed::Unmount(root(first)?)),
+            Mounting::Exchange => Some(Deed::Exchange(first?, second?)),
+        }
     }
 
     /// Whether anything was mounted in the namespace that a mount is in.

@@ -9,7 +9,7 @@ use std::time::Instant;
 use foldhash::{HashMap, HashMapExt};
 use reprise_initial::Seeds;
 use reprise_trace::{
-    Action, Content, DataPolicy, Descriptor, End, Keep, Ledger, Loss, Manifest, Mapping, Process, ThreadRow,
+    Action, Content, DataPolicy, Descriptor, End, Keep, Ledger, Lock, Loss, Manifest, Mapping, Process, ThreadRow,
     TraceWriter, TreeNode, WriteError,
 };
 
@@ -180,6 +180,11 @@ impl Log {
     /// Writes a descriptor that was there before the start.
     pub fn descriptor(&mut self, row: Descriptor) {
         self.write(|writer| writer.descriptor(row));
+    }
+
+    /// Writes a lock that was held before the start.
+    pub fn lock(&mut self, row: Lock) {
+        self.write(|writer| writer.lock(row));
     }
 
     /// Writes a mapping that was there before the start.

@@ -9,6 +9,7 @@ use std::os::unix::ffi::OsStringExt;
 use reprise_trace::Name;
 
 use crate::gate::Doing;
+use reprise_calls::locking::{HeldLock, LockKind};
 
 /// The facts of `/proc/TID/status`.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -55,19 +56,44 @@ pub fn tracer(tid: i32) -> Option<i32> {
 }
 
 /// Position and flags of a descriptor.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct FdInfo {
     /// Offset in bytes.
     pub position: u64,
     /// Flags as `F_GETFL` says, with `O_CLOEXEC`.
     pub flags: u64,
+    /// Locks that were taken by it.
+    pub locks: Vec<HeldLock>,
 }
 
 /// Reads what is known of a descriptor.
 pub fn fd_info(tid: i32, fd: u64) -> Option<FdInfo> {
     let text = fs::read_to_string(format!("/proc/{tid}/fdinfo/{fd}")).ok()?;
     let field = |key: &str| text.lines().find_map(|l| l.strip_prefix(key)).map(str::trim);
-    Some(FdInfo { position: field("pos:")?.parse().ok()?, flags: u64::from_str_radix(field("flags:")?, 8).ok()? })
+    Some(FdInfo {
+        position: field("pos:")?.parse().ok()?,
+        flags: u64::from_str_radix(field("flags:")?, 8).ok()?,
+        locks: text.lines().filter_map(|line| lock(line.strip_prefix("lock:")?)).collect(),
+    })
+}
+
+/// `1: POSIX  ADVISORY  WRITE 4711 08:01:131 0 EOF` (fs/locks.c, `lock_get_status`).
+fn lock(text: &str) -> Option<HeldLock> {
+    let mut words = text.split_whitespace().skip(1);
+    let kind = match words.next()? {
+        "POSIX" => LockKind::Process,
+        "OFDLCK" => LockKind::Range,
+        "FLOCK" => LockKind::Whole,
+        _ => return None,
+    };
+    let exclusive = match words.nth(1)? {
+        "READ" => false,
+        "WRITE" => true,
+        _ => return None,
+    };
+    let (begin, last) = (words.nth(2)?.parse().ok()?, words.next()?);
+    let end = if last == "EOF" { HeldLock::END } else { last.parse::<u64>().ok()?.saturating_add(1) };
+    Some(HeldLock { kind, exclusive, begin, end })
 }
 
 /// Text of a link such as `/proc/TID/cwd`.

@@ -95,6 +95,17 @@ fn senseless(dir: &Path, r: &mut Random) {
         writer.descriptor(row).unwrap();
     }
     for _ in 0..r.below(6) {
+        let row = Lock {
+            process: r.below(3) as u32,
+            fd: r.number() as u32,
+            kind: r.below(5) as u32,
+            exclusive: r.below(3) as u32,
+            start: r.number(),
+            length: r.number(),
+        };
+        writer.lock(row).unwrap();
+    }
+    for _ in 0..r.below(6) {
         let row = Mapping {
             process: r.below(3) as u32,
             address: r.number(),

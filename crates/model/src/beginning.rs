@@ -4,8 +4,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use reprise_calls::locking::{HeldLock, LockKind, Wish, change};
 use reprise_calls::mounts::Mounts;
-use reprise_trace::{Descriptor as DescriptorRow, Mapping as MappingRow, Process, ReadError, TraceReader};
+use reprise_trace::{Descriptor as DescriptorRow, Lock, Mapping as MappingRow, Process, ReadError, TraceReader};
 
 use crate::descriptors::{Description, Slot, StreamKind, Table};
 use crate::initial::components;
@@ -21,12 +22,13 @@ const SHARED: u32 = 1;
 /// What the trace tells of the beginning beside the tree.
 pub(crate) struct AtStart {
     descriptors: Vec<DescriptorRow>,
+    locks: Vec<Lock>,
     mappings: Vec<MappingRow>,
 }
 
 impl AtStart {
     pub fn read(trace: &TraceReader) -> Result<AtStart, ReadError> {
-        Ok(AtStart { descriptors: trace.descriptors()?, mappings: trace.mappings()? })
+        Ok(AtStart { descriptors: trace.descriptors()?, locks: trace.locks()?, mappings: trace.mappings()? })
     }
 }
 
@@ -52,6 +54,8 @@ pub struct InitialDescriptor {
     pub flags: u64,
     /// Offset in bytes.
     pub offset: u64,
+    /// Locks that were taken by it.
+    pub locks: Vec<Lock>,
 }
 
 /// A mapping before the first action, for the plan.
@@ -99,7 +103,7 @@ impl World {
         };
         let table = match earlier(process.descriptors_of) {
             Some(other) => other.table,
-            None => self.start_table(process.process, &rows.descriptors, shared),
+            None => self.start_table(process.process, rows, shared),
         };
         Thread {
             process: process.process,
@@ -113,15 +117,10 @@ impl World {
     }
 
     /// The descriptor table of a process that no action started.
-    fn start_table(
-        &mut self,
-        process: u32,
-        descriptors: &[DescriptorRow],
-        shared: &mut HashMap<u64, (u32, u32)>,
-    ) -> u32 {
+    fn start_table(&mut self, process: u32, rows: &AtStart, shared: &mut HashMap<u64, (u32, u32)>) -> u32 {
         let table = self.descriptors.tables.insert(Table::default());
         let mut start = Vec::new();
-        for row in descriptors.iter().filter(|d| d.process == process) {
+        for row in rows.descriptors.iter().filter(|d| d.process == process) {
             let earlier = shared.get(&row.description).copied();
             let description = match earlier {
                 Some((description, _)) => description,
@@ -129,6 +128,9 @@ impl World {
             };
             let slot: Slot = self.descriptors.open(table, row.fd, description, row.flags & 0o2000000 != 0);
             shared.entry(row.description).or_insert((description, slot.binding));
+            let locks: Vec<Lock> =
+                rows.locks.iter().filter(|l| (l.process, l.fd) == (process, row.fd)).cloned().collect();
+            locks.iter().for_each(|lock| self.begin_lock(table, description, lock));
             start.push(InitialDescriptor {
                 binding: slot.binding,
                 shares: earlier.map(|(_, binding)| binding),
@@ -136,10 +138,25 @@ impl World {
                 path: row.path.to_vec(),
                 flags: row.flags,
                 offset: row.offset,
+                locks,
             });
         }
         self.starts.entry(process).or_default().descriptors = start;
         table
+    }
+
+    /// A lock that a process, or an open file of it, holds at the beginning.
+    fn begin_lock(&mut self, table: u32, description: u32, row: &Lock) {
+        let description = &mut self.descriptors.descriptions[description as usize];
+        let (Some(kind), Some(node)) = (LockKind::from_number(row.kind), description.node) else { return };
+        let end = if row.length == 0 { HeldLock::END } else { row.start.saturating_add(row.length) };
+        let wish = if row.exclusive == 0 { Wish::Shared } else { Wish::Exclusive };
+        self.names.node_mut(node).locked = true;
+        let held = match kind {
+            LockKind::Process => self.descriptors.tables[table as usize].locks.entry(node).or_default(),
+            LockKind::Range | LockKind::Whole => &mut description.locks,
+        };
+        change(held, wish, HeldLock { kind, exclusive: row.exclusive != 0, begin: row.start, end });
     }
 
     /// The address space of a process that no action started, with what it has mapped of files of the initial tree.

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use reprise_calls::locking::HeldLock;
 use reprise_calls::mounts::At;
 
 use crate::interpretation::Interpretation;
+use crate::lead::Start;
 use crate::listing::ListingState;
-use crate::magic::Start;
 use crate::names::Names;
 use crate::node::NodeId;
 use crate::slab::Slab;
@@ -86,6 +87,8 @@ pub struct Description {
     pub serial: DescriptionId,
     /// What flows through it.
     pub links: Links,
+    /// Locks that it holds.
+    pub locks: Vec<HeldLock>,
 }
 
 impl Description {
@@ -117,6 +120,8 @@ pub struct Table {
     pub shared: bool,
     /// A thread of the same process left it for a copy, or it is such a copy.
     pub left: bool,
+    /// Locks that its process holds, by file.
+    pub locks: BTreeMap<NodeId, Vec<HeldLock>>,
 }
 
 /// All tables, descriptions and bindings.
@@ -172,6 +177,11 @@ impl Descriptors {
     /// Ends a number. Returns what it was and whether its binding ended, never having been shared.
     pub fn close(&mut self, table: u32, fd: u32) -> Option<(Slot, bool)> {
         let slot = self.tables[table as usize].slots.remove(&fd)?;
+        let locks = &mut self.tables[table as usize].locks;
+        if let (false, Some(node)) = (locks.is_empty(), self.descriptions[slot.description as usize].node) {
+            // Whichever descriptor of the file it is.
+            locks.remove(&node);
+        }
         self.release(slot.description);
         let (tables, shared) = &mut self.bindings[slot.binding as usize];
         *tables -= 1;
@@ -186,6 +196,7 @@ impl Descriptors {
         let mut copy = self.tables[table as usize].clone();
         copy.users = 0;
         (copy.shared, copy.left) = (false, false);
+        copy.locks.clear();
         for slot in copy.slots.values_mut() {
             slot.generation = self.generations;
             self.generations += 1;

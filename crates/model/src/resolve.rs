@@ -36,7 +36,7 @@ pub(crate) const LINKS: u32 = 40;
 pub(crate) struct Way<'a> {
     mounts: &'a Mounts,
     links: u32,
-    /// The same path from the first link on that leads to a part of a process (`crate::magic`): the link's target, and what
+    /// The same path from the first link on that leads to a part of a process (`crate::lead`): the link's target, and what
     /// follows it.
     pub detour: Option<Vec<u8>>,
     /// Where absolute paths begin is not where they begin in a replay.

@@ -4,6 +4,7 @@
 
 use std::collections::HashMap;
 
+use reprise_calls::locking::HeldLock;
 use reprise_calls::{ArgKind, Call, Effect};
 use reprise_trace::payload::{Side, split};
 use reprise_trace::{Action, BlobReader, ReadError};
@@ -113,6 +114,8 @@ pub struct PresentDescriptor {
     pub named: bool,
     /// It is a directory that was listed in part.
     pub listing: bool,
+    /// Locks that its open file holds, and those of the process on its file if no descriptor before it is of the same.
+    pub locks: Vec<HeldLock>,
 }
 
 impl World {
@@ -246,10 +249,13 @@ impl World {
 
     /// The open descriptors of a table, by number.
     pub fn present_descriptors(&self, table: u32) -> Vec<PresentDescriptor> {
-        let slots = self.descriptors.tables.get(table).into_iter().flat_map(|t| &t.slots);
+        let Some(table) = self.descriptors.tables.get(table) else { return Vec::new() };
+        let mut of_process = table.locks.clone();
+        let slots = table.slots.iter();
         slots
             .map(|(&fd, slot)| {
                 let description = &self.descriptors.descriptions[slot.description as usize];
+                let own = description.node.and_then(|node| of_process.remove(&node)).unwrap_or_default();
                 PresentDescriptor {
                     fd,
                     description: slot.description,
@@ -260,6 +266,7 @@ impl World {
                     offset: description.offset,
                     named: description.opened_as.is_some(),
                     listing: description.listing.begun || description.listing.lost,
+                    locks: [&description.locks[..], &own].concat(),
                 }
             })
             .collect()

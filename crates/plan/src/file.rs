@@ -92,6 +92,21 @@ pub enum FdSource {
     StandIn(StandIn),
 }
 
+/// A lock that a process begins with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InitialLock {
+    /// Slot of the descriptor by which it is taken.
+    pub slot: u32,
+    /// 1: the process's, 2: the open file's, 3: the open file's, of all the file.
+    pub kind: u32,
+    /// Beside no other.
+    pub exclusive: bool,
+    /// The first byte.
+    pub start: u64,
+    /// Bytes; 0: to the end of the file.
+    pub length: u64,
+}
+
 /// A mapping that a process begins with.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InitialMapping {
@@ -126,6 +141,8 @@ pub struct ProcessStart {
     pub groups: Vec<u32>,
     /// Descriptors.
     pub descriptors: Vec<InitialFd>,
+    /// Locks on files.
+    pub locks: Vec<InitialLock>,
     /// Mappings of files.
     pub mappings: Vec<InitialMapping>,
     /// Set for one that begins from another process, with which it shares.
@@ -449,6 +466,9 @@ impl Plan {
                 if fd.slot.max(source) >= c.slots {
                     return Err("a descriptor at the start names no slot".into());
                 }
+            }
+            if start.locks.iter().any(|lock| lock.slot >= c.slots) {
+                return Err("a lock at the start names no slot".into());
             }
             if start.mappings.iter().any(|mapping| mapping.slot >= c.mappings) {
                 return Err("a mapping at the start names no slot".into());

@@ -14,8 +14,8 @@ pub mod tree;
 
 pub use compile::{CompileError, CompileReport, Fill, Mix, compile, compile_filled};
 pub use file::{
-    Chunk, Contents, FdSource, InitialFd, InitialMapping, KinStart, Lane, PLAN_VERSION, Plan, PlanError, PlanWriter,
-    ProcessPlan, ProcessStart, Section, ThreadPlan,
+    Chunk, Contents, FdSource, InitialFd, InitialLock, InitialMapping, KinStart, Lane, PLAN_VERSION, Plan, PlanError,
+    PlanWriter, ProcessPlan, ProcessStart, Section, ThreadPlan,
 };
 pub use merge::{Conflict, Merged, merge};
 pub use order::{

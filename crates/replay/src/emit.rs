@@ -217,6 +217,9 @@ fn write(
     for descriptor in original.descriptors()? {
         writer.descriptor(descriptor)?;
     }
+    for lock in original.locks()? {
+        writer.lock(lock)?;
+    }
     for mapping in original.mappings()? {
         writer.mapping(mapping)?;
     }

@@ -39,7 +39,7 @@ pub use origin::{file_system_name, random_identity};
 pub use place::{contents_elsewhere, discard};
 pub use reader::{Rows, TraceReader};
 pub use rows::{
-    AMID, Action, BlobRow, CallName, Content, Descriptor, Mapping, Process, ThreadRow, TreeNode, decode_xattrs,
+    AMID, Action, BlobRow, CallName, Content, Descriptor, Lock, Mapping, Process, ThreadRow, TreeNode, decode_xattrs,
     encode_xattrs,
 };
 pub use table::{Row, column_names, decode_part, encode_part};

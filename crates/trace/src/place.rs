@@ -11,11 +11,12 @@ use crate::rows::BlobRow;
 use crate::table::Row;
 
 /// All tables, each a folder.
-pub(crate) const TABLES: [&str; 12] = [
+pub(crate) const TABLES: [&str; 13] = [
     "actions",
     "threads",
     "processes",
     "descriptors",
+    "locks",
     "mappings",
     "tree",
     "contents",

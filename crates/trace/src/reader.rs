@@ -12,7 +12,7 @@ use crate::ledger::Ledger;
 use crate::manifest::Manifest;
 use crate::part::PartRows;
 use crate::place::{TABLES, contents_elsewhere};
-use crate::rows::{Action, BlobRow, Content, Descriptor, Mapping, Process, ThreadRow, TreeNode};
+use crate::rows::{Action, BlobRow, Content, Descriptor, Lock, Mapping, Process, ThreadRow, TreeNode};
 use crate::table::Row;
 
 /// A trace that was opened: manifest, catalog and ledger are read, parts are read as they are asked for.
@@ -129,6 +129,11 @@ impl TraceReader {
 
     /// All descriptors that existed before the start.
     pub fn descriptors(&self) -> Result<Vec<Descriptor>, ReadError> {
+        self.rows().collect()
+    }
+
+    /// All locks on files that were held before the start.
+    pub fn locks(&self) -> Result<Vec<Lock>, ReadError> {
         self.rows().collect()
     }
 

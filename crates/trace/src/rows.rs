@@ -187,6 +187,24 @@ table! {
 }
 
 table! {
+    /// A lock on a file that was held before the trace began.
+    Lock "locks" key(|l| l.process.into()) weight(|_| 0) {
+        /// Process that holds it, or the open file that holds it.
+        process: u32,
+        /// The descriptor by which it was taken.
+        fd: u32,
+        /// Whose it is: 1 the process's (`F_SETLK`), 2 the open file's (`F_OFD_SETLK`), 3 the open file's, of all the file (`flock`).
+        kind: u32,
+        /// 1: beside no other; 0: beside others that are shared, too.
+        exclusive: u32,
+        /// The first byte.
+        start: u64,
+        /// Bytes; 0: to the end of the file, wherever that comes to be.
+        length: u64,
+    }
+}
+
+table! {
     /// A mapping of a file that existed before the trace began.
     Mapping "mappings" key(|m| m.process.into()) weight(|m| m.path.len()) {
         /// Process that holds it.

@@ -2,7 +2,7 @@
 
 use crate::column::{Kind, Shape, Spec};
 use crate::environment::{DeviceSample, Environment, Mount, QueueSetting};
-use crate::rows::{Action, BlobRow, Content, Descriptor, Mapping, Process, ThreadRow, TreeNode};
+use crate::rows::{Action, BlobRow, Content, Descriptor, Lock, Mapping, Process, ThreadRow, TreeNode};
 use crate::table::Row;
 
 /// What a reader is told of a table.
@@ -34,6 +34,7 @@ pub fn table_texts() -> Vec<TableText> {
         text::<ThreadRow>(),
         text::<Process>(),
         text::<Descriptor>(),
+        text::<Lock>(),
         text::<Mapping>(),
         text::<TreeNode>(),
         text::<Content>(),

@@ -9,7 +9,7 @@ use crate::error::WriteError;
 use crate::ledger::{Ledger, Loss};
 use crate::manifest::{DataPolicy, End, Manifest, replace_file};
 use crate::place;
-use crate::rows::{Action, BlobRow, Content, Descriptor, Mapping, Process, ThreadRow, TreeNode};
+use crate::rows::{Action, BlobRow, Content, Descriptor, Lock, Mapping, Process, ThreadRow, TreeNode};
 use crate::sink::Sink;
 use crate::table::Row;
 
@@ -97,6 +97,7 @@ pub struct TraceWriter {
     threads: Pending<ThreadRow>,
     processes: Pending<Process>,
     descriptors: Pending<Descriptor>,
+    locks: Pending<Lock>,
     mappings: Pending<Mapping>,
     tree: Pending<TreeNode>,
     contents: Pending<Content>,
@@ -131,6 +132,7 @@ impl TraceWriter {
             threads: Pending::default(),
             processes: Pending::default(),
             descriptors: Pending::default(),
+            locks: Pending::default(),
             mappings: Pending::default(),
             tree: Pending::default(),
             contents: Pending::default(),
@@ -210,6 +212,12 @@ impl TraceWriter {
     pub fn descriptor(&mut self, row: Descriptor) -> Result<(), WriteError> {
         self.touch();
         if self.descriptors.add(row, &self.options) { self.flush() } else { Ok(()) }
+    }
+
+    /// Adds a lock on a file that was held before the start.
+    pub fn lock(&mut self, row: Lock) -> Result<(), WriteError> {
+        self.touch();
+        if self.locks.add(row, &self.options) { self.flush() } else { Ok(()) }
     }
 
     /// Adds a mapping of a file that existed before the start.
@@ -319,8 +327,10 @@ impl TraceWriter {
         let (processes, threads) = (self.processes.take(), self.threads.take());
         self.send(processes)?;
         self.send(threads)?;
-        let (descriptors, mappings, tree) = (self.descriptors.take(), self.mappings.take(), self.tree.take());
+        let (descriptors, locks) = (self.descriptors.take(), self.locks.take());
         self.send(descriptors)?;
+        self.send(locks)?;
+        let (mappings, tree) = (self.mappings.take(), self.tree.take());
         self.send(mappings)?;
         self.send(tree)?;
         let (contents, actions) = (self.contents.take(), self.actions.take());

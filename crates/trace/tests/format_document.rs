@@ -30,6 +30,7 @@ fn every_column_is_documented_in_order() {
     check::<ThreadRow>(&text);
     check::<Process>(&text);
     check::<Descriptor>(&text);
+    check::<Lock>(&text);
     check::<Mapping>(&text);
     check::<TreeNode>(&text);
     check::<Content>(&text);

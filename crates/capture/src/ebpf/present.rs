@@ -64,6 +64,7 @@ impl Present {
         if status.uids.is_empty() {
             return None;
         }
+        let descriptors_ns = sys::monotonic_ns();
         let mut descriptors = Vec::new();
         for fd in procfs::descriptors(pid) {
             let row = descriptor(pid, fd).filter(|row| !executes || row.flags & libc::O_CLOEXEC as u64 == 0);
@@ -87,6 +88,7 @@ impl Present {
             root: procfs::link(pid, "root").to_text(),
             executable: procfs::link(pid, "exe").to_text(),
             descriptors,
+            descriptors_ns,
             table: Some(self.tables.number(Common::Table, pid)),
             directories: Some(self.directories.number(Common::Directories, pid)),
             again: Again::default(),
@@ -133,7 +135,8 @@ impl Present {
 fn descriptor(pid: i32, fd: u32) -> Option<BeganDescriptor> {
     let info = procfs::fd_info(pid, fd.into())?;
     let file = file(pid, &format!("fd/{fd}"))?;
-    Some(BeganDescriptor { fd, flags: info.flags, position: info.position, ..file })
+    let procfs::FdInfo { flags, position, locks } = info;
+    Some(BeganDescriptor { fd, flags, position, locks, ..file })
 }
 
 /// What `/proc/PID/fd` says of a ring of io_uring.

@@ -7,14 +7,17 @@
 
 use foldhash::{HashMap, HashSet};
 
+use reprise_calls::locking::LockKind;
 use reprise_calls::sharing::{Parts, shared, unshared};
 use reprise_calls::{ArgKind, Call, Effect, Returns, by_number};
 use reprise_trace::Name;
 use reprise_trace::payload::{Side, split};
 
+use super::locks;
 use super::mappings::{Began, Called};
 use crate::arguments::{PATH_LIMIT, failed};
 use crate::kept::When;
+use crate::locking;
 use crate::memory::Memory;
 use crate::spool::join::{Event, Heard};
 use crate::spool::record::{Object, Task};
@@ -94,7 +97,13 @@ impl Before {
                 open.retain(|d| i64::from(d.fd) != heard.call.result);
                 open.extend(known.map(|d| BeganDescriptor { fd: heard.call.result as u32, ..d }));
             }),
-            Effect::Close => self.each_of_table(at, |open| open.retain(|d| u64::from(d.fd) != args[0] & 0xffff_ffff)),
+            Effect::Control | Effect::Lock if locking::is_about(call, args) => {
+                locks::called(&mut self.processes[at], call, heard);
+            }
+            Effect::Close => {
+                locks::closed(&mut self.processes[at], args[0] & 0xffff_ffff);
+                self.each_of_table(at, |open| open.retain(|d| u64::from(d.fd) != args[0] & 0xffff_ffff));
+            }
             Effect::CloseRange => {
                 self.leave(at, unshared(call, args));
                 if args[2] & u64::from(libc::CLOSE_RANGE_CLOEXEC) == 0 {
@@ -218,7 +227,10 @@ impl Before {
             if self.strayed.contains(&maker.pid) {
                 self.strayed.insert(pid);
             }
-            self.processes.push(BeganProcess { pid, threads, mappings_ns: 0, ..maker });
+            let mut copy = BeganProcess { pid, threads, mappings_ns: 0, descriptors_ns: 0, ..maker };
+            // Locks of a process are its own.
+            copy.descriptors.iter_mut().for_each(|d| d.locks.retain(|held| held.kind != LockKind::Process));
+            self.processes.push(copy);
             let shared = shared(task.flags);
             self.leave(at, Parts { descriptors: !shared.descriptors, directories: !shared.directories });
         }

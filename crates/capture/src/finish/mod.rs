@@ -12,6 +12,7 @@ mod facts;
 mod lanes;
 mod lives;
 mod loads;
+mod locks;
 mod look;
 mod mappings;
 mod movers;

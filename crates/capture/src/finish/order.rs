@@ -21,6 +21,7 @@ mod places;
 mod turn_tests;
 
 use foldhash::HashMap;
+use reprise_calls::locking::HeldLock;
 use reprise_calls::moving::ends;
 use reprise_calls::{ArgKind, Call, Effect};
 use reprise_initial::{Seat, World};
@@ -103,6 +104,11 @@ pub struct Teller {
 }
 
 impl Teller {
+    /// A lock that was held at the beginning, on a file of this identity.
+    pub fn lock_began(&mut self, seat: Seat, file: (u64, u64), lock: &HeldLock) {
+        self.locks.began(seat, file, lock);
+    }
+
     /// What the result of a call tells; processes sit where `seat_of` says.
     pub fn told(&mut self, world: &mut World, seat: Seat, seat_of: SeatOf<'_>, pending: &mut Pending) -> Told {
         let mut told = Told { lasts: lasts(pending), ..Told::default() };

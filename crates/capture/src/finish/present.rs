@@ -7,9 +7,10 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use foldhash::HashMap;
+use reprise_calls::locking::HeldLock;
 use reprise_calls::sharing::SHARE_BOTH;
 use reprise_initial::{AtStart, Seat, Stat};
-use reprise_trace::{Descriptor, Loss, Name, Process, TreeNode};
+use reprise_trace::{Descriptor, Lock, Loss, Name, Process, TreeNode};
 
 use super::before::of_object;
 use super::decode::Pending;
@@ -202,6 +203,7 @@ impl Writing {
         for d in process.descriptors.iter().filter(|_| table_of.is_none()) {
             let row = self.descriptor(number, d);
             self.present.opened.add(table, row);
+            self.locks(number, first, d);
         }
         let again = process.again.descriptors.iter();
         self.present.again.extend(again.map(|d| ((table, d.fd), d.clone())));
@@ -209,6 +211,21 @@ impl Writing {
             self.lives.found_thread(process.pid, *tid, name(thread), begin_ns, *seat, &mut self.log);
         }
         self.mappings(number, process);
+    }
+
+    /// Writes the locks that were taken by a descriptor.
+    fn locks(&mut self, process: u32, seat: Seat, d: &BeganDescriptor) {
+        for lock in &d.locks {
+            self.teller.lock_began(seat, (d.device, d.inode), lock);
+            self.log.lock(Lock {
+                process,
+                fd: d.fd,
+                kind: lock.kind as u32,
+                exclusive: lock.exclusive.into(),
+                start: lock.begin,
+                length: if lock.end == HeldLock::END { 0 } else { lock.end.saturating_sub(lock.begin) },
+            });
+        }
     }
 
     fn descriptor(&mut self, process: u32, d: &BeganDescriptor) -> Descriptor {

@@ -85,7 +85,7 @@ pub struct Writing {
     kept: Kept,
     pub(super) lives: Lives,
     lanes: Lanes,
-    teller: Teller,
+    pub(super) teller: Teller,
     pub(super) stores: Stores,
     pub(super) loads: Loads,
     monotonic_ns: u64,

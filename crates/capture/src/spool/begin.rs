@@ -7,6 +7,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
+use reprise_calls::locking::HeldLock;
 use reprise_trace::Manifest;
 use serde::{Deserialize, Serialize};
 
@@ -87,6 +88,9 @@ pub struct BeganProcess {
     pub executable: String,
     /// Its descriptors, of a command without those that end with the exec.
     pub descriptors: Vec<BeganDescriptor>,
+    /// Just before these were looked at, by `CLOCK_MONOTONIC`.
+    #[serde(default)]
+    pub descriptors_ns: u64,
     /// Processes with the same number share one descriptor table; one without a number shares with none.
     #[serde(default)]
     pub table: Option<u64>,
@@ -197,6 +201,28 @@ pub struct BeganDescriptor {
     /// When it had been copied, by `CLOCK_MONOTONIC`.
     #[serde(default)]
     pub copied_ns: u64,
+    /// Locks that were taken by it.
+    #[serde(default, with = "locks")]
+    pub locks: Vec<HeldLock>,
+}
+
+/// Locks in the file: kind, whether exclusive, first byte, and the byte behind the last.
+mod locks {
+    use reprise_calls::locking::{HeldLock, LockKind};
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    type Row = (u32, bool, u64, u64);
+
+    pub fn serialize<S: Serializer>(locks: &[HeldLock], to: S) -> Result<S::Ok, S::Error> {
+        to.collect_seq(locks.iter().map(|lock| (lock.kind as u32, lock.exclusive, lock.begin, lock.end)))
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<HeldLock>, D::Error> {
+        let held = |(kind, exclusive, begin, end): Row| {
+            Some(HeldLock { kind: LockKind::from_number(kind)?, exclusive, begin, end })
+        };
+        Ok(Vec::<Row>::deserialize(from)?.into_iter().filter_map(held).collect())
+    }
 }
 
 /// Name of the directory in a spool that holds the content of files that were open.

@@ -33,7 +33,8 @@ enum Touched {
 /// The part of its file that a read or write is about. `before`: the call has not moved the offset yet.
 fn part(tid: i32, call: &Call, args: &[u64; 6], length: u64, before: bool) -> Range<u64> {
     let info = procfs::fd_info(tid, args[0] as u32 as u64);
-    let appends = info.is_some_and(|info| info.flags & libc::O_APPEND as u64 != 0) && call.effect == Effect::Write;
+    let appends =
+        info.as_ref().is_some_and(|info| info.flags & libc::O_APPEND as u64 != 0) && call.effect == Effect::Write;
     let at = match call.offset_arg().map(|i| args[i]) {
         _ if appends => None,
         Some(u64::MAX) | None => {

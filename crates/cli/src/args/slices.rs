@@ -75,8 +75,8 @@ Examples:
   reprise slice app.reprise -o db.reprise --path /srv/db --from 50%
   mkdir t && reprise replay part.reprise --target t            a slice is a trace like any other
 
-A slice begins with the state of its first moment: names, contents, descriptors with their offsets, mappings, working
-directories, masks and users. A moment cuts the order of effects before the first action that had not completed then.
+A slice begins with the state of its first moment: names, contents, descriptors with their offsets and locks,
+mappings, working directories, masks and users. A moment cuts the order of effects before the first action that had not completed then.
 What is chosen by process, thread, path or call begins at the first such action; what others did from there on is kept
 where chosen actions depend on it, counted, and marked `supporting` in the slice; --strict leaves it out.";
 

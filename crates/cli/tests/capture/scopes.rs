@@ -243,10 +243,10 @@ fn processes_that_share() {
     replays_but_for(dir, "half", &work, &work, &before);
 }
 
-/// What a program has mapped already is in the trace, is stored to, and is loaded (`tests/programs/holds.c`).
+/// What a program has mapped already is in the trace, is stored to, and is loaded; what it has locked is locked (`tests/programs/holds.c`).
 #[test]
-fn memory_that_was_mapped_before() {
-    if !can_attach("memory_that_was_mapped_before") {
+fn what_was_mapped_and_locked_before() {
+    if !can_attach("what_was_mapped_and_locked_before") {
         return;
     }
     let scratch = Scratch::new();
@@ -278,6 +278,12 @@ fn memory_that_was_mapped_before() {
     let protection = |name: &str| of(name).iter().map(|m| m.protection).collect::<Vec<_>>();
     let [stores, closed, loads, nameless] = ["/stores", "/closed", "/loads", "/.reprise-nameless-1"].map(protection);
     assert_eq!((stores, closed, loads, nameless), (vec![3, 3], vec![1, 1], vec![1, 1], vec![3, 3]), "{mappings:#?}");
+    let locks = trace.reader.locks().expect("locks");
+    let mut locks: Vec<_> = locks.iter().map(|l| (l.process, l.kind, l.exclusive, l.start, l.length)).collect();
+    locks.sort_unstable();
+    let of_files = [(1, 2, 0, 300, 0), (1, 3, 1, 0, 0)];
+    assert_eq!(locks[..4], [(0, 1, 1, 100, 20), (0, 1, 1, 130, 70), (0, 2, 0, 300, 0), (0, 3, 1, 0, 0)]);
+    assert_eq!(locks[4..], of_files, "the child has them, too");
     assert!(trace.calls("mmap_pwrite").count() > 100 && trace.calls("mmap_pread").count() > 20);
     replays_to(dir, "t.reprise", &work, &work);
     // The same from the middle of it.

@@ -1,6 +1,6 @@
 //! Mounts and their namespaces: which files the paths of a sandbox mean.
 
-use reprise_calls::mounts::{At, Mounting, Taking, mounting, owner_of_mounts, taking};
+use reprise_calls::mounts::{At, Deed, Mounting, Named, Taking, mounting, owner_of_mounts, taking};
 use reprise_trace::payload::{Side, split};
 
 use super::Seen;
@@ -30,25 +30,16 @@ impl World {
             2 => self.existing_at(s, 1, kind::DIRECTORY, false).map(|at| self.seen(at)),
             _ => None,
         };
-        match (what, first, second) {
-            (Mounting::New, Some(at), _) => self.mount_new(at),
-            (Mounting::Bind { deep }, Some(at), _) => match self.source(s, at) {
-                Some(source) => drop(self.mounts.bind(source, at, deep)),
-                None => self.mount_new(at),
-            },
-            (Mounting::Move, Some(at), _) => {
-                if let Some(source) = self.source(s, at).filter(|source| self.mounts.is_root(*source)) {
-                    self.mounts.shift(source.mount, at);
-                }
-            }
-            (Mounting::Attach, source, Some(at)) => match (source, self.detached(s)) {
-                (_, Some((source, deep))) => drop(self.mounts.bind(source, at, deep)),
-                (Some(source), None) if self.mounts.is_root(source) => self.mounts.shift(source.mount, at),
-                _ => self.mount_new(at),
-            },
-            (Mounting::Unmount, Some(at), _) if self.mounts.is_root(at) => self.mounts.unmount(at.mount),
-            (Mounting::Exchange, Some(new), Some(old_to)) => self.exchange_roots(s, new, old_to),
-            _ => {}
+        let target = first.filter(|_| what.has_source());
+        let source = target.and_then(|target| self.source(s, target));
+        let named = Named { first, second, source, copy: self.copied_tree(s) };
+        match self.mounts.deed(what, named) {
+            Some(Deed::New(at)) => self.mount_new(at),
+            Some(Deed::Bind(source, at, deep)) => drop(self.mounts.bind(source, at, deep)),
+            Some(Deed::Move(source, at)) => self.mounts.shift(source.mount, at),
+            Some(Deed::Unmount(at)) => self.mounts.unmount(at.mount),
+            Some(Deed::Exchange(new, old_to)) => self.exchange_roots(s, new, old_to),
+            None => {}
         }
     }
 
@@ -75,7 +66,7 @@ impl World {
     }
 
     /// What `open_tree` took a copy of, if the call is given that.
-    fn detached(&self, s: &Seen<'_>) -> Option<(At, bool)> {
+    fn copied_tree(&self, s: &Seen<'_>) -> Option<(At, bool)> {
         let given_itself = s.decoded.path.as_deref().is_none_or(|path| path.is_empty());
         let open = self.tables[s.seat.table as usize].open.get(&s.fd(0).0).filter(|_| given_itself)?;
         open.borrow().tree

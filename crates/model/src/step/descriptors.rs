@@ -1,5 +1,6 @@
 //! Closing, duplicating and controlling descriptors.
 
+use reprise_calls::locking::{HeldLock, LockKind, Wish, change, lock_command, locked_range};
 use reprise_calls::sharing::unshared;
 use reprise_calls::{IoctlEffect, ioctl_effect};
 use reprise_trace::payload::{Side, split};
@@ -48,7 +49,35 @@ impl World {
             node = Some(locked);
         });
         self.names.node_mut(node?).locked = true;
+        if s.succeeded() {
+            self.take_lock(s);
+        }
         self.descriptors.get(s.thread.table, s.arg(0))
+    }
+
+    /// Follows who holds which lock, for the beginning of a slice.
+    fn take_lock(&mut self, s: &Step<'_>) {
+        let Some(slot) = self.descriptors.get(s.thread.table, s.arg(0)) else { return };
+        let description = &mut self.descriptors.descriptions[slot.description as usize];
+        let Some(node) = description.node else { return };
+        let command = lock_command(s.call, &s.action.args);
+        let (wish, kind, range) = match command {
+            Some(command) if command.asks => return,
+            Some(command) => {
+                let lock = split(s.call, Side::Input, &s.action.input)[2];
+                let size = self.names.node(node).size;
+                let range = lock.and_then(|lock| locked_range(lock, description.offset as i64, size));
+                (lock.and_then(Wish::of), command.kind, range)
+            }
+            None => (Wish::of_operation(s.arg(1)), LockKind::Whole, Some((0, HeldLock::END))),
+        };
+        let (Some(wish), Some((begin, end))) = (wish, range) else { return };
+        let lock = HeldLock { kind, exclusive: wish == Wish::Exclusive, begin, end };
+        let held = match kind {
+            LockKind::Process => self.descriptors.tables[s.thread.table as usize].locks.entry(node).or_default(),
+            LockKind::Range | LockKind::Whole => &mut description.locks,
+        };
+        change(held, wish, lock);
     }
 
     /// The offset and flags that a descriptor shares with its copies.

@@ -18,7 +18,7 @@ use reprise_trace::{Action, ReadError};
 
 use crate::descriptors::Slot;
 use crate::interpretation::Interpretation;
-use crate::magic::Start;
+use crate::lead::Start;
 use crate::node::{FileKind, Nature, NodeId};
 use crate::processes::Thread;
 use crate::resolve::Place;

@@ -3,7 +3,7 @@
 //! A replay mounts nothing: what is bound is reached by the path that it has otherwise, what happens in a file system that was
 //! mounted is taken from the trace.
 
-use reprise_calls::mounts::{At, Mounting, Taking, mounting, owner_of_mounts, taking};
+use reprise_calls::mounts::{At, Deed, Mounting, Named, Taking, mounting, owner_of_mounts, taking};
 use reprise_calls::sharing::copies_mounts;
 use reprise_trace::payload::{Side, split};
 
@@ -42,28 +42,18 @@ impl World {
         if !s.succeeded() {
             return;
         }
-        match (what, first, second) {
-            (Mounting::New, Some(at), _) => self.mount_new(s, at),
-            (Mounting::Bind { deep }, Some(at), _) => match self.source(s) {
-                Some(source) => self.bind_mount(s, source, at, deep),
-                None => self.mount_new(s, at),
-            },
-            (Mounting::Move, Some(at), _) => {
-                if let Some(source) = self.source(s).filter(|source| self.mounts.is_root(*source)) {
-                    self.move_mount(s, source, at);
-                }
-            }
-            (Mounting::Attach, source, Some(at)) => match (source, self.detached(s)) {
-                (_, Some((source, deep))) => self.bind_mount(s, source, at, deep),
-                (Some(source), None) if self.mounts.is_root(source) => self.move_mount(s, source, at),
-                _ => self.mount_new(s, at),
-            },
-            (Mounting::Unmount, Some(at), _) if self.mounts.is_root(at) => {
+        let source = if what.has_source() { self.source(s) } else { None };
+        let named = Named { first, second, source, copy: self.copied_tree(s) };
+        match self.mounts.deed(what, named) {
+            Some(Deed::New(at)) => self.mount_new(s, at),
+            Some(Deed::Bind(source, at, deep)) => self.bind_mount(s, source, at, deep),
+            Some(Deed::Move(source, at)) => self.move_mount(s, source, at),
+            Some(Deed::Unmount(at)) => {
                 self.cover(s, at);
                 self.mounts.unmount(at.mount);
             }
-            (Mounting::Exchange, Some(new), Some(old_to)) => self.exchange_roots(s, new, old_to),
-            _ => {}
+            Some(Deed::Exchange(new, old_to)) => self.exchange_roots(s, new, old_to),
+            None => {}
         }
     }
 
@@ -123,7 +113,7 @@ impl World {
     }
 
     /// What `open_tree` took a copy of, if the call is given that.
-    fn detached(&self, s: &Step<'_>) -> Option<(At, bool)> {
+    fn copied_tree(&self, s: &Step<'_>) -> Option<(At, bool)> {
         let slot = self.descriptors.get(s.thread.table, s.arg(0))?;
         let given_itself = s.action.path.as_deref().is_none_or(|path| path.is_empty());
         self.descriptors.descriptions[slot.description as usize].tree.filter(|_| given_itself)

@@ -5,7 +5,7 @@ use reprise_trace::payload::{Side, split};
 
 use super::Step;
 use super::opening::NameChange;
-use crate::magic::Lead;
+use crate::lead::Lead;
 use crate::names::Names;
 use crate::node::{FileKind, Nature, NodeId};
 use crate::resolve::Place;

@@ -22,8 +22,8 @@ use reprise_trace::{Action, Process, ReadError, ThreadRow, TraceReader};
 
 use crate::command::{Arg, Command, CommandWriter, Expect, Op, StandIn, Tolerance, Wait};
 use crate::file::{
-    Contents, FdSource, InitialFd, InitialMapping, KinStart, Lane, PlanError, PlanWriter, ProcessPlan, ProcessStart,
-    ThreadPlan,
+    Contents, FdSource, InitialFd, InitialLock, InitialMapping, KinStart, Lane, PlanError, PlanWriter, ProcessPlan,
+    ProcessStart, ThreadPlan,
 };
 use crate::order::{Order, Ordering, Waits};
 use crate::timing::Timing;
@@ -200,7 +200,7 @@ impl Compiler {
 
     fn process_start(&mut self, thread: u32, row: &Process) -> ProcessStart {
         let four = |ids: &[u32]| std::array::from_fn(|i| ids.get(i).copied().unwrap_or(0));
-        let mut descriptors = Vec::new();
+        let (mut descriptors, mut locks) = (Vec::new(), Vec::new());
         for initial in self.world.initial_descriptors(row.process) {
             let slot = self.slots.make(thread, initial.binding);
             let shared = initial.shares.and_then(|binding| self.slots.get(binding));
@@ -212,6 +212,13 @@ impl Compiler {
                 }
             };
             descriptors.push(InitialFd { slot, source });
+            locks.extend(initial.locks.iter().map(|lock| InitialLock {
+                slot,
+                kind: lock.kind,
+                exclusive: lock.exclusive != 0,
+                start: lock.start,
+                length: lock.length,
+            }));
         }
         let mapped = self.world.initial_mappings(row.process).iter().map(|initial| InitialMapping {
             slot: initial.mapping,
@@ -231,6 +238,7 @@ impl Compiler {
             gids: four(&row.gids),
             groups: row.groups.clone(),
             descriptors,
+            locks,
             mappings,
             kin: self.world.kin(row.process).map(|kin| KinStart {
                 of: kin.of,

@@ -1,6 +1,6 @@
 //! Who did it, and what was around it: tables of the trace as they are, and its manifest and ledger.
 
-use reprise_trace::{Descriptor, DeviceSample, Environment, Mapping, Process, ThreadRow, TreeNode};
+use reprise_trace::{Descriptor, DeviceSample, Environment, Lock, Mapping, Process, ThreadRow, TreeNode};
 use rusqlite::types::Value;
 
 use super::actions::column;
@@ -48,6 +48,20 @@ pub const DESCRIPTORS: Table<Descriptor> = Table {
         column!("flags", "as `F_GETFL`, with `O_CLOEXEC`", |d| number(d.flags)),
         column!("offset", "position", |d| number(d.offset)),
         column!("description", "equal numbers share one open file description", |d| number(d.description)),
+    ],
+};
+
+pub const LOCKS: Table<Lock> = Table {
+    name: "locks",
+    doc: "Locks on files that were held before the start.",
+    keyed: false,
+    columns: &[
+        column!("process", "`processes.process`", |l| number(l.process.into())),
+        column!("fd", "the descriptor by which it was taken", |l| number(l.fd.into())),
+        column!("kind", "1 the process's, 2 the open file's, 3 the open file's by `flock`", |l| number(l.kind.into())),
+        column!("exclusive", "1: beside no other", |l| number(l.exclusive.into())),
+        column!("start", "first byte", |l| number(l.start)),
+        column!("length", "bytes; 0: to the end", |l| number(l.length)),
     ],
 };
 

@@ -14,7 +14,9 @@ use rusqlite::Connection;
 use crate::table::{Filler, Table, TableText};
 use crate::{QueryError, Sources};
 use actions::{ACTIONS, Known, RESULTS, Replayed};
-use context::{DESCRIPTORS, DEVICES, ENVIRONMENT, Fact, LEDGER, Lost, MANIFEST, MAPPINGS, PROCESSES, THREADS, TREE};
+use context::{
+    DESCRIPTORS, DEVICES, ENVIRONMENT, Fact, LEDGER, LOCKS, Lost, MANIFEST, MAPPINGS, PROCESSES, THREADS, TREE,
+};
 use relations::{EDGES, RESOURCES, Touched};
 
 /// Says whether to stop; asked now and then.
@@ -30,6 +32,7 @@ pub fn texts() -> Vec<TableText> {
         THREADS.text(),
         PROCESSES.text(),
         DESCRIPTORS.text(),
+        LOCKS.text(),
         MAPPINGS.text(),
         TREE.text(),
         ENVIRONMENT.text(),
@@ -49,6 +52,7 @@ pub fn declarations() -> Vec<String> {
         THREADS.declaration(),
         PROCESSES.declaration(),
         DESCRIPTORS.declaration(),
+        LOCKS.declaration(),
         MAPPINGS.declaration(),
         TREE.declaration(),
         ENVIRONMENT.declaration(),
@@ -75,6 +79,7 @@ pub fn fill(
         "threads" => as_they_are(connection, &THREADS, wanted, trace),
         "processes" => as_they_are(connection, &PROCESSES, wanted, trace),
         "descriptors" => as_they_are(connection, &DESCRIPTORS, wanted, trace),
+        "locks" => as_they_are(connection, &LOCKS, wanted, trace),
         "mappings" => as_they_are(connection, &MAPPINGS, wanted, trace),
         "tree" => as_they_are(connection, &TREE, wanted, trace),
         "environment" => as_they_are(connection, &ENVIRONMENT, wanted, trace),

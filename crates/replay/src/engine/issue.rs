@@ -12,6 +12,8 @@ use std::ffi::CStr;
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::sync::atomic::AtomicU64;
 
+use reprise_plan::InitialLock;
+
 use super::arguments::Checked;
 use super::memory::Scratch;
 pub(super) use process::{
@@ -102,6 +104,8 @@ plain! {
     close_range SYS_close_range(first: u32 => first.into(), last: u32 => last.into());
     /// `fcntl` with a command whose argument is a number.
     fcntl_number SYS_fcntl(number: i32 => fd(number), command: i32 => command as u64, value: u64 => value);
+    /// `flock`.
+    flock SYS_flock(number: i32 => fd(number), operation: i32 => operation as u64);
     /// `dup3`.
     dup3 SYS_dup3(from: i32 => fd(from), to: i32 => fd(to), flags: u64 => flags);
     /// `lseek` from the begin.
@@ -290,6 +294,28 @@ pub(super) fn read_cached(number: i32, into: &mut [u8], offset: u64) -> i64 {
 /// Drops clean pages of a range from the page cache.
 pub(super) fn forget(number: i32, from: u64, length: u64) {
     advise(number, from, length, libc::POSIX_FADV_DONTNEED);
+}
+
+/// Takes a lock if it can be had at once.
+pub(super) fn lock(number: i32, lock: &InitialLock) -> i64 {
+    let (exclusive, shared) = match lock.kind {
+        3 => (libc::LOCK_EX, libc::LOCK_SH),
+        _ => (libc::F_WRLCK, libc::F_RDLCK),
+    };
+    let kind = if lock.exclusive { exclusive } else { shared };
+    if lock.kind == 3 {
+        return flock(number, kind | libc::LOCK_NB);
+    }
+    let range = libc::flock {
+        l_type: kind as i16,
+        l_whence: libc::SEEK_SET as i16,
+        l_start: lock.start as i64,
+        l_len: lock.length as i64,
+        l_pid: 0,
+    };
+    let command = if lock.kind == 2 { libc::F_OFD_SETLK } else { libc::F_SETLK };
+    // SAFETY: the kernel reads the structure, which lives as long as the call.
+    unsafe { raw(libc::SYS_fcntl, [fd(number), command as u64, &raw const range as u64, 0, 0, 0]) }
 }
 
 /// From now on reads of this descriptor go through the page cache (no `O_DIRECT`); false if they did before.

@@ -97,6 +97,7 @@ fn begin(worker: &mut Worker) -> Result<(), Stop> {
             issue::umask(start.umask & 0o777);
             directories(worker, start);
         }
+        locks(engine, start)?;
         identity(worker, start);
     }
     for thread in engine.starts.threads(worker.process)?.1 {
@@ -154,6 +155,17 @@ fn descriptors(worker: &Worker, start: &ProcessStart) -> Result<(), Stop> {
             let what = error_name(result);
             engine.note(format!("a descriptor at the start could not be opened ({what}): /dev/null stands in"));
             worker.stand_in(reprise_plan::command::StandIn::Null, [fd.slot, u32::MAX])?;
+        }
+    }
+    Ok(())
+}
+
+/// A lock of a process is that of its descriptor table: it is taken when that is its own.
+fn locks(engine: &Engine, start: &ProcessStart) -> Result<(), Stop> {
+    for lock in &start.locks {
+        let result = issue::lock(engine.slots.get(lock.slot)?, lock);
+        if result < 0 {
+            engine.note(format!("a lock at the start could not be had ({})", error_name(result)));
         }
     }
     Ok(())

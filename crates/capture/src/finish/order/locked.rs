@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use super::super::told::{Change, Condition, Found, Told};
 use super::locks::{Met, Request};
 use super::{Thing, thing};
-use crate::locking::Wish;
+use reprise_calls::locking::Wish;
 
 /// More ranges of a file are not told apart.
 const MOST_RANGES: usize = 256;
@@ -70,11 +70,16 @@ fn held(wish: Wish, bit: u32) -> u64 {
 }
 
 impl Locked {
+    /// One of which nobody knows who has it locked.
+    pub fn unknown() -> Locked {
+        Locked { held: None, ..Locked::default() }
+    }
+
     /// The bit of a holder; none if there are too many.
     pub fn bit(&mut self, holder: Holder) -> Option<u32> {
         let known = self.holders.iter().position(|known| *known == holder);
         if known.is_none() && self.is_full() {
-            *self = Locked { held: None, ..Locked::default() };
+            *self = Locked::unknown();
         }
         let at = known.or_else(|| {
             let is_new = self.holders.len() < MOST_HOLDERS;

@@ -3,11 +3,13 @@
 //! Goals: ranges as they are given, of processes (`fcntl`) and of open files (`flock`, `F_OFD_SETLK`), shared and exclusive.
 //! A lock that `F_GETLK` finds ends where its holder has none of its kind beside it: the kernel joins them
 //! (`posix_lock_inode`, fs/locks.c).
-//! Non-goals: locks that were there before the recording (there were none), files with very many holders: of these nothing
+//! Non-goals: locks of open files (`flock`, `F_OFD_SETLK`) that were held before the recording: what is known of such a file
+//! begins with the calls; files with very many holders: of these nothing
 //! is told.
 
 use foldhash::HashMap;
 use reprise_calls::Effect;
+use reprise_calls::locking::{HeldLock, LockKind, Wish, lock_command, locked_range};
 use reprise_initial::Seat;
 use reprise_trace::payload::Side;
 
@@ -15,8 +17,7 @@ use super::super::decode::Pending;
 use super::super::told::{Change, Found, Told};
 use super::locked::{Holder, Locked};
 use crate::arguments::failed;
-use crate::locking::{self, Wish};
-use crate::spool::record::Object;
+use crate::locking;
 
 /// A call that is about a lock.
 pub(super) struct Request {
@@ -52,32 +53,11 @@ pub struct Locks {
     next: u64,
 }
 
-fn number(lock: &[u8], at: usize) -> Option<i64> {
-    Some(i64::from_le_bytes(*lock.get(at..)?.first_chunk()?))
-}
-
-/// First byte and the one behind the last of a `struct flock`.
-fn range(lock: &[u8], object: &Object) -> Option<(u64, u64)> {
-    let base = match i32::from(i16::from_le_bytes(*lock.get(2..)?.first_chunk()?)) {
-        libc::SEEK_SET => 0,
-        libc::SEEK_CUR => object.position,
-        libc::SEEK_END => i64::try_from(object.size).ok()?,
-        _ => return None,
-    };
-    let (start, length) = (base.checked_add(number(lock, 8)?)?, number(lock, 16)?);
-    let (begin, end) = match length {
-        0 => (start, i64::MAX),
-        1.. => (start, start.checked_add(length)?),
-        _ => (start.checked_add(length)?, start),
-    };
-    Some((u64::try_from(begin).ok()?, u64::try_from(end).ok()?))
-}
-
 /// What a call wants, and of which file.
 fn request(seat: Seat, pending: &Pending) -> Option<(Key, Request)> {
     let (call, args) = (pending.call, &pending.action.args);
     let is_whole = call.effect == Effect::Lock;
-    let command = locking::command(call, args);
+    let command = lock_command(call, args);
     if !is_whole && command.is_none() {
         return None;
     }
@@ -89,8 +69,8 @@ fn request(seat: Seat, pending: &Pending) -> Option<(Key, Request)> {
         return Some((key, Request { wish, holder: of_description, begin: 0, end: u64::MAX, asks: false }));
     };
     let lock = locking::flock(call, Side::Input, &pending.action.input)?;
-    let (begin, end) = range(lock, object)?;
-    let holder = if command.is_of_description { of_description } else { Holder::Table(seat.table()) };
+    let (begin, end) = locked_range(lock, object.position, object.size)?;
+    let holder = if command.kind == LockKind::Range { of_description } else { Holder::Table(seat.table()) };
     Some((key, Request { wish: Wish::of(lock)?, holder, begin, end, asks: command.asks }))
 }
 
@@ -111,7 +91,7 @@ fn could(pending: &Pending, asks: bool) -> Option<(bool, Option<Met>)> {
 
 fn met(wish: Wish, lock: &[u8]) -> Option<Met> {
     // From the beginning of the file, whatever was asked for.
-    let (begin, end) = range(lock, &Object::default())?;
+    let (begin, end) = locked_range(lock, 0, 0)?;
     let pid = i32::from_le_bytes(*lock.get(24..)?.first_chunk()?);
     Some(Met { wish, begin, end, pid })
 }
@@ -120,6 +100,22 @@ fn met(wish: Wish, lock: &[u8]) -> Option<Met> {
 pub type SeatOf<'a> = &'a dyn Fn(i32) -> Option<Seat>;
 
 impl Locks {
+    /// A lock that was held at the beginning. Which open file one is of that belongs to none of the processes nobody tells.
+    pub fn began(&mut self, seat: Seat, (device, inode): (u64, u64), lock: &HeldLock) {
+        let file = self.files.entry(Key { is_whole: lock.kind == LockKind::Whole, device, inode }).or_default();
+        if lock.kind != LockKind::Process {
+            *file = Locked::unknown();
+            return;
+        }
+        let Some(bit) = file.bit(Holder::Table(seat.table())) else { return };
+        file.cut([lock.begin, lock.end], &mut self.next);
+        let wish = if lock.exclusive { Wish::Exclusive } else { Wish::Shared };
+        let request =
+            Request { wish, holder: Holder::Table(seat.table()), begin: lock.begin, end: lock.end, asks: false };
+        let (found, change) = file.outcome(&request, bit, true);
+        file.apply(lock.begin, lock.end, found, change);
+    }
+
     /// What a result tells; processes sit where `seat_of` says.
     pub fn told(&mut self, seat: Seat, seat_of: SeatOf<'_>, pending: &Pending, told: &mut Told) {
         for (key, _, change) in self.closed(seat, pending) {

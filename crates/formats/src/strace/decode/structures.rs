@@ -1,7 +1,7 @@
 //! Small structures: from the text to the bytes that were in memory.
 
-use reprise_calls::Effect;
 use reprise_calls::attributes::Time;
+use reprise_calls::{Effect, FcntlArg, ioctl_arg};
 use reprise_trace::payload::Side;
 
 use super::stat::time;
@@ -131,7 +131,8 @@ pub fn by_command(effect: Effect, command: u64, text: &[u8], side: Side) -> Opti
         }
         (_, LOOP_CONFIGURE) => {
             // Of which file the device is made; nothing else matters here.
-            let mut config = vec![0; 304];
+            let FcntlArg::In(bytes) = ioctl_arg(LOOP_CONFIGURE) else { return None };
+            let mut config = vec![0; bytes];
             let file = exact(annotated(field(inside(text)?, b"fd")?).0)?;
             config[..4].copy_from_slice(&(file as u32).to_le_bytes());
             Some(config)
