@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use reprise_calls::locking::{HeldLock, LockKind, Wish, change};
+use reprise_calls::locking::{LockKind, Wish, change};
 use reprise_calls::mounts::Mounts;
 use reprise_trace::{Descriptor as DescriptorRow, Lock, Mapping as MappingRow, Process, ReadError, TraceReader};
 
@@ -148,15 +148,14 @@ impl World {
     /// A lock that a process, or an open file of it, holds at the beginning.
     fn begin_lock(&mut self, table: u32, description: u32, row: &Lock) {
         let description = &mut self.descriptors.descriptions[description as usize];
-        let (Some(kind), Some(node)) = (LockKind::from_number(row.kind), description.node) else { return };
-        let end = if row.length == 0 { HeldLock::END } else { row.start.saturating_add(row.length) };
-        let wish = if row.exclusive == 0 { Wish::Shared } else { Wish::Exclusive };
+        let (Some(lock), Some(node)) = (row.held(), description.node) else { return };
+        let wish = if lock.exclusive { Wish::Exclusive } else { Wish::Shared };
         self.names.node_mut(node).locked = true;
-        let held = match kind {
+        let held = match lock.kind {
             LockKind::Process => self.descriptors.tables[table as usize].locks.entry(node).or_default(),
             LockKind::Range | LockKind::Whole => &mut description.locks,
         };
-        change(held, wish, HeldLock { kind, exclusive: row.exclusive != 0, begin: row.start, end });
+        change(held, wish, lock);
     }
 
     /// The address space of a process that no action started, with what it has mapped of files of the initial tree.

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use reprise_calls::locking::HeldLock;
 use reprise_model::{FileKind, Identity, Nature, NodeId, PresentDescriptor, PresentMapping, PresentThread, StreamKind};
 use reprise_trace::{
     BlobReader, CHUNK_BYTES, Content, Descriptor, Keep, Lock, Mapping, Name, Process, TraceWriter, TreeNode,
@@ -73,7 +72,7 @@ impl Beginning<'_> {
             for descriptor in &self.snapshot.tables[&thread.table] {
                 writer.descriptor(self.descriptor(*number, descriptor, &keys, &hidden))?;
                 for lock in &descriptor.locks {
-                    writer.lock(held(*number, descriptor.fd, lock))?;
+                    writer.lock(Lock::of(*number, descriptor.fd, lock))?;
                 }
             }
             for mapping in self.snapshot.mappings[&thread.space].iter().filter(|m| self.is_mapped(m)) {
@@ -296,18 +295,6 @@ impl Beginning<'_> {
             executable: self.lives.programs.get(&old.process).map_or(old.executable.clone(), |p| Name(p.clone())),
             ..old.clone()
         }
-    }
-}
-
-/// A lock that a process, or its open file, holds.
-fn held(process: u32, fd: u32, lock: &HeldLock) -> Lock {
-    Lock {
-        process,
-        fd,
-        kind: lock.kind as u32,
-        exclusive: lock.exclusive.into(),
-        start: lock.begin,
-        length: if lock.end == HeldLock::END { 0 } else { lock.end - lock.begin },
     }
 }
 

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
+use reprise_calls::locking::{HeldLock, LockKind};
 
 use crate::name::Name;
 use crate::table::table;
@@ -201,6 +202,21 @@ table! {
         start: u64,
         /// Bytes; 0: to the end of the file, wherever that comes to be.
         length: u64,
+    }
+}
+
+impl Lock {
+    /// A lock that was taken by a descriptor of a process.
+    pub fn of(process: u32, fd: u32, held: &HeldLock) -> Lock {
+        let length = if held.end == HeldLock::END { 0 } else { held.end.saturating_sub(held.begin) };
+        Lock { process, fd, kind: held.kind as u32, exclusive: held.exclusive.into(), start: held.begin, length }
+    }
+
+    /// The lock, if it is of a kind that there is.
+    pub fn held(&self) -> Option<HeldLock> {
+        let kind = LockKind::from_number(self.kind)?;
+        let end = if self.length == 0 { HeldLock::END } else { self.start.saturating_add(self.length) };
+        Some(HeldLock { kind, exclusive: self.exclusive != 0, begin: self.start, end })
     }
 }
 

@@ -83,7 +83,7 @@ pub fn begin(options: &SpoolOptions, launched: &Launched, can: Capabilities) -> 
         attached: false,
         mounted_at: None,
         leave_idle_out: false,
-        processes: vec![BeganProcess { pid: tid, executable, mappings: Vec::new(), ..process }],
+        processes: vec![BeganProcess { pid: tid, executable, ..process }],
         joined: Vec::new(),
     })
 }

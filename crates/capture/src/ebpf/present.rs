@@ -73,7 +73,8 @@ impl Present {
         let rings = descriptors.iter().filter(|d| d.path == RING);
         let registered: Vec<BeganDescriptor> = rings.flat_map(|ring| registered(pid, ring.fd)).collect();
         let mappings_ns = sys::monotonic_ns();
-        let mapped = mappings::look(pid);
+        // A command has mapped nothing yet.
+        let mapped = if executes { BeganProcess::default() } else { mappings::look(pid) };
         let before_ns = sys::monotonic_ns();
         let cwd = procfs::link(pid, "cwd").to_text();
         Some(BeganProcess {

@@ -7,10 +7,9 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use foldhash::HashMap;
-use reprise_calls::locking::HeldLock;
 use reprise_calls::sharing::SHARE_BOTH;
 use reprise_initial::{AtStart, Seat, Stat};
-use reprise_trace::{Descriptor, Lock, Loss, Name, Process, TreeNode};
+use reprise_trace::{DataPolicy, Descriptor, Lock, Loss, Name, Process, TreeNode};
 
 use super::before::of_object;
 use super::decode::Pending;
@@ -217,14 +216,7 @@ impl Writing {
     fn locks(&mut self, process: u32, seat: Seat, d: &BeganDescriptor) {
         for lock in &d.locks {
             self.teller.lock_began(seat, (d.device, d.inode), lock);
-            self.log.lock(Lock {
-                process,
-                fd: d.fd,
-                kind: lock.kind as u32,
-                exclusive: lock.exclusive.into(),
-                start: lock.begin,
-                length: if lock.end == HeldLock::END { 0 } else { lock.end.saturating_sub(lock.begin) },
-            });
+            self.log.lock(Lock::of(process, d.fd, lock));
         }
     }
 
@@ -301,7 +293,7 @@ impl Writing {
             filesystem: ORDINARY,
             ..TreeNode::default()
         });
-        if d.copy.is_none() && d.size > 0 {
+        if d.copy.is_none() && d.size > 0 && self.log.policy() != DataPolicy::None {
             let cause = "content of a file without a name that was open, and is too large to be kept whole";
             self.log.loss(Loss::Truncated, cause, d.size);
         }

@@ -2,8 +2,9 @@
 
 use std::io;
 
+use reprise_calls::locking::HeldLock;
 use reprise_calls::{Effect, by_number};
-use reprise_trace::{Descriptor, End, Name};
+use reprise_trace::{Descriptor, End, Lock, Name};
 
 use super::{Entered, Tracer};
 use crate::error::CaptureError;
@@ -64,7 +65,8 @@ impl Tracer<'_> {
     fn inherited(&mut self, tid: i32) -> Result<(), CaptureError> {
         let mut rows: Vec<Descriptor> = Vec::new();
         for fd in procfs::descriptors(tid) {
-            if let Some(mut row) = descriptor(tid, fd) {
+            if let Some((mut row, locks)) = descriptor(tid, fd) {
+                locks.iter().for_each(|lock| self.log.lock(Lock::of(row.process, fd, lock)));
                 let shared = rows.iter().find(|known| same(tid, known, &row));
                 row.description = shared.map_or(rows.len() as u64, |known| known.description);
                 rows.push(row);
@@ -112,15 +114,15 @@ impl Tracer<'_> {
     }
 }
 
-/// The row of a descriptor, unless it is one of the recorder's own, which end with the exec.
-fn descriptor(tid: i32, fd: u32) -> Option<Descriptor> {
+/// The row of a descriptor, and the locks that were taken by it, unless it is one of the recorder's own, which end with the exec.
+fn descriptor(tid: i32, fd: u32) -> Option<(Descriptor, Vec<HeldLock>)> {
     let info = procfs::fd_info(tid, fd.into())?;
     if info.flags & libc::O_CLOEXEC as u64 != 0 {
         return None;
     }
     let path = std::ffi::CString::new(format!("/proc/{tid}/fd/{fd}")).ok()?;
     let stat = sys::stat_at(HERE, &path, 0).ok()?;
-    Some(Descriptor {
+    let row = Descriptor {
         process: 0,
         fd,
         path: procfs::link(tid, &format!("fd/{fd}")),
@@ -130,7 +132,8 @@ fn descriptor(tid: i32, fd: u32) -> Option<Descriptor> {
         device: stat.id.device,
         inode: stat.id.inode,
         description: 0,
-    })
+    };
+    Some((row, info.locks))
 }
 
 fn same(tid: i32, a: &Descriptor, b: &Descriptor) -> bool {
