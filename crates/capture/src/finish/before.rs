@@ -84,11 +84,13 @@ impl Before {
             return;
         };
         let args = &heard.call.args;
+        // The descriptors were looked at after it, and with them their locks.
+        let is_seen = heard.end_ns < self.processes[at].descriptors_ns;
         for object in &heard.objects {
             if object.mode & libc::S_IFMT == libc::S_IFREG {
                 self.sizes.insert((object.device, object.inode), object.size);
             }
-            self.open(at, object);
+            self.open(at, object, is_seen);
         }
         let copies = [libc::F_DUPFD as u64, libc::F_DUPFD_CLOEXEC as u64].contains(&args[1]);
         match call.effect {
@@ -97,11 +99,13 @@ impl Before {
                 open.retain(|d| i64::from(d.fd) != heard.call.result);
                 open.extend(known.map(|d| BeganDescriptor { fd: heard.call.result as u32, ..d }));
             }),
-            Effect::Control | Effect::Lock if locking::is_about(call, args) => {
+            Effect::Control | Effect::Lock if locking::is_about(call, args) && !is_seen => {
                 locks::called(&mut self.processes[at], call, heard);
             }
             Effect::Close => {
-                locks::closed(&mut self.processes[at], args[0] & 0xffff_ffff);
+                if !is_seen {
+                    locks::closed(&mut self.processes[at], args[0] & 0xffff_ffff);
+                }
                 self.each_of_table(at, |open| open.retain(|d| u64::from(d.fd) != args[0] & 0xffff_ffff));
             }
             Effect::CloseRange => {
@@ -185,8 +189,8 @@ impl Before {
         }
     }
 
-    /// A descriptor names this file now, at this position.
-    fn open(&mut self, at: usize, object: &Object) {
+    /// A descriptor names this file now, at this position; `is_seen`: and was looked at since.
+    fn open(&mut self, at: usize, object: &Object, is_seen: bool) {
         let Ok(fd) = u32::try_from(object.fd) else { return };
         let process = &self.processes[at];
         let identity = (object.device, object.inode);
@@ -198,7 +202,10 @@ impl Before {
         });
         self.descriptions.insert(object.id, number);
         if known.is_none() {
-            let row = named(&self.seen[at], object, number);
+            let mut row = named(&self.seen[at], object, number);
+            if !is_seen {
+                row.locks.clear();
+            }
             self.each_of_table(at, |open| {
                 open.retain(|d| d.fd != fd);
                 open.push(row.clone());
@@ -336,6 +343,8 @@ pub fn makes(call: &Call, args: &[u64; 6], result: i64, output: &[u8], fd: u32) 
 
 #[cfg(test)]
 mod tests {
+    use reprise_calls::locking::HeldLock;
+
     use super::*;
 
     /// What was entered before a look has been seen by it; what was entered after it is below; in between nobody knows.
@@ -347,6 +356,29 @@ mod tests {
             let mut process = BeganProcess { cwd: "/a".to_owned(), cwd_ns: [100, 200], ..BeganProcess::default() };
             let heard = heard(begin_ns, end_ns);
             assert_eq!((enter(&mut process, Some(b"b"), &heard), process.cwd.as_str()), (known, cwd), "{begin_ns}");
+        }
+    }
+
+    /// What is closed before a look takes no lock away that the look has shown.
+    #[test]
+    fn locks_are_those_of_the_look() {
+        for (end_ns, held) in [(50, 1), (150, 0)] {
+            let lock = HeldLock { kind: LockKind::Process, exclusive: true, begin: 0, end: 1 };
+            let descriptor = |fd, locks| BeganDescriptor { fd, inode: 7, locks, ..BeganDescriptor::default() };
+            let descriptors = vec![descriptor(3, vec![lock]), descriptor(4, Vec::new())];
+            let process = BeganProcess { descriptors, descriptors_ns: 100, ..BeganProcess::default() };
+            let mut before = Before {
+                processes: vec![process],
+                seen: vec![Vec::new()],
+                mapped: vec![Began::default()],
+                threads: [(1, 0)].into_iter().collect(),
+                ..Before::default()
+            };
+            let mut heard = heard(10, end_ns);
+            (heard.call.nr, heard.call.args[0]) = (3, 4);
+            before.call(&heard);
+            assert_eq!(before.processes[0].descriptors.len(), 1, "{end_ns}");
+            assert_eq!(before.processes[0].descriptors[0].locks.len(), held, "{end_ns}");
         }
     }
 

@@ -28,11 +28,8 @@ fn wish(call: &Call, heard: &Heard) -> Option<(Wish, HeldLock)> {
     Some((wish, HeldLock { kind, exclusive: wish == Wish::Exclusive, begin, end }))
 }
 
-/// A call that succeeded has changed the locks of a process; those that it had before these were looked at have been seen.
+/// A call that succeeded has changed the locks of a process since these were looked at.
 pub fn called(process: &mut BeganProcess, call: &Call, heard: &Heard) {
-    if heard.end_ns < process.descriptors_ns {
-        return;
-    }
     let Some((wish, lock)) = wish(call, heard) else { return };
     let fd = heard.call.args[0] & 0xffff_ffff;
     let Some(at) = process.descriptors.iter().position(|d| u64::from(d.fd) == fd) else { return };
