@@ -22,6 +22,42 @@ struct bpf_iter__task_vma {
 	struct vm_area_struct *vma;
 } __attribute__((preserve_access_index));
 
+/* `fs/file_table.c`: the file below one of an overlay, which knows the one above (Linux 6.6). Which bit says that a file is one has
+ * changed (6.10), and each stands for something else in the other kernels: so what is found must be of such a file system. */
+#define FMODE_BACKING (1u << 24 | 1u << 25)
+#define OVERLAY_MAGIC 0x794c7630
+#define FUSE_MAGIC 0x65735546
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct dentry___begun {
+	struct inode *d_inode;
+};
+
+struct path___begun {
+	struct dentry___begun *dentry;
+};
+
+struct backing_file {
+	struct path___begun user_path;
+};
+
+#pragma clang attribute pop
+
+/* The inode by which calls name the file of an area. */
+static __always_inline __u64 named_inode(struct file *file)
+{
+	struct backing_file *below = (struct backing_file *)file;
+	__u64 own = (__u64)BPF_CORE_READ(file, f_inode), magic;
+	struct inode *above;
+
+	if (!bpf_core_field_exists(below->user_path) || !(FIELD(file, f_mode) & FMODE_BACKING))
+		return own;
+	above = BPF_CORE_READ(below, user_path.dentry, d_inode);
+	magic = BPF_CORE_READ(above, i_sb, s_magic);
+	return magic == OVERLAY_MAGIC || magic == FUSE_MAGIC ? (__u64)above : own;
+}
+
 /* The pages of a mapping that are in the cache, one folio after the other. */
 struct tour {
 	struct opening opening;
@@ -135,8 +171,9 @@ int on_area(struct bpf_iter__task_vma *ctx)
 	struct super_block *super;
 	struct inode *inode;
 	struct range r = {};
+	struct inode *named;
 	struct file *file;
-	__u64 flags;
+	__u64 flags, number;
 
 	if (!task || !area || !w->on || !bpf_task_storage_get(&threads, task, 0, 0))
 		return 0;
@@ -159,13 +196,14 @@ int on_area(struct bpf_iter__task_vma *ctx)
 	r.end = FIELD(area, vm_end);
 	r.page = FIELD(area, vm_pgoff);
 	r.mapping = mapping_of_inode((__u64)inode);
-	r.file.device = device_of(inode);
-	r.file.inode = FIELD(inode, i_ino);
-	r.generation = FIELD(inode, i_generation);
+	number = named_inode(file);
+	named = TYPED(struct inode, (void *)number);
+	r.file.device = device_of(named);
+	r.file.inode = FIELD(named, i_ino);
+	r.generation = FIELD(named, i_generation);
 	r.written_back = is_written_back(r.mapping);
 	r.taken = 1;
-	/* A pointer is no number to the verifier. */
-	__sync_fetch_and_or(&w->inodes, trace_of((__u64)BPF_CORE_READ(file, f_inode)));
+	__sync_fetch_and_or(&w->inodes, trace_of(number));
 	if (take_range(&r, task->tgid))
 		open_dirty(&r, task->tgid);
 	return 0;

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use reprise_testkit::scratch::Scratch;
+use reprise_testkit::scratch::{self as mount, Kind, LoopFs, Scratch};
 use reprise_testkit::skip;
 use reprise_testkit::tree::{self, Node};
 
@@ -246,14 +246,64 @@ fn processes_that_share() {
 /// What a program has mapped already is in the trace, is stored to, and is loaded; what it has locked is locked (`tests/programs/holds.c`).
 #[test]
 fn what_was_mapped_and_locked_before() {
-    if !can_attach("what_was_mapped_and_locked_before") {
+    if can_attach("what_was_mapped_and_locked_before") {
+        let scratch = Scratch::new();
+        mapped_and_locked(scratch.path(), &PathBuf::from(mkdir(scratch.path(), "work")));
+    }
+}
+
+/// A file system that is mounted as long as the test lasts.
+struct Mounted(PathBuf);
+
+impl Mounted {
+    fn new(at: &Path, words: &[&str]) -> Result<Mounted, String> {
+        mount::run(Command::new("mount").args(words).arg(at)).map(|()| Mounted(at.to_owned()))
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        if let Err(why) = mount::run(Command::new("umount").arg("-l").arg(&self.0)) {
+            eprintln!("{why}");
+        }
+    }
+}
+
+/// Files in memory are never written back; those of an overlay are others to the kernel than to calls, and those of Btrfs have another
+/// device.
+#[test]
+fn what_was_mapped_before_on_other_file_systems() {
+    let name = "what_was_mapped_before_on_other_file_systems";
+    if !can_attach(name) {
         return;
     }
     let scratch = Scratch::new();
     let dir = scratch.path();
-    let (binary, work) = (build("holds", dir), PathBuf::from(mkdir(dir, "work")));
+    for directory in ["memory", "overlay", "low", "high", "aside"] {
+        mkdir(dir, directory);
+    }
+    let part = |name: &str| dir.join(name).to_str().expect("UTF-8").to_owned();
+    let layers = format!("lowerdir={},upperdir={},workdir={}", part("low"), part("high"), part("aside"));
+    let memory = Mounted::new(&dir.join("memory"), &["-t", "tmpfs", "tmpfs"]);
+    let overlay = Mounted::new(&dir.join("overlay"), &["-t", "overlay", "overlay", "-o", &layers]);
+    let image = LoopFs::new(Kind::Btrfs, Kind::Btrfs.least_bytes());
+    let place = |mounted: &Result<Mounted, String>| mounted.as_ref().map(|m| m.0.clone()).map_err(Clone::clone);
+    let image_place = image.as_ref().map(LoopFs::path).map_err(Clone::clone);
+    let places = [place(&memory), place(&overlay), image_place];
+    for (number, place) in places.iter().enumerate() {
+        match place {
+            Ok(place) => {
+                mapped_and_locked(&PathBuf::from(mkdir(dir, &number.to_string())), &PathBuf::from(mkdir(place, "work")))
+            }
+            Err(why) => skip(name, why),
+        }
+    }
+}
+
+fn mapped_and_locked(dir: &Path, work: &Path) {
+    let binary = build("holds", dir);
     let mut command = Command::new(binary);
-    let child = command.arg(&work).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+    let child = command.arg(work).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
     let mut child = Kin(child.expect("started"));
     let (mut asks, mut said) =
         (child.0.stdin.take().expect("a pipe"), BufReader::new(child.0.stdout.take().expect("a pipe")));
@@ -272,7 +322,7 @@ fn what_was_mapped_and_locked_before() {
     assert_eq!(child.0.wait().expect("its end").code(), Some(0));
     let trace = recorder.wait();
 
-    assert_eq!(trace.losses(), [""; 0]);
+    assert_eq!(trace.losses(), [""; 0], "{}", work.display());
     let mappings = trace.reader.mappings().expect("mappings");
     let of = |name: &str| mappings.iter().filter(|m| m.path.ends_with(name.as_bytes())).collect::<Vec<_>>();
     let protection = |name: &str| of(name).iter().map(|m| m.protection).collect::<Vec<_>>();
@@ -285,10 +335,10 @@ fn what_was_mapped_and_locked_before() {
     assert_eq!(locks[..4], [(0, 1, 1, 100, 20), (0, 1, 1, 130, 70), (0, 2, 0, 300, 0), (0, 3, 1, 0, 0)]);
     assert_eq!(locks[4..], of_files, "the child has them, too");
     assert!(trace.calls("mmap_pwrite").count() > 100 && trace.calls("mmap_pread").count() > 20);
-    replays_to(dir, "t.reprise", &work, &work);
+    replays_to(dir, "t.reprise", work, work);
     // The same from the middle of it.
     run(dir, &["slice", "t.reprise", "-o", "half", "--from", "50%", "-q"]).ends(0);
-    replays_to(dir, "half", &work, &work);
+    replays_to(dir, "half", work, work);
 }
 
 /// Queues and rings that were made before, and the files that are registered with them.
