@@ -124,7 +124,8 @@ impl HeldLock {
 
     /// The parts that lie outside of another one's range, if both are of one kind.
     fn outside(self, other: &HeldLock) -> impl Iterator<Item = HeldLock> {
-        let (from, to) = if self.kind == other.kind { (other.begin, other.end) } else { (self.end, self.end) };
+        let meets = self.kind == other.kind && other.begin < other.end;
+        let (from, to) = if meets { (other.begin, other.end) } else { (self.end, self.end) };
         let parts = [(self.begin, self.end.min(from)), (self.begin.max(to), self.end)];
         parts.into_iter().filter(|(begin, end)| begin < end).map(move |(begin, end)| HeldLock { begin, end, ..self })
     }
@@ -159,6 +160,7 @@ mod tests {
         assert_eq!(left(12, 15), [(10, 12), (15, 20)]);
         assert_eq!(left(0, HeldLock::END), []);
         assert_eq!(left(15, HeldLock::END), [(10, 15)]);
+        assert_eq!(left(15, 12), [(10, 20)], "nothing");
         let mut held = vec![lock(10, 20)];
         give_back(&mut held, &HeldLock { kind: LockKind::Range, ..lock(0, HeldLock::END) });
         assert_eq!(held, [lock(10, 20)], "another kind");

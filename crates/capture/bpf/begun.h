@@ -72,6 +72,16 @@ static __always_inline __u64 behind_gap(struct walk *w, __u64 page)
 	return w->entry ? page + 1 : (page | ((1ULL << (w->shift & 63)) - 1)) + 1;
 }
 
+/* Whether a page has no place in a tree: it is as high as the last page in it needs. */
+static __always_inline int is_beyond(__u64 head, __u64 page)
+{
+	struct xa_node *node = (struct xa_node *)(head - 2);
+
+	if (!IS_NODE(head))
+		return !head || page > 0;
+	return page >> ((BPF_CORE_READ(node, shift) & 63) + 6) != 0;
+}
+
 static long tour_step(__u64 i, struct tour *t)
 {
 	struct walk w = { .index = t->page, .shift = 63 };
@@ -80,6 +90,10 @@ static long tour_step(__u64 i, struct tour *t)
 	if (page > t->last)
 		return 1;
 	w.entry = (__u64)BPF_CORE_READ((struct address_space *)mapping, i_pages.xa_head);
+	if (is_beyond(w.entry, page)) {
+		t->page = t->last + 1;
+		return 1;
+	}
 	loop(MOST_LEVELS, descend, &w);
 	folio = w.entry;
 	if (!folio || IS_VALUE(folio) || IS_INTERNAL(folio) || page - folio_index(folio) >= folio_pages(folio)) {

@@ -11,13 +11,10 @@ use reprise_trace::{Descriptor as DescriptorRow, Lock, Mapping as MappingRow, Pr
 use crate::descriptors::{Description, Slot, StreamKind, Table};
 use crate::initial::components;
 use crate::listing::ListingState;
-use crate::mapping::{MappingId, Region, Space, whole_pages};
+use crate::mapping::{MappingId, Region, SHARED, Space, WRITE, whole_pages};
 use crate::node::{FileKind, Nature, NodeId};
 use crate::processes::{Directories, Identity, Thread};
 use crate::world::World;
-
-/// `MAP_SHARED`.
-const SHARED: u32 = 1;
 
 /// What the trace tells of the beginning beside the tree.
 pub(crate) struct AtStart {
@@ -160,7 +157,6 @@ impl World {
 
     /// The address space of a process that no action started, with what it has mapped of files of the initial tree.
     fn start_space(&mut self, process: u32, mappings: &[MappingRow]) -> u32 {
-        const WRITE: u32 = 2;
         let mut space = Space::of(0);
         let mut start = Vec::new();
         for row in mappings.iter().filter(|row| row.process == process) {
@@ -171,11 +167,9 @@ impl World {
             let (mapping, length) = (self.mappings, whole_pages(row.length));
             self.mappings += 1;
             let stores = row.flags & SHARED != 0 && row.protection & WRITE != 0;
-            if stores {
-                let n = self.names.node_mut(node);
-                n.shared = true;
-                n.mapped |= !self.stores_recorded;
-            }
+            let n = self.names.node_mut(node);
+            n.was_mapped = true;
+            n.mapped |= stores && !self.stores_recorded;
             let region = Region {
                 length,
                 mapping,

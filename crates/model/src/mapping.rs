@@ -47,6 +47,10 @@ pub struct Space {
 }
 
 const PAGE: u64 = 4096;
+/// `MAP_SHARED`.
+pub(crate) const SHARED: u32 = 1;
+/// `PROT_WRITE`.
+pub(crate) const WRITE: u32 = 2;
 
 /// So many bytes in whole pages; of more than there can be, all that there can be.
 pub(crate) fn whole_pages(bytes: u64) -> u64 {
@@ -130,7 +134,15 @@ impl Space {
         let end = address.saturating_add(whole_pages(length));
         let inside =
             self.regions.range_mut(address..end).filter(|(at, region)| at.saturating_add(region.length) <= end);
-        inside.for_each(|(_, region)| region.protection = protection);
+        inside.for_each(|(_, region)| {
+            region.protection = protection;
+            region.shared |= region.flags & SHARED != 0 && protection & WRITE != 0;
+        });
+    }
+
+    /// Whether anything of this file is mapped.
+    pub fn maps(&self, node: NodeId) -> bool {
+        self.regions.values().any(|region| region.node == node)
     }
 
     /// Whether stores anywhere reach this file.

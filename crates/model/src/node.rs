@@ -100,8 +100,8 @@ pub struct Node {
     pub links: u32,
     /// A shared writable mapping existed: content may have changed without a row of it.
     pub mapped: bool,
-    /// A shared mapping of it was made at some time.
-    pub shared: bool,
+    /// A mapping of it was made at some time.
+    pub was_mapped: bool,
     /// It lies on Btrfs, whose listings show what there was when the directory was opened.
     pub on_btrfs: bool,
     /// It was locked at some time.
@@ -129,7 +129,7 @@ impl Node {
             parent: id,
             links: 0,
             mapped: false,
-            shared: false,
+            was_mapped: false,
             locked: false,
             on_btrfs: false,
             holders: 0,

@@ -101,8 +101,9 @@ impl World {
 
     /// Whether it is mapped, or a directory that a process works in.
     fn is_in_use(&self, node: NodeId) -> bool {
-        let is_directory = self.names.node(node).kind == FileKind::Directory;
-        self.spaces_storing_to(node).next().is_some()
+        let n = self.names.node(node);
+        let is_directory = n.kind == FileKind::Directory;
+        n.was_mapped && self.spaces.iter().any(|space| space.maps(node))
             || is_directory
                 && self.directories.iter().any(|d| d.users > 0 && (d.cwd.node == node || d.root.node == node))
     }

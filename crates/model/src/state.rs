@@ -255,7 +255,8 @@ impl World {
         slots
             .map(|(&fd, slot)| {
                 let description = &self.descriptors.descriptions[slot.description as usize];
-                let own = description.node.and_then(|node| of_process.remove(&node)).unwrap_or_default();
+                let own = description.node.and_then(|node| of_process.get_mut(&node));
+                let own = own.map(|own| taken_by(own, description.flags)).unwrap_or_default();
                 PresentDescriptor {
                     fd,
                     description: slot.description,
@@ -271,4 +272,12 @@ impl World {
             })
             .collect()
     }
+}
+
+/// Those of the locks that a descriptor can have taken: an exclusive one needs the right to write, a shared one that to read.
+fn taken_by(locks: &mut Vec<HeldLock>, flags: u64) -> Vec<HeldLock> {
+    const READ: u64 = 0;
+    const WRITE: u64 = 1;
+    let way = flags & 3;
+    locks.extract_if(.., |lock| if lock.exclusive { way != READ } else { way != WRITE }).collect()
 }

@@ -271,8 +271,8 @@ impl World {
 
     /// The address spaces whose stores reach a file.
     pub(crate) fn spaces_storing_to(&self, node: NodeId) -> impl Iterator<Item = usize> {
-        let shared = self.names.node(node).shared;
-        let spaces = self.spaces.iter().enumerate().filter(move |(_, space)| shared && space.shares(node));
+        let was_mapped = self.names.node(node).was_mapped;
+        let spaces = self.spaces.iter().enumerate().filter(move |(_, space)| was_mapped && space.shares(node));
         spaces.map(|(number, _)| number)
     }
 

@@ -212,11 +212,12 @@ impl Lock {
         Lock { process, fd, kind: held.kind as u32, exclusive: held.exclusive.into(), start: held.begin, length }
     }
 
-    /// The lock, if it is of a kind that there is.
+    /// The lock, if there can be such a one.
     pub fn held(&self) -> Option<HeldLock> {
         let kind = LockKind::from_number(self.kind)?;
-        let end = if self.length == 0 { HeldLock::END } else { self.start.saturating_add(self.length) };
-        Some(HeldLock { kind, exclusive: self.exclusive != 0, begin: self.start, end })
+        let end =
+            if self.length == 0 { HeldLock::END } else { self.start.saturating_add(self.length).min(HeldLock::END) };
+        (self.start < end).then_some(HeldLock { kind, exclusive: self.exclusive != 0, begin: self.start, end })
     }
 }
 

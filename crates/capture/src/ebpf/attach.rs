@@ -103,8 +103,11 @@ impl Attached {
         self.known.extend(members.iter().map(|(pid, _)| *pid));
         kernel.take_mappings().map_err(Reason::Refused)?;
         let mut joined = look(&mut self.present, &members);
-        // The trace can say what was shared when it began, not what was then.
-        joined.iter_mut().for_each(|process| (process.table, process.directories) = (None, None));
+        // The trace can say what was shared and locked when it began, not what was then.
+        for process in &mut joined {
+            (process.table, process.directories) = (None, None);
+            process.descriptors.iter_mut().for_each(|d| d.locks.clear());
+        }
         self.begin.joined.extend(joined);
         self.write(options)
     }

@@ -16,7 +16,8 @@ pub fn look(pid: i32) -> BeganProcess {
     let mut held: Vec<BeganDescriptor> = Vec::new();
     let code = code(&mappings);
     for mapping in mappings.iter_mut().filter(|mapping| mapping.is_data(&code)) {
-        let Some(file) = present::file(pid, &link(mapping)) else { continue };
+        let file = present::file(pid, &link(mapping)).filter(|file| file.mode & libc::S_IFMT == libc::S_IFREG);
+        let Some(file) = file else { continue };
         // As `stat` tells it: the kernel's own number of a device is another one on some file systems.
         (mapping.device, mapping.inode) = (file.device, file.inode);
         if !held.iter().any(|known| (known.device, known.inode) == (file.device, file.inode)) {

@@ -64,6 +64,9 @@ impl Present {
         if status.uids.is_empty() {
             return None;
         }
+        // Descriptors last: they change most. A command has mapped nothing yet.
+        let mappings_ns = sys::monotonic_ns();
+        let mapped = if executes { BeganProcess::default() } else { mappings::look(pid) };
         let descriptors_ns = sys::monotonic_ns();
         let mut descriptors = Vec::new();
         for fd in procfs::descriptors(pid) {
@@ -72,9 +75,6 @@ impl Present {
         }
         let rings = descriptors.iter().filter(|d| d.path == RING);
         let registered: Vec<BeganDescriptor> = rings.flat_map(|ring| registered(pid, ring.fd)).collect();
-        let mappings_ns = sys::monotonic_ns();
-        // A command has mapped nothing yet.
-        let mapped = if executes { BeganProcess::default() } else { mappings::look(pid) };
         let before_ns = sys::monotonic_ns();
         let cwd = procfs::link(pid, "cwd").to_text();
         Some(BeganProcess {
@@ -210,25 +210,26 @@ impl Copies {
         Copies { directory, most, left: MOST, made: HashMap::new(), systems: HashMap::new() }
     }
 
-    /// Copies the files that a process has open or mapped.
+    /// Copies the files that a process has open, mapped or registered.
     pub fn take(&mut self, process: &mut BeganProcess) {
         let BeganProcess { pid, descriptors, again, mappings, held, .. } = process;
         for row in descriptors.iter_mut().chain(&mut again.descriptors) {
-            self.take_one(row, |row| Some(format!("/proc/{pid}/fd/{}", row.fd)));
+            self.take_one(row, |row| format!("/proc/{pid}/fd/{}", row.fd));
         }
         for row in held {
             let of = |row: &BeganDescriptor| mappings.iter().find(|m| (m.device, m.inode) == (row.device, row.inode));
-            self.take_one(row, |row| Some(format!("/proc/{pid}/{}", mappings::link(of(row)?))));
+            let link = |row: &BeganDescriptor| of(row).map_or_else(|| format!("root{}", row.path), mappings::link);
+            self.take_one(row, |row| format!("/proc/{pid}/{}", link(row)));
         }
     }
 
-    fn take_one(&mut self, row: &mut BeganDescriptor, from: impl Fn(&BeganDescriptor) -> Option<String>) {
+    fn take_one(&mut self, row: &mut BeganDescriptor, from: impl Fn(&BeganDescriptor) -> String) {
         if row.mode & libc::S_IFMT != libc::S_IFREG {
             return;
         }
         let identity = (row.device, row.inode);
         if !self.made.contains_key(&identity) {
-            let copy = from(row).and_then(|from| self.copy(&from, row));
+            let copy = self.copy(&from(row), row);
             self.made.insert(identity, (copy, sys::monotonic_ns()));
         }
         (row.copy, row.copied_ns) = self.made[&identity];

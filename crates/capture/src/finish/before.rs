@@ -100,7 +100,7 @@ impl Before {
                 open.extend(known.map(|d| BeganDescriptor { fd: heard.call.result as u32, ..d }));
             }),
             Effect::Control | Effect::Lock if locking::is_about(call, args) && !is_seen => {
-                locks::called(&mut self.processes[at], call, heard);
+                locks::called(&mut self.processes, at, call, heard);
             }
             Effect::Close => {
                 if !is_seen {

@@ -28,19 +28,25 @@ fn wish(call: &Call, heard: &Heard) -> Option<(Wish, HeldLock)> {
     Some((wish, HeldLock { kind, exclusive: wish == Wish::Exclusive, begin, end }))
 }
 
-/// A call that succeeded has changed the locks of a process since these were looked at.
-pub fn called(process: &mut BeganProcess, call: &Call, heard: &Heard) {
+/// A call of the process at a place has succeeded, and changed its locks, or those of an open file that others have, too, since these
+/// were looked at.
+pub fn called(processes: &mut [BeganProcess], at: usize, call: &Call, heard: &Heard) {
     let Some((wish, lock)) = wish(call, heard) else { return };
     let fd = heard.call.args[0] & 0xffff_ffff;
-    let Some(at) = process.descriptors.iter().position(|d| u64::from(d.fd) == fd) else { return };
-    let of = &process.descriptors[at];
+    let Some(of) = processes[at].descriptors.iter().find(|d| u64::from(d.fd) == fd) else { return };
     let (file, description) = ((of.device, of.inode), of.description);
     let is_same = |d: &&mut BeganDescriptor| match lock.kind {
         LockKind::Process => (d.device, d.inode) == file,
         LockKind::Range | LockKind::Whole => d.description == description,
     };
-    process.descriptors.iter_mut().filter(is_same).for_each(|d| give_back(&mut d.locks, &lock));
-    change(&mut process.descriptors[at].locks, wish, lock);
+    for (number, process) in processes.iter_mut().enumerate() {
+        let is_concerned = number == at || lock.kind != LockKind::Process;
+        if is_concerned && heard.end_ns >= process.descriptors_ns {
+            process.descriptors.iter_mut().filter(is_same).for_each(|d| give_back(&mut d.locks, &lock));
+        }
+    }
+    let own = processes[at].descriptors.iter_mut().find(|d| u64::from(d.fd) == fd);
+    own.into_iter().for_each(|d| change(&mut d.locks, wish, lock));
 }
 
 /// A process closes a descriptor: what it has locked itself of its file is free.

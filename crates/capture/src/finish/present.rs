@@ -106,7 +106,9 @@ impl Writing {
     pub fn begins_with(&mut self, processes: &[BeganProcess]) {
         for process in processes {
             let seats = self.seats(process);
-            if self.present.leave_idle_out {
+            // What one holds that does nothing others may meet.
+            let holds = process.descriptors.iter().any(|d| !d.locks.is_empty());
+            if self.present.leave_idle_out && !holds {
                 self.present.idle_threads.extend(process.threads.iter().map(|(tid, _)| (*tid, process.pid)));
                 self.present.idle.insert(process.pid, (process.clone(), seats));
             } else {

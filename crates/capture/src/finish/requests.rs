@@ -481,7 +481,7 @@ impl Asynchronous {
         let submitted = self.submitted.remove(&heard.tid);
         let named = self.ring_of(heard, args[3] & REGISTERED_RING != 0);
         let (key, numbers) = submitted.unwrap_or((named, Vec::new()));
-        let key = self.adopted(key, named);
+        let key = if args[3] & REGISTERED_RING == 0 { self.adopted(key, named) } else { key };
         let mut fetched = Vec::new();
         if let Some(habits) = self.habits.get_mut(&key) {
             habits.user = (heard.tid, heard.pid);

@@ -155,7 +155,7 @@ impl BeganMapping {
     /// Whether it holds data of a file: what is private of a program or a library (`code`) belongs to running that.
     pub fn is_data(&self, code: &HashSet<(u64, u64)>) -> bool {
         /// Memory that is a file to the kernel only.
-        const MEMORY: [&str; 3] = ["/dev/zero", "/SYSV", "/memfd:"];
+        const MEMORY: [&str; 5] = ["/dev/zero", "/SYSV", "/memfd:", "/anon_hugepage", "/[aio]"];
         let of_program = !self.shared && code.contains(&(self.device, self.inode));
         !of_program && !MEMORY.iter().any(|memory| self.path.starts_with(memory))
     }

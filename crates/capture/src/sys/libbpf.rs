@@ -174,7 +174,12 @@ impl Object {
             let mut all = Vec::new();
             // SAFETY: the descriptor is new and so owned.
             let mut walk = unsafe { <std::fs::File as std::os::fd::FromRawFd>::from_raw_fd(walk) };
-            io::Read::read_to_end(&mut walk, &mut all)?;
+            // The kernel pauses after a million things of which nothing was written.
+            while let Err(error) = io::Read::read_to_end(&mut walk, &mut all) {
+                if error.kind() != io::ErrorKind::WouldBlock {
+                    return Err(error);
+                }
+            }
             Ok(all)
         });
         // SAFETY: the link is destroyed once.

@@ -375,7 +375,7 @@ fn requests_of_queues_that_were_there_before() {
         let trace = recorder.wait();
         assert_eq!(trace.losses(), [""; 0], "{engine:?}");
         let requests = trace.actions.iter().filter(|a| a.request.is_some()).count();
-        assert!(requests > 500, "{engine:?}: {requests}");
+        assert!(requests > 100, "{engine:?}: {requests}");
         let descriptors = trace.reader.descriptors().expect("descriptors");
         let registered = descriptors.iter().filter(|d| d.fd >= 1 << 30 && d.path.ends_with(b"/work/f")).count();
         assert_eq!(registered, usize::from(number > 0), "{engine:?}: {descriptors:#?}");

@@ -36,11 +36,9 @@ impl World {
         };
         let writable = self.descriptors.descriptions[slot.description as usize].flags & 3 == 2;
         let shared = flags & SHARED != 0 && writable && self.names.node(node).kind == FileKind::Regular;
-        if shared {
-            let n = self.names.node_mut(node);
-            n.shared = true;
-            n.mapped |= s.arg(2) & WRITE != 0 && !self.stores_recorded;
-        }
+        let n = self.names.node_mut(node);
+        n.was_mapped = true;
+        n.mapped |= shared && s.arg(2) & WRITE != 0 && !self.stores_recorded;
         let file = Region {
             length: 0,
             mapping: 0,
