@@ -133,10 +133,16 @@ impl HeldLock {
 
 /// What a lock's holder wants of its own, by a call that succeeds.
 pub fn change(held: &mut Vec<HeldLock>, wish: Wish, lock: HeldLock) {
-    give_back(held, &lock);
-    if wish != Wish::Free {
-        held.push(HeldLock { exclusive: wish == Wish::Exclusive, ..lock });
+    match wish {
+        Wish::Free => give_back(held, &lock),
+        Wish::Shared | Wish::Exclusive => take(held, HeldLock { exclusive: wish == Wish::Exclusive, ..lock }),
     }
+}
+
+/// A holder has a lock, in place of what it had in its range.
+pub fn take(held: &mut Vec<HeldLock>, lock: HeldLock) {
+    give_back(held, &lock);
+    held.push(lock);
 }
 
 /// A holder gives back what it has in the range of a lock.

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use reprise_calls::locking::{LockKind, Wish, change};
+use reprise_calls::locking::take;
 use reprise_calls::mounts::Mounts;
 use reprise_trace::{Descriptor as DescriptorRow, Lock, Mapping as MappingRow, Process, ReadError, TraceReader};
 
@@ -144,15 +144,10 @@ impl World {
 
     /// A lock that a process, or an open file of it, holds at the beginning.
     fn begin_lock(&mut self, table: u32, description: u32, row: &Lock) {
-        let description = &mut self.descriptors.descriptions[description as usize];
-        let (Some(lock), Some(node)) = (row.held(), description.node) else { return };
-        let wish = if lock.exclusive { Wish::Exclusive } else { Wish::Shared };
+        let node = self.descriptors.descriptions[description as usize].node;
+        let (Some(lock), Some(node)) = (row.held(), node) else { return };
         self.names.node_mut(node).locked = true;
-        let held = match lock.kind {
-            LockKind::Process => self.descriptors.tables[table as usize].locks.entry(node).or_default(),
-            LockKind::Range | LockKind::Whole => &mut description.locks,
-        };
-        change(held, wish, lock);
+        take(self.descriptors.locks_of(lock.kind, table, description, node), lock);
     }
 
     /// The address space of a process that no action started, with what it has mapped of files of the initial tree.

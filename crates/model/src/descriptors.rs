@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use reprise_calls::locking::HeldLock;
+use reprise_calls::locking::{HeldLock, LockKind};
 use reprise_calls::mounts::At;
 
 use crate::interpretation::Interpretation;
@@ -189,6 +189,14 @@ impl Descriptors {
             self.ended.push(slot.binding);
         }
         Some((slot, *tables == 0 && !*shared))
+    }
+
+    /// What the holder of a lock of this kind has, that was taken by a descriptor of a table.
+    pub fn locks_of(&mut self, kind: LockKind, table: u32, description: u32, node: NodeId) -> &mut Vec<HeldLock> {
+        match kind {
+            LockKind::Process => self.tables[table as usize].locks.entry(node).or_default(),
+            LockKind::Range | LockKind::Whole => &mut self.descriptions[description as usize].locks,
+        }
     }
 
     /// A copy of a table, as `fork` makes it.

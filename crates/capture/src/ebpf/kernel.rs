@@ -41,6 +41,10 @@ static OBJECTS: [(&Aligned<[u8]>, Capabilities); 4] = [
 
 const FIND_MEMORY: &CStr = c"find_memory";
 const LOOK_AT_ALL: &CStr = c"look_at_all";
+/// What `look_at_all` is told: to go on, to begin the last look, to begin one at pages as they are before anything is stored to them.
+const LOOK_ON: u64 = 0;
+const LOOK_LAST: u64 = 1;
+const LOOK_BEFORE: u64 = 2;
 /// Programs that are run and not attached.
 const RUN: [&CStr; 2] = [FIND_MEMORY, LOOK_AT_ALL];
 /// Programs that follow stores to, and loads from, mapped files.
@@ -206,7 +210,7 @@ impl Kernel {
     /// Keeps the pages of such mappings that may be stored to without a fault as they are now.
     pub fn keep_mapped(&self) {
         if self.watch(watch::ON).load(Ordering::SeqCst) != 0 && self.watch(watch::KEEPS).load(Ordering::SeqCst) != 0 {
-            self.look(2);
+            self.look(LOOK_BEFORE);
         }
     }
 
@@ -214,7 +218,7 @@ impl Kernel {
     fn look_at_all(&self) {
         self.watch(watch::LOADS).store(0, Ordering::SeqCst);
         if self.watch(watch::ON).swap(0, Ordering::SeqCst) != 0 {
-            self.look(1);
+            self.look(LOOK_LAST);
         }
     }
 
@@ -224,7 +228,7 @@ impl Kernel {
             {
                 return;
             }
-            begins = 0;
+            begins = LOOK_ON;
             if self.number(control::FREE).load(Ordering::Relaxed) <= self.number(control::LOW).load(Ordering::Relaxed) {
                 std::thread::sleep(Duration::from_millis(1));
             }

@@ -8,10 +8,10 @@ use std::fs;
 use reprise_trace::Name;
 
 use super::present;
-use crate::spool::{BeganDescriptor, BeganMapping, BeganProcess, code};
+use crate::spool::{BeganDescriptor, BeganMapping, code};
 
-/// Mappings and files of a process; everything else is empty.
-pub fn look(pid: i32) -> BeganProcess {
+/// The mappings of a process, and the files of those that hold data.
+pub fn look(pid: i32) -> (Vec<BeganMapping>, Vec<BeganDescriptor>) {
     let mut mappings = of_process(pid);
     let mut held: Vec<BeganDescriptor> = Vec::new();
     let code = code(&mappings);
@@ -24,7 +24,7 @@ pub fn look(pid: i32) -> BeganProcess {
             held.push(file);
         }
     }
-    BeganProcess { mappings, held, ..BeganProcess::default() }
+    (mappings, held)
 }
 
 /// The link below `/proc/PID` to the file of a mapping.

@@ -66,7 +66,7 @@ impl Present {
         }
         // Descriptors last: they change most. A command has mapped nothing yet.
         let mappings_ns = sys::monotonic_ns();
-        let mapped = if executes { BeganProcess::default() } else { mappings::look(pid) };
+        let (mappings, mapped) = if executes { Default::default() } else { mappings::look(pid) };
         let descriptors_ns = sys::monotonic_ns();
         let mut descriptors = Vec::new();
         for fd in procfs::descriptors(pid) {
@@ -93,9 +93,9 @@ impl Present {
             table: Some(self.tables.number(Common::Table, pid)),
             directories: Some(self.directories.number(Common::Directories, pid)),
             again: Again::default(),
-            mappings: mapped.mappings,
+            mappings,
             mappings_ns,
-            held: [mapped.held, registered].concat(),
+            held: [mapped, registered].concat(),
         })
     }
 

@@ -58,7 +58,7 @@ impl World {
     /// Follows who holds which lock, for the beginning of a slice.
     fn take_lock(&mut self, s: &Step<'_>) {
         let Some(slot) = self.descriptors.get(s.thread.table, s.arg(0)) else { return };
-        let description = &mut self.descriptors.descriptions[slot.description as usize];
+        let description = &self.descriptors.descriptions[slot.description as usize];
         let Some(node) = description.node else { return };
         let command = lock_command(s.call, &s.action.args);
         let (wish, kind, range) = match command {
@@ -73,11 +73,7 @@ impl World {
         };
         let (Some(wish), Some((begin, end))) = (wish, range) else { return };
         let lock = HeldLock { kind, exclusive: wish == Wish::Exclusive, begin, end };
-        let held = match kind {
-            LockKind::Process => self.descriptors.tables[s.thread.table as usize].locks.entry(node).or_default(),
-            LockKind::Range | LockKind::Whole => &mut description.locks,
-        };
-        change(held, wish, lock);
+        change(self.descriptors.locks_of(kind, s.thread.table, slot.description, node), wish, lock);
     }
 
     /// The offset and flags that a descriptor shares with its copies.
