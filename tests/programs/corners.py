@@ -427,6 +427,67 @@ def mounted():
     child(body)
 
 
+def brought():
+    """File systems of memory: what is made in one stays there, what another one hid is there again, and what comes anew is empty."""
+    NEW_MOUNTS, PRIVATE, BIND, MOVE = 0x20000, 0x44000, 0x1000, 0x2000
+
+    def call(number, *args):
+        return libc.syscall(number, *[ctypes.c_void_p(a) if isinstance(a, int) else a for a in args])
+
+    def memory(place):
+        if call(165, b"none", place, b"tmpfs", 0, b"mode=0750") != 0:
+            raise OSError(ctypes.get_errno(), "mount")
+
+    def told(path):
+        try:
+            return b"%o" % os.stat(path).st_mode
+        except OSError as error:
+            return errno.errorcode[error.errno].encode()
+
+    def body():
+        if libc.unshare(NEW_MOUNTS) != 0 or call(165, 0, b"/", 0, PRIVATE, 0) != 0:
+            return
+        memory(b"m")
+        seen = [told("m"), told("m/below")]
+        os.chmod("m", 0o711)
+        os.makedirs("m/d/e")
+        put("m/d/e/x", b"inside")
+        os.symlink("d/e/x", "m/link")
+        os.link("m/d/e/x", "m/again")
+        os.rename("m/again", "m/d/again")
+        put("m/link", b", by a link", os.O_WRONLY | os.O_APPEND)
+        try:
+            os.rename("m/d/again", "n/again")
+        except OSError as error:
+            seen.append(errno.errorcode[error.errno].encode())
+        put("n/again", get("m/d/again"))
+        memory(b"m/d")
+        seen += [told("m/d/e"), b" ".join(sorted(os.listdir(b"m")))]
+        put("m/d/above", b"hides what is below")
+        call(165, b"m/d", b"o", 0, BIND, 0)
+        put("o/bound", get("m/d/above"))
+        call(166, b"m/d", 0)
+        seen += [told("m/d/above"), told("m/d/e/x"), told("o/above")]
+        os.listdir("/")
+        call(165, b"m", b"n", 0, MOVE, 0)
+        put("n/d/moved", get("n/link"))
+        os.chdir("n/d")
+        put("../here", os.getcwd().encode())
+        os.chdir("../..")
+        call(166, b"n", 0)
+        memory(b"n")
+        seen += [told("n/d"), told("n/again")]
+        os.mkdir("n/d", 0o700)
+        call(166, b"n", 0)
+        put("out", b"\n".join(seen))
+
+    for name in ("m", "n", "o"):
+        os.mkdir(name)
+    put("m/below", b"hidden")
+    child(body)
+    put("after", get("m/below") + get("n/again"))
+
+
 def beneath():
     """Paths that do not lead out of the directory where they begin (openat2(2)), also of a bound one."""
     IN_ROOT, BENEATH, NEW_MOUNTS, BIND = 0x10, 8, 0x20000, 0x1000

@@ -8,6 +8,7 @@
 
 mod address;
 pub mod attributes;
+pub mod brought;
 mod category;
 mod command;
 mod families;

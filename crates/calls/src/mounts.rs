@@ -107,14 +107,15 @@ pub struct Named {
     pub second: Option<At>,
     /// The path that it is given as the source.
     pub source: Option<At>,
-    /// What was taken a copy of, with all that is mounted below or not, if it is given that.
+    /// What was taken a copy of, with all that is mounted below or not, if it is given that; or what stands for the file system
+    /// that it brings.
     pub copy: Option<(At, bool)>,
 }
 
 /// What becomes of mounts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Deed {
-    /// A file system comes here of which nothing is known but what calls make there.
+    /// A file system comes here for which nothing stands in.
     New(At),
     /// What stands at the source is here, too; the last: with all that is mounted below.
     Bind(At, At, bool),
@@ -164,7 +165,10 @@ impl Mounts {
         let Named { first, second, source, copy } = named;
         match what {
             Mounting::Nothing => None,
-            Mounting::New => Some(Deed::New(first?)),
+            Mounting::New => Some(match copy {
+                Some((source, deep)) => Deed::Bind(source, first?, deep),
+                None => Deed::New(first?),
+            }),
             Mounting::Bind { deep } => Some(match source {
                 Some(source) => Deed::Bind(source, first?, deep),
                 None => Deed::New(first?),

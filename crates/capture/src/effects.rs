@@ -1,5 +1,6 @@
 //! What a call means for the knowledge of the world: before it enters the kernel, and after it succeeded.
 
+use reprise_calls::brought::brings;
 use reprise_calls::mounts::{Mounting, mounting};
 use reprise_calls::{Call, Effect, Follow, IoctlEffect, Object, ioctl_effect};
 use reprise_trace::payload::{Side, split};
@@ -8,7 +9,7 @@ use crate::arguments::Inputs;
 use crate::log::Log;
 use crate::memory::Memory;
 use crate::sys;
-use crate::world::{Last, Start, World};
+use crate::world::{CameTo, Last, Start, World};
 
 /// What is remembered of the names of a call until it is over.
 #[derive(Debug, Default)]
@@ -19,6 +20,8 @@ pub struct Before {
     flags: u64,
     /// Type of what the first path names (`S_IFMT` bits, 0 if unknown).
     pub kind: u32,
+    /// Where the file system comes to that it brings.
+    brings: Option<CameTo>,
 }
 
 /// Before the call: everything it may meet is met.
@@ -44,6 +47,9 @@ pub fn before(world: &mut World, tid: i32, call: &Call, args: &[u64; 6], inputs:
         }
         // A handle kept for no use would keep a file system busy.
         out.lasts.push(walked.last.filter(|_| exact));
+    }
+    if brings(call, args) {
+        out.brings = Some(inputs.path.as_ref().map_or(CameTo::Descriptor, |path| CameTo::Path(path.to_vec())));
     }
     match call.effect {
         Effect::Remove if removes_directory(call, args) => {
@@ -169,5 +175,10 @@ pub fn after(world: &mut World, tid: i32, call: &Call, result: i64, before: &Bef
             world.forget_places();
         }
         _ => {}
+    }
+    if let Some(to) = &before.brings {
+        world.brought(tid, to, result, log);
+        // A handle held here would keep it busy.
+        world.forget_places();
     }
 }

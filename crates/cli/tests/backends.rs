@@ -212,7 +212,7 @@ const PROGRAMS: [Program; 6] = [
 
 /// Programs of `tests/programs/corners.py`, and whether their final tree is in the trace: what went through a pipe from a
 /// file that was just written is not.
-const CORNERS: [(&str, bool); 27] = [
+const CORNERS: [(&str, bool); 28] = [
     ("xattrs", true),
     ("links", true),
     ("listing", true),
@@ -238,6 +238,7 @@ const CORNERS: [(&str, bool); 27] = [
     ("users_apart", true),
     ("left_mapped", true),
     ("mounted", true),
+    ("brought", true),
     ("sandbox", true),
     ("beneath", true),
 ];

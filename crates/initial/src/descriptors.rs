@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use foldhash::{HashMap, HashSet};
+use reprise_calls::brought::Brought;
 use reprise_calls::mounts::{At, Mounts};
 
 use super::decoded::Object;
@@ -22,6 +23,8 @@ pub struct Description {
     pub mount: u32,
     /// It is a copy of what is mounted there (`open_tree`), with all that is mounted below.
     pub tree: Option<(At, bool)>,
+    /// What the file system holds that it configures (`fsopen`).
+    pub configures: Option<Brought>,
     /// Where reads and writes go on.
     pub offset: u64,
     /// Whether writes go to the end.

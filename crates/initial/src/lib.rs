@@ -83,6 +83,8 @@ pub struct Origin {
 pub struct World {
     names: Names,
     mounts: Mounts,
+    /// Calls that brought a file system.
+    brought: u32,
     tables: Vec<Table>,
     free_tables: Vec<u32>,
     places: Vec<Places>,
@@ -114,6 +116,7 @@ impl World {
         World {
             names: Names::new(),
             mounts: Mounts::new(Names::ROOT),
+            brought: 0,
             tables: Vec::new(),
             free_tables: Vec::new(),
             places: Vec::new(),

@@ -76,6 +76,8 @@ pub struct Node {
     pub identity: Option<(u64, u64)>,
     /// Type of file system.
     pub filesystem: u64,
+    /// It stands in what stands for a file system that a call brought.
+    pub is_brought: bool,
     /// Text of a link.
     pub target: Vec<u8>,
     /// Whether that text is a guess.
@@ -126,6 +128,7 @@ impl Node {
             times: [0; 3],
             identity: None,
             filesystem: 0,
+            is_brought: false,
             target: Vec::new(),
             target_guessed: false,
             is_followed: false,

@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use foldhash::HashMap;
 
+use reprise_calls::brought::TMPFS;
 use reprise_trace::{Descriptor, Name, TreeNode, decode_xattrs, encode_xattrs};
 
 use super::World;
@@ -68,7 +69,10 @@ impl World {
     }
 
     fn identity(&self, node: NodeId) -> (u64, u64) {
-        self.names.node(node).identity.unwrap_or((NOWHERE, u64::from(node) + 2))
+        let n = self.names.node(node);
+        // A directory of a file system that is mounted twice has one identity, but two places.
+        let known = n.identity.filter(|_| !(n.is_brought && n.kind == kind::DIRECTORY));
+        known.unwrap_or((NOWHERE, u64::from(node) + 2))
     }
 
     /// Whose files mostly lie in a directory that not everybody may write to.
@@ -87,12 +91,12 @@ impl World {
         })
     }
 
-    /// Whether a directory is for everybody's temporary files, by its name (hier(7)).
+    /// Whether a directory is for everybody's temporary files, by its name (hier(7)) or since a file system of memory begins so.
     fn is_for_all(&self, n: &Node) -> bool {
         let above = self.names.node(n.parent);
         let is_top = |directory: &Node| directory.parent == Names::ROOT;
         match &*above.name {
-            _ if n.parent == Names::ROOT => &*n.name == b"tmp",
+            _ if n.parent == Names::ROOT => &*n.name == b"tmp" || n.is_brought && n.filesystem == TMPFS,
             b"var" => &*n.name == b"tmp" && is_top(above),
             b"dev" => &*n.name == b"shm" && is_top(above),
             _ => false,

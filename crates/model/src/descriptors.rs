@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use reprise_calls::brought::Brought;
 use reprise_calls::locking::{HeldLock, LockKind};
 use reprise_calls::mounts::At;
 
@@ -71,6 +72,8 @@ pub struct Description {
     pub mount: u32,
     /// It is a copy of what is mounted there (`open_tree`), with all that is mounted below.
     pub tree: Option<(At, bool)>,
+    /// What the file system holds that it configures (`fsopen`).
+    pub configures: Option<Brought>,
     /// The name it was opened under, if it has one.
     pub opened_as: Option<EntryId>,
     /// The path that it was opened by, where the model knows no file there.

@@ -119,6 +119,11 @@ pub struct PresentDescriptor {
 }
 
 impl World {
+    /// How many calls brought a file system so far.
+    pub fn brought(&self) -> u32 {
+        self.brought
+    }
+
     /// As [`World::follow`], and the values of extended attributes too. The name of an attribute whose value is not in the
     /// trace is returned beside.
     ///

@@ -61,6 +61,8 @@ pub struct World {
     /// Stores to mappings of files are in the trace.
     pub(crate) stores_recorded: bool,
     pub(crate) mounts: Mounts,
+    /// Calls that brought a file system.
+    pub(crate) brought: u32,
     /// See [`World::unmet_links`].
     pub(crate) unmet_links: HashMap<(u64, u64), u64>,
     pub(crate) listings: u64,
@@ -102,6 +104,7 @@ impl World {
             mappings: 0,
             stores_recorded: trace.manifest().facts.get(MAPPED_STORES).is_some_and(|how| how == "recorded"),
             mounts: Mounts::new(root),
+            brought: 0,
             unmet_links: unmet_links(trace)?,
             listings: 0,
             events_bring_descriptors: false,

@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use reprise_calls::brought::{is_stand_in, of_before, stand_in};
 use reprise_model::{
     Attributes, FileKind, Nature, NodeId, Piece, PresentDescriptor, PresentMapping, PresentName, PresentThread, Source,
     World,
@@ -120,6 +121,21 @@ impl Snapshot {
         }
     }
 
+    /// What stands for file systems has the name that the calls look for that are in the slice.
+    pub(crate) fn name_stand_ins(&mut self, names: &HashMap<Vec<u8>, Vec<u8>>) {
+        for present in &mut self.names {
+            let first = present.path.split(|b| *b == b'/').nth(1).unwrap_or_default().to_vec();
+            if !is_stand_in(&first) {
+                continue;
+            }
+            let new = names.get(&first).cloned().unwrap_or_else(|| of_before(&first));
+            if present.name == first && present.path.len() == 1 + first.len() {
+                present.name = new.clone();
+            }
+            present.path.splice(1..1 + first.len(), new);
+        }
+    }
+
     /// A name of a file.
     pub fn path(&self, node: NodeId) -> Option<&[u8]> {
         self.names.iter().find(|n| n.node == node).map(|n| &n.path[..])
@@ -221,6 +237,8 @@ pub(crate) struct Walk {
     cut: u64,
     taken: Option<Snapshot>,
     lives: Lives,
+    /// The calls that brought a file system, each with the name of what stands for that.
+    brought: Vec<(u64, Vec<u8>)>,
     /// As they were at the moment.
     kept: Lives,
 }
@@ -247,7 +265,15 @@ impl Walk {
     pub fn begin(trace: &TraceReader, cut: u64) -> Result<Walk, SliceError> {
         let world = World::begin(trace, true)?;
         let blobs = trace.blobs();
-        Ok(Walk { world, blobs, cut, taken: None, lives: Lives::default(), kept: Lives::default() })
+        Ok(Walk {
+            world,
+            blobs,
+            cut,
+            taken: None,
+            lives: Lives::default(),
+            brought: Vec::new(),
+            kept: Lives::default(),
+        })
     }
 
     /// Follows the next action.
@@ -260,7 +286,11 @@ impl Walk {
         let program = (call.effect == reprise_calls::Effect::Execute && action.result >= 0)
             .then(|| self.world.argument_path(call, action, 0))
             .flatten();
+        let brought = self.world.brought();
         let (found, _) = self.world.follow_attributes(call, action, &mut self.blobs)?;
+        if self.world.brought() > brought {
+            self.brought.push((action.seq, stand_in(self.world.brought())));
+        }
         let Some(process) = process else { return Ok(()) };
         if let Some(program) = program {
             self.lives.programs.insert(process, program);
@@ -276,6 +306,12 @@ impl Walk {
             self.lives.inherit(process, child);
         }
         Ok(())
+    }
+
+    /// The names of what stands for file systems, and those in a slice that has some of the actions.
+    pub fn stand_ins(&self, is_taken: impl Fn(u64) -> bool) -> HashMap<Vec<u8>, Vec<u8>> {
+        let taken = self.brought.iter().filter(|(seq, _)| is_taken(*seq));
+        taken.zip(1..).map(|((_, name), number)| (name.clone(), stand_in(number))).collect()
     }
 
     fn keep(&mut self) {

@@ -224,7 +224,9 @@ impl Work<'_> {
         }
         let mut blobs = self.trace.blobs();
         let recorded = self.trace.tree()?;
-        let (snapshot, lives, world) = walk.finish()?;
+        let stand_ins = walk.stand_ins(|seq| self.choice.is_taken(seq));
+        let (mut snapshot, lives, world) = walk.finish()?;
+        snapshot.name_stand_ins(&stand_ins);
         let mut report =
             SliceReport { missing: self.choice.missing, names: snapshot.names.len() as u64, ..SliceReport::default() };
         let beginning = Beginning {

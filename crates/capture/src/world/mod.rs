@@ -4,6 +4,7 @@
 //! rows form a connected tree; what the program itself makes is never taken for initial. Non-goals: following what
 //! the program does to names afterwards (that is the model's work).
 
+mod brought;
 mod content;
 mod list;
 mod snapshot;
@@ -19,6 +20,7 @@ use reprise_trace::{Name, TreeNode, encode_xattrs};
 use crate::log::Log;
 use crate::sys::{self, FileId, Stat};
 
+pub use brought::CameTo;
 pub use content::{is_synthetic, open_quietly, range, read_at};
 pub use snapshot::snapshot;
 pub use walk::{Last, Start};
@@ -50,6 +52,11 @@ pub struct World {
     listed: HashSet<FileId>,
     /// Files and directories that the program made, or emptied.
     fresh: HashSet<FileId>,
+    /// The root directory of all rows.
+    top: Option<FileId>,
+    /// Calls that brought a file system, and the roots of these.
+    brought: u32,
+    brought_roots: HashSet<FileId>,
     /// Type of file system by device.
     filesystems: HashMap<u64, u64>,
     /// Paths resolved to their end before: the type of what they named then (0: nothing).
@@ -140,6 +147,7 @@ impl World {
         if !self.reached.insert(root.id) {
             return;
         }
+        self.top.get_or_insert(root.id);
         let Ok(stat) = sys::stat_fd(&*root.fd) else {
             return;
         };

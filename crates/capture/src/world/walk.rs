@@ -30,8 +30,8 @@ pub enum Start {
 /// The last component of a path.
 #[derive(Debug, Clone)]
 pub struct Last {
-    parent: Handle,
-    name: CString,
+    pub(super) parent: Handle,
+    pub(super) name: CString,
     /// What it names; `None` if nothing.
     pub stat: Option<Stat>,
 }
@@ -210,7 +210,7 @@ fn handle(fd: std::os::fd::OwnedFd) -> Option<Handle> {
     Some(Handle { fd: Rc::new(fd), id })
 }
 
-fn open(path: &str) -> Option<Handle> {
+pub(super) fn open(path: &str) -> Option<Handle> {
     let path = CString::new(path).ok()?;
     handle(sys::open_at(HERE, &path, DIRECTORY).ok()?)
 }

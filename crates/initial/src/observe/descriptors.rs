@@ -48,6 +48,7 @@ impl World {
                 let node = memory.then(|| self.names.add_nameless(kind::REGULAR));
                 self.open_file(s.seat, s.result as u32, node.map(Mounts::first), false);
                 self.take_tree(s);
+                self.configure(s);
             }
         }
     }

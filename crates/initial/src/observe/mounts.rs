@@ -1,12 +1,13 @@
 //! Mounts and their namespaces: which files the paths of a sandbox mean.
 
-use reprise_calls::mounts::{At, Deed, Mounting, Named, Taking, mounting, owner_of_mounts, taking};
+use reprise_calls::brought::{Brought, TMPFS, brings, stand_in};
+use reprise_calls::mounts::{At, Deed, Mounting, Mounts, Named, Taking, mounting, owner_of_mounts, taking};
 use reprise_trace::payload::{Side, split};
 
 use super::Seen;
 use crate::World;
-use crate::names::MOUNTED;
-use crate::node::kind;
+use crate::names::{MOUNTED, Names};
+use crate::node::{NodeId, Source, kind};
 
 impl World {
     pub(super) fn mount(&mut self, s: &Seen<'_>) {
@@ -32,7 +33,8 @@ impl World {
         };
         let target = first.filter(|_| what.has_source());
         let source = target.and_then(|target| self.source(s, target));
-        let named = Named { first, second, source, copy: self.copied_tree(s) };
+        let copy = self.brought_by_mount(s).or_else(|| self.copied_tree(s));
+        let named = Named { first, second, source, copy };
         match self.mounts.deed(what, named) {
             Some(Deed::New(at)) => self.mount_new(at),
             Some(Deed::Bind(source, at, deep)) => drop(self.mounts.bind(source, at, deep)),
@@ -48,7 +50,7 @@ impl World {
         At { node: self.names.now(at.node), ..at }
     }
 
-    /// A file system in which nothing was there at the beginning.
+    /// A file system for which nothing stands in: nothing in it was there at the beginning.
     fn mount_new(&mut self, at: At) {
         let root = self.names.add_nameless(self.names.node(at.node).kind);
         let n = self.names.node_mut(root);
@@ -65,7 +67,42 @@ impl World {
         Some(self.seen(At { mount, node }))
     }
 
-    /// What `open_tree` took a copy of, if the call is given that.
+    /// What stands for the file system that `mount` brings.
+    fn brought_by_mount(&mut self, s: &Seen<'_>) -> Option<(At, bool)> {
+        let brought = split(s.call, Side::Input, &s.decoded.input)[2].map_or(Brought::State, Brought::by_type);
+        let root = brings(s.call, &s.decoded.args).then(|| self.stands_in(brought))??;
+        Some((Mounts::first(root), false))
+    }
+
+    /// A directory of the beginning stands for a file system that comes, unless that holds the kernel's state.
+    fn stands_in(&mut self, brought: Brought) -> Option<NodeId> {
+        self.brought += 1;
+        let name = stand_in(self.brought);
+        let node =
+            brought.stands_in().then(|| self.names.add(Names::ROOT, &name, kind::DIRECTORY, true, Source::Initial))?;
+        let n = self.names.node_mut(node);
+        let is_empty = brought == Brought::Nothing;
+        (n.is_brought, n.is_listed, n.filesystem) = (true, is_empty, if is_empty { TMPFS } else { 0 });
+        Some(node)
+    }
+
+    /// `fsopen`, `fsmount`: the type of a file system, and a mount of it that is not mounted yet.
+    pub(super) fn configure(&mut self, s: &Seen<'_>) {
+        let of = |fd: u32| self.tables[s.seat.table as usize].open.get(&fd).cloned();
+        let Some(made) = of(s.result as u32) else { return };
+        if s.call.name == "fsopen" {
+            let brought = split(s.call, Side::Input, &s.decoded.input)[0].map(Brought::by_type);
+            made.borrow_mut().configures = brought;
+        }
+        if brings(s.call, &s.decoded.args) {
+            let brought = of(s.fd(0).0).and_then(|given| given.borrow().configures).unwrap_or(Brought::State);
+            let root = self.stands_in(brought).map(Mounts::first);
+            let mut made = made.borrow_mut();
+            (made.node, made.tree) = (root.map(|root| root.node), root.map(|root| (root, false)));
+        }
+    }
+
+    /// What `open_tree` took a copy of, or what `fsmount` made, if the call is given that.
     fn copied_tree(&self, s: &Seen<'_>) -> Option<(At, bool)> {
         let given_itself = s.decoded.path.as_deref().is_none_or(|path| path.is_empty());
         let open = self.tables[s.seat.table as usize].open.get(&s.fd(0).0).filter(|_| given_itself)?;

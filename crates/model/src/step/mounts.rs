@@ -1,16 +1,17 @@
 //! Mounts and their namespaces: what is seen where.
 //!
-//! A replay mounts nothing: what is bound is reached by the path that it has otherwise, what happens in a file system that was
-//! mounted is taken from the trace.
+//! A replay mounts nothing: what is bound is reached by the path that it has otherwise, and so is what happens in a file system that
+//! was mounted, for which a directory stands; where none does (`/proc`), it is taken from the trace.
 
-use reprise_calls::mounts::{At, Deed, Mounting, Named, Taking, mounting, owner_of_mounts, taking};
+use reprise_calls::brought::{Brought, brings, stand_in};
+use reprise_calls::mounts::{At, Deed, Mounting, Mounts, Named, Taking, mounting, owner_of_mounts, taking};
 use reprise_calls::sharing::copies_mounts;
 use reprise_trace::payload::{Side, split};
 
 use super::Step;
 use super::names::DEEPEST;
 use crate::descriptors::Description;
-use crate::node::Nature;
+use crate::node::{FileKind, Nature, NodeId};
 use crate::processes::{Directories, Thread};
 use crate::resolve::Place;
 use crate::touch::Resource;
@@ -43,7 +44,8 @@ impl World {
             return;
         }
         let source = if what.has_source() { self.source(s) } else { None };
-        let named = Named { first, second, source, copy: self.copied_tree(s) };
+        let copy = self.brought_by_mount(s).or_else(|| self.copied_tree(s));
+        let named = Named { first, second, source, copy };
         match self.mounts.deed(what, named) {
             Some(Deed::New(at)) => self.mount_new(s, at),
             Some(Deed::Bind(source, at, deep)) => self.bind_mount(s, source, at, deep),
@@ -57,7 +59,7 @@ impl World {
         }
     }
 
-    /// A file system of which nothing is known but what calls make there.
+    /// A file system for which nothing stands in.
     fn mount_new(&mut self, s: &mut Step<'_>, at: At) {
         let place = self.names.node(at.node);
         let (kind, attributes) = (place.kind, place.attributes.clone());
@@ -112,7 +114,35 @@ impl World {
         lead?.place.at().filter(|at| met != Nature::Pseudo || self.names.node(at.node).nature == Nature::Pseudo)
     }
 
-    /// What `open_tree` took a copy of, if the call is given that.
+    /// What stands for the file system that `mount` brings.
+    fn brought_by_mount(&mut self, s: &mut Step<'_>) -> Option<(At, bool)> {
+        let brought = split(s.call, Side::Input, &s.action.input)[2].map_or(Brought::State, Brought::by_type);
+        let root = brings(s.call, &s.action.args).then(|| self.stands_in(brought))??;
+        Some((Mounts::first(root), false))
+    }
+
+    /// The directory of the initial tree that stands for a file system that comes.
+    fn stands_in(&mut self, brought: Brought) -> Option<NodeId> {
+        self.brought += 1;
+        let name = stand_in(self.brought);
+        let entry = *self.names.node(self.root).entries.get(&name[..]).filter(|_| brought.stands_in())?;
+        self.names.target(entry).filter(|node| self.names.node(*node).kind == FileKind::Directory)
+    }
+
+    /// `fsopen`, `fsmount`: the type of a file system, and a mount of it that is not mounted yet.
+    pub(super) fn configure(&mut self, s: &Step<'_>, description: &mut Description) {
+        if s.call.name == "fsopen" {
+            description.configures = split(s.call, Side::Input, &s.action.input)[0].map(Brought::by_type);
+        }
+        if brings(s.call, &s.action.args) {
+            let given = self.descriptors.get(s.thread.table, s.arg(0));
+            let configures = given.and_then(|slot| self.descriptors.descriptions[slot.description as usize].configures);
+            let root = self.stands_in(configures.unwrap_or(Brought::State)).map(Mounts::first);
+            (description.node, description.tree) = (root.map(|root| root.node), root.map(|root| (root, false)));
+        }
+    }
+
+    /// What `open_tree` took a copy of, or what `fsmount` made, if the call is given that.
     fn copied_tree(&self, s: &Step<'_>) -> Option<(At, bool)> {
         let slot = self.descriptors.get(s.thread.table, s.arg(0))?;
         let given_itself = s.action.path.as_deref().is_none_or(|path| path.is_empty());

@@ -227,6 +227,7 @@ impl World {
             });
             let mut description = Description { node, opened_as: None, stream, flags, links, ..Description::default() };
             self.take_tree(s, &mut description);
+            self.configure(s, &mut description);
             let description = self.descriptors.describe(description);
             self.bind(s, fd, description, close_on_exec);
         }

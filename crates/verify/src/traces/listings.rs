@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use reprise_calls::Call;
+use reprise_calls::brought::is_stand_in;
 use reprise_model::{Listing, entry_names};
 use reprise_trace::{Action, Name, ReadError};
 
@@ -41,7 +42,10 @@ impl Listings {
         }
         let mut gathered = self.open.remove(number).unwrap_or_default();
         match returned(wanted, found, contents)? {
-            Some(buffer) => gathered.names.extend(entry_names(&buffer, call.name == "getdents")),
+            Some(buffer) => {
+                let names = entry_names(&buffer, call.name == "getdents");
+                gathered.names.extend(names.into_iter().filter(|name| !is_stand_in(name)));
+            }
             None if found.result == 0 => {}
             None => gathered.unknown = true,
         }

@@ -1,0 +1,63 @@
+//! File systems that the program mounts: a directory of the initial tree stands for each (`reprise_calls::brought`).
+
+use std::ffi::CString;
+
+use reprise_calls::brought::stand_in;
+
+use super::walk::open;
+use super::{Start, World, is_synthetic, node, xattrs};
+use crate::log::Log;
+use crate::sys::{self, FileId, Stat};
+
+/// Where a file system came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CameTo {
+    /// A path of the thread.
+    Path(Vec<u8>),
+    /// The descriptor that the call gives.
+    Descriptor,
+}
+
+impl World {
+    /// A call brought a file system, and returned this.
+    pub fn brought(&mut self, tid: i32, to: &CameTo, result: i64, log: &mut Log) {
+        self.brought += 1;
+        let found = match to {
+            CameTo::Path(path) => self.root_at(tid, path, log),
+            CameTo::Descriptor => root_of(&format!("/proc/{tid}/fd/{result}")),
+        };
+        let (Some((stat, path)), Some(top)) = (found.filter(|(stat, _)| stat.is_dir()), self.top) else { return };
+        let filesystem = self.filesystem(&stat, Some(&path));
+        let was_brought = self.brought_roots.contains(&stat.id);
+        // What was there before has its place.
+        if is_synthetic(filesystem) || self.met.contains_key(&stat.id) && !was_brought {
+            return;
+        }
+        if was_brought {
+            self.forget_device(stat.id.device);
+        }
+        self.brought_roots.insert(stat.id);
+        self.reached.insert(stat.id);
+        log.node(node(top, &stand_in(self.brought), &stat, Vec::new(), xattrs(&path), filesystem));
+    }
+
+    fn root_at(&mut self, tid: i32, path: &[u8], log: &mut Log) -> Option<(Stat, CString)> {
+        let last = self.walk(tid, Start::Here, path, true, true, log).last?;
+        let path = self.by_handle(&last.parent, &last.name)?;
+        Some((last.stat?, path))
+    }
+
+    /// What is mounted anew shows what it held when it was unmounted; or another file system has the number now.
+    fn forget_device(&mut self, device: u64) {
+        let other = |id: &FileId| id.device != device;
+        self.met.retain(|id, _| other(id));
+        self.seen.retain(|id, _| other(id));
+        [&mut self.reached, &mut self.listed, &mut self.fresh].into_iter().for_each(|ids| ids.retain(other));
+    }
+}
+
+fn root_of(link: &str) -> Option<(Stat, CString)> {
+    let handle = open(link)?;
+    let path = CString::new(format!("{link}/.")).ok()?;
+    Some((sys::stat_fd(&*handle.fd).ok()?, path))
+}
