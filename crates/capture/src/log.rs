@@ -41,6 +41,8 @@ pub struct Log {
     said: HashMap<(Place, Keep), u32>,
     /// Content that was observed later all the same: written last, since rows are in the order of observation.
     later: Option<Vec<Content>>,
+    /// Devices that count as others.
+    devices: HashMap<u64, u64>,
 }
 
 impl Log {
@@ -59,6 +61,7 @@ impl Log {
             looks_back: false,
             said: HashMap::new(),
             later: None,
+            devices: HashMap::new(),
         }
     }
 
@@ -143,9 +146,19 @@ impl Log {
         if self.looks_back { 0 } else { self.next }
     }
 
+    /// Files of a device count as those of another one from now on.
+    pub fn renumber(&mut self, device: u64, other: u64) {
+        self.devices.insert(device, other);
+    }
+
+    fn device(&self, device: u64) -> u64 {
+        self.devices.get(&device).copied().unwrap_or(device)
+    }
+
     /// Writes a name of the initial tree, observed now.
     pub fn node(&mut self, mut node: TreeNode) {
         node.seq = self.observed_at();
+        (node.device, node.parent_device) = (self.device(node.device), self.device(node.parent_device));
         self.names.iter_mut().for_each(|names| names.rows.push(node.clone()));
         self.write(|writer| writer.node(node));
     }
@@ -153,6 +166,7 @@ impl Log {
     /// Writes content of the initial tree, observed now.
     pub fn content(&mut self, mut content: Content) {
         content.seq = self.observed_at();
+        content.device = self.device(content.device);
         match &mut self.later {
             Some(later) if !self.looks_back => later.push(content),
             _ => self.write(|writer| writer.content(content)),

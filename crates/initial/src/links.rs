@@ -39,10 +39,21 @@ impl World {
         Some(link)
     }
 
+    /// Whether there is no link of which nothing is told where a file stands: who looks from outside does not see into what the
+    /// program mounted.
+    pub(super) fn knows_links(&self, node: NodeId) -> bool {
+        self.outside.knows_links() && self.names.node(node).brought == 0
+    }
+
+    /// Whether two files stand in the same mounted file system, or both in none.
+    pub(super) fn are_beside(&self, one: NodeId, other: NodeId) -> bool {
+        self.names.node(one).brought == self.names.node(other).brought
+    }
+
     /// Two files are one that has one name: that, or a directory on the way to it, is a link to the other, or to the way to
     /// the other. Returns whether that is settled.
     pub(super) fn is_behind_a_link(&mut self, one: NodeId, other: NodeId) -> bool {
-        if self.outside.knows_links() || !self.may_be_one(one, other) {
+        if self.knows_links(one) || !self.are_beside(one, other) || !self.may_be_one(one, other) {
             return false;
         }
         let (a, b) = match self.names.node(one).kind {

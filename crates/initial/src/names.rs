@@ -128,7 +128,7 @@ impl Names {
     /// What follows from where a file stands.
     fn furnish(&self, directory: NodeId, name: &[u8], node: &mut Node) {
         node.filesystem = self.node(directory).filesystem;
-        node.is_brought = self.node(directory).is_brought;
+        node.brought = self.node(directory).brought;
         if directory == Names::ROOT
             && let Some((_, filesystem)) = PSEUDO.iter().find(|(pseudo, _)| *pseudo == name)
         {

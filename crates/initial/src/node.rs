@@ -76,8 +76,8 @@ pub struct Node {
     pub identity: Option<(u64, u64)>,
     /// Type of file system.
     pub filesystem: u64,
-    /// It stands in what stands for a file system that a call brought.
-    pub is_brought: bool,
+    /// The number of what stands for a file system that a call brought, and in which it stands; 0 if in none.
+    pub brought: u32,
     /// Text of a link.
     pub target: Vec<u8>,
     /// Whether that text is a guess.
@@ -128,7 +128,7 @@ impl Node {
             times: [0; 3],
             identity: None,
             filesystem: 0,
-            is_brought: false,
+            brought: 0,
             target: Vec::new(),
             target_guessed: false,
             is_followed: false,

@@ -70,9 +70,13 @@ impl World {
 
     fn identity(&self, node: NodeId) -> (u64, u64) {
         let n = self.names.node(node);
-        // A directory of a file system that is mounted twice has one identity, but two places.
-        let known = n.identity.filter(|_| !(n.is_brought && n.kind == kind::DIRECTORY));
-        known.unwrap_or((NOWHERE, u64::from(node) + 2))
+        // What is mounted twice has one identity, but two places; so has what was met by a link there that nobody told of.
+        let is_alone = |identity: &(u64, u64)| match self.names.identities.get(identity) {
+            Some(first) if *first != node => n.links > 1 && self.are_beside(*first, node),
+            _ => true,
+        };
+        let is_sure = |identity: &(u64, u64)| n.brought == 0 || n.kind != kind::DIRECTORY && is_alone(identity);
+        n.identity.filter(is_sure).unwrap_or((NOWHERE, u64::from(node) + 2))
     }
 
     /// Whose files mostly lie in a directory that not everybody may write to.
@@ -96,7 +100,7 @@ impl World {
         let above = self.names.node(n.parent);
         let is_top = |directory: &Node| directory.parent == Names::ROOT;
         match &*above.name {
-            _ if n.parent == Names::ROOT => &*n.name == b"tmp" || n.is_brought && n.filesystem == TMPFS,
+            _ if n.parent == Names::ROOT => &*n.name == b"tmp" || n.brought > 0 && n.filesystem == TMPFS,
             b"var" => &*n.name == b"tmp" && is_top(above),
             b"dev" => &*n.name == b"shm" && is_top(above),
             _ => false,

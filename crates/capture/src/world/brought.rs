@@ -9,6 +9,9 @@ use super::{Start, World, is_synthetic, node, xattrs};
 use crate::log::Log;
 use crate::sys::{self, FileId, Stat};
 
+/// Devices that no system has: for files of what is mounted a second time.
+const NOWHERE: u64 = 0xfff << 52;
+
 /// Where a file system came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CameTo {
@@ -35,6 +38,7 @@ impl World {
         }
         if was_brought {
             self.forget_device(stat.id.device);
+            log.renumber(stat.id.device, NOWHERE | u64::from(self.brought));
         }
         self.brought_roots.insert(stat.id);
         self.reached.insert(stat.id);

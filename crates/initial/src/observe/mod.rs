@@ -339,9 +339,10 @@ impl World {
                 Some(node)
             }
             (None, Some((directory, name))) => {
-                let may_have_more = |stat: &Stat| self.outside.knows_links() || !stat.has_one_name();
+                let may_have_more = |stat: &Stat| self.knows_links(directory) || !stat.has_one_name();
                 let identity = s.decoded.stat.filter(may_have_more).and_then(|stat| stat.identity);
                 let known = identity.and_then(|i| self.names.identities.get(&i).copied());
+                let known = known.filter(|known| self.are_beside(*known, directory));
                 let absent = self.names.slot(directory, &name) == Some(Slot::Absent);
                 let node = match known
                     .filter(|n| guess != kind::DIRECTORY && self.names.node(*n).may_be_initial() && !absent)

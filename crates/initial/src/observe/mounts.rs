@@ -82,7 +82,7 @@ impl World {
             brought.stands_in().then(|| self.names.add(Names::ROOT, &name, kind::DIRECTORY, true, Source::Initial))?;
         let n = self.names.node_mut(node);
         let is_empty = brought == Brought::Nothing;
-        (n.is_brought, n.is_listed, n.filesystem) = (true, is_empty, if is_empty { TMPFS } else { 0 });
+        (n.brought, n.is_listed, n.filesystem) = (self.brought, is_empty, if is_empty { TMPFS } else { 0 });
         Some(node)
     }
 
