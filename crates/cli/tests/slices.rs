@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use means::{Said, has, mkdir, record, run};
+use reprise_calls::brought::{brings, stand_in};
 use reprise_testkit::program;
 use reprise_testkit::scratch::{Scratch, is_root};
 use reprise_testkit::{again, skip, tree};
@@ -203,6 +204,39 @@ fn what_is_mapped_is_mapped_behind_a_cut() {
     assert_eq!(result["skipped"], 0, "{result:#?}");
     let end = TraceReader::open(&recorded.dir().join("end")).unwrap();
     assert_eq!(end.mappings().unwrap().iter().filter(|m| m.flags == 1).count(), 8, "{:#?}", end.mappings().unwrap());
+}
+
+/// What stands for file systems that the program mounted does so in a slice, too, whichever of the calls are in it.
+#[test]
+fn what_was_mounted_has_its_place_behind_a_cut() {
+    if !has("python3") {
+        return skip("slices of programs that mount", "there is no python3");
+    }
+    const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/programs/corners.py");
+    let recorded = Recorded::script(&format!("python3 {SCRIPT} brought"));
+    let trace = TraceReader::open(&recorded.dir().join(&recorded.name)).unwrap();
+    let actions = trace.actions().map(|action| action.expect("an action"));
+    let brought: Vec<u64> = actions
+        .filter(|a| reprise_calls::by_name(&a.call).is_some_and(|c| brings(c, &a.args)))
+        .map(|a| a.seq)
+        .collect();
+    let &[first, _, last] = &brought[..] else {
+        return skip("slices of programs that mount", "mounting is not permitted");
+    };
+    for (name, from, there) in
+        [("first", first, [(1, "d/e/x"), (2, "bound"), (3, "d")].as_slice()), ("last", last, &[(1, "d")])]
+    {
+        recorded.slice(name, &["--from", &format!("action:{from}")]);
+        let target = recorded.replay(name);
+        for (number, path) in there {
+            let stands = target.join(String::from_utf8(stand_in(*number)).unwrap());
+            assert!(stands.join(path).exists(), "{name}: {}", stands.display());
+        }
+        assert_eq!(target.join(String::from_utf8(stand_in(2)).unwrap()).exists(), name == "first");
+    }
+    // What a path below the place needs is there, wherever it was.
+    recorded.slice("path", &["--path", &recorded.work.join("n").display().to_string()]);
+    recorded.replay("path");
 }
 
 const SQL: &str = "

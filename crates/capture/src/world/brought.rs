@@ -1,6 +1,6 @@
 //! File systems that the program mounts: a directory of the initial tree stands for each (`reprise_calls::brought`).
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 
 use reprise_calls::brought::stand_in;
 
@@ -21,19 +21,25 @@ pub enum CameTo {
     Descriptor,
 }
 
+/// The root of a file system.
+struct Root {
+    stat: Stat,
+    filesystem: u64,
+    xattrs: Vec<u8>,
+}
+
 impl World {
     /// A call brought a file system, and returned this.
     pub fn brought(&mut self, tid: i32, to: &CameTo, result: i64, log: &mut Log) {
         self.brought += 1;
         let found = match to {
             CameTo::Path(path) => self.root_at(tid, path, log),
-            CameTo::Descriptor => root_of(&format!("/proc/{tid}/fd/{result}")),
+            CameTo::Descriptor => self.root_of(&format!("/proc/{tid}/fd/{result}")),
         };
-        let (Some((stat, path)), Some(top)) = (found.filter(|(stat, _)| stat.is_dir()), self.top) else { return };
-        let filesystem = self.filesystem(&stat, Some(&path));
+        let (Some(Root { stat, filesystem, xattrs }), Some(top)) = (found, self.top) else { return };
         let was_brought = self.brought_roots.contains(&stat.id);
         // What was there before has its place.
-        if is_synthetic(filesystem) || self.met.contains_key(&stat.id) && !was_brought {
+        if !stat.is_dir() || is_synthetic(filesystem) || self.met.contains_key(&stat.id) && !was_brought {
             return;
         }
         if was_brought {
@@ -42,13 +48,23 @@ impl World {
         }
         self.brought_roots.insert(stat.id);
         self.reached.insert(stat.id);
-        log.node(node(top, &stand_in(self.brought), &stat, Vec::new(), xattrs(&path), filesystem));
+        log.node(node(top, &stand_in(self.brought), &stat, Vec::new(), xattrs, filesystem));
     }
 
-    fn root_at(&mut self, tid: i32, path: &[u8], log: &mut Log) -> Option<(Stat, CString)> {
+    fn root_at(&mut self, tid: i32, path: &[u8], log: &mut Log) -> Option<Root> {
         let last = self.walk(tid, Start::Here, path, true, true, log).last?;
         let path = self.by_handle(&last.parent, &last.name)?;
-        Some((last.stat?, path))
+        Some(self.described(last.stat?, &path))
+    }
+
+    fn root_of(&mut self, link: &str) -> Option<Root> {
+        let handle = open(link)?;
+        let path = CString::new(format!("{link}/.")).ok()?;
+        Some(self.described(sys::stat_fd(&*handle.fd).ok()?, &path))
+    }
+
+    fn described(&mut self, stat: Stat, path: &CStr) -> Root {
+        Root { filesystem: self.filesystem(&stat, Some(path)), xattrs: xattrs(path), stat }
     }
 
     /// What is mounted anew shows what it held when it was unmounted; or another file system has the number now.
@@ -58,10 +74,4 @@ impl World {
         self.seen.retain(|id, _| other(id));
         [&mut self.reached, &mut self.listed, &mut self.fresh].into_iter().for_each(|ids| ids.retain(other));
     }
-}
-
-fn root_of(link: &str) -> Option<(Stat, CString)> {
-    let handle = open(link)?;
-    let path = CString::new(format!("{link}/.")).ok()?;
-    Some((sys::stat_fd(&*handle.fd).ok()?, path))
 }

@@ -51,7 +51,9 @@ impl World {
             self.guess_target(node, stat.size.unwrap_or(1));
         }
         let n = self.names.node_mut(node);
-        if n.may_be_initial() && n.identity.is_none() {
+        // Of what the program mounted nobody else tells.
+        let (is_first, is_brought) = (n.identity.is_none(), n.brought > 0);
+        if n.may_be_initial() && (is_first || is_brought) {
             if !n.mode_changed {
                 n.mode.get_or_insert(stat.mode & 0o7777);
             }
@@ -59,8 +61,10 @@ impl World {
                 n.owner = stat.owner;
             }
             n.device = stat.device.unwrap_or(n.device);
-            if stat.complete {
+            if is_first && (stat.complete || is_brought) {
                 n.links = stat.links.unwrap_or(1);
+            }
+            if is_first && stat.complete {
                 n.times = stat.times.map(|t| t.unwrap_or(0));
             }
         }
