@@ -1,13 +1,15 @@
 //! Which bytes of a file calls have changed (all others are still as they were at the beginning), or have shown.
 
+use std::collections::BTreeMap;
+
 /// Ranges that were changed, or shown.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Touched {
-    /// Begin and end, ascending, apart from each other.
-    ranges: Vec<(u64, u64)>,
+    /// End by begin, apart from each other.
+    ranges: BTreeMap<u64, u64>,
 }
 
-/// More ranges of one file are not followed: all between the two closest counts as changed.
+/// So many ranges of one file are followed; of twice as many the closest are joined: all between two counts as changed.
 const MOST: usize = 4096;
 
 impl Touched {
@@ -16,37 +18,54 @@ impl Touched {
         if begin >= end {
             return;
         }
-        let first = self.ranges.partition_point(|r| r.1 < begin);
-        let after = self.ranges.partition_point(|r| r.0 <= end);
         let (mut from, mut to) = (begin, end);
-        if let (Some(a), true) = (self.ranges.get(first), first < after) {
-            from = from.min(a.0);
-            to = to.max(self.ranges[after - 1].1);
+        if let Some((&before, &until)) = self.ranges.range(..=begin).next_back()
+            && until >= begin
+        {
+            if until >= end {
+                return;
+            }
+            from = before;
         }
-        self.ranges.splice(first..after, [(from, to)]);
-        if self.ranges.len() > MOST {
+        while let Some((&next, &until)) = self.ranges.range(from..=to).next() {
+            self.ranges.remove(&next);
+            to = to.max(until);
+        }
+        self.ranges.insert(from, to);
+        if self.ranges.len() > 2 * MOST {
             self.join_closest();
         }
     }
 
     /// What another has, too.
     pub fn join(&mut self, other: &Touched) {
-        for &(begin, end) in &other.ranges {
+        for (&begin, &end) in &other.ranges {
             self.add(begin, end);
         }
     }
 
+    /// Joins what is closest until not too many are left.
     fn join_closest(&mut self) {
-        let gap = |i: &usize| self.ranges[*i].0 - self.ranges[*i - 1].1;
-        if let Some(at) = (1..self.ranges.len()).min_by_key(gap) {
-            self.ranges[at - 1].1 = self.ranges[at].1;
-            self.ranges.remove(at);
+        let gaps = self.ranges.values().zip(self.ranges.keys().skip(1)).map(|(end, next)| next - end);
+        let mut gaps: Vec<u64> = gaps.collect();
+        let many = self.ranges.len().saturating_sub(MOST);
+        let Some(&mut widest) = many.checked_sub(1).filter(|i| *i < gaps.len()).map(|i| gaps.select_nth_unstable(i).1)
+        else {
+            return;
+        };
+        let mut joined: Vec<(u64, u64)> = Vec::with_capacity(MOST);
+        for (&begin, &end) in &self.ranges {
+            match joined.last_mut() {
+                Some(last) if begin - last.1 <= widest => last.1 = end,
+                _ => joined.push((begin, end)),
+            }
         }
+        self.ranges = joined.into_iter().collect();
     }
 
     /// Everything was changed, or nobody knows what.
     pub fn all(&mut self) {
-        self.ranges = vec![(0, u64::MAX)];
+        self.ranges = BTreeMap::from([(0, u64::MAX)]);
     }
 
     /// Whether nothing was changed.
@@ -57,7 +76,8 @@ impl Touched {
     /// What was not changed below `end`.
     pub fn rest(&self, begin: u64, end: u64) -> Vec<(u64, u64)> {
         let (mut out, mut at) = (Vec::new(), begin);
-        for &(from, to) in self.ranges.iter().filter(|r| r.1 > begin && r.0 < end) {
+        let before = self.ranges.range(..begin).next_back().filter(|(_, until)| **until > begin);
+        for (&from, &to) in before.into_iter().chain(self.ranges.range(begin..end.max(begin))) {
             if from > at {
                 out.push((at, from));
             }
@@ -92,7 +112,31 @@ mod tests {
     fn memory_is_bounded() {
         let mut t = Touched::default();
         (0..3 * MOST as u64).for_each(|i| t.add(10 * i, 10 * i + 1));
-        assert!(t.ranges.len() <= MOST);
+        assert!(t.ranges.len() <= 2 * MOST);
         assert!(t.rest(0, 1).is_empty());
+        // What is far apart stays so.
+        let mut t = Touched::default();
+        (0..2 * MOST as u64).for_each(|i| t.add(10 * i, 10 * i + 1));
+        t.add(1 << 40, (1 << 40) + 1);
+        assert_eq!(t.rest(1 << 30, 1 << 41), [(1 << 30, 1 << 40), ((1 << 40) + 1, 1 << 41)]);
+    }
+
+    /// The same as bits, one for each byte.
+    #[test]
+    fn ranges_are_those_of_a_row_of_bits() {
+        let (mut t, mut bits, mut state) = (Touched::default(), [false; 64], 1u64);
+        for _ in 0..2000 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let (begin, length) = (state >> 33 & 63, state >> 40 & 3);
+            let end = (begin + length).min(64);
+            t.add(begin, end);
+            (begin..end).for_each(|at| bits[at as usize] = true);
+            let rest = t.rest(5, 60);
+            assert!((5..60).all(|at| bits[at as usize] != rest.iter().any(|r| (r.0..r.1).contains(&at))));
+            assert!(rest.is_sorted_by(|a, b| a.1 < b.0));
+            if state >> 50 & 31 == 0 {
+                (t, bits) = (Touched::default(), [false; 64]);
+            }
+        }
     }
 }

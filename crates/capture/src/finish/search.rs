@@ -97,6 +97,24 @@ impl States {
         condition.known.unwrap_or_else(|| self.get(condition))
     }
 
+    /// Whether all that a call found is so now, and nothing is known after it that is not known before: that it goes next
+    /// contradicts nothing, whatever goes then.
+    pub fn tells_nothing_new(&self, told: &Told) -> bool {
+        let is_old = |c: &Condition| {
+            let is = self.value(c);
+            let tells_what_it_is = matches!(c.found, Found::Exactly(_) | Found::Something) || c.after.is_some();
+            let is_known = if is.is_some() { c.after.is_none_or(|seen| Some(seen) == is) } else { !tells_what_it_is };
+            c.change == Change::Nothing && is_known && c.found.fits(is)
+        };
+        let moves = told.moves.is_some() || told.turns;
+        let fits = |c: &Condition| c.found.fits(self.value(c));
+        self.sights.is_empty()
+            && !moves
+            && told.all.iter().all(is_old)
+            && (told.any.is_empty() || told.any.iter().any(fits))
+            && told.likely.iter().all(fits)
+    }
+
     /// A call has its place; gives what of it was impossible, and what that thing was.
     pub fn settle(&mut self, call: &Candidate) -> Option<(Condition, Option<u64>)> {
         let impossible = call.told.impossible(|c| self.value(c)).copied();

@@ -225,6 +225,9 @@ impl<T> Window<T> {
         if self.quiet >= QUIET {
             return place;
         }
+        if self.tells_nothing_new(place, told) {
+            return place;
+        }
         let (mut places, mut calls) = (if alone { vec![place] } else { self.near(NEAR) }, Vec::new());
         self.ask_all(&places, &mut calls, told);
         let late = self.late(&places, &calls, told);
@@ -254,6 +257,10 @@ impl<T> Window<T> {
         };
         self.settled = order.iter().take(certain.max(1)).map(|i| places[*i]).collect();
         self.settled.pop_front().unwrap_or(place)
+    }
+
+    fn tells_nothing_new(&mut self, place: Place, told: Teller<'_, T>) -> bool {
+        self.ask(place, told).is_some_and(|call| self.states.tells_nothing_new(&call.told))
     }
 
     /// Whether looking further for an order is given up for now: it has been in vain for long, and is tried seldom.
@@ -366,6 +373,10 @@ impl<T> Window<T> {
     /// Takes in what an item found and left; whether it saw another half done.
     fn settle(&mut self, chosen: Place, is_early: bool, told: Teller<'_, T>) -> bool {
         let Some(call) = self.ask(chosen, told) else { return false };
+        if self.early.is_empty() && self.states.tells_nothing_new(&call.told) {
+            self.placed(call.told.lasts);
+            return false;
+        }
         self.note_changes(&call, is_early);
         let is_amid = self.took_place(chosen, &call, told);
         self.placed(call.told.lasts);
