@@ -15,6 +15,7 @@ mod families;
 mod flags;
 mod index;
 pub mod locking;
+pub mod memory;
 pub mod mounts;
 pub mod moving;
 mod process_path;

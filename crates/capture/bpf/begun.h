@@ -182,7 +182,6 @@ int on_area(struct bpf_iter__task_vma *ctx)
 	struct task_struct *task = ctx->task;
 	struct vm_area_struct *area = ctx->vma;
 	struct watch *w = watch();
-	struct super_block *super;
 	struct inode *inode;
 	struct range r = {};
 	struct inode *named;
@@ -192,20 +191,12 @@ int on_area(struct bpf_iter__task_vma *ctx)
 	if (!task || !area || !w->on || !bpf_task_storage_get(&threads, task, 0, 0))
 		return 0;
 	flags = FIELD(area, vm_flags);
-	file = FIELD(area, vm_file);
-	if (!file || !(flags & VM_SHARED) || !(flags & VM_MAYWRITE) || flags & (VM_PFNMAP | VM_IO | VM_HUGETLB))
+	if (!(flags & VM_SHARED) || !(flags & VM_MAYWRITE) || flags & (VM_PFNMAP | VM_IO | VM_HUGETLB))
 		return 0;
-	file = TYPED(struct file, file);
-	inode = FIELD(file, f_inode);
+	inode = file_of_area(area);
 	if (!inode)
 		return 0;
-	inode = TYPED(struct inode, inode);
-	super = FIELD(inode, i_sb);
-	if ((FIELD(inode, i_mode) & S_IFMT) != S_IFREG || !super)
-		return 0;
-	super = TYPED(struct super_block, super);
-	if (BPF_CORE_READ((struct super_block___loads *)super, s_flags) & SB_NOUSER)
-		return 0;
+	file = TYPED(struct file, FIELD(area, vm_file));
 	r.start = FIELD(area, vm_start);
 	r.end = FIELD(area, vm_end);
 	r.page = FIELD(area, vm_pgoff);

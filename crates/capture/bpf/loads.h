@@ -65,6 +65,27 @@ enum loading {
 	LOADS_UNKNOWN,
 };
 
+/* The inode of an area's file, if that is a regular one of a file system that users see; not memory that is a file to the kernel only. */
+static __always_inline struct inode *file_of_area(struct vm_area_struct *area)
+{
+	struct file *file = FIELD(area, vm_file);
+	struct super_block *super;
+	struct inode *inode;
+
+	if (!file)
+		return 0;
+	file = TYPED(struct file, file);
+	inode = FIELD(file, f_inode);
+	if (!inode)
+		return 0;
+	inode = TYPED(struct inode, inode);
+	super = FIELD(inode, i_sb);
+	if ((FIELD(inode, i_mode) & S_IFMT) != S_IFREG || !super)
+		return 0;
+	super = TYPED(struct super_block, super);
+	return BPF_CORE_READ((struct super_block___loads *)super, s_flags) & SB_NOUSER ? 0 : inode;
+}
+
 /* What of which file is loaded at an address, into the load of the present thread. */
 __noinline int find_load(struct thread *t, __u64 address)
 {
@@ -72,9 +93,7 @@ __noinline int find_load(struct thread *t, __u64 address)
 	struct descent d = { .address = address };
 	struct mm_struct *mm = task->mm;
 	struct vm_area_struct *area;
-	struct super_block *super;
 	struct inode *inode;
-	struct file *file;
 	__u64 found, flags;
 
 	if (!t || !mm)
@@ -87,19 +106,10 @@ __noinline int find_load(struct thread *t, __u64 address)
 		return d.arrived == 2 ? LOADS_UNKNOWN : LOADS_NOTHING;
 	area = TYPED(struct vm_area_struct, (void *)found);
 	flags = FIELD(area, vm_flags);
-	file = FIELD(area, vm_file);
-	if (!file || !(flags & VM_READ) || flags & (VM_EXEC | VM_PFNMAP | VM_IO | VM_HUGETLB))
+	if (!(flags & VM_READ) || flags & (VM_EXEC | VM_PFNMAP | VM_IO | VM_HUGETLB))
 		return LOADS_NOTHING;
-	file = TYPED(struct file, file);
-	inode = FIELD(file, f_inode);
+	inode = file_of_area(area);
 	if (!inode)
-		return LOADS_NOTHING;
-	inode = TYPED(struct inode, inode);
-	super = FIELD(inode, i_sb);
-	if ((FIELD(inode, i_mode) & S_IFMT) != S_IFREG || !super)
-		return LOADS_NOTHING;
-	super = TYPED(struct super_block, super);
-	if (BPF_CORE_READ((struct super_block___loads *)super, s_flags) & SB_NOUSER)
 		return LOADS_NOTHING;
 	t->load.mapping = mapping_of_inode((__u64)inode);
 	if (!(flags & VM_MAYSHARE) && is_program(t->load.mapping))

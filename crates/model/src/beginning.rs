@@ -5,13 +5,14 @@
 use std::collections::{BTreeMap, HashMap};
 
 use reprise_calls::locking::take;
+use reprise_calls::memory::{SHARED, WRITE};
 use reprise_calls::mounts::Mounts;
 use reprise_trace::{Descriptor as DescriptorRow, Lock, Mapping as MappingRow, Process, ReadError, TraceReader};
 
 use crate::descriptors::{Description, Slot, StreamKind, Table};
 use crate::initial::components;
 use crate::listing::ListingState;
-use crate::mapping::{MappingId, Region, SHARED, Space, WRITE, whole_pages};
+use crate::mapping::{MappingId, Region, Space, whole_pages};
 use crate::node::{FileKind, Nature, NodeId};
 use crate::processes::{Directories, Identity, Thread};
 use crate::world::World;

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use reprise_calls::memory::{SHARED, WRITE};
+
 use crate::node::NodeId;
 
 /// Number of a mapping; never reused.
@@ -47,10 +49,6 @@ pub struct Space {
 }
 
 const PAGE: u64 = 4096;
-/// `MAP_SHARED`.
-pub(crate) const SHARED: u32 = 1;
-/// `PROT_WRITE`.
-pub(crate) const WRITE: u32 = 2;
 
 /// So many bytes in whole pages; of more than there can be, all that there can be.
 pub(crate) fn whole_pages(bytes: u64) -> u64 {

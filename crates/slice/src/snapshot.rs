@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use reprise_calls::brought::{is_stand_in, of_before, stand_in};
+use reprise_calls::memory::{SHARED, code};
 use reprise_model::{
     Attributes, FileKind, Nature, NodeId, Piece, PresentDescriptor, PresentMapping, PresentName, PresentThread, Source,
     World,
@@ -71,9 +72,7 @@ pub struct Snapshot {
 
 /// Without programs and libraries: private mappings of files of which code is mapped.
 fn data(all: Vec<PresentMapping>) -> Vec<PresentMapping> {
-    const SHARED: u32 = 1;
-    const EXECUTE: u32 = 4;
-    let code: HashSet<NodeId> = all.iter().filter(|m| m.protection & EXECUTE != 0).map(|m| m.node).collect();
+    let code = code(all.iter().map(|m| (m.node, m.protection)));
     all.into_iter().filter(|m| m.flags & SHARED != 0 || !code.contains(&m.node)).collect()
 }
 

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use reprise_calls::locking::HeldLock;
+use reprise_calls::memory;
 use reprise_trace::Manifest;
 use serde::{Deserialize, Serialize};
 
@@ -147,8 +148,7 @@ pub struct BeganMapping {
 
 /// Files of which code is mapped.
 pub fn code(mappings: &[BeganMapping]) -> HashSet<(u64, u64)> {
-    let executable = mappings.iter().filter(|mapping| mapping.protection & libc::PROT_EXEC as u32 != 0);
-    executable.map(|mapping| (mapping.device, mapping.inode)).collect()
+    memory::code(mappings.iter().map(|mapping| ((mapping.device, mapping.inode), mapping.protection)))
 }
 
 impl BeganMapping {

@@ -1,5 +1,7 @@
 //! Memory mappings of files, and what is read and written through them.
 
+use reprise_calls::memory::{SHARED, WRITE};
+
 use super::Step;
 use crate::interpretation::MappedRange;
 use crate::mapping::{Region, Space, whole_pages};
@@ -7,11 +9,9 @@ use crate::node::{FileKind, NodeId};
 use crate::touch::Resource;
 use crate::world::World;
 
-const SHARED: u64 = 1;
 const TYPE: u64 = 3;
 const FIXED: u64 = 0x10;
 const ANONYMOUS: u64 = 0x20;
-const WRITE: u64 = 2;
 
 impl World {
     pub(super) fn map(&mut self, s: &mut Step<'_>) {
@@ -35,10 +35,10 @@ impl World {
             return self.spaces[s.thread.space as usize].unmap(address, length);
         };
         let writable = self.descriptors.descriptions[slot.description as usize].flags & 3 == 2;
-        let shared = flags & SHARED != 0 && writable && self.names.node(node).kind == FileKind::Regular;
+        let shared = flags & u64::from(SHARED) != 0 && writable && self.names.node(node).kind == FileKind::Regular;
         let n = self.names.node_mut(node);
         n.was_mapped = true;
-        n.mapped |= shared && s.arg(2) & WRITE != 0 && !self.stores_recorded;
+        n.mapped |= shared && s.arg(2) & u64::from(WRITE) != 0 && !self.stores_recorded;
         let file = Region {
             length: 0,
             mapping: 0,
