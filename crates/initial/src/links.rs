@@ -74,8 +74,21 @@ impl World {
             self.names.node(*from).is_followed && stands(*to) && !self.are_nested(*from, *to)
         };
         let Some((from, to)) = ways.into_iter().find(is_possible) else { return false };
-        let text = self.names.path(to);
+        // Below what was mounted the root of whoever follows it may be another.
+        let text = if self.names.node(to).brought > 0 { self.between(from, to) } else { self.names.path(to) };
         self.was_a_link(from, Some(&text), 0).is_some()
+    }
+
+    /// The path from the directory of a file to another.
+    fn between(&self, from: NodeId, to: NodeId) -> Vec<u8> {
+        let names = |node| {
+            let path = self.names.path(node);
+            path.split(|b| *b == b'/').skip(1).map(<[u8]>::to_vec).collect::<Vec<_>>()
+        };
+        let (here, there) = (names(self.names.node(from).parent), names(to));
+        let common = here.iter().zip(&there).take_while(|(a, b)| a == b).count();
+        let up = here[common..].iter().map(|_| b"..".to_vec());
+        up.chain(there[common..].iter().cloned()).collect::<Vec<_>>().join(&b'/')
     }
 
     /// Of directories that are one, the highest above both that have the same names down to them, and may be one, too.
