@@ -18,17 +18,20 @@ pub enum Brought {
 }
 
 /// Types of file systems that do not hold files of somebody's, with what they hold.
-const TYPES: [(&[u8], Brought); 26] = [
+const TYPES: [(&[u8], Brought); 28] = [
     (b"autofs", Brought::State),
+    (b"binder", Brought::State),
     (b"binfmt_misc", Brought::State),
     (b"bpf", Brought::State),
     (b"cgroup", Brought::State),
     (b"cgroup2", Brought::State),
     (b"configfs", Brought::State),
+    (b"cpuset", Brought::State),
     (b"debugfs", Brought::State),
     (b"devpts", Brought::State),
     (b"devtmpfs", Brought::State),
     (b"efivarfs", Brought::State),
+    (b"functionfs", Brought::State),
     (b"fusectl", Brought::State),
     (b"hugetlbfs", Brought::State),
     (b"mqueue", Brought::State),
@@ -36,7 +39,6 @@ const TYPES: [(&[u8], Brought); 26] = [
     (b"nsfs", Brought::State),
     (b"proc", Brought::State),
     (b"pstore", Brought::State),
-    (b"ramfs", Brought::Nothing),
     (b"resctrl", Brought::State),
     (b"rpc_pipefs", Brought::State),
     (b"securityfs", Brought::State),
@@ -74,7 +76,8 @@ pub fn stand_in(number: u32) -> Vec<u8> {
     [STAND_IN, number.to_string().as_bytes()].concat()
 }
 
-/// Whether this is the name of what stands for a file system: no directory has it where the program ran.
+/// Whether this is the name of what stands for a file system: a directory that lists it shows no more of the program's own than
+/// one that does not.
 pub fn is_stand_in(name: &[u8]) -> bool {
     name.starts_with(STAND_IN)
 }

@@ -1,8 +1,9 @@
 //! What a call means for the knowledge of the world: before it enters the kernel, and after it succeeded.
 
-use reprise_calls::brought::brings;
+use reprise_calls::brought::{Brought, brings};
 use reprise_calls::mounts::{Mounting, mounting};
 use reprise_calls::{Call, Effect, Follow, IoctlEffect, Object, ioctl_effect};
+use reprise_trace::Name;
 use reprise_trace::payload::{Side, split};
 
 use crate::arguments::Inputs;
@@ -49,7 +50,9 @@ pub fn before(world: &mut World, tid: i32, call: &Call, args: &[u64; 6], inputs:
         out.lasts.push(walked.last.filter(|_| exact));
     }
     if brings(call, args) {
-        out.brings = Some(inputs.path.as_ref().map_or(CameTo::Descriptor, |path| CameTo::Path(path.to_vec())));
+        let path = |name: &Name| CameTo::Path(name.to_vec(), parts[2].map_or(Brought::State, Brought::by_type));
+        let place = if call.name == "fsmount" { Some(CameTo::Descriptor) } else { inputs.path.as_ref().map(path) };
+        out.brings = place.or(Some(CameTo::Path(Vec::new(), Brought::State)));
     }
     match call.effect {
         Effect::Remove if removes_directory(call, args) => {

@@ -13,6 +13,8 @@ pub struct File<'a> {
     pub kind: u32,
     /// Whether it shows the kernel's state, and holds nothing.
     pub is_pseudo: bool,
+    /// Whether it is in a file system that a call brought.
+    pub is_mounted: bool,
     /// Device and inode, if known.
     pub identity: Option<(u64, u64)>,
     /// Its size at the beginning, as well as it is known.
@@ -59,6 +61,7 @@ impl World {
             number,
             kind: n.kind,
             is_pseudo: n.filesystem_is_pseudo(),
+            is_mounted: n.brought > 0,
             identity: n.identity,
             size: n.size.best(),
             is_unchanged: n.is_looked_at,

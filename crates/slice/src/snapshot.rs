@@ -122,17 +122,21 @@ impl Snapshot {
 
     /// What stands for file systems has the name that the calls look for that are in the slice.
     pub(crate) fn name_stand_ins(&mut self, names: &HashMap<Vec<u8>, Vec<u8>>) {
+        let rename = |path: &mut Vec<u8>| {
+            let first = path.split(|b| *b == b'/').nth(1).filter(|first| is_stand_in(first)).map(<[u8]>::to_vec);
+            if let Some(first) = first {
+                let new = names.get(&first).cloned().unwrap_or_else(|| of_before(&first));
+                path.splice(1..1 + first.len(), new);
+            }
+        };
         for present in &mut self.names {
-            let first = present.path.split(|b| *b == b'/').nth(1).unwrap_or_default().to_vec();
-            if !is_stand_in(&first) {
-                continue;
+            let is_itself = present.path.len() == 1 + present.name.len();
+            rename(&mut present.path);
+            if is_itself {
+                present.name = present.path[1..].to_vec();
             }
-            let new = names.get(&first).cloned().unwrap_or_else(|| of_before(&first));
-            if present.name == first && present.path.len() == 1 + first.len() {
-                present.name = new.clone();
-            }
-            present.path.splice(1..1 + first.len(), new);
         }
+        self.threads.iter_mut().flat_map(|thread| [&mut thread.cwd, &mut thread.root]).flatten().for_each(rename);
     }
 
     /// A name of a file.

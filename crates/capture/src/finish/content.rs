@@ -52,6 +52,7 @@ pub fn settle(world: &mut World, live: &mut Live) {
 /// it was not.
 pub fn write_replaced(world: &World, live: &mut Live, kept: &Kept, wanted: Wanted, log: &mut Log) {
     const LOST: &str = "initial content of a small file that was replaced before anybody read it (--tree DIR keeps it)";
+    const MOUNTED: &str = "initial content of a small file in what the program mounted, as far as nobody read it";
     const NAMED: usize = 20;
     let mut named = 0;
     for number in world.files() {
@@ -81,8 +82,8 @@ pub fn write_replaced(world: &World, live: &mut Live, kept: &Kept, wanted: Wante
         if !unknown && was_held(kept, file.identity, file.size, &rest, log) {
             continue;
         }
-        log.loss(Loss::Truncated, LOST, lacks);
-        if let Some(path) = path.filter(|_| named < NAMED) {
+        log.loss(Loss::Truncated, if file.is_mounted { MOUNTED } else { LOST }, lacks);
+        if let Some(path) = path.filter(|_| named < NAMED && !file.is_mounted) {
             named += 1;
             log.note(format!("not known is what was in {} at the beginning", String::from_utf8_lossy(&path)));
         }

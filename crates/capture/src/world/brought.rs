@@ -2,7 +2,7 @@
 
 use std::ffi::{CStr, CString};
 
-use reprise_calls::brought::stand_in;
+use reprise_calls::brought::{Brought, stand_in};
 
 use super::walk::open;
 use super::{Start, World, is_synthetic, node, xattrs};
@@ -10,13 +10,13 @@ use crate::log::Log;
 use crate::sys::{self, FileId, Stat};
 
 /// Devices that no system has: for files of what is mounted a second time.
-const NOWHERE: u64 = 0xfff << 52;
+const ANEW: u64 = 0xfff << 52;
 
 /// Where a file system came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CameTo {
-    /// A path of the thread.
-    Path(Vec<u8>),
+    /// A path of the thread; it holds this.
+    Path(Vec<u8>, Brought),
     /// The descriptor that the call gives.
     Descriptor,
 }
@@ -32,21 +32,22 @@ impl World {
     /// A call brought a file system, and returned this.
     pub fn brought(&mut self, tid: i32, to: &CameTo, result: i64, log: &mut Log) {
         self.brought += 1;
-        let found = match to {
-            CameTo::Path(path) => self.root_at(tid, path, log),
-            CameTo::Descriptor => self.root_of(&format!("/proc/{tid}/fd/{result}")),
+        let (found, shows_state) = match to {
+            CameTo::Path(path, brought) => (self.root_at(tid, path, log), !brought.stands_in()),
+            CameTo::Descriptor => (self.root_of(&format!("/proc/{tid}/fd/{result}")), false),
         };
         let (Some(Root { stat, filesystem, xattrs }), Some(top)) = (found, self.top) else { return };
         let was_brought = self.brought_roots.contains(&stat.id);
+        let was_met = self.met.contains_key(&stat.id) && !was_brought;
+        self.brought_roots.insert(stat.id);
         // What was there before has its place.
-        if !stat.is_dir() || is_synthetic(filesystem) || self.met.contains_key(&stat.id) && !was_brought {
+        if !stat.is_dir() || shows_state || is_synthetic(filesystem) || was_met {
             return;
         }
         if was_brought {
             self.forget_device(stat.id.device);
-            log.renumber(stat.id.device, NOWHERE | u64::from(self.brought));
+            log.renumber(stat.id.device, ANEW | u64::from(self.brought));
         }
-        self.brought_roots.insert(stat.id);
         self.reached.insert(stat.id);
         log.node(node(top, &stand_in(self.brought), &stat, Vec::new(), xattrs, filesystem));
     }
@@ -64,6 +65,8 @@ impl World {
     }
 
     fn described(&mut self, stat: Stat, path: &CStr) -> Root {
+        // Another file system may have had the number.
+        self.filesystems.remove(&stat.id.device);
         Root { filesystem: self.filesystem(&stat, Some(path)), xattrs: xattrs(path), stat }
     }
 

@@ -10,6 +10,7 @@ mod sockets;
 mod users;
 
 use foldhash::HashSet;
+use reprise_calls::brought::is_stand_in;
 use reprise_calls::mounts::At;
 use reprise_calls::{ArgKind, Call, Effect, FlagSet, Follow};
 pub use sockets::as_mknod;
@@ -283,7 +284,8 @@ impl World {
             Slot::File(node) => self.names.node(*node).source != Source::Perhaps,
             Slot::Absent => false,
         };
-        let hidden = stand.iter().filter(|(name, slot)| is_there(slot) && !shown.contains(&***name));
+        let hidden =
+            stand.iter().filter(|(name, slot)| is_there(slot) && !shown.contains(&***name) && !is_stand_in(name));
         let mut steps: Vec<Step> = hidden.map(|(name, _)| self.step(directory, name)).collect();
         steps.sort_unstable_by(|a, b| a.name.cmp(&b.name));
         steps

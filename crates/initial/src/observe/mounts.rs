@@ -33,7 +33,11 @@ impl World {
         };
         let target = first.filter(|_| what.has_source());
         let source = target.and_then(|target| self.source(s, target));
-        let copy = self.brought_by_mount(s).or_else(|| self.copied_tree(s));
+        let copy = match what {
+            Mounting::New => self.brought_by_mount(s),
+            Mounting::Attach => self.copied_tree(s),
+            _ => None,
+        };
         let named = Named { first, second, source, copy };
         match self.mounts.deed(what, named) {
             Some(Deed::New(at)) => self.mount_new(at),
@@ -70,8 +74,7 @@ impl World {
     /// What stands for the file system that `mount` brings.
     fn brought_by_mount(&mut self, s: &Seen<'_>) -> Option<(At, bool)> {
         let brought = split(s.call, Side::Input, &s.decoded.input)[2].map_or(Brought::State, Brought::by_type);
-        let root = brings(s.call, &s.decoded.args).then(|| self.stands_in(brought))??;
-        Some((Mounts::first(root), false))
+        Some((Mounts::first(self.stands_in(brought)?), false))
     }
 
     /// A directory of the beginning stands for a file system that comes, unless that holds the kernel's state.

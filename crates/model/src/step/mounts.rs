@@ -44,7 +44,11 @@ impl World {
             return;
         }
         let source = if what.has_source() { self.source(s) } else { None };
-        let copy = self.brought_by_mount(s).or_else(|| self.copied_tree(s));
+        let copy = match what {
+            Mounting::New => self.brought_by_mount(s),
+            Mounting::Attach => self.copied_tree(s),
+            _ => None,
+        };
         let named = Named { first, second, source, copy };
         match self.mounts.deed(what, named) {
             Some(Deed::New(at)) => self.mount_new(s, at),
@@ -117,8 +121,7 @@ impl World {
     /// What stands for the file system that `mount` brings.
     fn brought_by_mount(&mut self, s: &mut Step<'_>) -> Option<(At, bool)> {
         let brought = split(s.call, Side::Input, &s.action.input)[2].map_or(Brought::State, Brought::by_type);
-        let root = brings(s.call, &s.action.args).then(|| self.stands_in(brought))??;
-        Some((Mounts::first(root), false))
+        Some((Mounts::first(self.stands_in(brought)?), false))
     }
 
     /// The directory of the initial tree that stands for a file system that comes.
