@@ -58,7 +58,18 @@ impl Brought {
         TYPES.iter().find(|(known, _)| *known == name).map_or(Brought::Files, |(_, brought)| *brought)
     }
 
-    /// What stands in its place.
+    /// By a file system of the type that a call names (`mount`, `fsopen`), given the texts that it was given, by argument; by one that
+    /// is not told as by one that shows the kernel's state.
+    pub fn named<'a>(call: &Call, texts: impl FnOnce() -> [Option<&'a [u8]>; 6]) -> Option<Brought> {
+        let at = match call.name {
+            "mount" => 2,
+            "fsopen" => 0,
+            _ => return None,
+        };
+        Some(texts()[at].map_or(Brought::State, Brought::by_type))
+    }
+
+    /// Whether something stands in its place.
     pub fn stands_in(self) -> bool {
         self != Brought::State
     }
@@ -99,6 +110,15 @@ mod tests {
         assert_eq!(Brought::by_type(b"tmpfs"), Brought::Nothing);
         assert_eq!((Brought::by_type(b"ext4"), Brought::by_type(b"")), (Brought::Files, Brought::Files));
         assert!(Brought::Files.stands_in() && Brought::Nothing.stands_in() && !Brought::State.stands_in());
+    }
+
+    #[test]
+    fn which_type_a_call_names() {
+        let texts = [Some(b"tmpfs".as_slice()), None, Some(b"ext4".as_slice()), None, None, None];
+        let named = |name, texts: [Option<&'static [u8]>; 6]| Brought::named(by_name(name).unwrap(), || texts);
+        assert_eq!(named("mount", texts), Some(Brought::Files));
+        assert_eq!(named("fsopen", texts), Some(Brought::Nothing));
+        assert_eq!((named("fsopen", [None; 6]), named("fsmount", texts)), (Some(Brought::State), None));
     }
 
     #[test]

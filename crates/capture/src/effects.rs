@@ -3,7 +3,6 @@
 use reprise_calls::brought::{Brought, brings};
 use reprise_calls::mounts::{Mounting, mounting};
 use reprise_calls::{Call, Effect, Follow, IoctlEffect, Object, ioctl_effect};
-use reprise_trace::Name;
 use reprise_trace::payload::{Side, split};
 
 use crate::arguments::Inputs;
@@ -50,9 +49,9 @@ pub fn before(world: &mut World, tid: i32, call: &Call, args: &[u64; 6], inputs:
         out.lasts.push(walked.last.filter(|_| exact));
     }
     if brings(call, args) {
-        let path = |name: &Name| CameTo::Path(name.to_vec(), parts[2].map_or(Brought::State, Brought::by_type));
-        let place = if call.name == "fsmount" { Some(CameTo::Descriptor) } else { inputs.path.as_ref().map(path) };
-        out.brings = place.or(Some(CameTo::Path(Vec::new(), Brought::State)));
+        let path = || inputs.path.as_ref().map(|path| path.to_vec()).unwrap_or_default();
+        let named = Brought::named(call, || parts);
+        out.brings = Some(named.map_or(CameTo::Descriptor, |brought| CameTo::Path(path(), brought)));
     }
     match call.effect {
         Effect::Remove if removes_directory(call, args) => {
@@ -152,6 +151,9 @@ fn socket_name(world: &mut World, tid: i32, call: &Call, args: &[u64; 6], log: &
 /// After a success: what the program made, and what can no longer be relied on.
 pub fn after(world: &mut World, tid: i32, call: &Call, result: i64, before: &Before, log: &mut Log) {
     let first = before.lasts.first().and_then(Option::as_ref);
+    if let Some(to) = &before.brings {
+        world.brought(tid, to, result, log);
+    }
     match call.effect {
         Effect::Open => world.opened(tid, result as u32, before.flags, log),
         Effect::MakeObject(Object::Memory) => world.made(tid, result as u32),
@@ -178,10 +180,5 @@ pub fn after(world: &mut World, tid: i32, call: &Call, result: i64, before: &Bef
             world.forget_places();
         }
         _ => {}
-    }
-    if let Some(to) = &before.brings {
-        world.brought(tid, to, result, log);
-        // A handle held here would keep it busy.
-        world.forget_places();
     }
 }

@@ -5,7 +5,7 @@
 pub struct ListingState {
     /// Number of this listing, given at its first call; 0 before.
     pub number: u64,
-    /// Entries so far, without `.` and `..`.
+    /// Entries so far, without `.`, `..` and what stands for mounted file systems.
     pub names: Vec<Vec<u8>>,
     /// Whether a call was made since the begin.
     pub begun: bool,

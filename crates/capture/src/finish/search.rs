@@ -104,15 +104,11 @@ impl States {
             let is = self.value(c);
             let tells_what_it_is = matches!(c.found, Found::Exactly(_) | Found::Something) || c.after.is_some();
             let is_known = if is.is_some() { c.after.is_none_or(|seen| Some(seen) == is) } else { !tells_what_it_is };
-            c.change == Change::Nothing && is_known && c.found.fits(is)
+            c.change == Change::Nothing && is_known
         };
         let moves = told.moves.is_some() || told.turns;
-        let fits = |c: &Condition| c.found.fits(self.value(c));
-        self.sights.is_empty()
-            && !moves
-            && told.all.iter().all(is_old)
-            && (told.any.is_empty() || told.any.iter().any(fits))
-            && told.likely.iter().all(fits)
+        let is_likely = told.likely.iter().all(|c| c.found.fits(self.value(c)));
+        self.sights.is_empty() && !moves && is_likely && told.all.iter().all(is_old) && self.permit(told)
     }
 
     /// A call has its place; gives what of it was impossible, and what that thing was.

@@ -73,7 +73,7 @@ impl World {
 
     /// What stands for the file system that `mount` brings.
     fn brought_by_mount(&mut self, s: &Seen<'_>) -> Option<(At, bool)> {
-        let brought = split(s.call, Side::Input, &s.decoded.input)[2].map_or(Brought::State, Brought::by_type);
+        let brought = Brought::named(s.call, || split(s.call, Side::Input, &s.decoded.input))?;
         Some((Mounts::first(self.stands_in(brought)?), false))
     }
 
@@ -93,10 +93,7 @@ impl World {
     pub(super) fn configure(&mut self, s: &Seen<'_>) {
         let of = |fd: u32| self.tables[s.seat.table as usize].open.get(&fd).cloned();
         let Some(made) = of(s.result as u32) else { return };
-        if s.call.name == "fsopen" {
-            let brought = split(s.call, Side::Input, &s.decoded.input)[0].map(Brought::by_type);
-            made.borrow_mut().configures = brought;
-        }
+        made.borrow_mut().configures = Brought::named(s.call, || split(s.call, Side::Input, &s.decoded.input));
         if brings(s.call, &s.decoded.args) {
             let brought = of(s.fd(0).0).and_then(|given| given.borrow().configures).unwrap_or(Brought::State);
             let root = self.stands_in(brought).map(Mounts::first);

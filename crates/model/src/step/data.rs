@@ -1,5 +1,6 @@
 //! Reading, writing, sizes and listings.
 
+use reprise_calls::brought::is_stand_in;
 use reprise_calls::moving::ends;
 use reprise_calls::{ArgKind, Effect};
 use reprise_trace::payload::{Side, split, vector_lengths};
@@ -358,6 +359,7 @@ impl World {
             return;
         };
         let listing = &mut self.descriptors.descriptions[slot.description as usize].listing;
-        listing.names.extend(entry_names(buffer, call.name == "getdents"));
+        let names = entry_names(buffer, call.name == "getdents").into_iter();
+        listing.names.extend(names.filter(|name| !is_stand_in(name)));
     }
 }

@@ -120,7 +120,7 @@ impl World {
 
     /// What stands for the file system that `mount` brings.
     fn brought_by_mount(&mut self, s: &mut Step<'_>) -> Option<(At, bool)> {
-        let brought = split(s.call, Side::Input, &s.action.input)[2].map_or(Brought::State, Brought::by_type);
+        let brought = Brought::named(s.call, || split(s.call, Side::Input, &s.action.input))?;
         Some((Mounts::first(self.stands_in(brought)?), false))
     }
 
@@ -134,9 +134,7 @@ impl World {
 
     /// `fsopen`, `fsmount`: the type of a file system, and a mount of it that is not mounted yet.
     pub(super) fn configure(&mut self, s: &Step<'_>, description: &mut Description) {
-        if s.call.name == "fsopen" {
-            description.configures = split(s.call, Side::Input, &s.action.input)[0].map(Brought::by_type);
-        }
+        description.configures = Brought::named(s.call, || split(s.call, Side::Input, &s.action.input));
         if brings(s.call, &s.action.args) {
             let given = self.descriptors.get(s.thread.table, s.arg(0));
             let configures = given.and_then(|slot| self.descriptors.descriptions[slot.description as usize].configures);

@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 
 use reprise_calls::attributes::{Attributes, NOBODY_KNOWN};
-use reprise_calls::brought::is_stand_in;
 use reprise_calls::{Check, Effect};
 use reprise_model::Nature;
 use reprise_trace::payload::{Side, split};
@@ -95,12 +94,11 @@ impl Compiler {
         let Some(reprise_model::Listing { number, begins, as_opened, names }) = &l.found.listing else {
             return Ok(Expect::Outcome);
         };
-        let counted = || names.iter().flatten().filter(|name| !is_stand_in(name));
-        let sum = counted().fold(0u128, |sum, name| sum.wrapping_add(entry_hash(name)));
+        let sum = names.iter().flatten().fold(0u128, |sum, name| sum.wrapping_add(entry_hash(name)));
         let listing = Listing {
             begins: if *begins { 1 + u64::from(*as_opened) } else { 0 },
             ends: names.is_some().into(),
-            entries: counted().count() as u64,
+            entries: names.as_ref().map_or(0, |n| n.len() as u64),
             sum_low: sum as u64,
             sum_high: (sum >> 64) as u64,
         };

@@ -43,8 +43,8 @@ impl Listings {
         let mut gathered = self.open.remove(number).unwrap_or_default();
         match returned(wanted, found, contents)? {
             Some(buffer) => {
-                let names = entry_names(&buffer, call.name == "getdents");
-                gathered.names.extend(names.into_iter().filter(|name| !is_stand_in(name)));
+                let names = entry_names(&buffer, call.name == "getdents").into_iter();
+                gathered.names.extend(names.filter(|name| !is_stand_in(name)));
             }
             None if found.result == 0 => {}
             None => gathered.unknown = true,
@@ -53,7 +53,7 @@ impl Listings {
             self.open.insert(*number, gathered);
             return Ok(Verdict::default());
         };
-        let wanted: BTreeSet<Vec<u8>> = names.iter().filter(|name| !is_stand_in(name)).cloned().collect();
+        let wanted: BTreeSet<Vec<u8>> = names.iter().cloned().collect();
         if gathered.names == wanted {
             return Ok(Verdict::default());
         }
