@@ -2,7 +2,7 @@
 /* holds DIR: maps and locks files below DIR, says `ready PID`, and then stores and loads a little for each line that it is given.
  *
  * Nothing that is stored to has a descriptor any more. One file has lost its name, one is closed to stores when the program is ready,
- * one can only be read, and a child has all of them, too; it finds locked what the program has locked. It ends with its input.
+ * one can only be read, of one each page is mapped by itself, and a child has all of them, too; it finds locked what the program has locked. It ends with its input.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -54,6 +54,20 @@ static char *map(const char *name, int writes)
 	return at;
 }
 
+/* The last page first, so that no mapping is joined to another one. */
+static void map_each_page(const char *name, char **pages)
+{
+	int fd;
+
+	munmap(map(name, 1), PAGES * PAGE);
+	fd = open(name, O_RDWR);
+	for (int i = PAGES - 1; i >= 0; i--) {
+		pages[i] = mmap(0, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (PAGES - 1 - i) * PAGE);
+		need(pages[i] != MAP_FAILED, "mmap");
+	}
+	close(fd);
+}
+
 static int make(const char *name)
 {
 	int fd = open(name, O_RDWR | O_CREAT, 0644);
@@ -100,8 +114,15 @@ static void store(char *at, int pages)
 		memset(at + draw(PAGES) * PAGE + draw(PAGE - 16), 'A' + draw(26), 1 + draw(15));
 }
 
+static void store_apart(char **pages, int count)
+{
+	for (int i = 0; i < count; i++)
+		pages[draw(PAGES)][draw(PAGE)] = 'A' + draw(26);
+}
+
 int main(int count, char **words)
 {
+	static char *apart[PAGES];
 	char *open_to_stores, *nameless, *closed, *read_only, line[64];
 	int to_child[2], from_child[2];
 	volatile char sum = 0;
@@ -112,6 +133,8 @@ int main(int count, char **words)
 	nameless = map("nameless", 1);
 	closed = map("closed", 1);
 	read_only = map("loads", 0);
+	map_each_page("apart", apart);
+	store_apart(apart, 9);
 	need(unlink("nameless") == 0, "unlink");
 	store(open_to_stores, PAGES);
 	need(msync(open_to_stores, PAGES / 2 * PAGE, MS_SYNC) == 0, "msync");
@@ -126,6 +149,7 @@ int main(int count, char **words)
 		close(to_child[1]);
 		while (read(to_child[0], line, 1) == 1) {
 			store(open_to_stores, 5);
+			store_apart(apart, 5);
 			find_locked();
 			need(write(from_child[1], "!", 1) == 1, "write");
 		}
@@ -140,6 +164,7 @@ int main(int count, char **words)
 		turn += round;
 		store(open_to_stores, 7);
 		store(nameless, 7);
+		store_apart(apart, 7);
 		need(mprotect(closed, PAGES * PAGE, PROT_READ | PROT_WRITE) == 0, "mprotect");
 		store(closed, 7);
 		need(mprotect(closed, PAGES * PAGE, PROT_READ) == 0, "mprotect");
@@ -155,6 +180,8 @@ int main(int count, char **words)
 		fflush(stdout);
 	}
 	need(munmap(closed, PAGES * PAGE) == 0, "munmap");
+	for (int i = 0; i < PAGES; i += 3)
+		need(munmap(apart[i], PAGE) == 0, "munmap");
 	close(to_child[1]);
 	need(wait(0) == child, "wait");
 	return 0;

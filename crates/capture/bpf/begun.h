@@ -11,8 +11,6 @@
 #include "mapped.h"
 #include "scope.h"
 
-#define VM_SHARED 0x8UL
-#define VM_MAYWRITE 0x20UL
 /* Steps over the pages of one mapping: each goes over a folio, or a part of the file that is not in the cache. */
 #define MOST_TOURED (1 << 22)
 
@@ -21,42 +19,6 @@ struct bpf_iter__task_vma {
 	struct task_struct *task;
 	struct vm_area_struct *vma;
 } __attribute__((preserve_access_index));
-
-/* `fs/file_table.c`: the file below one of an overlay, which knows the one above (Linux 6.6). Which bit says that a file is one has
- * changed (6.10), and each stands for something else in the other kernels: so what is found must be of such a file system. */
-#define FMODE_BACKING (1u << 24 | 1u << 25)
-#define OVERLAY_MAGIC 0x794c7630
-#define FUSE_MAGIC 0x65735546
-
-#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
-
-struct dentry___begun {
-	struct inode *d_inode;
-};
-
-struct path___begun {
-	struct dentry___begun *dentry;
-};
-
-struct backing_file {
-	struct path___begun user_path;
-};
-
-#pragma clang attribute pop
-
-/* The inode by which calls name the file of an area. */
-static __always_inline __u64 named_inode(struct file *file)
-{
-	struct backing_file *below = (struct backing_file *)file;
-	__u64 own = (__u64)BPF_CORE_READ(file, f_inode), magic;
-	struct inode *above;
-
-	if (!bpf_core_field_exists(below->user_path) || !(FIELD(file, f_mode) & FMODE_BACKING))
-		return own;
-	above = BPF_CORE_READ(below, user_path.dentry, d_inode);
-	magic = BPF_CORE_READ(above, i_sb, s_magic);
-	return magic == OVERLAY_MAGIC || magic == FUSE_MAGIC ? (__u64)above : own;
-}
 
 /* The pages of a mapping that are in the cache, one folio after the other. */
 struct tour {
@@ -146,18 +108,14 @@ __noinline int take_range(struct range *r, __u32 pid)
 	struct backing fresh = {}, *backing;
 	struct watch *w = watch();
 	struct pass p = {};
-	struct space *space;
 
 	if (!r)
 		return 0;
-	space = space_for(pid);
-	if (!space) {
-		count_lost();
-		return 0;
+	if (begin_pass(&p, pid)) {
+		find_range(&p, r->start);
+		if (p.found.end)
+			return 0;
 	}
-	find_range(&p, space, r->start);
-	if (p.found.end)
-		return 0;
 	fresh.generation = r->generation;
 	bpf_map_update_elem(&backings, &r->file, &fresh, BPF_NOEXIST);
 	backing = bpf_map_lookup_elem(&backings, &r->file);
@@ -168,7 +126,7 @@ __noinline int take_range(struct range *r, __u32 pid)
 	__sync_fetch_and_or(&w->mappings, trace_of(r->mapping));
 	backing->mapping = r->mapping;
 	p.found = *r;
-	if (!add_range(&p, space)) {
+	if (!add_range(&p, pid)) {
 		count_lost();
 		return 0;
 	}
@@ -182,33 +140,15 @@ int on_area(struct bpf_iter__task_vma *ctx)
 	struct task_struct *task = ctx->task;
 	struct vm_area_struct *area = ctx->vma;
 	struct watch *w = watch();
-	struct inode *inode;
 	struct range r = {};
-	struct inode *named;
-	struct file *file;
-	__u64 flags, number;
+	__u64 inode;
 
 	if (!task || !area || !w->on || !bpf_task_storage_get(&threads, task, 0, 0))
 		return 0;
-	flags = FIELD(area, vm_flags);
-	if (!(flags & VM_SHARED) || !(flags & VM_MAYWRITE) || flags & (VM_PFNMAP | VM_IO | VM_HUGETLB))
-		return 0;
-	inode = file_of_area(area);
+	inode = take_area(area, &r);
 	if (!inode)
 		return 0;
-	file = TYPED(struct file, FIELD(area, vm_file));
-	r.start = FIELD(area, vm_start);
-	r.end = FIELD(area, vm_end);
-	r.page = FIELD(area, vm_pgoff);
-	r.mapping = mapping_of_inode((__u64)inode);
-	number = named_inode(file);
-	named = TYPED(struct inode, (void *)number);
-	r.file.device = device_of(named);
-	r.file.inode = FIELD(named, i_ino);
-	r.generation = FIELD(named, i_generation);
-	r.written_back = is_written_back(r.mapping);
-	r.taken = 1;
-	__sync_fetch_and_or(&w->inodes, trace_of(number));
+	__sync_fetch_and_or(&w->inodes, trace_of(inode));
 	if (take_range(&r, task->tgid))
 		open_dirty(&r, task->tgid);
 	return 0;

@@ -255,7 +255,7 @@ int on_new_task(__u64 *ctx)
 	t->serial = __sync_fetch_and_add(&c->serials, 1);
 	__sync_fetch_and_add(&c->tasks, 1);
 	if (!(ctx[1] & CLONE_THREAD))
-		inherit_space(current->tgid, task->tgid);
+		inherit_ranges(current->tgid, task->tgid);
 	if (c->stopped)
 		return 0;
 	if (!occupy(cpu)) {

@@ -99,34 +99,6 @@ static __always_inline __u64 within(struct span *span, __u64 number)
 	return bits;
 }
 
-/* The lowest bit that is set. */
-static __always_inline __u32 lowest(__u64 bits)
-{
-	__u32 at = 0;
-
-	if (!(bits & 0xffffffff)) {
-		bits >>= 32;
-		at += 32;
-	}
-	if (!(bits & 0xffff)) {
-		bits >>= 16;
-		at += 16;
-	}
-	if (!(bits & 0xff)) {
-		bits >>= 8;
-		at += 8;
-	}
-	if (!(bits & 0xf)) {
-		bits >>= 4;
-		at += 4;
-	}
-	if (!(bits & 3)) {
-		bits >>= 2;
-		at += 2;
-	}
-	return at + !(bits & 1);
-}
-
 /* Done with a patch. */
 static __always_inline void leave_patch(struct look *l)
 {

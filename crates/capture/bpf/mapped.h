@@ -8,7 +8,7 @@
 #ifndef REPRISE_MAPPED_H
 #define REPRISE_MAPPED_H
 
-#include "loads.h"
+#include "shared.h"
 #include "tasks.h"
 
 #define MAP_TYPE 0xf
@@ -75,7 +75,7 @@ static long span_step(__u64 i, struct spanning *s)
 	__u64 start = s->pass.start, end = s->pass.end;
 
 	if (!r)
-		return 1;
+		return s->pass.over;
 	if (r->end <= start || r->start >= end)
 		return 0;
 	start = start > r->start ? start : r->start;
@@ -88,13 +88,14 @@ static long span_step(__u64 i, struct spanning *s)
 LOOPED(span_step, struct spanning)
 
 /* Adds what lies at these addresses of a process. */
-__noinline int add_memory(struct look *l, struct space *space, __u64 start, __u64 end)
+__noinline int add_memory(struct look *l, __u32 pid, __u64 start, __u64 end)
 {
-	struct spanning s = { .pass = { .space = space, .at = beginning(), .start = start, .end = end }, .l = l };
+	struct spanning s = { .pass = { .start = start, .end = end }, .l = l };
 
-	if (!l || !space)
+	if (!l)
 		return 0;
-	loop(RANGES, span_step, &s);
+	if (begin_pass(&s.pass, pid))
+		loop(PASS_STEPS, span_step, &s);
 	return l->count;
 }
 
@@ -117,9 +118,9 @@ static __always_inline __u64 whole_pages(__u64 address, __u64 length)
 __noinline int before_unmap(struct thread *t, struct row *row)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct space *space;
-	struct look *l;
+	__u32 pid = this_process();
 	__u64 start, end;
+	struct look *l;
 
 	if (!t || !row)
 		return 0;
@@ -129,14 +130,13 @@ __noinline int before_unmap(struct thread *t, struct row *row)
 		return 0;
 	if (row->look == LOOK_MAP && !(t->args[3] & MAP_FIXED))
 		return 0;
-	space = space_of(this_process());
-	l = space ? begin_look(t, task, 0) : 0;
-	if (!l || !add_memory(l, space, start, end)) {
+	l = has_ranges(pid) ? begin_look(t, task, 0) : 0;
+	if (!l || !add_memory(l, pid, start, end)) {
 		t->looking = 0;
 		return 0;
 	}
 	l->ends = 1;
-	if (!cut_ranges(space, start, end))
+	if (!cut_ranges(pid, start, end))
 		count_lost();
 	return 0;
 }
@@ -229,13 +229,12 @@ static __always_inline int open_pages(struct range *r, __u64 page, __u64 first, 
 /* Pages at these addresses are made present without a fault. */
 static __always_inline void populate(__u64 start, __u64 end, int writes)
 {
-	struct space *space = space_of(this_process());
 	struct pass p = {};
 	__u64 first, last;
 
-	if (!space)
+	if (!begin_pass(&p, this_process()))
 		return;
-	find_range(&p, space, start);
+	find_range(&p, start);
 	if (!p.found.end || (p.found.written_back && !writes))
 		return;
 	end = at_most(end, p.found.end);
@@ -286,8 +285,8 @@ static __always_inline void after_map(struct thread *t, struct task_struct *task
 	struct object *object = &t->objects[0];
 	struct backing fresh = { .generation = object->generation }, *backing;
 	struct watch *w = watch();
+	__u32 pid = this_process();
 	struct pass p = {};
-	struct space *space;
 	struct file *file;
 	__u64 inode;
 	int added = 0;
@@ -306,14 +305,13 @@ static __always_inline void after_map(struct thread *t, struct task_struct *task
 	p.found.written_back = is_written_back(p.found.mapping);
 	bpf_map_update_elem(&backings, &p.found.file, &fresh, BPF_NOEXIST);
 	backing = bpf_map_lookup_elem(&backings, &p.found.file);
-	space = space_for(this_process());
 	/* Another mapping may seem to lie there that ended while it was taken in (`begun.h`). */
-	cut_ranges(space, p.found.start, p.found.end);
-	if (backing && space && w) {
+	cut_ranges(pid, p.found.start, p.found.end);
+	if (backing && w) {
 		__sync_fetch_and_or(&w->mappings, trace_of(p.found.mapping));
 		__sync_fetch_and_or(&w->inodes, trace_of(inode));
 		backing->mapping = p.found.mapping;
-		added = add_range(&p, space);
+		added = add_range(&p, pid);
 	}
 	if (!added)
 		count_lost();
@@ -327,7 +325,7 @@ static long grow_step(__u64 i, struct pass *p)
 	struct range *r = next_range(p);
 
 	if (!r)
-		return 1;
+		return p->over;
 	if (!r->end || r->end != p->start)
 		return 0;
 	r->end = p->end;
@@ -339,31 +337,31 @@ LOOPED(grow_step, struct pass)
 static __always_inline void after_remap(struct thread *t, struct task_struct *task)
 {
 	__u64 start = t->args[0], end = whole_pages(start, t->args[1]);
-	struct space *space = space_of(this_process());
+	__u32 pid = this_process();
 	struct pass p = {};
 	struct look *l;
 
-	if (failed(t->result) || !space)
+	if (failed(t->result) || !begin_pass(&p, pid))
 		return;
-	find_range(&p, space, start);
+	find_range(&p, start);
 	if (!p.found.end)
 		return;
 	if ((__u64)t->result == start && t->args[2] >= t->args[1]) {
-		p.at = beginning();
 		p.start = end;
 		p.end = whole_pages(start, t->args[2]);
-		loop(RANGES, grow_step, &p);
+		if (begin_pass(&p, pid))
+			loop(PASS_STEPS, grow_step, &p);
 		return;
 	}
 	l = begin_look(t, task, t->end_ns - 1);
 	if (l)
-		add_memory(l, space, start, end);
+		add_memory(l, pid, start, end);
 	p.found.page += (start - p.found.start) >> PAGE_SHIFT;
 	p.found.start = t->result;
 	p.found.end = whole_pages(t->result, t->args[2]);
-	cut_ranges(space, p.found.start, p.found.end);
-	cut_ranges(space, start, end);
-	if (!add_range(&p, space))
+	cut_ranges(pid, p.found.start, p.found.end);
+	cut_ranges(pid, start, end);
+	if (!add_range(&p, pid))
 		count_lost();
 }
 
@@ -380,19 +378,18 @@ static __always_inline void look_at_part(struct thread *t, struct row *row, stru
 }
 
 /* Nothing of a process is mapped any more. */
-static __always_inline void leave_space(struct look *l, struct space *space, __u32 pid)
+static __always_inline void leave_memory(struct look *l, __u32 pid)
 {
-	add_memory(l, space, 0, ~0ULL);
+	add_memory(l, pid, 0, ~0ULL);
 	l->ends = 1;
-	cut_ranges(space, 0, ~0ULL);
-	bpf_map_delete_elem(&spaces, &pid);
+	forget_ranges(pid);
 }
 
 /* A call is over that a look belongs to. */
 __noinline int look_after(struct thread *t, struct row *row)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct space *space;
+	__u32 pid = this_process();
 	struct look *l;
 
 	if (!t || !row)
@@ -414,21 +411,19 @@ __noinline int look_after(struct thread *t, struct row *row)
 		break;
 	case LOOK_SYNC_MEMORY:
 		l->closes = !t->result && t->args[2] & MS_SYNC;
-		space = space_of(this_process());
-		add_memory(l, space, t->args[0], whole_pages(t->args[0], t->args[1]));
+		add_memory(l, pid, t->args[0], whole_pages(t->args[0], t->args[1]));
 		break;
 	case LOOK_SYNC_ALL:
 		l->closes = 1;
 		add_span(l, 0, 0, LAST_PAGE);
 		break;
 	case LOOK_PROTECT:
-		space = t->args[2] & PROT_WRITE ? 0 : space_of(this_process());
-		add_memory(l, space, t->args[0], whole_pages(t->args[0], t->args[1]));
+		if (!(t->args[2] & PROT_WRITE))
+			add_memory(l, pid, t->args[0], whole_pages(t->args[0], t->args[1]));
 		break;
 	case LOOK_EXECUTE:
-		space = failed(t->result) ? 0 : space_of(this_process());
-		if (space)
-			leave_space(l, space, this_process());
+		if (!failed(t->result) && has_ranges(pid))
+			leave_memory(l, pid);
 		break;
 	}
 	if (!l->count)
@@ -556,15 +551,13 @@ __noinline int end_of_space(struct thread *t, struct cpu *cpu)
 	struct signal_struct *signal = task->signal;
 	struct control *c = control();
 	struct watch *w = watch();
-	struct space *space;
 	struct row *row;
 	struct look *l;
 	int asked;
 
 	if (!t || !cpu || !w->ranges || !signal || signal->live.counter)
 		return 0;
-	space = space_of(task->tgid);
-	if (!space)
+	if (!has_ranges(task->tgid))
 		return 0;
 	row = row_of(t->nr);
 	asked = t->inside && row->flags & ROW_ALWAYS && !(row->flags & ROW_EXECUTE);
@@ -572,7 +565,7 @@ __noinline int end_of_space(struct thread *t, struct cpu *cpu)
 	if (!l)
 		return 0;
 	t->looking = 0;
-	leave_space(l, space, task->tgid);
+	leave_memory(l, task->tgid);
 	if (go_on_looking(l, cpu, 0, 2048) == VERDICT_DONE)
 		return 0;
 	if (WAITS && c->block) {
@@ -627,17 +620,14 @@ __noinline int show_before(__u64 mapping, __u64 first, __u64 last)
 static __always_inline int on_fault(__u64 address, __u64 error)
 {
 	struct watch *w = watch();
-	struct space *space;
 	struct pass p = {};
 	__u64 page, first, last, end, folio;
 	int whole;
 
-	if (!w->ranges)
+	if (!w->ranges || !begin_pass(&p, this_process()))
 		return 0;
-	space = space_of(this_process());
-	if (!space)
-		return 0;
-	find_range(&p, space, address);
+	if (!has_many(&p) || !range_at(&p.found, address))
+		find_range(&p, address);
 	if (!p.found.end || (p.found.written_back && !(error & FAULT_WRITE)))
 		return 0;
 	page = p.found.page + ((address - p.found.start) >> PAGE_SHIFT);

@@ -10,64 +10,54 @@
 #include "suspects.h"
 
 #define CLONE_THREAD 0x10000
-/* Such mappings of one process at once; more are lost, and counted. */
+/* Such mappings in one sheet, and sheets of one process at once; mappings for which there is no room are lost, and counted. */
 #define RANGES 64
+#define SHEETS 256
+/* A pass goes once to each range, and once to each sheet. */
+#define PASS_STEPS (SHEETS * (RANGES + 1) + 1)
 
 struct range {
-	__u64 start, end; /* addresses; end 0: unused */
+	__u64 start, end; /* addresses; end 0: not told yet, or no more */
 	__u64 page;       /* of the file, at the start */
 	__u64 mapping;
 	struct which file;
 	__u32 generation;
 	__u32 written_back;
-	__u64 taken;
 };
 
-struct space {
+struct sheet_key {
+	__u32 pid;
+	__u32 number;
+};
+
+/* Some of what a process has mapped; there are as many sheets as are needed. */
+struct sheet {
+	__u64 taken; /* a bit for each range that is in use */
+	__u64 more;  /* there is a next sheet */
 	struct range ranges[RANGES];
 };
 
-/* By process. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, 16384);
-	__type(key, __u32);
-	__type(value, struct space);
-} spaces SEC(".maps");
+	__uint(max_entries, 65536);
+	__type(key, struct sheet_key);
+	__type(value, struct sheet);
+} sheets SEC(".maps");
 
 /* The first element is what a new one is made from. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, __u32);
-	__type(value, struct space);
-} no_space SEC(".maps");
+	__type(value, struct sheet);
+} no_sheet SEC(".maps");
 
 /* Part of a file. */
 struct span {
 	__u64 mapping;
 	__u64 first, last; /* pages */
 };
-
-static __always_inline struct space *space_of(__u32 pid)
-{
-	return bpf_map_lookup_elem(&spaces, &pid);
-}
-
-static __always_inline struct space *space_for(__u32 pid)
-{
-	struct space *space = space_of(pid), *none;
-	__u32 zero = 0;
-
-	if (space)
-		return space;
-	none = bpf_map_lookup_elem(&no_space, &zero);
-	if (!none)
-		return 0;
-	bpf_map_update_elem(&spaces, &pid, none, BPF_NOEXIST);
-	return space_of(pid);
-}
 
 /* Somebody maps a file once more, or (-1) once less. */
 static __always_inline void count_range(struct range *r, int more)
@@ -85,28 +75,74 @@ static __always_inline void count_range(struct range *r, int more)
 
 /* A pass over the ranges of a process, one after the other. */
 struct pass {
-	struct space *space;
-	__u32 at;
+	struct sheet_key next;
+	struct sheet *sheet;
+	__u64 bits; /* ranges of this sheet that are still to come */
+	__u32 at;   /* the present range */
+	__u32 over;
 	__u32 done;
 	__u64 start, end;
 	struct range found;
 };
 
-/* Where a pass begins. It is 0, but the verifier need not know, or it would look at each step anew. */
-static __always_inline __u32 beginning(void)
+/* Goes to the next sheet; 0: there is none. */
+static __always_inline int next_sheet(struct pass *p)
+{
+	struct sheet *sheet = p->sheet;
+
+	if (sheet && !sheet->more)
+		return 0;
+	sheet = bpf_map_lookup_elem(&sheets, &p->next);
+	if (!sheet)
+		return 0;
+	p->next.number++;
+	p->sheet = sheet;
+	p->bits = sheet->taken;
+	return 1;
+}
+
+/* Goes to the beginning; 0: the process has no range. */
+static __always_inline int begin_pass(struct pass *p, __u32 pid)
 {
 	struct watch *w = watch();
 
-	return w ? w->nought : RANGES;
+	p->next.pid = pid;
+	/* It is 0, but the verifier need not know, or it would look at each step anew. */
+	p->next.number = w ? w->nought : 0;
+	p->sheet = 0;
+	p->bits = 0;
+	p->over = p->done = 0;
+	return next_sheet(p);
 }
 
+/* 0: there is none here, and `over` says whether none comes. */
 static __always_inline struct range *next_range(struct pass *p)
 {
-	__u32 at = p->at++;
+	struct sheet *sheet = p->sheet;
+	__u64 bits = p->bits;
 
-	if (at >= RANGES)
+	if (!sheet || !bits) {
+		p->over = !sheet || !next_sheet(p);
 		return 0;
-	return &p->space->ranges[at];
+	}
+	p->bits = bits & (bits - 1);
+	p->at = lowest(bits) & (RANGES - 1);
+	return &sheet->ranges[p->at & (RANGES - 1)];
+}
+
+static __always_inline int has_ranges(__u32 pid)
+{
+	struct sheet_key key = { .pid = pid };
+
+	return !!bpf_map_lookup_elem(&sheets, &key);
+}
+
+/* Whether it takes long to go to each, of a pass that was begun. */
+static __always_inline int has_many(struct pass *p)
+{
+	struct sheet *sheet = p->sheet;
+
+	return sheet && sheet->more;
 }
 
 static long find_step(__u64 i, struct pass *p)
@@ -114,7 +150,7 @@ static long find_step(__u64 i, struct pass *p)
 	struct range *r = next_range(p);
 
 	if (!r)
-		return 1;
+		return p->over;
 	if (p->start < r->start || p->start >= r->end)
 		return 0;
 	p->found = *r;
@@ -123,24 +159,52 @@ static long find_step(__u64 i, struct pass *p)
 
 LOOPED(find_step, struct pass)
 
-/* The range that an address lies in; its end is 0 if it lies in none. */
-static __always_inline void find_range(struct pass *p, struct space *space, __u64 address)
+/* The range that an address lies in, of a pass that was begun; its end is 0 if it lies in none. */
+static __always_inline void find_range(struct pass *p, __u64 address)
 {
-	p->space = space;
-	p->at = beginning();
 	p->start = address;
 	p->found.end = 0;
-	loop(RANGES, find_step, p);
+	loop(PASS_STEPS, find_step, p);
+}
+
+/* The sheet that a pass is to go to next, made if need be. */
+static __always_inline struct sheet *sheet_for(struct pass *p)
+{
+	struct sheet *sheet = bpf_map_lookup_elem(&sheets, &p->next), *none;
+	__u32 zero = 0;
+
+	if (sheet)
+		return sheet;
+	none = bpf_map_lookup_elem(&no_sheet, &zero);
+	if (!none)
+		return 0;
+	bpf_map_update_elem(&sheets, &p->next, none, BPF_NOEXIST);
+	return bpf_map_lookup_elem(&sheets, &p->next);
 }
 
 static long add_step(__u64 i, struct pass *p)
 {
-	struct range *r = next_range(p);
+	struct sheet *sheet = sheet_for(p), *before = p->sheet;
+	__u64 bits, bit;
+	struct range *r;
+	__u32 at;
 
-	if (!r)
+	if (!sheet)
 		return 1;
-	if (r->taken || __sync_val_compare_and_swap(&r->taken, 0, 1))
+	if (before && before != sheet)
+		before->more = 1;
+	bits = ~sheet->taken;
+	if (!bits) {
+		p->sheet = sheet;
+		p->next.number++;
+		return p->next.number >= SHEETS;
+	}
+	at = lowest(bits) & (RANGES - 1);
+	bit = 1ULL << at;
+	/* Another thread may have taken it. */
+	if (__sync_fetch_and_or(&sheet->taken, bit) & bit)
 		return 0;
+	r = &sheet->ranges[at];
 	r->start = p->found.start;
 	r->page = p->found.page;
 	r->mapping = p->found.mapping;
@@ -157,13 +221,25 @@ static long add_step(__u64 i, struct pass *p)
 LOOPED(add_step, struct pass)
 
 /* Adds the range in `found`; 0: there are too many. */
-static __always_inline int add_range(struct pass *p, struct space *space)
+static __always_inline int add_range(struct pass *p, __u32 pid)
 {
-	p->space = space;
-	p->at = beginning();
+	struct watch *w = watch();
+
+	p->next.pid = pid;
+	p->next.number = w ? w->nought : 0;
+	p->sheet = 0;
 	p->done = 0;
-	loop(RANGES, add_step, p);
+	loop(PASS_STEPS, add_step, p);
 	return p->done;
+}
+
+/* The present range is unused from now on. */
+static __always_inline void give_back(struct pass *p)
+{
+	struct sheet *sheet = p->sheet;
+
+	if (sheet)
+		__sync_fetch_and_and(&sheet->taken, ~(1ULL << (p->at & (RANGES - 1))));
 }
 
 /* One range, of which addresses are taken out. What stands behind them is left in `found`. */
@@ -172,7 +248,7 @@ static long cut_step(__u64 i, struct pass *p)
 	struct range *r = next_range(p);
 
 	if (!r)
-		return 1;
+		return p->over;
 	if (!r->end || r->end <= p->start || r->start >= p->end)
 		return 0;
 	if (r->end > p->end && r->start < p->start) {
@@ -190,30 +266,66 @@ static long cut_step(__u64 i, struct pass *p)
 		r->end = 0;
 		count_range(r, -1);
 		barrier();
-		r->taken = 0;
+		give_back(p);
 	}
 	return 0;
 }
 
 LOOPED(cut_step, struct pass)
 
-/* Nothing of a file lies at these addresses any more. */
-__noinline int cut_ranges(struct space *space, __u64 start, __u64 end)
+/* Nothing of a file lies at these addresses of a process any more. */
+__noinline int cut_ranges(__u32 pid, __u64 start, __u64 end)
 {
-	struct pass p = { .space = space, .at = beginning(), .start = start, .end = end };
+	struct pass p = { .start = start, .end = end };
 
-	if (!space)
-		return 0;
-	loop(RANGES, cut_step, &p);
-	return p.done ? add_range(&p, space) : 1;
+	if (!begin_pass(&p, pid))
+		return 1;
+	loop(PASS_STEPS, cut_step, &p);
+	return p.done ? add_range(&p, pid) : 1;
 }
+
+static long forget_step(__u64 i, struct sheet_key *key)
+{
+	if (bpf_map_delete_elem(&sheets, key))
+		return 1;
+	key->number++;
+	return 0;
+}
+
+LOOPED(forget_step, struct sheet_key)
+
+/* A process has none any more. */
+static __always_inline void forget_ranges(__u32 pid)
+{
+	struct sheet_key key = { .pid = pid };
+
+	cut_ranges(pid, 0, ~0ULL);
+	loop(SHEETS, forget_step, &key);
+}
+
+struct inheritance {
+	struct sheet_key of, to;
+};
+
+static long inherit_step(__u64 i, struct inheritance *h)
+{
+	struct sheet *sheet = bpf_map_lookup_elem(&sheets, &h->of);
+
+	if (!sheet || bpf_map_update_elem(&sheets, &h->to, sheet, BPF_ANY))
+		return 1;
+	h->of.number++;
+	h->to.number++;
+	return 0;
+}
+
+LOOPED(inherit_step, struct inheritance)
 
 static long count_step(__u64 i, struct pass *p)
 {
 	struct range *r = next_range(p);
 
 	if (!r)
-		return 1;
+		return p->over;
 	if (r->end)
 		count_range(r, 1);
 	return 0;
@@ -222,17 +334,16 @@ static long count_step(__u64 i, struct pass *p)
 LOOPED(count_step, struct pass)
 
 /* A process was made with a copy of another's memory. */
-static __always_inline void inherit_space(__u32 parent, __u32 child)
+static __always_inline void inherit_ranges(__u32 parent, __u32 child)
 {
-	struct space *space = space_of(parent);
+	struct inheritance h = { .of.pid = parent, .to.pid = child };
 	struct pass p = {};
 
-	if (!space || child == parent || bpf_map_update_elem(&spaces, &child, space, BPF_ANY))
+	if (child == parent || !has_ranges(parent))
 		return;
-	p.space = space_of(child);
-	p.at = beginning();
-	if (p.space)
-		loop(RANGES, count_step, &p);
+	loop(SHEETS, inherit_step, &h);
+	if (begin_pass(&p, child))
+		loop(PASS_STEPS, count_step, &p);
 }
 
 #endif

@@ -17,6 +17,34 @@
 /* A fault that was begun so long ago has come to its end. */
 #define FAULT_NS 1000000000ULL
 
+/* The lowest bit that is set. */
+static __always_inline __u32 lowest(__u64 bits)
+{
+	__u32 at = 0;
+
+	if (!(bits & 0xffffffff)) {
+		bits >>= 32;
+		at += 32;
+	}
+	if (!(bits & 0xffff)) {
+		bits >>= 16;
+		at += 16;
+	}
+	if (!(bits & 0xff)) {
+		bits >>= 8;
+		at += 8;
+	}
+	if (!(bits & 0xf)) {
+		bits >>= 4;
+		at += 4;
+	}
+	if (!(bits & 3)) {
+		bits >>= 2;
+		at += 2;
+	}
+	return at + !(bits & 1);
+}
+
 /* A file, as calls name it. */
 struct which {
 	__u64 device;

@@ -49,6 +49,7 @@ with_each_backend! {
     random_stores_among_calls;
     random_stores_on_other_file_systems;
     what_calls_write_is_not_written_twice;
+    hundreds_of_mappings_at_once;
     python_maps_a_file;
     lmdb_writes_through_its_map;
     fio_writes_through_its_map;
@@ -178,6 +179,18 @@ fn what_calls_write_is_not_written_twice() {
     let (_, bytes) = rows(&dir.join("apart.reprise"));
     // The last store is where `write` at the begin of the file overwrites it; all others are pages of their own.
     assert_eq!(bytes, 50 * 4096, "50 pages were stored to, once each");
+}
+
+fn hundreds_of_mappings_at_once() {
+    let scratch = Scratch::new();
+    let hundreds = match program(scratch.path(), "hundreds") {
+        Ok(program) => program,
+        Err(why) => return skip("hundreds_of_mappings_at_once", &why),
+    };
+    let before = scratch.path().join("before");
+    std::fs::create_dir(&before).expect("a directory");
+    replays(scratch.path(), &before, "many", &[&hundreds, "300"]);
+    fails_without(scratch.path(), &before, "many", &[&hundreds, "300"]);
 }
 
 fn python_maps_a_file() {

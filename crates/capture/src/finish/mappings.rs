@@ -11,7 +11,7 @@ use reprise_trace::{Loss, Mapping, Name};
 use super::decode::Pending;
 use super::write::Writing;
 use crate::arguments::failed;
-use crate::mapped::space::{Piece, Space, pages};
+use crate::mapped::space::{Piece, Shown, Space, pages};
 use crate::spool::record::Object;
 use crate::spool::{BeganMapping, BeganProcess, code};
 
@@ -42,7 +42,7 @@ impl<'a> Called<'a> {
     }
 
     /// What it does to the mappings of its process; `file`: what it maps there, if that is followed.
-    pub fn change<F: Clone>(&self, space: &mut Space<F>, file: Option<F>) {
+    pub fn change<F: Shown>(&self, space: &mut Space<F>, file: Option<F>) {
         let (args, result) = (self.args, self.result);
         if failed(result) {
             return;
@@ -61,6 +61,14 @@ impl<'a> Called<'a> {
             }
             _ => {}
         }
+    }
+}
+
+impl Shown for Rc<BeganMapping> {
+    type File = (u64, u64);
+
+    fn file(&self) -> (u64, u64) {
+        (self.device, self.inode)
     }
 }
 

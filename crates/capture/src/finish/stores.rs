@@ -6,7 +6,7 @@
 //! Goals: every store once, adjacent pages in one row; memory of a few words for a page. Non-goals: when exactly they
 //! were stored, beyond the order of looks.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::BuildHasher;
 
 use foldhash::fast::RandomState;
@@ -62,6 +62,8 @@ pub struct Stores {
     known: HashMap<File, HashMap<u64, u64, RandomState>, RandomState>,
     /// The same of files that nobody maps any more: the last look at them.
     left: HashMap<File, HashMap<u64, u64, RandomState>, RandomState>,
+    /// Files that perhaps nobody maps any more, though pages of them are known.
+    loose: HashSet<File>,
     /// Pages that a call is about to write to, as they are.
     written_to: HashMap<(File, u64), Vec<u8>>,
     run: Option<Run>,
@@ -138,7 +140,8 @@ impl Stores {
             // Looked at once more after the last mapping of it ended, or was closed to stores. If it is as it was then, or
             // calls have changed it since, nothing is lost.
             let same = self.left.get(&file).and_then(|left| left.get(&offset)) == Some(&hash(page));
-            if !same && !self.spaces.values().flat_map(Space::pieces).any(|piece| piece.file == file) {
+            self.loose.insert(file);
+            if !same && !self.is_mapped(file) {
                 let cause = "stores to a mapped file by a process that is not known to map it";
                 log.loss(Loss::Dropped, cause, length.into());
             }
@@ -175,15 +178,18 @@ impl Stores {
             None => page.resize(stored.length as usize, 0),
         }
         self.known.entry(stored.file).or_default().insert(stored.offset, hash(&page));
+        self.loose.insert(stored.file);
+    }
+
+    fn is_mapped(&self, file: File) -> bool {
+        self.spaces.values().any(|space| space.shows(file))
     }
 
     /// A process that can store to the page, and where: the one that stored last, if it still can.
     fn whose(&self, stored: &Stored) -> Option<(i32, u64)> {
         let at = |space: &Space<File>| {
-            let holds = |piece: &&Piece<File>| {
-                piece.writable && piece.file == stored.file && piece.extent().contains(&stored.offset)
-            };
-            space.pieces().find(holds).map(|piece| piece.at.start + (stored.offset - piece.offset))
+            let holds = |piece: &&Piece<File>| piece.writable && piece.extent().contains(&stored.offset);
+            space.of_file(stored.file).find(holds).map(|piece| piece.at.start + (stored.offset - piece.offset))
         };
         let its_own = self.spaces.get(&stored.pid).and_then(at).map(|address| (stored.pid, address));
         its_own.or_else(|| self.spaces.iter().filter_map(|(pid, space)| Some((*pid, at(space)?))).min())
@@ -278,6 +284,7 @@ impl Stores {
     fn change(&mut self, pid: i32, change: impl FnOnce(&mut Space<File>)) {
         if let Some(space) = self.spaces.get_mut(&pid) {
             change(space);
+            self.loose.extend(space.take_touched());
             if space.is_empty() {
                 self.spaces.remove(&pid);
             }
@@ -287,12 +294,16 @@ impl Stores {
 
     /// A file that nobody maps may change unseen, or be another one with the same number.
     fn prune(&mut self) {
-        let spaces = &self.spaces;
-        let gone = |file: &File| !spaces.values().flat_map(Space::pieces).any(|piece| piece.file == *file);
-        if self.left.len() >= MOST_LEFT {
-            self.left.clear();
+        for file in std::mem::take(&mut self.loose) {
+            if self.is_mapped(file) {
+                continue;
+            }
+            let Some(pages) = self.known.remove(&file) else { continue };
+            if self.left.len() >= MOST_LEFT {
+                self.left.clear();
+            }
+            self.left.insert(file, pages);
         }
-        self.left.extend(self.known.extract_if(|file, _| gone(file)));
     }
 
     /// A process was made with a copy of another's memory.
@@ -304,7 +315,8 @@ impl Stores {
 
     /// A process has ended, or runs another program.
     pub fn ended(&mut self, pid: i32) {
-        if self.spaces.remove(&pid).is_some() {
+        if let Some(space) = self.spaces.remove(&pid) {
+            self.loose.extend(space.files());
             self.prune();
         }
     }

@@ -14,7 +14,7 @@ mod pages;
 mod present;
 pub(crate) mod space;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::ops::Range;
 use std::rc::Rc;
@@ -39,6 +39,14 @@ pub struct Watched {
     pub id: FileId,
     /// Open for looking.
     pub file: File,
+}
+
+impl space::Shown for Rc<Watched> {
+    type File = FileId;
+
+    fn file(&self) -> FileId {
+        self.id
+    }
 }
 
 /// Which pages to look at.
@@ -72,6 +80,8 @@ pub struct Mapped {
     spaces: HashMap<i32, Space>,
     /// Files about to be mapped, by thread.
     coming: HashMap<i32, Rc<Watched>>,
+    /// Files that perhaps nobody can write by stores any more, though their pages are known.
+    loose: HashSet<FileId>,
 }
 
 impl Mapped {
@@ -109,7 +119,7 @@ impl Mapped {
 
     /// The thread's mapping came to nothing.
     pub fn refused(&mut self, tid: i32) {
-        self.coming.remove(&tid);
+        self.loose.extend(self.coming.remove(&tid).map(|file| file.id));
         self.prune();
     }
 
@@ -117,6 +127,10 @@ impl Mapped {
     pub fn change(&mut self, process: i32, change: impl FnOnce(&mut Space)) {
         if let Some(space) = self.spaces.get_mut(&process) {
             change(space);
+            self.loose.extend(space.take_touched());
+            if space.is_empty() {
+                self.spaces.remove(&process);
+            }
             self.prune();
         }
     }
@@ -126,6 +140,7 @@ impl Mapped {
         let Some(space) = self.spaces.get(&process) else { return };
         for piece in space.within(at).iter().filter(|piece| piece.writable || !writable) {
             self.known.entry(piece.file.id).or_default().learn(&piece.file.file, &piece.extent());
+            self.loose.insert(piece.file.id);
         }
     }
 
@@ -142,26 +157,25 @@ impl Mapped {
         let Some(space) = self.spaces.get(&process) else { return };
         let others = |file: FileId| {
             let mut others = self.spaces.iter().filter(|(other, _)| **other != process);
-            others.any(|(_, space)| space.pieces().any(|piece| piece.writable && piece.file.id == file))
+            others.any(|(_, space)| is_writable(space, file))
         };
         let unseen = |piece: &&Piece| piece.writable && (!seen || !others(piece.file.id));
         let unseen: Vec<Piece> = space.pieces().filter(unseen).cloned().collect();
         for piece in unseen {
             self.look_at(process, &piece, &piece.extent(), Look::All, writers, log);
         }
-        self.spaces.remove(&process);
+        self.loose.extend(self.spaces.remove(&process).iter().flat_map(Space::files));
         self.prune();
     }
 
     /// Forgets what is known of files that nobody can write by stores any more.
     fn prune(&mut self) {
-        self.spaces.retain(|_, space| !space.is_empty());
-        let (spaces, coming) = (&self.spaces, &self.coming);
-        self.known.retain(|file, _| {
-            let mut pieces = spaces.values().flat_map(Space::pieces);
-            pieces.any(|piece| piece.writable && piece.file.id == *file)
-                || coming.values().any(|coming| coming.id == *file)
-        });
+        for file in std::mem::take(&mut self.loose) {
+            let comes = self.coming.values().any(|coming| coming.id == file);
+            if !comes && !self.spaces.values().any(|space| is_writable(space, file)) {
+                self.known.remove(&file);
+            }
+        }
     }
 
     /// Looks at the addresses of one process.
@@ -174,10 +188,14 @@ impl Mapped {
 
     /// Looks at a part of one file, or of all, in all processes.
     pub fn look_everywhere(&mut self, file: Option<FileId>, part: &Range<u64>, writers: &Writers<'_>, log: &mut Log) {
-        let wanted = |piece: &&Piece| piece.writable && file.is_none_or(|file| piece.file.id == file);
         let mut found: Vec<(i32, Piece)> = Vec::new();
         for (process, space) in &self.spaces {
-            found.extend(space.pieces().filter(wanted).map(|piece| (*process, piece.clone())));
+            let pieces: Vec<&Piece> = match file {
+                Some(file) => space.of_file(file).collect(),
+                None => space.pieces().collect(),
+            };
+            let writable = pieces.into_iter().filter(|piece| piece.writable);
+            found.extend(writable.map(|piece| (*process, piece.clone())));
         }
         found.sort_by_key(|(process, piece)| (*process, piece.at.start));
         for (process, piece) in found {
@@ -202,9 +220,10 @@ impl Mapped {
         }
     }
 
-    /// Sizes of files may have changed.
-    pub fn resized(&mut self) {
-        for (id, pages) in &mut self.known {
+    /// The size of a file, or of any, may have changed.
+    pub fn resized(&mut self, file: Option<FileId>) {
+        let wanted = self.known.iter_mut().filter(|(id, _)| file.is_none_or(|file| file == **id));
+        for (id, pages) in wanted {
             if let Some(file) = open_of(&self.spaces, *id) {
                 pages.resized(&file.file);
             }
@@ -245,7 +264,11 @@ impl Mapped {
 
 /// The file, from any mapping of it.
 fn open_of(spaces: &HashMap<i32, Space>, id: FileId) -> Option<&Rc<Watched>> {
-    spaces.values().flat_map(Space::pieces).map(|piece| &piece.file).find(|file| file.id == id)
+    spaces.values().find_map(|space| space.of_file(id).next()).map(|piece| &piece.file)
+}
+
+fn is_writable(space: &Space, file: FileId) -> bool {
+    space.of_file(file).any(|piece| piece.writable)
 }
 
 /// Writes a row: the stores to these bytes, as they are seen now.

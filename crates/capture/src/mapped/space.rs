@@ -3,10 +3,29 @@
 //! Goal: what file and which part of it an address stands for, as mapping calls move it. Non-goals: private mappings,
 //! which keep their stores to themselves; mappings that can never be written.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::hash::Hash;
 use std::ops::Range;
 
 const PAGE: u64 = 4096;
+
+/// What tells which file a piece is of.
+pub trait Shown: Clone {
+    /// The file itself.
+    type File: Copy + Eq + Hash;
+
+    /// Which it is.
+    fn file(&self) -> Self::File;
+}
+
+/// Device and inode.
+impl Shown for (u64, u64) {
+    type File = (u64, u64);
+
+    fn file(&self) -> (u64, u64) {
+        *self
+    }
+}
 
 /// A piece of a mapping of a file, which is told by an `F`.
 #[derive(Debug, Clone)]
@@ -35,15 +54,19 @@ impl<F: Clone> Piece<F> {
     }
 }
 
-/// The pieces of one address space.
+/// The pieces of one address space. There may be thousands, of as many files.
 #[derive(Debug, Clone)]
-pub struct Space<F> {
+pub struct Space<F: Shown> {
     pieces: BTreeMap<u64, Piece<F>>,
+    /// Where the pieces of a file begin.
+    places: HashMap<F::File, BTreeSet<u64>>,
+    /// Files whose pieces are others than they were.
+    touched: HashSet<F::File>,
 }
 
-impl<F> Default for Space<F> {
+impl<F: Shown> Default for Space<F> {
     fn default() -> Self {
-        Space { pieces: BTreeMap::new() }
+        Space { pieces: BTreeMap::new(), places: HashMap::new(), touched: HashSet::new() }
     }
 }
 
@@ -52,7 +75,7 @@ pub fn pages(address: u64, length: u64) -> Range<u64> {
     address..address.saturating_add(length.checked_next_multiple_of(PAGE).unwrap_or(u64::MAX))
 }
 
-impl<F: Clone> Space<F> {
+impl<F: Shown> Space<F> {
     /// Whether nothing of a file is mapped.
     pub fn is_empty(&self) -> bool {
         self.pieces.is_empty()
@@ -61,6 +84,46 @@ impl<F: Clone> Space<F> {
     /// All pieces.
     pub fn pieces(&self) -> impl Iterator<Item = &Piece<F>> {
         self.pieces.values()
+    }
+
+    /// The pieces of a file.
+    pub fn of_file(&self, file: F::File) -> impl Iterator<Item = &Piece<F>> {
+        self.places.get(&file).into_iter().flatten().filter_map(|start| self.pieces.get(start))
+    }
+
+    /// Whether something of a file is mapped.
+    pub fn shows(&self, file: F::File) -> bool {
+        self.places.contains_key(&file)
+    }
+
+    /// All files of which something is mapped.
+    pub fn files(&self) -> impl Iterator<Item = F::File> {
+        self.places.keys().copied()
+    }
+
+    /// Files whose pieces are others than when this was asked last.
+    pub fn take_touched(&mut self) -> HashSet<F::File> {
+        std::mem::take(&mut self.touched)
+    }
+
+    fn insert(&mut self, piece: Piece<F>) {
+        let (start, file) = (piece.at.start, piece.file.file());
+        self.pieces.insert(start, piece);
+        self.places.entry(file).or_default().insert(start);
+        self.touched.insert(file);
+    }
+
+    fn remove(&mut self, start: u64) -> Option<Piece<F>> {
+        let piece = self.pieces.remove(&start)?;
+        let file = piece.file.file();
+        if let Some(places) = self.places.get_mut(&file) {
+            places.remove(&start);
+            if places.is_empty() {
+                self.places.remove(&file);
+            }
+        }
+        self.touched.insert(file);
+        Some(piece)
     }
 
     /// What lies at these addresses, cut to them.
@@ -78,9 +141,9 @@ impl<F: Clone> Space<F> {
         let touched: Vec<u64> = self.within(at).iter().map(|piece| piece.at.start).collect();
         for start in touched {
             let Some((&key, _)) = self.pieces.range(..=start).next_back() else { continue };
-            let Some(piece) = self.pieces.remove(&key) else { continue };
+            let Some(piece) = self.remove(key) else { continue };
             for rest in outside.iter().filter_map(|rest| piece.cut(rest.clone())) {
-                self.pieces.insert(rest.at.start, rest);
+                self.insert(rest);
             }
         }
     }
@@ -88,7 +151,7 @@ impl<F: Clone> Space<F> {
     /// A file lies there now.
     pub fn map(&mut self, piece: Piece<F>) {
         self.unmap(piece.at.clone());
-        self.pieces.insert(piece.at.start, piece);
+        self.insert(piece);
     }
 
     /// Stores there are permitted from now on, or are not.
@@ -120,11 +183,13 @@ impl<F: Clone> Space<F> {
 mod tests {
     use super::*;
 
-    fn piece(at: Range<u64>, offset: u64) -> Piece<u32> {
-        Piece { at, offset, file: 1, writable: true }
+    const FILE: (u64, u64) = (8, 1);
+
+    fn piece(at: Range<u64>, offset: u64) -> Piece<(u64, u64)> {
+        Piece { at, offset, file: FILE, writable: true }
     }
 
-    fn shown(space: &Space<u32>) -> Vec<(u64, u64, u64, bool)> {
+    fn shown(space: &Space<(u64, u64)>) -> Vec<(u64, u64, u64, bool)> {
         space.pieces().map(|p| (p.at.start, p.at.end, p.offset, p.writable)).collect()
     }
 
@@ -151,5 +216,22 @@ mod tests {
         assert_eq!(shown(&space).len(), 1);
         space.unmap(0..u64::MAX);
         assert!(space.is_empty());
+    }
+
+    #[test]
+    fn pieces_are_found_by_their_file() {
+        let other = (8, 2);
+        let mut space = Space::default();
+        space.map(piece(0x10_000..0x20_000, 0));
+        space.map(Piece { file: other, ..piece(0x30_000..0x31_000, 0) });
+        assert_eq!(space.take_touched(), HashSet::from([FILE, other]));
+        space.unmap(0x14_000..0x15_000);
+        assert_eq!(space.of_file(FILE).map(|p| p.at.start).collect::<Vec<_>>(), [0x10_000, 0x15_000]);
+        assert_eq!(space.take_touched(), HashSet::from([FILE]));
+        space.map(Piece { file: other, ..piece(0x10_000..0x20_000, 0) });
+        assert!(!space.shows(FILE) && space.shows(other));
+        assert_eq!(space.files().collect::<Vec<_>>(), [other]);
+        space.unmap(0..u64::MAX);
+        assert!(!space.shows(other));
     }
 }

@@ -58,9 +58,13 @@ fn file(tid: i32, fd: u64) -> Option<(FileId, u64)> {
     Some((stat.id, stat.size))
 }
 
+/// Whether opening a file can make it empty; where the flags of `openat2` stand is not looked at.
+fn may_truncate(call: &Call, args: &[u64; 6]) -> bool {
+    call.effective_open_flags(args, &[]) & libc::O_TRUNC as u64 != 0 || call.name == "openat2"
+}
+
 fn touched(tid: i32, call: &Call, args: &[u64; 6], length: u64, before: bool) -> Touched {
     use Effect::*;
-    const TRUNCATES: u64 = libc::O_TRUNC as u64;
     match call.effect {
         Read | Write => Touched::Part(args[0], part(tid, call, args, length, before)),
         Copy | Splice => {
@@ -75,7 +79,7 @@ fn touched(tid: i32, call: &Call, args: &[u64; 6], length: u64, before: bool) ->
             IoctlEffect::Clone | IoctlEffect::CloneRange => Touched::Anything,
             _ => Touched::Nothing,
         },
-        Open if call.effective_open_flags(args, &[]) & TRUNCATES != 0 || call.name == "openat2" => Touched::Anything,
+        Open if may_truncate(call, args) => Touched::Anything,
         Truncate | SyncAll => Touched::Anything,
         _ => Touched::Nothing,
     }
@@ -228,7 +232,11 @@ fn changed(mapped: &mut Mapped, tid: i32, call: &Call, args: &[u64; 6], result: 
         DeviceControl if matches!(ioctl_effect(args[1]), IoctlEffect::Clone | IoctlEffect::CloneRange) => {
             written(args[0], &ALL);
         }
-        Open | Truncate => mapped.resized(),
+        Truncate if matches!(call.args[0].kind, ArgKind::Fd(_)) => {
+            mapped.resized(file(tid, args[0]).map(|(id, _)| id));
+        }
+        Truncate => mapped.resized(None),
+        Open if may_truncate(call, args) => mapped.resized(None),
         _ => {}
     }
 }
