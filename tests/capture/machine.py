@@ -70,7 +70,8 @@ def own_seconds():
 
 
 class Memory:
-    """The most that the processes of one program held, looked at twenty times a second until the end.
+    """The most that the processes of one program held, looked at four times a second until the end: each look takes of the
+    processors that the program uses.
 
     Counts the processes below `pid` (and itself) whose executable is the program's: the recorder and its helpers, not what
     they record. A peak of one process between two looks is seen too, since the kernel keeps it.
@@ -85,7 +86,7 @@ class Memory:
     def _watch(self):
         while not self.over.is_set():
             self.peak_bytes = max(self.peak_bytes, sum(map(peak_of, processes_of(self.pid, self.program))))
-            self.over.wait(0.05)
+            self.over.wait(0.25)
 
     def end(self):
         self.over.set()

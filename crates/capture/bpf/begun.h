@@ -105,8 +105,6 @@ __noinline int open_dirty(struct range *r, __u32 pid)
 /* A range of a process that was there before; 0: it is known, or there are too many. */
 __noinline int take_range(struct range *r, __u32 pid)
 {
-	struct backing fresh = {}, *backing;
-	struct watch *w = watch();
 	struct pass p = {};
 
 	if (!r)
@@ -116,17 +114,8 @@ __noinline int take_range(struct range *r, __u32 pid)
 		if (p.found.end)
 			return 0;
 	}
-	fresh.generation = r->generation;
-	bpf_map_update_elem(&backings, &r->file, &fresh, BPF_NOEXIST);
-	backing = bpf_map_lookup_elem(&backings, &r->file);
-	if (!backing) {
-		count_lost();
-		return 0;
-	}
-	__sync_fetch_and_or(&w->mappings, trace_of(r->mapping));
-	backing->mapping = r->mapping;
 	p.found = *r;
-	if (!add_range(&p, pid)) {
+	if (!map_range(&p, pid)) {
 		count_lost();
 		return 0;
 	}

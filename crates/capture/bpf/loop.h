@@ -8,9 +8,9 @@
 
 #include "kernel.h"
 
-#ifdef WITHOUT_LOOP
-
 struct bpf_map;
+
+#ifdef WITHOUT_LOOP
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

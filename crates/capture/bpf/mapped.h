@@ -283,13 +283,10 @@ static __always_inline int stores_to_file(struct thread *t)
 static __always_inline void after_map(struct thread *t, struct task_struct *task)
 {
 	struct object *object = &t->objects[0];
-	struct backing fresh = { .generation = object->generation }, *backing;
-	struct watch *w = watch();
 	__u32 pid = this_process();
 	struct pass p = {};
 	struct file *file;
 	__u64 inode;
-	int added = 0;
 
 	if (failed(t->result) || !stores_to_file(t))
 		return;
@@ -303,17 +300,10 @@ static __always_inline void after_map(struct thread *t, struct task_struct *task
 	p.found.generation = object->generation;
 	p.found.mapping = mapping_at(task, t->result, inode);
 	p.found.written_back = is_written_back(p.found.mapping);
-	bpf_map_update_elem(&backings, &p.found.file, &fresh, BPF_NOEXIST);
-	backing = bpf_map_lookup_elem(&backings, &p.found.file);
 	/* Another mapping may seem to lie there that ended while it was taken in (`begun.h`). */
 	cut_ranges(pid, p.found.start, p.found.end);
-	if (backing && w) {
-		__sync_fetch_and_or(&w->mappings, trace_of(p.found.mapping));
-		__sync_fetch_and_or(&w->inodes, trace_of(inode));
-		backing->mapping = p.found.mapping;
-		added = add_range(&p, pid);
-	}
-	if (!added)
+	__sync_fetch_and_or(&watch()->inodes, trace_of(inode));
+	if (!map_range(&p, pid))
 		count_lost();
 	else if (t->args[3] & (MAP_POPULATE | MAP_LOCKED))
 		populate(p.found.start, p.found.end, 0);

@@ -59,18 +59,19 @@ struct span {
 	__u64 first, last; /* pages */
 };
 
-/* Somebody maps a file once more, or (-1) once less. */
-static __always_inline void count_range(struct range *r, int more)
+/* Somebody maps a file once more, or (-1) once less; 0: the file is not kept. */
+static __always_inline int count_range(struct range *r, int more)
 {
 	struct backing *backing = bpf_map_lookup_elem(&backings, &r->file);
-	struct watch *w = watch();
 
-	if (backing && more < 0)
+	__sync_fetch_and_add(&watch()->ranges, (__s64)more);
+	if (!backing)
+		return 0;
+	if (more < 0)
 		__sync_lock_test_and_set(&backing->ender, (__u32)bpf_get_current_pid_tgid());
-	if (backing)
-		__sync_fetch_and_add(&backing->ranges, more);
-	if (w)
-		__sync_fetch_and_add(&w->ranges, (__s64)more);
+	if (__sync_fetch_and_add(&backing->ranges, more) == 1 && more < 0)
+		backing->ended_ns = bpf_ktime_get_ns();
+	return 1;
 }
 
 /* A pass over the ranges of a process, one after the other. */
@@ -231,6 +232,26 @@ static __always_inline int add_range(struct pass *p, __u32 pid)
 	p->done = 0;
 	loop(PASS_STEPS, add_step, p);
 	return p->done;
+}
+
+/* Adds the range in `found`, whose file counts as mapped from now on; 0: there is no room. */
+static __always_inline int map_range(struct pass *p, __u32 pid)
+{
+	struct range *r = &p->found;
+
+	if (!backing_for(&r->file, r->generation, r->mapping))
+		return 0;
+	__sync_fetch_and_or(&watch()->mappings, trace_of(r->mapping));
+	if (!add_range(p, pid))
+		return 0;
+	/* It may have been forgotten in between, as a file that nobody maps. */
+	if (!bpf_map_lookup_elem(&backings, &r->file)) {
+		struct backing *backing = backing_for(&r->file, r->generation, r->mapping);
+
+		if (backing)
+			__sync_fetch_and_add(&backing->ranges, 1);
+	}
+	return 1;
 }
 
 /* The present range is unused from now on. */

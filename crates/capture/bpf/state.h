@@ -221,7 +221,8 @@ struct watch {
 	__u64 patches;  /* slots of the list that were ever used */
 	__u64 looked;   /* pages looked at */
 	__u64 left;     /* the last look at everything has not come to its end */
-	__u64 reserved[5];
+	__u64 backings; /* files that are kept as mapped */
+	__u64 reserved[4];
 };
 
 enum notice_kind {

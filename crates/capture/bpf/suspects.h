@@ -9,7 +9,7 @@
 #ifndef REPRISE_SUSPECTS_H
 #define REPRISE_SUSPECTS_H
 
-#include "pages.h"
+#include "backings.h"
 
 #define PATCHES 65536
 #define PATCH_SHIFT 6
@@ -45,20 +45,6 @@ static __always_inline __u32 lowest(__u64 bits)
 	return at + !(bits & 1);
 }
 
-/* A file, as calls name it. */
-struct which {
-	__u64 device;
-	__u64 inode;
-};
-
-/* A file that is mapped so that it can be written. */
-struct backing {
-	__u64 mapping; /* its `struct address_space` */
-	__u32 ranges;  /* addresses where it is mapped, in all processes */
-	__u32 generation;
-	__u32 ender;   /* the thread that ended a mapping of it last, told before `ranges` */
-};
-
 struct patch_key {
 	__u64 mapping;
 	__u64 number;
@@ -77,15 +63,8 @@ struct patch {
 	__u32 written_back;
 	__u64 page;      /* the last fault's */
 	__u64 whole;     /* that opens all pages of the folio */
+	__u64 counted;   /* among those of its file */
 };
-
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, 16384);
-	__type(key, struct which);
-	__type(value, struct backing);
-} backings SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -162,6 +141,7 @@ static __always_inline struct patch *patch_for(struct fault *f, struct watch *w)
 		bpf_map_push_elem(&spare_slots, &slot, 0);
 		return patch_of(&f->key);
 	}
+	patch->counted = count_patch(&f->file, 1);
 	return patch;
 }
 
@@ -208,15 +188,6 @@ static __always_inline void absolve(struct patch *patch, __u64 bits, __u32 tid, 
 		__sync_fetch_and_or(&patch->suspects, bits);
 }
 
-/* Whether nobody maps a file any more, and the thread is the one that ended its last mapping. Others that ended theirs at the same
- * time may have stored after this one looked, and are about to look; all that ended theirs before the last have stored before it looked. */
-static __always_inline int is_last_ender(struct which *file, __u32 tid)
-{
-	struct backing *backing = bpf_map_lookup_elem(&backings, file);
-
-	return !backing || (!*(volatile __u32 *)&backing->ranges && *(volatile __u32 *)&backing->ender == tid);
-}
-
 /* Forgets a patch whose file nobody maps any more, by the thread that ended the last mapping. Who maps it again meanwhile may have a fault
  * that found this patch and tells it after it is forgotten: then all of its pages are suspect, whatever was told. */
 __noinline int forget_unmapped(__u32 slot, __u32 tid)
@@ -242,6 +213,8 @@ __noinline int forget_unmapped(__u32 slot, __u32 tid)
 	shown = patch->shown;
 	if (bpf_map_delete_elem(&patch_slots, &all.key))
 		return 0;
+	if (patch->counted)
+		count_patch(&all.file, -1);
 	patch->key.mapping = 0;
 	patch->suspects = 0;
 	bpf_map_push_elem(&spare_slots, &slot, 0);

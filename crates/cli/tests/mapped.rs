@@ -71,6 +71,7 @@ in_the_kernel! {
     loads_follow_what_others_store;
     lmdb_reads_through_its_map;
     git_reads_its_packs;
+    very_many_files_one_after_the_other;
 }
 
 /// Compiles a program of this test.
@@ -431,6 +432,23 @@ fn lmdb_reads_through_its_map() {
         return skip("lmdb_reads_through_its_map", "there is no python3-lmdb");
     }
     loads_replay(scratch.path(), &before, "lmdb", &["/usr/bin/python3", "-c", READ]);
+}
+
+/// More than the programs in the kernel have room for at once: those that nobody maps any more are forgotten.
+fn very_many_files_one_after_the_other() {
+    let scratch = Scratch::new();
+    let dir = scratch.path();
+    let hundreds = match program(dir, "hundreds") {
+        Ok(program) => program,
+        Err(why) => return skip("very_many_files_one_after_the_other", &why),
+    };
+    let home = mkdir(dir, "home");
+    let words = ["record", "-q", "--backend", "ebpf", "-o", "../t", "--", &hundreds, "80000", "apart", "5"];
+    run(Path::new(&home), &words).ends(0);
+    let trace = dir.join("t");
+    let reader = TraceReader::open(&trace).expect("a trace");
+    assert_eq!(reader.ledger().total(Loss::Dropped), 0, "{:?}", reader.ledger());
+    assert_eq!(rows(&trace).0, 80_000);
 }
 
 /// Git maps its index and its packs privately.

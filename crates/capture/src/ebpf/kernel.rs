@@ -41,12 +41,15 @@ static OBJECTS: [(&Aligned<[u8]>, Capabilities); 4] = [
 
 const FIND_MEMORY: &CStr = c"find_memory";
 const LOOK_AT_ALL: &CStr = c"look_at_all";
+const FORGET_BACKINGS: &CStr = c"forget_backings";
 /// What `look_at_all` is told: to go on, to begin the last look, to begin one at pages as they are before anything is stored to them.
 const LOOK_ON: u64 = 0;
 const LOOK_LAST: u64 = 1;
 const LOOK_BEFORE: u64 = 2;
 /// Programs that are run and not attached.
-const RUN: [&CStr; 2] = [FIND_MEMORY, LOOK_AT_ALL];
+const RUN: [&CStr; 3] = [FIND_MEMORY, LOOK_AT_ALL, FORGET_BACKINGS];
+/// So many files that are, or were, mapped are kept without a look at whether they still are.
+const MANY_BACKINGS: u64 = 8192;
 /// Programs that follow stores to, and loads from, mapped files.
 const FOLLOW: [&CStr; 4] = [c"on_fault_user", c"on_fault_kernel", c"on_dirtied", c"on_evicted"];
 
@@ -219,6 +222,14 @@ impl Kernel {
         self.watch(watch::LOADS).store(0, Ordering::SeqCst);
         if self.watch(watch::ON).swap(0, Ordering::SeqCst) != 0 {
             self.look(LOOK_LAST);
+        }
+    }
+
+    /// Forgets files that nobody maps any more, where there are many: there is room for 65,536.
+    pub fn forget_unmapped(&self) {
+        if self.watch(watch::BACKINGS).load(Ordering::Relaxed) > MANY_BACKINGS {
+            // What is not forgotten now is the next time, or lacks room, which is counted.
+            let _ = self.object().run(FORGET_BACKINGS, &[]);
         }
     }
 

@@ -26,6 +26,8 @@ use crate::sys::{self, Signals, Word};
 
 /// The recorder says so often that it lives.
 const BEAT: Duration = Duration::from_millis(100);
+/// And so often it forgets what nobody maps any more.
+const BEATS_TO_FORGET: u64 = 10;
 
 /// How often is looked whether a recording is over that no child ends.
 const LOOK: Duration = Duration::from_millis(20);
@@ -207,8 +209,14 @@ impl Session {
         self.sink = Some(sink.map_err(no_thread)?);
         let (kernel, stop) = (self.kernel.clone(), self.stop.clone());
         let heart = sys::spawn_quiet("heartbeat", move || {
-            while !stop.load(Ordering::Relaxed) {
+            for beats in 0u64.. {
+                if stop.load(Ordering::Relaxed) {
+                    return;
+                }
                 kernel.beat();
+                if beats % BEATS_TO_FORGET == 0 {
+                    kernel.forget_unmapped();
+                }
                 std::thread::sleep(BEAT);
             }
         });

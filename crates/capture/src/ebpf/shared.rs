@@ -124,6 +124,7 @@ pub mod watch {
     pub const KEEPS: usize = 32;
     pub const LOADS: usize = 40;
     pub const LEFT: usize = 80;
+    pub const BACKINGS: usize = 88;
 }
 
 /// `struct known`.
@@ -189,6 +190,7 @@ mod tests {
             offset("watch", "offset", watch::OFFSET),
             offset("watch", "keeps", watch::KEEPS),
             offset("watch", "left", watch::LEFT),
+            offset("watch", "backings", watch::BACKINGS),
             offset("watch", "loads", watch::LOADS),
             number("KNOWN_PAGES", known::PAGES as usize),
             number("KNOWN_LINES", known::LINES as usize),

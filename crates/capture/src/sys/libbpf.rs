@@ -210,11 +210,13 @@ impl Object {
     /// Runs a program that is attached nowhere, with these arguments.
     pub fn run(&self, program: &CStr, arguments: &[u64]) -> io::Result<()> {
         let none = std::ptr::null();
+        // An address of nothing is refused.
+        let given = if arguments.is_empty() { none } else { arguments.as_ptr().cast() };
         let mut options = RunOptions {
             size: size_of::<RunOptions>(),
             data: [none; 2],
             data_sizes: [0; 2],
-            context: [arguments.as_ptr().cast(), none],
+            context: [given, none],
             context_sizes: [size_of_val(arguments) as u32, 0],
             result: 0,
             repeat: 0,

@@ -1,10 +1,10 @@
 /* Hundreds of files, all mapped at once, as a broker of messages maps its indexes.
  *
- *     hundreds COUNT
+ *     hundreds COUNT [apart SECONDS]
  *
  * COUNT files of three pages in the present directory are mapped shared and stored to, by a child, too. Of every third mapping the middle
  * page ends, every fifth is moved, every seventh ends and is made anew; then all are stored to again. What they hold is compared
- * at the end with what was stored.
+ * at the end with what was stored. With `apart` they are mapped one after the other, and after half of them is a pause.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -36,7 +36,7 @@ static int file_of(int number)
     char name[32];
     int file;
 
-    snprintf(name, sizeof name, "index-%04d", number);
+    snprintf(name, sizeof name, "index-%05d", number);
     file = open(name, O_RDWR | O_CREAT, 0644);
     need(file >= 0, name);
     return file;
@@ -85,12 +85,26 @@ static void change(int number)
         map(number);
 }
 
+static int map_apart(unsigned pause)
+{
+    for (int number = 0; number < count; number++) {
+        map(number);
+        memory[number][number % BYTES] = 1;
+        need(!munmap(memory[number], BYTES), "munmap");
+        if (number == count / 2)
+            sleep(pause);
+    }
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     static uint8_t held[BYTES];
 
     count = argc > 1 ? atoi(argv[1]) : 0;
     memory = calloc(count, sizeof *memory);
+    if (argc > 3)
+        return map_apart(atoi(argv[3]));
     expected = mmap(NULL, (size_t)count * BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     need(count > 0 && memory && expected != MAP_FAILED, "hundreds COUNT");
     for (int number = 0; number < count; number++)
