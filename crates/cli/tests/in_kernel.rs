@@ -332,6 +332,32 @@ fn small_files_that_are_replaced_unread() {
     assert_eq!(fs::read_to_string(before.join("part")).unwrap(), "as it was, too\n");
 }
 
+/// What calls wrote over a file is known when it is moved inside the kernel, and of the rest so much is lacking as nobody saw.
+#[test]
+fn what_calls_wrote_is_known_when_it_is_moved() {
+    const SCRIPT: &str = "import os\n\
+        old = os.open('old', os.O_RDWR); to = os.open('to', os.O_RDWR | os.O_CREAT)\n\
+        os.pread(old, 50000, 0); os.pwrite(old, b'w' * 100000, 50000)\n\
+        os.sendfile(to, old, 0, 150000); os.ftruncate(to, 0)\n\
+        os.sendfile(to, old, 0, 150000 + int(os.environ['MORE'])); os.ftruncate(to, 0)\n";
+    let s = Scratch::new();
+    if !in_kernel("what_calls_wrote_is_known_when_it_is_moved", s.path()) {
+        return;
+    }
+    for (more, pieces) in [("0", 0), ("10", 1)] {
+        let dir = mkdir(s.path(), more);
+        fs::write(Path::new(&dir).join("old"), vec![b'o'; 300_000]).unwrap();
+        let trace = format!("{dir}/trace");
+        let words = ["record", "-q", "--backend", "ebpf", "-o", &trace, "--", "python3", "-c", SCRIPT];
+        let mut command = reprise(Path::new(&dir), &words);
+        let output = command.env("MORE", more).output().expect("it runs");
+        assert!(output.status.success(), "{output:?}");
+        let mut lost = entries(&info(s.path(), &trace), "truncated");
+        lost.retain(|(cause, _)| cause.contains("moved inside the kernel"));
+        assert_eq!(lost.iter().map(|(_, count)| count).sum::<u64>(), pieces, "{lost:?}");
+    }
+}
+
 /// What a program reads and writes again and again stands in the spool by its place: in the trace it is content like any other.
 #[test]
 fn what_moves_again_is_replayed() {

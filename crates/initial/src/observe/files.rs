@@ -257,14 +257,23 @@ impl World {
     fn moved_unseen(&mut self, places: [Option<(NodeId, u64, Option<Object>)>; 2], length: u64) {
         let [Some((source, from, _)), target] = places else { return self.copies.gone.push(length) };
         // What calls made is known by what they wrote, and what was kept by itself.
-        if !self.is_old(source) || self.names.node(source).is_seeded {
+        let n = self.names.node(source);
+        if !self.is_old(source) || n.is_seeded {
             return;
         }
-        match target.and_then(|(target, at, object)| Some((target, at, object?.stat.identity?))) {
-            Some((target, at, identity)) => {
-                self.copies.add(Copied { source, from, target, identity, at, length });
+        let end = from.saturating_add(length).min(n.size.initial.unwrap_or(u64::MAX));
+        let unwritten = n.touched.rest(from, end);
+        let unseen: Vec<(u64, u64)> = unwritten.into_iter().flat_map(|(from, to)| n.seen.rest(from, to)).collect();
+        let target = target.and_then(|(target, at, object)| Some((target, at, object?.stat.identity?)));
+        for (begin, end) in unseen {
+            let length = end - begin;
+            match target {
+                Some((target, at, identity)) => {
+                    let at = at.saturating_add(begin - from);
+                    self.copies.add(Copied { source, from: begin, target, identity, at, length });
+                }
+                None => self.copies.gone.push(length),
             }
-            None => self.copies.gone.push(length),
         }
     }
 
