@@ -78,7 +78,8 @@ static long forget_backing(struct bpf_map *map, struct which *key, struct backin
 	__sync_fetch_and_add(&watch()->backings, -1);
 	/* Who has mapped it meanwhile finds it gone, or did so before it was. */
 	kept.ranges = *(volatile __u32 *)&backing->ranges;
-	if (kept.ranges && !bpf_map_update_elem(&backings, &file, &kept, BPF_NOEXIST))
+	kept.patches = *(volatile __u32 *)&backing->patches;
+	if ((kept.ranges || kept.patches) && !bpf_map_update_elem(&backings, &file, &kept, BPF_NOEXIST))
 		__sync_fetch_and_add(&watch()->backings, 1);
 	return 0;
 }

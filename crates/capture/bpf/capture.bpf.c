@@ -254,8 +254,8 @@ int on_new_task(__u64 *ctx)
 	}
 	t->serial = __sync_fetch_and_add(&c->serials, 1);
 	__sync_fetch_and_add(&c->tasks, 1);
-	if (!(ctx[1] & CLONE_THREAD))
-		inherit_ranges(current->tgid, task->tgid);
+	if (!(ctx[1] & CLONE_THREAD) && !inherit_ranges(current->tgid, task->tgid))
+		drop(cpu);
 	if (c->stopped)
 		return 0;
 	if (!occupy(cpu)) {

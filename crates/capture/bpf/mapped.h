@@ -351,7 +351,7 @@ static __always_inline void after_remap(struct thread *t, struct task_struct *ta
 	p.found.end = whole_pages(t->result, t->args[2]);
 	cut_ranges(pid, p.found.start, p.found.end);
 	cut_ranges(pid, start, end);
-	if (!add_range(&p, pid))
+	if (!map_range(&p, pid))
 		count_lost();
 }
 
@@ -545,10 +545,12 @@ __noinline int end_of_space(struct thread *t, struct cpu *cpu)
 	struct look *l;
 	int asked;
 
-	if (!t || !cpu || !w->ranges || !signal || signal->live.counter)
+	if (!t || !cpu || !signal || signal->live.counter || !has_ranges(task->tgid))
 		return 0;
-	if (!has_ranges(task->tgid))
+	if (!w->ranges) {
+		forget_ranges(task->tgid);
 		return 0;
+	}
 	row = row_of(t->nr);
 	asked = t->inside && row->flags & ROW_ALWAYS && !(row->flags & ROW_EXECUTE);
 	l = begin_look(t, task, asked ? t->begin_ns : bpf_ktime_get_ns());
@@ -616,7 +618,7 @@ static __always_inline int on_fault(__u64 address, __u64 error)
 
 	if (!w->ranges || !begin_pass(&p, this_process()))
 		return 0;
-	if (!has_many(&p) || !range_at(&p.found, address))
+	if (!has_many(&p) || !is_area(&p.found, address))
 		find_range(&p, address);
 	if (!p.found.end || (p.found.written_back && !(error & FAULT_WRITE)))
 		return 0;

@@ -84,12 +84,19 @@ __noinline int range_at(struct range *r, __u64 address)
 	if (!r || !mm || !follows_loads())
 		return 0;
 	found = region_at(mm, &d);
-	if (d.arrived == 2)
+	/* Another thread may be changing the tree. */
+	if (!found && d.arrived != 1)
 		return 0;
 	r->end = 0;
 	if (found)
 		take_area(TYPED(struct vm_area_struct, (void *)found), r);
 	return 1;
+}
+
+/* The same, where calls name the file as the area does; before Linux 6.6 they name one of an overlay otherwise. */
+static __always_inline int is_area(struct range *r, __u64 address)
+{
+	return range_at(r, address) && (!r->end || bpf_map_lookup_elem(&backings, &r->file));
 }
 
 #endif

@@ -67,10 +67,11 @@ static __always_inline int count_range(struct range *r, int more)
 	__sync_fetch_and_add(&watch()->ranges, (__s64)more);
 	if (!backing)
 		return 0;
-	if (more < 0)
-		__sync_lock_test_and_set(&backing->ender, (__u32)bpf_get_current_pid_tgid());
-	if (__sync_fetch_and_add(&backing->ranges, more) == 1 && more < 0)
+	if (more < 0) {
 		backing->ended_ns = bpf_ktime_get_ns();
+		__sync_lock_test_and_set(&backing->ender, (__u32)bpf_get_current_pid_tgid());
+	}
+	__sync_fetch_and_add(&backing->ranges, more);
 	return 1;
 }
 
@@ -185,20 +186,20 @@ static __always_inline struct sheet *sheet_for(struct pass *p)
 
 static long add_step(__u64 i, struct pass *p)
 {
-	struct sheet *sheet = sheet_for(p), *before = p->sheet;
+	struct sheet *sheet = sheet_for(p);
 	__u64 bits, bit;
 	struct range *r;
 	__u32 at;
 
 	if (!sheet)
 		return 1;
-	if (before && before != sheet)
-		before->more = 1;
 	bits = ~sheet->taken;
 	if (!bits) {
-		p->sheet = sheet;
-		p->next.number++;
-		return p->next.number >= SHEETS;
+		if (++p->next.number >= SHEETS)
+			return 1;
+		/* If it cannot be made, a pass ends there all the same. */
+		sheet->more = 1;
+		return 0;
 	}
 	at = lowest(bits) & (RANGES - 1);
 	bit = 1ULL << at;
@@ -228,7 +229,6 @@ static __always_inline int add_range(struct pass *p, __u32 pid)
 
 	p->next.pid = pid;
 	p->next.number = w ? w->nought : 0;
-	p->sheet = 0;
 	p->done = 0;
 	loop(PASS_STEPS, add_step, p);
 	return p->done;
@@ -326,13 +326,17 @@ static __always_inline void forget_ranges(__u32 pid)
 
 struct inheritance {
 	struct sheet_key of, to;
+	__u32 lacks; /* there was no room for a sheet */
 };
 
 static long inherit_step(__u64 i, struct inheritance *h)
 {
 	struct sheet *sheet = bpf_map_lookup_elem(&sheets, &h->of);
 
-	if (!sheet || bpf_map_update_elem(&sheets, &h->to, sheet, BPF_ANY))
+	if (!sheet)
+		return 1;
+	h->lacks = !!bpf_map_update_elem(&sheets, &h->to, sheet, BPF_ANY);
+	if (h->lacks)
 		return 1;
 	h->of.number++;
 	h->to.number++;
@@ -354,17 +358,18 @@ static long count_step(__u64 i, struct pass *p)
 
 LOOPED(count_step, struct pass)
 
-/* A process was made with a copy of another's memory. */
-static __always_inline void inherit_ranges(__u32 parent, __u32 child)
+/* A process was made with a copy of another's memory; 0: there is no room for all that it has mapped. */
+static __always_inline int inherit_ranges(__u32 parent, __u32 child)
 {
 	struct inheritance h = { .of.pid = parent, .to.pid = child };
 	struct pass p = {};
 
-	if (child == parent || !has_ranges(parent))
-		return;
+	if (child == parent || !watch()->ranges || !has_ranges(parent))
+		return 1;
 	loop(SHEETS, inherit_step, &h);
 	if (begin_pass(&p, child))
 		loop(PASS_STEPS, count_step, &p);
+	return !h.lacks;
 }
 
 #endif

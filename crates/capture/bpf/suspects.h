@@ -135,13 +135,15 @@ static __always_inline struct patch *patch_for(struct fault *f, struct watch *w)
 	patch->written_back = f->written_back;
 	patch->key.number = f->key.number;
 	patch->key.mapping = f->key.mapping;
+	patch->counted = count_patch(&f->file, 1);
 	if (bpf_map_update_elem(&patch_slots, &f->key, &slot, BPF_NOEXIST)) {
 		/* Another thread was faster. */
+		if (patch->counted)
+			count_patch(&f->file, -1);
 		patch->key.mapping = 0;
 		bpf_map_push_elem(&spare_slots, &slot, 0);
 		return patch_of(&f->key);
 	}
-	patch->counted = count_patch(&f->file, 1);
 	return patch;
 }
 

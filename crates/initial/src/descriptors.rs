@@ -128,6 +128,12 @@ impl World {
         self.tables[seat.table as usize].open.contains_key(&fd)
     }
 
+    /// The process of the beginning that a number was inherited from, if no call has given or closed it since.
+    pub fn inherited_from(&self, seat: Seat, fd: u32) -> Option<u32> {
+        let table = &self.tables[seat.table as usize];
+        (!table.told.contains(&fd)).then_some(table.origin)
+    }
+
     /// Takes in descriptors that were open at the beginning.
     pub(super) fn open_at_start(&mut self, seat: Seat, open: Vec<AtStart>) {
         let mut descriptions: HashMap<u64, Rc<RefCell<Description>>> = HashMap::default();

@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 pub struct Touched {
     /// End by begin, apart from each other.
     ranges: BTreeMap<u64, u64>,
+    /// What lies between some of them counts as well.
+    joined: bool,
 }
 
 /// So many ranges of one file are followed; of twice as many the closest are joined: all between two counts as changed.
@@ -66,11 +68,17 @@ impl Touched {
             }
         }
         self.ranges = joined.into_iter().collect();
+        self.joined = true;
     }
 
     /// Everything was changed, or nobody knows what.
     pub fn all(&mut self) {
         self.ranges = BTreeMap::from([(0, u64::MAX)]);
+    }
+
+    /// Whether no more counts than what was added.
+    pub fn is_exact(&self) -> bool {
+        !self.joined
     }
 
     /// Whether nothing was changed.
@@ -118,7 +126,7 @@ mod tests {
         let mut t = Touched::default();
         (0..3 * MOST as u64).for_each(|i| t.add(10 * i, 10 * i + 1));
         assert!(t.ranges.len() <= 2 * MOST && t.ranges.len() >= MOST);
-        assert!(t.rest(0, 1).is_empty());
+        assert!(t.rest(0, 1).is_empty() && !t.is_exact());
         // What is far apart stays so.
         let mut t = Touched::default();
         (0..2 * MOST as u64).for_each(|i| t.add(10 * i, 10 * i + 1));

@@ -228,8 +228,10 @@ impl Kernel {
     /// Forgets files that nobody maps any more, where there are many: there is room for 65,536.
     pub fn forget_unmapped(&self) {
         if self.watch(watch::BACKINGS).load(Ordering::Relaxed) > MANY_BACKINGS {
-            // What is not forgotten now is the next time, or lacks room, which is counted.
-            let _ = self.object().run(FORGET_BACKINGS, &[]);
+            // What is not forgotten now is the next time, or lacks room, which is counted. Who calls this has no time to wait.
+            if let Ok(object) = self.object.try_lock() {
+                let _ = object.run(FORGET_BACKINGS, &[]);
+            }
         }
     }
 

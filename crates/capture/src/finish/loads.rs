@@ -114,6 +114,8 @@ impl Loads {
                 }
                 if let Some(space) = self.spaces.get_mut(&pid) {
                     called.change(space, file);
+                    // Nobody asks.
+                    space.take_touched();
                 }
             }
             Effect::Execute => self.ended(pid),

@@ -27,6 +27,8 @@ pub struct Opened {
     tellers: HashMap<u32, u32>,
     /// Processes that share the table of another one, by that one.
     sharers: HashMap<u32, Vec<u32>>,
+    /// What processes that were made since were found to have from one of the beginning: its descriptors, and their files.
+    inherited: HashMap<(u32, u32), (u64, u64)>,
 }
 
 /// What a call says of a number that nothing is known of.
@@ -47,6 +49,29 @@ impl Opened {
         self.next = self.next.max(row.description + 1);
         self.unproved.insert((table, row.fd), self.rows.len());
         self.rows.push(row);
+    }
+
+    /// A descriptor that somebody has inherited from this process of the beginning. One row is enough, whoever names it first.
+    pub fn inherit(&mut self, row: Descriptor) {
+        let file = (row.device, row.inode);
+        if *self.inherited.entry((row.process, row.fd)).or_insert(file) == file
+            && !self.rows.iter().any(|known| (known.process, known.fd) == (row.process, row.fd))
+        {
+            self.next = self.next.max(row.description + 1);
+            self.rows.push(row);
+        }
+    }
+
+    /// A process was made with a copy of another's table.
+    pub fn forked(&mut self, from: u32, to: u32) {
+        if self.receives.contains(&from) {
+            self.receives.insert(to);
+        }
+    }
+
+    /// Whether a process of the beginning is known to have a descriptor, since another one inherited it.
+    pub fn is_inherited(&self, process: u32, fd: u32) -> bool {
+        self.inherited.contains_key(&(process, fd))
     }
 
     /// A description that no other descriptor shares.

@@ -38,6 +38,8 @@ pub struct Present {
     idle: HashMap<i32, (BeganProcess, Vec<Seat>)>,
     /// Threads of these.
     idle_threads: HashMap<i32, i32>,
+    /// The rows of processes that no call made, by number of the process: those made since inherit their descriptors.
+    pub roots: HashMap<u32, u32>,
     /// Processes that came in later, by thread.
     joined: HashMap<i32, BeganProcess>,
     /// What a second look at descriptors has shown, by table and number.
@@ -200,6 +202,7 @@ impl Writing {
         };
         let table_of = row.descriptors_of;
         self.present.opened.process(table, number, table_of);
+        self.present.roots.insert(process.pid.unsigned_abs(), number);
         self.lives.found_process(row, &mut self.log);
         for d in process.descriptors.iter().filter(|_| table_of.is_none()) {
             let row = self.descriptor(number, d);
@@ -353,11 +356,19 @@ impl Writing {
             };
             self.log.note("a descriptor that was met only when a call named it");
             let at_start = self.at_start(&d);
+            let root = self.world.inherited_from(seat, fd).and_then(|pid| self.present.roots.get(&pid).copied());
             self.world.was_open(seat, at_start);
-            if let Some(process) = self.lives.process(life.pid) {
-                let row = self.descriptor(process, &d);
-                self.present.opened.add(table, row);
-                self.present.opened.proved(table, fd);
+            let Some(own) = self.lives.process(life.pid) else { continue };
+            match root.filter(|process| *process != own || self.present.opened.is_inherited(own, fd)) {
+                Some(process) => {
+                    let row = self.descriptor(process, &d);
+                    self.present.opened.inherit(row);
+                }
+                None => {
+                    let row = self.descriptor(own, &d);
+                    self.present.opened.add(table, row);
+                    self.present.opened.proved(table, fd);
+                }
             }
         }
     }

@@ -294,16 +294,12 @@ impl Stores {
 
     /// A file that nobody maps may change unseen, or be another one with the same number.
     fn prune(&mut self) {
-        for file in std::mem::take(&mut self.loose) {
-            if self.is_mapped(file) {
-                continue;
-            }
-            let Some(pages) = self.known.remove(&file) else { continue };
-            if self.left.len() >= MOST_LEFT {
-                self.left.clear();
-            }
-            self.left.insert(file, pages);
+        let mut gone = std::mem::take(&mut self.loose);
+        gone.retain(|file| self.known.contains_key(file) && !self.is_mapped(*file));
+        if self.left.len() >= MOST_LEFT && !gone.is_empty() {
+            self.left.clear();
         }
+        self.left.extend(gone.into_iter().filter_map(|file| Some((file, self.known.remove(&file)?))));
     }
 
     /// A process was made with a copy of another's memory.

@@ -309,7 +309,8 @@ impl Writing {
         let number = self.lives.next_process();
         let row = Process { pid: tid, cwd: Name::from("/"), root: Name::from("/"), ..Process::default() };
         self.lives.found_process(row, &mut self.log);
-        let seat = self.world.begin_with(number, Some(b"/"), Vec::new());
+        let seat = self.world.begin_with(tid.unsigned_abs(), Some(b"/"), Vec::new());
+        self.present.roots.insert(tid.unsigned_abs(), number);
         self.lives.found_thread(tid, tid, Name::default(), begin_ns, seat, &mut self.log);
         self.lives.get(tid).unwrap_or(Life { thread: 0, pid: tid, seat, last: None })
     }
@@ -336,6 +337,7 @@ impl Writing {
         }
         if !descriptors {
             self.teller.forked(maker.seat, seat);
+            self.present.opened.forked(maker.seat.table(), seat.table());
         }
         let (cwd, root) = self.world.places(seat);
         let above = self.root.strip_suffix(b"/").unwrap_or(&self.root);

@@ -222,9 +222,9 @@ impl Mapped {
 
     /// The size of a file, or of any, may have changed.
     pub fn resized(&mut self, file: Option<FileId>) {
-        let wanted = self.known.iter_mut().filter(|(id, _)| file.is_none_or(|file| file == **id));
-        for (id, pages) in wanted {
-            if let Some(file) = open_of(&self.spaces, *id) {
+        let files = file.map_or_else(|| self.known.keys().copied().collect(), |file| vec![file]);
+        for id in files {
+            if let (Some(pages), Some(file)) = (self.known.get_mut(&id), open_of(&self.spaces, id)) {
                 pages.resized(&file.file);
             }
         }

@@ -262,8 +262,10 @@ impl World {
             return;
         }
         let end = from.saturating_add(length).min(n.size.initial.unwrap_or(u64::MAX));
-        let unwritten = n.touched.rest(from, end);
-        let unseen: Vec<(u64, u64)> = unwritten.into_iter().flat_map(|(from, to)| n.seen.rest(from, to)).collect();
+        let unseen: Vec<(u64, u64)> = match n.touched.is_exact() && n.seen.is_exact() {
+            true => n.touched.rest(from, end).into_iter().flat_map(|(from, to)| n.seen.rest(from, to)).collect(),
+            false => vec![(from, end)].into_iter().filter(|(from, end)| from < end).collect(),
+        };
         let target = target.and_then(|(target, at, object)| Some((target, at, object?.stat.identity?)));
         for (begin, end) in unseen {
             let length = end - begin;
