@@ -198,7 +198,7 @@ fn what_is_mapped_is_mapped_behind_a_cut() {
     let recorded = Recorded { name: "t.reprise".into(), work: work.into(), scratch };
     recorded.cuts(9);
     // In the last rounds; counted from the end, since the beginning depends on where the loader has to look.
-    recorded.slice("end", &["--from", &format!("action:{}", recorded.actions() - 92)]);
+    recorded.slice("end", &["--from", &format!("action:{}", recorded.actions() - 200)]);
     mkdir(recorded.dir(), "there");
     let result = recorded.run(&["replay", "end", "--target", "there", "-q", "--json"]).ends(0).json();
     assert_eq!(result["skipped"], 0, "{result:#?}");
