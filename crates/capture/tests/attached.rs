@@ -136,10 +136,29 @@ fn a_call_under_way_belongs_to_the_trace() {
     let found = shown(&descriptors);
     assert_eq!(found.iter().filter(|d| d.3 == 32).map(|d| d.2).collect::<Vec<_>>(), [0, 0], "{found:?}");
     assert!(found.iter().any(|d| (d.0, d.3) == (20, 50)), "{found:?}");
+    assert!(descriptors.iter().all(|d| d.process == 0), "{descriptors:?}");
     assert_eq!(actions.first(), Some(&("write".into(), 0)), "it began with the trace: {actions:?}");
     for expected in ["another position", "met only when"] {
         assert!(notes.iter().any(|note| note.contains(expected)), "{expected}: {notes:?}");
     }
+}
+
+/// Two children name a number that no look has shown, then who made them: all have it from the process of the beginning.
+#[test]
+fn what_children_have_inherited_was_there_at_the_beginning() {
+    let mut spool = Spool::default();
+    let reads = |pid: i32, at: u64, inode: u64| {
+        let read = call(READ, (LOOKED + at, LOOKED + at + 5), 20, 8, vec![(20, REGULAR, inode, 8)]);
+        Call { tid: pid, pid, ..read }
+    };
+    spool.task(0, LOOKED + 10, (60, 60), (10, 10), 0);
+    spool.task(0, LOOKED + 20, (61, 61), (10, 10), 0);
+    spool.call(0, &reads(60, 30, 50));
+    spool.call(0, &reads(61, 40, 50));
+    spool.call(0, &reads(10, 50, 50));
+    let Trace { descriptors, .. } = finished(&spool);
+    let found: Vec<_> = descriptors.iter().filter(|d| d.fd == 20).map(|d| (d.process, d.inode)).collect();
+    assert_eq!(found, [(0, 50)]);
 }
 
 #[test]
