@@ -20,16 +20,16 @@
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
-struct dentry___begun {
+struct dentry___shared {
 	struct inode *d_inode;
 };
 
-struct path___begun {
-	struct dentry___begun *dentry;
+struct path___shared {
+	struct dentry___shared *dentry;
 };
 
 struct backing_file {
-	struct path___begun user_path;
+	struct path___shared user_path;
 };
 
 #pragma clang attribute pop

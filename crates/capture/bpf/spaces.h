@@ -59,20 +59,19 @@ struct span {
 	__u64 first, last; /* pages */
 };
 
-/* Somebody maps a file once more, or (-1) once less; 0: the file is not kept. */
-static __always_inline int count_range(struct range *r, int more)
+/* Somebody maps a file once more, or (-1) once less. */
+static __always_inline void count_range(struct range *r, int more)
 {
 	struct backing *backing = bpf_map_lookup_elem(&backings, &r->file);
 
 	__sync_fetch_and_add(&watch()->ranges, (__s64)more);
 	if (!backing)
-		return 0;
+		return;
 	if (more < 0) {
 		backing->ended_ns = bpf_ktime_get_ns();
 		__sync_lock_test_and_set(&backing->ender, (__u32)bpf_get_current_pid_tgid());
 	}
 	__sync_fetch_and_add(&backing->ranges, more);
-	return 1;
 }
 
 /* A pass over the ranges of a process, one after the other. */
@@ -103,14 +102,17 @@ static __always_inline int next_sheet(struct pass *p)
 	return 1;
 }
 
+/* Before the first sheet. Its number is 0, but the verifier need not know, or it would look at each step anew. */
+static __always_inline void before_first(struct pass *p, __u32 pid)
+{
+	p->next.pid = pid;
+	p->next.number = watch()->nought;
+}
+
 /* Goes to the beginning; 0: the process has no range. */
 static __always_inline int begin_pass(struct pass *p, __u32 pid)
 {
-	struct watch *w = watch();
-
-	p->next.pid = pid;
-	/* It is 0, but the verifier need not know, or it would look at each step anew. */
-	p->next.number = w ? w->nought : 0;
+	before_first(p, pid);
 	p->sheet = 0;
 	p->bits = 0;
 	p->over = p->done = 0;
@@ -225,10 +227,7 @@ LOOPED(add_step, struct pass)
 /* Adds the range in `found`; 0: there are too many. */
 static __always_inline int add_range(struct pass *p, __u32 pid)
 {
-	struct watch *w = watch();
-
-	p->next.pid = pid;
-	p->next.number = w ? w->nought : 0;
+	before_first(p, pid);
 	p->done = 0;
 	loop(PASS_STEPS, add_step, p);
 	return p->done;

@@ -27,8 +27,8 @@ pub struct Opened {
     tellers: HashMap<u32, u32>,
     /// Processes that share the table of another one, by that one.
     sharers: HashMap<u32, Vec<u32>>,
-    /// What processes that were made since were found to have from one of the beginning: its descriptors, and their files.
-    inherited: HashMap<(u32, u32), (u64, u64)>,
+    /// What processes that were made since were found to have from one of the beginning: that, and the number.
+    inherited: HashSet<(u32, u32)>,
 }
 
 /// What a call says of a number that nothing is known of.
@@ -53,10 +53,8 @@ impl Opened {
 
     /// A descriptor that somebody has inherited from this process of the beginning. One row is enough, whoever names it first.
     pub fn inherit(&mut self, row: Descriptor) {
-        let file = (row.device, row.inode);
-        if *self.inherited.entry((row.process, row.fd)).or_insert(file) == file
-            && !self.rows.iter().any(|known| (known.process, known.fd) == (row.process, row.fd))
-        {
+        let which = |row: &Descriptor| (row.process, row.fd);
+        if self.inherited.insert(which(&row)) && !self.rows.iter().any(|known| which(known) == which(&row)) {
             self.next = self.next.max(row.description + 1);
             self.rows.push(row);
         }
@@ -71,7 +69,7 @@ impl Opened {
 
     /// Whether a process of the beginning is known to have a descriptor, since another one inherited it.
     pub fn is_inherited(&self, process: u32, fd: u32) -> bool {
-        self.inherited.contains_key(&(process, fd))
+        self.inherited.contains(&(process, fd))
     }
 
     /// A description that no other descriptor shares.

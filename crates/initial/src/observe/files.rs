@@ -9,6 +9,7 @@ use crate::World;
 use crate::copies::Copied;
 use crate::decoded::{Object, Stat};
 use crate::node::{NodeId, kind};
+use crate::touched::Touched;
 
 impl World {
     pub(super) fn metadata(&mut self, s: &Seen<'_>) {
@@ -264,7 +265,7 @@ impl World {
         let end = from.saturating_add(length).min(n.size.initial.unwrap_or(u64::MAX));
         let unseen: Vec<(u64, u64)> = match n.touched.is_exact() && n.seen.is_exact() {
             true => n.touched.rest(from, end).into_iter().flat_map(|(from, to)| n.seen.rest(from, to)).collect(),
-            false => vec![(from, end)].into_iter().filter(|(from, end)| from < end).collect(),
+            false => Touched::default().rest(from, end),
         };
         let target = target.and_then(|(target, at, object)| Some((target, at, object?.stat.identity?)));
         for (begin, end) in unseen {
