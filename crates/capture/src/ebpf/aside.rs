@@ -7,12 +7,12 @@ use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 use super::files::Target;
 use super::kernel::Kernel;
 use super::reason::{no_thread, step};
 use super::shared::STRIDE_BYTES;
+use super::ways::Cost;
 use super::{Reason, SpoolError};
 use crate::sys;
 
@@ -21,9 +21,9 @@ pub struct Aside {
     /// `None` at the end.
     given: Option<Sender<(u32, Target)>>,
     thread: Option<JoinHandle<()>>,
-    done: Receiver<Result<Duration, SpoolError>>,
+    done: Receiver<Result<Cost, SpoolError>>,
     busy: bool,
-    last: Option<Duration>,
+    last: Option<Cost>,
 }
 
 impl Aside {
@@ -79,12 +79,12 @@ impl Aside {
         self.done_with(outcome)
     }
 
-    /// How long the last one took, told once.
-    pub fn took(&mut self) -> Option<Duration> {
+    /// What the last one took, told once.
+    pub fn took(&mut self) -> Option<Cost> {
         self.last.take()
     }
 
-    fn done_with(&mut self, outcome: Result<Duration, SpoolError>) -> Result<(), SpoolError> {
+    fn done_with(&mut self, outcome: Result<Cost, SpoolError>) -> Result<(), SpoolError> {
         self.busy = false;
         self.last = Some(outcome?);
         Ok(())
@@ -99,7 +99,7 @@ impl Drop for Aside {
     }
 }
 
-fn write(kernel: &Kernel, segment: u32, target: &Target) -> Result<Duration, SpoolError> {
+fn write(kernel: &Kernel, segment: u32, target: &Target) -> Result<Cost, SpoolError> {
     let took = target.put(&kernel.segments, segment as usize * STRIDE_BYTES)?;
     kernel.free(segment).map_err(Reason::Refused)?;
     Ok(took)

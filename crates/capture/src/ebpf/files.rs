@@ -8,12 +8,11 @@ use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use rustix::fs::FallocateFlags;
 
 use super::SpoolError;
-use super::ways::{Way, Ways};
+use super::ways::{Cost, Course, Way, Ways};
 use crate::spool::Standing;
 use crate::spool::layout::SEGMENT_BYTES;
 use crate::sys::Shared;
@@ -72,25 +71,38 @@ pub struct Target {
     path: PathBuf,
     position: u64,
     reserves: bool,
+    /// Bytes that are written at once, at most.
+    piece: usize,
 }
 
 impl Target {
-    /// Writes the segment that lies at `base`, and says how long that took.
-    pub fn put(&self, memory: &Shared, base: usize) -> Result<Duration, SpoolError> {
-        let began = Instant::now();
-        self.reserve(SEGMENT_BYTES);
-        let written = memory.write_to(&self.file, self.position, base, SEGMENT_BYTES);
-        written.map_err(|source| SpoolError::Unwritten { path: self.path.clone(), source })?;
-        Ok(began.elapsed())
+    /// Writes the segment that lies at `base`, and says what that took.
+    pub fn put(&self, memory: &Shared, base: usize) -> Result<Cost, SpoolError> {
+        self.measure(|| {
+            self.reserve(SEGMENT_BYTES);
+            let put = |at: usize| {
+                let length = self.piece.min(SEGMENT_BYTES - at);
+                memory.write_to(&self.file, self.position + at as u64, base + at, length)
+            };
+            (0..SEGMENT_BYTES).step_by(self.piece).try_for_each(put)
+        })
     }
 
-    /// Writes the beginning of a segment; a hole follows.
-    fn put_beginning(&self, bytes: &[u8]) -> Result<(), SpoolError> {
-        self.reserve(bytes.len());
-        // Grown first, so that no file system makes room in advance behind what is written.
-        let grown = grow(&self.file, self.position + SEGMENT_BYTES as u64);
-        let written = grown.and_then(|()| self.file.write_all_at(bytes, self.position));
-        written.map_err(|source| SpoolError::Unwritten { path: self.path.clone(), source })
+    /// Writes the beginning of a segment, and says what that took; a hole follows.
+    fn put_beginning(&self, bytes: &[u8]) -> Result<Cost, SpoolError> {
+        self.measure(|| {
+            self.reserve(bytes.len());
+            // Grown first, so that no file system makes room in advance behind what is written.
+            grow(&self.file, self.position + SEGMENT_BYTES as u64)?;
+            let mut pieces = bytes.chunks(self.piece).zip((self.position..).step_by(self.piece));
+            pieces.try_for_each(|(piece, at)| self.file.write_all_at(piece, at))
+        })
+    }
+
+    fn measure(&self, write: impl FnOnce() -> io::Result<()>) -> Result<Cost, SpoolError> {
+        let (written, cost) = Cost::of(write);
+        written.map_err(|source| SpoolError::Unwritten { path: self.path.clone(), source })?;
+        Ok(cost)
     }
 
     /// Gives so many bytes their blocks. What is wrong the writing itself will say.
@@ -131,24 +143,24 @@ impl Files {
         if self.files[number].direct.is_none() {
             return Ok(None);
         }
-        self.target(slot, Way::Direct).map(Some)
+        self.target(slot, Course { way: Way::Direct, piece: SEGMENT_BYTES }).map(Some)
     }
 
-    fn target(&mut self, slot: u64, way: Way) -> Result<Target, SpoolError> {
+    fn target(&mut self, slot: u64, Course { way, piece }: Course) -> Result<Target, SpoolError> {
         let (number, position) = self.place(slot)?;
         let pair = &self.files[number];
         let reserves = pair.reserves && way == Way::Cached;
-        Ok(Target { file: pair.by(way).clone(), path: self.path(number), position, reserves })
+        Ok(Target { file: pair.by(way).clone(), path: self.path(number), position, reserves, piece })
     }
 
     /// Which way so many bytes are to go; `hurry`: the program waits for them, or soon will.
-    pub fn choose(&mut self, bytes: usize, hurry: bool) -> Way {
+    pub fn choose(&mut self, bytes: usize, hurry: bool) -> Course {
         self.ways.choose(bytes.next_multiple_of(BLOCK) as u64, hurry)
     }
 
-    /// A whole segment took so long.
-    pub fn took(&mut self, way: Way, time: Duration) {
-        self.ways.took(way, time);
+    /// A whole segment took so much.
+    pub fn took(&mut self, way: Way, cost: Cost) {
+        self.ways.took(way, SEGMENT_BYTES, cost);
     }
 
     /// The directory that they are in.
@@ -157,17 +169,25 @@ impl Files {
     }
 
     /// Writes a whole segment, which lies at `base`.
-    pub fn put_segment(&mut self, memory: &Shared, base: usize, slot: u64, way: Way) -> Result<(), SpoolError> {
-        let time = self.target(slot, way)?.put(memory, base)?;
-        self.took(way, time);
+    pub fn put_segment(&mut self, memory: &Shared, base: usize, slot: u64, course: Course) -> Result<(), SpoolError> {
+        let cost = self.target(slot, course)?.put(memory, base)?;
+        self.took(course.way, cost);
         Ok(())
     }
 
     /// Writes so much of a buffer in place of a segment; its slot is as long as any, with a hole at the end.
-    pub fn put_part(&mut self, slot: u64, buffer: &mut Aligned, length: usize, way: Way) -> Result<(), SpoolError> {
+    pub fn put_part(
+        &mut self,
+        slot: u64,
+        buffer: &mut Aligned,
+        length: usize,
+        course: Course,
+    ) -> Result<(), SpoolError> {
         let bytes = &mut buffer.bytes()[..length.next_multiple_of(BLOCK)];
         bytes[length..].fill(0);
-        self.target(slot, way)?.put_beginning(bytes)
+        let cost = self.target(slot, course)?.put_beginning(bytes)?;
+        self.ways.took(course.way, bytes.len(), cost);
+        Ok(())
     }
 
     /// The file of a slot, made if need be, and the position in it.
@@ -194,7 +214,7 @@ impl Files {
 impl Pair {
     fn by(&self, way: Way) -> &Arc<File> {
         match (way, &self.direct) {
-            (Way::Direct, Some(direct)) => direct,
+            (Way::Direct | Way::Sparing, Some(direct)) => direct,
             _ => &self.cached,
         }
     }

@@ -15,7 +15,7 @@ use super::files::{Aligned, Files, Hand, standing};
 use super::kernel::Kernel;
 use super::options::Sink;
 use super::shared::{STRIDE_BYTES, control, cpu, notice};
-use super::ways::Way;
+use super::ways::{Course, Way};
 use super::{Reason, SpoolError};
 use crate::spool::layout::{SEGMENT_BYTES, SEGMENT_MAGIC, SegmentHead};
 use crate::spool::{Repeats, mark};
@@ -51,7 +51,7 @@ pub struct Writer {
 struct Flushed {
     slot: u64,
     used: u32,
-    way: Way,
+    course: Course,
 }
 
 impl Writer {
@@ -179,8 +179,8 @@ impl Writer {
         let base = segment as usize * STRIDE_BYTES;
         let kernel = self.kernel.clone();
         let memory = &kernel.segments;
-        if let Some(Flushed { slot, way, .. }) = flushed {
-            return self.files.put_segment(memory, base, slot, way).map(|()| false);
+        if let Some(Flushed { slot, course, .. }) = flushed {
+            return self.files.put_segment(memory, base, slot, course).map(|()| false);
         }
         let hurry = self.is_pressed();
         let hand = if hurry && self.is_other_hand_free()? { Hand::Aside } else { Hand::Sink };
@@ -189,8 +189,8 @@ impl Writer {
         let shorter = self.repeats.shorten(bytes, standing(slot), ahead_ns, self.bounce.bytes());
         kernel.tell(self.repeats.learned());
         if let Some(length) = shorter {
-            let way = self.files.choose(length, hurry);
-            return self.files.put_part(slot, &mut self.bounce, length, way).map(|()| false);
+            let course = self.files.choose(length, hurry);
+            return self.files.put_part(slot, &mut self.bounce, length, course).map(|()| false);
         }
         if let Hand::Aside = hand
             && let Some(target) = self.files.past_cache(slot)?
@@ -198,14 +198,14 @@ impl Writer {
             self.aside.take(segment, target);
             return Ok(true);
         }
-        let way = self.files.choose(SEGMENT_BYTES, hurry);
-        self.files.put_segment(memory, base, slot, way).map(|()| false)
+        let course = self.files.choose(SEGMENT_BYTES, hurry);
+        self.files.put_segment(memory, base, slot, course).map(|()| false)
     }
 
     fn is_other_hand_free(&mut self) -> Result<bool, SpoolError> {
         let idle = self.aside.is_idle()?;
-        if let Some(time) = self.aside.took() {
-            self.files.took(Way::Direct, time);
+        if let Some(cost) = self.aside.took() {
+            self.files.took(Way::Direct, cost);
         }
         Ok(idle)
     }
@@ -261,9 +261,9 @@ impl Writer {
         let at = std::mem::offset_of!(SegmentHead, dropped);
         bytes[at..at + 8].copy_from_slice(&dropped.to_le_bytes());
         let slot = known.map_or_else(|| self.files.new_slot(Hand::Sink), |k| k.slot);
-        let way = known.map_or_else(|| self.files.choose(used as usize, false), |k| k.way);
-        self.files.put_part(slot, &mut self.bounce, used as usize, way)?;
-        self.flushed.insert(before, Flushed { slot, used, way });
+        let course = known.map_or_else(|| self.files.choose(used as usize, false), |k| k.course);
+        self.files.put_part(slot, &mut self.bounce, used as usize, course)?;
+        self.flushed.insert(before, Flushed { slot, used, course });
         Ok(())
     }
 }

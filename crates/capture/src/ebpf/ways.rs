@@ -1,22 +1,30 @@
-//! Which way what is written goes: into the page cache, or past it to the disk.
+//! Which way what is written goes: into the page cache, or past it to the disk; and how much at once.
 //!
-//! Goals: a recorded program that waits for its own data to be on the disk does not wait for the recorder's, too. What is written
-//! goes to the page cache as long as there is little in it that is not on the disk yet; a recording that is short, or tells
-//! little, then takes nothing of the disk while the program runs. Beyond that it goes to the disk at once, without a copy, so
-//! that neither the kernel nor anybody who writes has to wait for memory; and so it does where nobody waits for a disk, for a copy
-//! takes the program's processors. Where the program waits for the recorder, what is written goes the way that was quicker of
-//! late: on a virtual machine that has to be given memory first, the page cache may be slower than the disk. Non-goals: how it
-//! gets there (`files`).
+//! Goals: a recorded program that waits for its own data to be on the disk does not wait for the recorder's, too, and one that
+//! wants a processor gets it. What is written goes the way that takes less of the processors: past the page cache if memory is dear
+//! (a virtual machine has to be given it first), and so little is written that it takes a small part of the disk's time; else
+//! to the page cache as long as there is little in it that is not on the disk yet, a recording that is short, or tells little,
+//! then taking nothing of the disk while the program runs. Beyond that it goes to the disk at once, so that neither
+//! the kernel nor anybody who writes has to wait for memory; and so it does where nobody waits for a disk. Where the program waits for
+//! the recorder, what is written goes the way that was quicker of late. A little at a time in any other case: many kernels
+//! take no thread off its processor before the call that it is in ends, whoever waits for it. Non-goals: how it gets
+//! there (`files`).
 
 use std::fs;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::disks::Disks;
 use crate::environment::memory_limit_bytes;
+use crate::spool::layout::SEGMENT_BYTES;
+use crate::sys::thread_time;
 
 /// How much goes to the page cache before the kernel is asked again what is in it.
 const LOOK_BYTES: u64 = 32 << 20;
 const PAGE_BYTES: u64 = 4096;
+/// A piece of so much keeps others off a processor for a tenth of a millisecond, even if the memory for it is new.
+const CACHED_PIECE: usize = 64 << 10;
+/// A disk takes not much longer for so much than for the least.
+const SPARING_PIECE: usize = 128 << 10;
 
 /// How something goes into a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,66 +33,176 @@ pub enum Way {
     Cached,
     /// Past it.
     Direct,
+    /// Past it, a little at a time: who waits for the same disk waits for a little.
+    Sparing,
+}
+
+/// Which way, and how much at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Course {
+    /// Which way.
+    pub way: Way,
+    /// Bytes that are written at once, at most.
+    pub piece: usize,
+}
+
+impl Course {
+    /// `hurry`: the program waits, and is served best by all at once.
+    fn new(way: Way, hurry: bool) -> Course {
+        let piece = match way {
+            Way::Cached if !hurry => CACHED_PIECE,
+            Way::Sparing => SPARING_PIECE,
+            Way::Cached | Way::Direct => SEGMENT_BYTES,
+        };
+        Course { way, piece }
+    }
 }
 
 /// What decides.
 pub struct Ways {
     room: Room,
-    speed: Speed,
+    costs: Costs,
     disks: Disks,
+    rate: Rate,
 }
 
 impl Ways {
     /// Nothing is known yet.
     pub fn new() -> Ways {
-        Ways { room: Room::new(), speed: Speed::default(), disks: Disks::new() }
+        Ways { room: Room::new(), costs: Costs::default(), disks: Disks::new(), rate: Rate::new() }
     }
 
     /// Which way so many bytes are to go; `hurry`: the program waits for them, or soon will.
-    pub fn choose(&mut self, bytes: u64, hurry: bool) -> Way {
-        let past = if hurry { self.speed.is_quicker_past_the_cache() } else { self.disks.are_quiet() };
-        if !past && self.room.take(bytes) { Way::Cached } else { Way::Direct }
+    pub fn choose(&mut self, bytes: u64, hurry: bool) -> Course {
+        self.rate.note(bytes);
+        let past = if hurry { self.quicker_past_the_cache() } else { self.unheeded_past_the_cache() };
+        let way = past.unwrap_or_else(|| if self.room.take(bytes) { Way::Cached } else { Way::Direct });
+        Course::new(way, hurry)
     }
 
-    /// A whole segment took so long.
-    pub fn took(&mut self, way: Way, time: Duration) {
-        self.speed.note(way, time);
+    fn quicker_past_the_cache(&self) -> Option<Way> {
+        self.costs.is_less(Way::Direct, |cost| cost.time).then_some(Way::Direct)
     }
-}
 
-/// How long a segment takes, in each way.
-#[derive(Default)]
-struct Speed {
-    cached: Option<Duration>,
-    direct: Option<Duration>,
-    /// Segments of one way since the last of the other.
-    in_a_row: u32,
-    last: Option<Way>,
-}
-
-impl Speed {
-    /// What is noted counts for so much less than all before.
-    const WEIGHT: u32 = 8;
-    /// After so many segments of one way nothing is known of the other any more.
-    const MOST_IN_A_ROW: u32 = 256;
-
-    fn note(&mut self, way: Way, time: Duration) {
-        let (mean, other) = match way {
-            Way::Cached => (&mut self.cached, &mut self.direct),
-            Way::Direct => (&mut self.direct, &mut self.cached),
-        };
-        *mean = Some(mean.map_or(time, |mean| (mean * (Self::WEIGHT - 1) + time) / Self::WEIGHT));
-        self.in_a_row = if self.last == Some(way) { self.in_a_row + 1 } else { 0 };
-        self.last = Some(way);
-        if self.in_a_row >= Self::MOST_IN_A_ROW {
-            *other = None;
-            self.in_a_row = 0;
+    fn unheeded_past_the_cache(&mut self) -> Option<Way> {
+        if self.disks.are_quiet() {
+            return Some(Way::Direct);
         }
+        let spares = self.costs.is_less(Way::Sparing, |cost| cost.processor)
+            && self.rate.is_little(self.costs.of(Way::Sparing).map(|cost| cost.time));
+        spares.then_some(Way::Sparing)
     }
 
-    /// Of what is not known is found out.
-    fn is_quicker_past_the_cache(&self) -> bool {
-        self.cached.is_some_and(|cached| self.direct.is_none_or(|direct| direct < cached))
+    /// So many bytes took so much.
+    pub fn took(&mut self, way: Way, bytes: usize, cost: Cost) {
+        self.costs.note(way, bytes, cost);
+    }
+}
+
+/// What it took to write something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cost {
+    /// How long it took.
+    pub time: Duration,
+    /// How much of a processor.
+    pub processor: Duration,
+}
+
+impl Cost {
+    /// What it took the calling thread.
+    pub fn of<T>(work: impl FnOnce() -> T) -> (T, Cost) {
+        let (began, before) = (Instant::now(), thread_time());
+        let done = work();
+        (done, Cost { time: began.elapsed(), processor: thread_time() - before })
+    }
+
+    fn scaled(self, by: f64) -> Cost {
+        Cost { time: self.time.mul_f64(by), processor: self.processor.mul_f64(by) }
+    }
+
+    fn with(self, other: Cost) -> Cost {
+        Cost { time: self.time + other.time, processor: self.processor + other.processor }
+    }
+}
+
+/// What a segment costs, in each way.
+#[derive(Default)]
+struct Costs {
+    by_way: [Mean; 3],
+}
+
+#[derive(Default, Clone, Copy)]
+struct Mean {
+    /// `None`: it is not known.
+    cost: Option<Cost>,
+    /// How many others were noted since.
+    age: u32,
+}
+
+impl Costs {
+    /// What is noted counts for so much of all.
+    const WEIGHT: f64 = 1.0 / 8.0;
+    /// After so many of other ways nothing is known of one any more.
+    const MOST_IN_A_ROW: u32 = 256;
+    /// What is shorter says little of how long a whole segment takes.
+    const LEAST: usize = SEGMENT_BYTES / 4;
+
+    fn note(&mut self, way: Way, bytes: usize, cost: Cost) {
+        if bytes < Self::LEAST {
+            return;
+        }
+        let segment = cost.scaled(SEGMENT_BYTES as f64 / bytes as f64);
+        for mean in &mut self.by_way {
+            mean.age += 1;
+            mean.cost = mean.cost.filter(|_| mean.age <= Self::MOST_IN_A_ROW);
+        }
+        let known = &mut self.by_way[way as usize];
+        let mean = |before: Cost| before.scaled(1.0 - Self::WEIGHT).with(segment.scaled(Self::WEIGHT));
+        *known = Mean { cost: Some(known.cost.map_or(segment, mean)), age: 0 };
+    }
+
+    /// A segment that way; `None`: it is not known.
+    fn of(&self, way: Way) -> Option<Cost> {
+        self.by_way[way as usize].cost
+    }
+
+    /// Whether a way takes less than the page cache does. Of what is not known is found out.
+    fn is_less(&self, way: Way, of: impl Fn(Cost) -> Duration) -> bool {
+        self.of(Way::Cached).is_some_and(|cached| self.of(way).is_none_or(|other| of(other) < of(cached)))
+    }
+}
+
+/// How much is written, of late.
+struct Rate {
+    since: Instant,
+    /// Since then.
+    bytes: u64,
+    /// In as long a time before.
+    before: u64,
+}
+
+impl Rate {
+    const WINDOW: Duration = Duration::from_millis(100);
+    /// Of the time of a disk that others wait for, one part of so many is little.
+    const PARTS: u32 = 2;
+
+    fn new() -> Rate {
+        Rate { since: Instant::now(), bytes: 0, before: 0 }
+    }
+
+    fn note(&mut self, bytes: u64) {
+        let passed = self.since.elapsed();
+        if passed >= Self::WINDOW {
+            self.before = (self.bytes as f64 * Self::WINDOW.div_duration_f64(passed)) as u64;
+            (self.since, self.bytes) = (Instant::now(), 0);
+        }
+        self.bytes += bytes;
+    }
+
+    /// Whether it would take little of the disk's time, if a segment takes so much.
+    fn is_little(&self, segment: Option<Duration>) -> bool {
+        let segments = self.before.max(self.bytes) as f64 / SEGMENT_BYTES as f64;
+        segment.is_none_or(|segment| segment.mul_f64(segments) <= Self::WINDOW / Self::PARTS)
     }
 }
 
@@ -138,32 +256,79 @@ mod tests {
     const SHORT: Duration = Duration::from_micros(100);
     const LONG: Duration = Duration::from_millis(1);
 
+    fn ways(disks: Disks) -> Ways {
+        let room = Room { left_bytes: 1 << 40, limited: false, refused_bytes: 0 };
+        Ways { room, costs: Costs::default(), disks, rate: Rate::new() }
+    }
+
+    /// A segment took so long, and so much of a processor.
+    fn took(ways: &mut Ways, way: Way, time: Duration, processor: Duration) {
+        ways.took(way, SEGMENT_BYTES, Cost { time, processor });
+    }
+
     #[test]
     fn who_hurries_goes_the_way_that_was_quicker_of_late() {
-        let room = Room { left_bytes: 1 << 40, limited: false, refused_bytes: 0 };
-        let mut ways = Ways { room, speed: Speed::default(), disks: Disks::new() };
-        assert_eq!(ways.choose(1, true), Way::Cached, "nothing is known");
-        ways.took(Way::Cached, LONG);
-        assert_eq!((ways.choose(1, true), ways.choose(1, false)), (Way::Direct, Way::Cached), "to find out");
-        ways.took(Way::Direct, SHORT);
-        assert_eq!((ways.choose(1, true), ways.choose(1, false)), (Way::Direct, Way::Cached));
+        let mut ways = ways(Disks::new());
+        let chosen = |ways: &mut Ways| ways.choose(1, true).way;
+        assert_eq!(chosen(&mut ways), Way::Cached, "nothing is known");
+        took(&mut ways, Way::Cached, LONG, SHORT);
+        assert_eq!(chosen(&mut ways), Way::Direct, "to find out");
+        took(&mut ways, Way::Direct, SHORT, LONG);
+        assert_eq!(chosen(&mut ways), Way::Direct);
         for _ in 0..100 {
-            ways.took(Way::Direct, 2 * LONG);
+            took(&mut ways, Way::Direct, 2 * LONG, SHORT);
         }
-        assert_eq!(ways.choose(1, true), Way::Cached);
-        for _ in 0..=Speed::MOST_IN_A_ROW {
-            ways.took(Way::Cached, LONG);
+        assert_eq!(chosen(&mut ways), Way::Cached);
+        for _ in 0..=Costs::MOST_IN_A_ROW {
+            took(&mut ways, Way::Cached, LONG, SHORT);
         }
-        assert_eq!(ways.choose(1, true), Way::Direct, "that was long ago");
+        assert_eq!(chosen(&mut ways), Way::Direct, "that was long ago");
+    }
+
+    #[test]
+    fn who_has_time_goes_the_way_that_takes_less_of_a_processor() {
+        let mut ways = ways(Disks::new());
+        let chosen = |ways: &mut Ways| ways.choose(1, false).way;
+        assert_eq!(chosen(&mut ways), Way::Cached, "nothing is known");
+        took(&mut ways, Way::Cached, SHORT, LONG);
+        assert_eq!(chosen(&mut ways), Way::Sparing, "to find out");
+        took(&mut ways, Way::Sparing, LONG, SHORT);
+        assert_eq!(chosen(&mut ways), Way::Sparing);
+        ways.took(Way::Sparing, 4096, Cost { time: LONG, processor: LONG });
+        assert_eq!(chosen(&mut ways), Way::Sparing, "so little says nothing");
+        for _ in 0..100 {
+            took(&mut ways, Way::Sparing, LONG, 2 * LONG);
+        }
+        assert_eq!(chosen(&mut ways), Way::Cached);
+    }
+
+    #[test]
+    fn who_writes_much_leaves_the_disk_to_others() {
+        let mut ways = ways(Disks::new());
+        took(&mut ways, Way::Cached, LONG, LONG);
+        took(&mut ways, Way::Sparing, LONG, SHORT);
+        let little = 49 * SEGMENT_BYTES as u64;
+        assert_eq!(ways.choose(little, false).way, Way::Sparing);
+        assert_eq!(ways.choose(little, false).way, Way::Cached, "in the same tenth of a second");
+        ways.rate.since -= Rate::WINDOW;
+        assert_eq!(ways.choose(1, false).way, Way::Cached, "in the one before");
+        ways.rate.since -= Rate::WINDOW;
+        assert_eq!(ways.choose(1, false).way, Way::Sparing);
     }
 
     #[test]
     fn where_nobody_waits_for_a_disk_no_copy_is_made() {
-        let room = Room { left_bytes: 1 << 40, limited: false, refused_bytes: 0 };
-        let mut ways = Ways { room, speed: Speed::default(), disks: Disks::quiet() };
-        assert_eq!((ways.choose(1, false), ways.choose(1, true)), (Way::Direct, Way::Cached));
+        let mut ways = ways(Disks::quiet());
+        assert_eq!((ways.choose(1, false).way, ways.choose(1, true).way), (Way::Direct, Way::Cached));
         let mut ways = Ways { disks: Disks::new(), ..ways };
-        assert_eq!(ways.choose(1, false), Way::Cached);
+        assert_eq!(ways.choose(1, false).way, Way::Cached);
+    }
+
+    #[test]
+    fn a_little_at_a_time_unless_the_program_waits_or_nobody_else_does() {
+        let piece = |way, hurry| Course::new(way, hurry).piece;
+        assert_eq!([piece(Way::Cached, false), piece(Way::Sparing, false)], [CACHED_PIECE, SPARING_PIECE]);
+        assert_eq!([piece(Way::Cached, true), piece(Way::Direct, true), piece(Way::Direct, false)], [SEGMENT_BYTES; 3]);
     }
 
     #[test]
