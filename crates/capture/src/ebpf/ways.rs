@@ -75,16 +75,16 @@ impl Ways {
     /// Which way so many bytes are to go; `hurry`: the program waits for them, or soon will.
     pub fn choose(&mut self, bytes: u64, hurry: bool) -> Course {
         self.rate.note(bytes);
-        let past = if hurry { self.quicker_past_the_cache() } else { self.unheeded_past_the_cache() };
+        let past = if hurry { self.past_the_cache_in_a_hurry() } else { self.past_the_cache_at_leisure() };
         let way = past.unwrap_or_else(|| if self.room.take(bytes) { Way::Cached } else { Way::Direct });
         Course::new(way, hurry)
     }
 
-    fn quicker_past_the_cache(&self) -> Option<Way> {
+    fn past_the_cache_in_a_hurry(&self) -> Option<Way> {
         self.costs.is_less(Way::Direct, |cost| cost.time).then_some(Way::Direct)
     }
 
-    fn unheeded_past_the_cache(&mut self) -> Option<Way> {
+    fn past_the_cache_at_leisure(&mut self) -> Option<Way> {
         if self.disks.are_quiet() {
             return Some(Way::Direct);
         }
