@@ -100,6 +100,8 @@ pub struct Asynchronous {
     slots: HashMap<u64, u64>,
     /// By thread: what the call under way has submitted.
     submitted: HashMap<i32, (Key, Vec<u64>)>,
+    /// Processes that have ended.
+    ended: HashSet<i32>,
     lanes: u32,
     /// Rings that have no descriptor.
     nameless: u32,
@@ -109,6 +111,7 @@ pub struct Asynchronous {
 impl Asynchronous {
     /// A ring was made.
     pub fn ring(&mut self, tid: i32, pid: i32, ring: Ring, log: &mut Log) {
+        self.ended.remove(&pid);
         let key = Key::Ring(pid, ring.fd as u32);
         self.set_aside(key, log);
         self.books.channels.insert(key, Channel::new(format!("uring:{}", ring.fd), Way::Told));
@@ -600,6 +603,7 @@ impl Asynchronous {
 
     /// A process has ended, and its queues with it.
     pub fn process_ended(&mut self, pid: i32, at_ns: u64, log: &mut Log) {
+        self.ended.insert(pid);
         for key in self.books.of_process(pid) {
             match key {
                 Key::Queue(..) => self.queue_ends(key, at_ns, log),
@@ -625,11 +629,24 @@ impl Asynchronous {
         self.habits.remove(&key);
     }
 
+    /// The recording is over, and the program goes on: what its requests come to happens after that, as with calls under way.
+    fn leave(&mut self, key: Key, log: &mut Log) {
+        let Some(channel) = self.books.channels.get_mut(&key) else { return };
+        let is_ring = matches!(key, Key::Ring(..));
+        let goes_on = |f: &&Flight| f.asked.is_some() && !f.silent && (is_ring || f.assumed().is_none());
+        let left: Vec<u64> = channel.flights.iter().filter(goes_on).map(|f| f.number).collect();
+        log.note_several("requests in flight when the recording ended", left.len() as u64);
+        left.into_iter().for_each(|number| drop(channel.land(number)));
+    }
+
     /// Nothing more comes.
     pub fn finish(&mut self, at_ns: u64, log: &mut Log) {
         let mut keys: Vec<Key> = self.books.channels.keys().copied().collect();
         keys.sort_unstable();
         for key in keys {
+            if !self.ended.contains(&key.process()) {
+                self.leave(key, log);
+            }
             match key {
                 Key::Queue(..) => self.queue_ends(key, at_ns, log),
                 Key::Ring(..) => self.ring_ends(key, at_ns, log),

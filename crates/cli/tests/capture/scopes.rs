@@ -194,7 +194,6 @@ fn a_running_program() {
     replays_to(dir, "t.reprise", &work, &expected);
 }
 
-/// Processes that share a descriptor table or directories, made by `clone` before the recorder came.
 /// A family of processes, which ends with its test.
 struct Kin(Child);
 
@@ -207,6 +206,7 @@ impl Drop for Kin {
     }
 }
 
+/// Processes that share a descriptor table or directories, made by `clone` before the recorder came.
 #[test]
 fn processes_that_share() {
     if !can_attach("processes_that_share") {
@@ -380,6 +380,35 @@ fn requests_of_queues_that_were_there_before() {
         let registered = descriptors.iter().filter(|d| d.fd >= 1 << 30 && d.path.ends_with(b"/work/f")).count();
         assert_eq!(registered, usize::from(number > 0), "{engine:?}: {descriptors:#?}");
         replays_to(dir, "t.reprise", &work, &work);
+    }
+}
+
+/// Requests that wait for what never comes go on when the recording ends: that is no loss.
+#[test]
+fn requests_that_go_on_when_the_recording_ends() {
+    if !can_attach("requests_that_go_on_when_the_recording_ends") {
+        return;
+    }
+    let scratch = Scratch::new();
+    let dir = scratch.path();
+    let waits = build("waits", dir);
+    let begin = |way: &str| {
+        let child = Command::new(&waits).arg(way).current_dir(dir).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+        let mut child = Kin(child.expect("started"));
+        let mut said = [0];
+        child.0.stdout.as_mut().expect("a pipe").read_exact(&mut said).expect("it is ready");
+        child
+    };
+    for way in ["ring", "queue"] {
+        let mut child = begin(way);
+        let recorder = Recorder::attach(dir, way, &["--pid", &child.0.id().to_string()]);
+        child.0.stdin.as_mut().expect("a pipe").write_all(b"x").expect("told to go on");
+        child.0.stdout.as_mut().expect("a pipe").read_exact(&mut [0]).expect("it has submitted");
+        let trace = recorder.stop();
+        assert_eq!(trace.losses(), [""; 0], "{way}");
+        let met = trace.reader.ledger().notes.get("requests in flight when the recording ended");
+        assert_eq!(met, Some(&3), "{way}");
+        child.0.kill().expect("killed");
     }
 }
 
