@@ -180,3 +180,19 @@ fn fio_verifies_what_it_wrote() {
         }
     }
 }
+
+/// Reads and writes of the same block that are in flight together, as where one pass over a file ends and the next one begins:
+/// what was read tells which came first. Of Linux AIO the kernel tells nothing but when the program fetched what became of it.
+#[test]
+fn what_meets_in_flight() {
+    if Command::new("fio").arg("--version").output().is_err() {
+        return skip("what_meets_in_flight", "fio is not installed (apt-get install fio)");
+    }
+    if !backends().contains(&"ebpf") {
+        return skip("what_meets_in_flight", "no recorder in the kernel here");
+    }
+    let job = ["fio", "--name=j", "--filename=F", "--rw=randrw", "--bs=16k", "--size=16m", "--direct=1"];
+    let rest = ["--iodepth=64", "--time_based", "--runtime=1", "--fallocate=none", "--output=/dev/null"];
+    let recorded = Recorded::of("ebpf", &[&job[..], &["--ioengine=libaio"], &rest[..]].concat());
+    assert_eq!(recorded.replay("root:file=range", None), (0, Vec::new()));
+}

@@ -91,8 +91,13 @@ fn moved(pending: &Pending, key_ns: u64) -> Option<(u64, Moved)> {
     if !(may_meet && is_whole) || action.data_bytes != action.result as u64 {
         return None;
     }
-    let file = pending.object(action.args[0]).filter(|file| file.mode & libc::S_IFMT == libc::S_IFREG)?;
-    let passage = number(&(file.device, file.inode, offset, action.result));
+    let file = match pending.object(action.args[0]) {
+        Some(file) if file.mode & libc::S_IFMT == libc::S_IFREG => (file.device, file.inode),
+        // Of a request of Linux AIO only the number of its file is known. Were it another file, it would go elsewhere in its time.
+        None if action.request.is_some() => (u64::MAX, action.args[0]),
+        Some(_) | None => return None,
+    };
+    let passage = number(&(file, offset, action.result));
     let (begin_ns, end_ns, content) = (action.begin_ns, action.end_ns(), number(&action.data));
     Some((passage, Moved { is_write, content, begin_ns, key_ns, end_ns }))
 }
