@@ -2,8 +2,12 @@
 //!
 //! Trees are compared by other means than the product's. Without the rule for requests the same replays go wrong.
 
+mod means;
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
+
+use means::has;
 
 use reprise_testkit::program::{self, succeed};
 use reprise_testkit::scratch::Scratch;
@@ -166,7 +170,7 @@ const ENGINES: [(&[&str], bool); 5] = [
 
 #[test]
 fn fio_verifies_what_it_wrote() {
-    if Command::new("fio").arg("--version").output().is_err() {
+    if !has("fio") {
         return skip("fio", "it is not installed (apt-get install fio)");
     }
     for backend in backends() {
@@ -185,7 +189,7 @@ fn fio_verifies_what_it_wrote() {
 /// what was read tells which came first. Of Linux AIO the kernel tells nothing but when the program fetched what became of it.
 #[test]
 fn what_meets_in_flight() {
-    if Command::new("fio").arg("--version").output().is_err() {
+    if !has("fio") {
         return skip("what_meets_in_flight", "fio is not installed (apt-get install fio)");
     }
     if !backends().contains(&"ebpf") {

@@ -143,7 +143,7 @@ impl Files {
         if self.files[number].direct.is_none() {
             return Ok(None);
         }
-        self.target(slot, Course { way: Way::Direct, piece: SEGMENT_BYTES }).map(Some)
+        self.target(slot, Course::new(Way::Direct, true)).map(Some)
     }
 
     fn target(&mut self, slot: u64, Course { way, piece }: Course) -> Result<Target, SpoolError> {

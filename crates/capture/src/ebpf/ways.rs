@@ -48,7 +48,7 @@ pub struct Course {
 
 impl Course {
     /// `hurry`: the program waits, and is served best by all at once.
-    fn new(way: Way, hurry: bool) -> Course {
+    pub fn new(way: Way, hurry: bool) -> Course {
         let piece = match way {
             Way::Cached if !hurry => CACHED_PIECE,
             Way::Sparing => SPARING_PIECE,

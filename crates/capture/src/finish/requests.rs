@@ -75,6 +75,8 @@ struct Habits {
     last: Option<u64>,
     /// So many completions the program had taken.
     taken: u32,
+    /// The process that made it has ended.
+    abandoned: bool,
 }
 
 /// What comes of taking in what happened.
@@ -100,8 +102,6 @@ pub struct Asynchronous {
     slots: HashMap<u64, u64>,
     /// By thread: what the call under way has submitted.
     submitted: HashMap<i32, (Key, Vec<u64>)>,
-    /// Processes that have ended.
-    ended: HashSet<i32>,
     lanes: u32,
     /// Rings that have no descriptor.
     nameless: u32,
@@ -111,7 +111,6 @@ pub struct Asynchronous {
 impl Asynchronous {
     /// A ring was made.
     pub fn ring(&mut self, tid: i32, pid: i32, ring: Ring, log: &mut Log) {
-        self.ended.remove(&pid);
         let key = Key::Ring(pid, ring.fd as u32);
         self.set_aside(key, log);
         self.books.channels.insert(key, Channel::new(format!("uring:{}", ring.fd), Way::Told));
@@ -339,10 +338,7 @@ impl Asynchronous {
         let channel = self.books.channels.get(&key);
         let flight = channel.and_then(|channel| channel.flights.iter().find(|f| f.number == number));
         let Some(flight) = flight else { return };
-        let is_queue = matches!(key, Key::Queue(..));
-        let is_told = flight.asked.is_some() && !flight.silent && !is_queue;
-        let result = flight.assumed().filter(|_| !is_told);
-        let Some(result) = result else {
+        let Some(result) = untold(key, flight) else {
             log.loss(Loss::Dropped, "requests whose completion is not in the raw recording", 0);
             let channel = self.books.channels.get_mut(&key);
             channel.into_iter().for_each(|channel| drop(channel.land(number)));
@@ -603,12 +599,16 @@ impl Asynchronous {
 
     /// A process has ended, and its queues with it.
     pub fn process_ended(&mut self, pid: i32, at_ns: u64, log: &mut Log) {
-        self.ended.insert(pid);
         for key in self.books.of_process(pid) {
-            match key {
-                Key::Queue(..) => self.queue_ends(key, at_ns, log),
-                Key::Ring(..) => self.ring_ends(key, at_ns, log),
-            }
+            self.habits.get_mut(&key).into_iter().for_each(|habits| habits.abandoned = true);
+            self.ends(key, at_ns, log);
+        }
+    }
+
+    fn ends(&mut self, key: Key, at_ns: u64, log: &mut Log) {
+        match key {
+            Key::Queue(..) => self.queue_ends(key, at_ns, log),
+            Key::Ring(..) => self.ring_ends(key, at_ns, log),
         }
     }
 
@@ -631,9 +631,11 @@ impl Asynchronous {
 
     /// The recording is over, and the program goes on: what its requests come to happens after that, as with calls under way.
     fn leave(&mut self, key: Key, log: &mut Log) {
+        if self.habits.get(&key).is_some_and(|habits| habits.abandoned) {
+            return;
+        }
         let Some(channel) = self.books.channels.get_mut(&key) else { return };
-        let is_ring = matches!(key, Key::Ring(..));
-        let goes_on = |f: &&Flight| f.asked.is_some() && !f.silent && (is_ring || f.assumed().is_none());
+        let goes_on = |f: &&Flight| f.asked.is_some() && !f.silent && untold(key, f).is_none();
         let left: Vec<u64> = channel.flights.iter().filter(goes_on).map(|f| f.number).collect();
         log.note_several("requests in flight when the recording ended", left.len() as u64);
         left.into_iter().for_each(|number| drop(channel.land(number)));
@@ -644,16 +646,17 @@ impl Asynchronous {
         let mut keys: Vec<Key> = self.books.channels.keys().copied().collect();
         keys.sort_unstable();
         for key in keys {
-            if !self.ended.contains(&key.process()) {
-                self.leave(key, log);
-            }
-            match key {
-                Key::Queue(..) => self.queue_ends(key, at_ns, log),
-                Key::Ring(..) => self.ring_ends(key, at_ns, log),
-            }
+            self.leave(key, log);
+            self.ends(key, at_ns, log);
             self.forget(key, log);
         }
     }
+}
+
+/// What a request comes to of whose completion the kernel does not tell, if that is known.
+fn untold(key: Key, flight: &Flight) -> Option<i64> {
+    let is_told = flight.asked.is_some() && !flight.silent && matches!(key, Key::Ring(..));
+    flight.assumed().filter(|_| !is_told)
 }
 
 fn encoded(numbers: &[u64]) -> Vec<u8> {

@@ -392,23 +392,19 @@ fn requests_that_go_on_when_the_recording_ends() {
     let scratch = Scratch::new();
     let dir = scratch.path();
     let waits = build("waits", dir);
-    let begin = |way: &str| {
+    for way in ["ring", "queue"] {
         let child = Command::new(&waits).arg(way).current_dir(dir).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
         let mut child = Kin(child.expect("started"));
-        let mut said = [0];
-        child.0.stdout.as_mut().expect("a pipe").read_exact(&mut said).expect("it is ready");
-        child
-    };
-    for way in ["ring", "queue"] {
-        let mut child = begin(way);
+        let mut said = child.0.stdout.take().expect("a pipe");
+        let mut hear = |what| said.read_exact(&mut [0]).expect(what);
+        hear("it is ready");
         let recorder = Recorder::attach(dir, way, &["--pid", &child.0.id().to_string()]);
         child.0.stdin.as_mut().expect("a pipe").write_all(b"x").expect("told to go on");
-        child.0.stdout.as_mut().expect("a pipe").read_exact(&mut [0]).expect("it has submitted");
+        hear("it has submitted");
         let trace = recorder.stop();
         assert_eq!(trace.losses(), [""; 0], "{way}");
         let met = trace.reader.ledger().notes.get("requests in flight when the recording ended");
         assert_eq!(met, Some(&3), "{way}");
-        child.0.kill().expect("killed");
     }
 }
 
