@@ -8,10 +8,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 const SOURCE: &str = "bpf/capture.bpf.c";
-/// The programs: with what lets threads wait, by its two names, without it, and for kernels before 5.17.
-const OBJECTS: [(&str, &[&str]); 4] = [
-    ("waiting.bpf.o", &["-DWITH_TASK_WORK=bpf_task_work_schedule_resume_impl"]),
-    ("waiting_6_18.bpf.o", &["-DWITH_TASK_WORK=bpf_task_work_schedule_resume"]),
+/// The programs: with what lets threads wait, in its three forms, without it, and for kernels before 5.17.
+const OBJECTS: [(&str, &[&str]); 5] = [
+    ("waiting.bpf.o", &["-DWITH_TASK_WORK=bpf_task_work_schedule_resume_impl", "-DTOLD_ITSELF"]),
+    ("waiting_7_0.bpf.o", &["-DWITH_TASK_WORK=bpf_task_work_schedule_resume"]),
+    ("waiting_6_18.bpf.o", &["-DWITH_TASK_WORK=bpf_task_work_schedule_resume", "-DTOLD_ITSELF"]),
     ("plain.bpf.o", &[]),
     ("plain_5_15.bpf.o", &["-DWITHOUT_LOOP"]),
 ];

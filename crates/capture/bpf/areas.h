@@ -107,7 +107,8 @@ static __always_inline int find_in_message(struct thread *t, struct part *part, 
 /* A buffer of a vector, the first is 1; 0: it cannot be read now. */
 static __always_inline int peek_buffer(struct thread *t, __u64 base, __u32 element, __u64 *words)
 {
-	struct vector *kept = t->vector ? bpf_map_lookup_elem(&vectors, &t->vector) : 0;
+	__u64 slot = t->vector;
+	struct vector *kept = slot ? bpf_map_lookup_elem(&vectors, &slot) : 0;
 	__u32 at = (element - 1) % VECTOR_MOST;
 
 	if (!kept)

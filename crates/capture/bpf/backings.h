@@ -36,14 +36,23 @@ struct {
 	__type(value, struct backing);
 } backings SEC(".maps");
 
+/* What is kept of a file, if it is. Before Linux 6.2 keys have to stand on the stack. */
+static __always_inline struct backing *backing_of(struct which *file)
+{
+	struct which key = *file;
+
+	return bpf_map_lookup_elem(&backings, &key);
+}
+
 /* What is kept of a file that is mapped, or about to be; 0: there is no room. */
 static __always_inline struct backing *backing_for(struct which *file, __u32 generation, __u64 mapping)
 {
 	struct backing fresh = { .generation = generation, .mapping = mapping }, *backing;
+	struct which key = *file;
 
-	if (!bpf_map_update_elem(&backings, file, &fresh, BPF_NOEXIST))
+	if (!bpf_map_update_elem(&backings, &key, &fresh, BPF_NOEXIST))
 		__sync_fetch_and_add(&watch()->backings, 1);
-	backing = bpf_map_lookup_elem(&backings, file);
+	backing = bpf_map_lookup_elem(&backings, &key);
 	if (backing)
 		backing->mapping = mapping;
 	return backing;
@@ -52,7 +61,7 @@ static __always_inline struct backing *backing_for(struct which *file, __u32 gen
 /* There is one patch of a file more, or (-1) less; 0: the file is not kept. */
 static __always_inline int count_patch(struct which *file, int more)
 {
-	struct backing *backing = bpf_map_lookup_elem(&backings, file);
+	struct backing *backing = backing_of(file);
 
 	if (backing)
 		__sync_fetch_and_add(&backing->patches, more);
@@ -63,7 +72,7 @@ static __always_inline int count_patch(struct which *file, int more)
  * time may have stored after this one looked, and are about to look; all that ended theirs before the last have stored before it looked. */
 static __always_inline int is_last_ender(struct which *file, __u32 tid)
 {
-	struct backing *backing = bpf_map_lookup_elem(&backings, file);
+	struct backing *backing = backing_of(file);
 
 	return !backing || (!*(volatile __u32 *)&backing->ranges && *(volatile __u32 *)&backing->ender == tid);
 }

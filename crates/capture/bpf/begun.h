@@ -46,7 +46,8 @@ static __always_inline int is_beyond(__u64 head, __u64 page)
 
 static long tour_step(__u64 i, struct tour *t)
 {
-	struct walk w = { .index = t->page, .shift = 63 };
+	/* What the verifier knew of the first shift, it would follow from page to page. */
+	struct walk w = { .index = t->page, .shift = 63 - watch()->nought };
 	__u64 mapping = t->mapping, page = t->page, folio, end;
 
 	if (page > t->last)
@@ -105,17 +106,11 @@ __noinline int open_dirty(struct range *r, __u32 pid)
 /* A range of a process that was there before; 0: it is known, or there are too many. */
 __noinline int take_range(struct range *r, __u32 pid)
 {
-	struct pass p = {};
+	struct range known = {};
 
-	if (!r)
+	if (!r || find_range(&known, pid, r->start))
 		return 0;
-	if (begin_pass(&p, pid)) {
-		find_range(&p, r->start);
-		if (p.found.end)
-			return 0;
-	}
-	p.found = *r;
-	if (!map_range(&p, pid)) {
+	if (!map_range(r, pid)) {
 		count_lost();
 		return 0;
 	}

@@ -156,7 +156,7 @@ int on_enter(__u64 *ctx)
 }
 
 /* At the exit of a simple call; 0: its record is made the long way. */
-static __always_inline int exit_quick(struct quick *q, struct task_struct *task, struct pt_regs *regs, __s64 result)
+static BESIDE_OTHERS int exit_quick(struct quick *q, struct task_struct *task, struct pt_regs *regs, __s64 result)
 {
 	struct row *row = row_of_record(q->nr, q->flags);
 	struct cpu *cpu = this_cpu();

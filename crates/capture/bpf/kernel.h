@@ -144,6 +144,14 @@ extern void *bpf_rdonly_cast(const void *object, __u32 type) __ksym;
 	})
 #endif
 
+/* Of a function that needs much of the stack, where others are called behind it that need the rest: kernels that cannot wait count
+ * it all together, later ones give each function its own. */
+#ifdef WITH_TASK_WORK
+#define BESIDE_OTHERS __always_inline
+#else
+#define BESIDE_OTHERS __noinline
+#endif
+
 /* Keeps the compiler from mixing up a checked number with its unchecked sources. */
 #define CHECKED(number) asm volatile("" : "+r"(number))
 

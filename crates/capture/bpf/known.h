@@ -11,7 +11,12 @@
 
 #include "objects.h"
 
+/* Before Linux 5.16 no element of a map is greater than 4 MiB. */
+#ifdef WITHOUT_LOOP
+#define KNOWN_PAGES 1024
+#else
 #define KNOWN_PAGES 2048
+#endif
 #define KNOWN_LINES 64
 #define KNOWN_WAYS 4
 /* Shorter content is copied sooner than it is looked up. */

@@ -28,10 +28,6 @@ struct super_block___loads {
 	unsigned long s_flags;
 };
 
-struct folio___loads {
-	struct address_space *mapping;
-};
-
 #pragma clang attribute pop
 
 /* For what was stored to a page that is loaded. */
@@ -163,8 +159,7 @@ __noinline int write_load(struct thread *t, struct cpu *cpu, int urgent)
 	length = at_most(size - at, PAGE);
 	if (w->keeps) {
 		folio = folio_at(load->mapping, load->page);
-		if (folio && (!is_uptodate(folio) || BPF_CORE_READ((struct folio___loads *)folio, mapping) !=
-							     (struct address_space *)load->mapping))
+		if (folio && (!is_uptodate(folio) || folio_mapping(folio) != load->mapping))
 			folio = 0;
 		if (!folio && !load->late)
 			return VERDICT_NO_PAGE;

@@ -103,7 +103,7 @@ __noinline int add_memory(struct look *l, __u32 pid, __u64 start, __u64 end)
 static __always_inline void add_file(struct look *l, struct object *object, __u64 first, __u64 last)
 {
 	struct which file = { object->device, object->inode };
-	struct backing *backing = bpf_map_lookup_elem(&backings, &file);
+	struct backing *backing = backing_of(&file);
 
 	if (backing && backing->mapping)
 		add_span(l, backing->mapping, first, last);
@@ -206,11 +206,13 @@ static long open_step(__u64 i, struct opening *o)
 LOOPED(open_step, struct opening)
 
 /* Gives whether some of them were never written. */
-static __always_inline int open_pages(struct range *r, __u64 page, __u64 first, __u64 last, int whole)
+__noinline int open_pages(struct range *r, __u64 page, __u64 first, __u64 last, int whole)
 {
 	__u64 id = bpf_get_current_pid_tgid();
 	struct opening o = { .first = first, .last = last };
 
+	if (!r)
+		return 0;
 	o.fault.key.mapping = r->mapping;
 	o.fault.file = r->file;
 	o.fault.generation = r->generation;
@@ -229,20 +231,17 @@ static __always_inline int open_pages(struct range *r, __u64 page, __u64 first, 
 /* Pages at these addresses are made present without a fault. */
 static __always_inline void populate(__u64 start, __u64 end, int writes)
 {
-	struct pass p = {};
+	struct range r = {};
 	__u64 first, last;
 
-	if (!begin_pass(&p, this_process()))
+	if (!find_range(&r, this_process(), start) || (r.written_back && !writes))
 		return;
-	find_range(&p, start);
-	if (!p.found.end || (p.found.written_back && !writes))
-		return;
-	end = at_most(end, p.found.end);
+	end = at_most(end, r.end);
 	if (end <= start)
 		return;
-	first = p.found.page + ((start - p.found.start) >> PAGE_SHIFT);
-	last = p.found.page + ((end - 1 - p.found.start) >> PAGE_SHIFT);
-	open_pages(&p.found, first, first, last, 0);
+	first = r.page + ((start - r.start) >> PAGE_SHIFT);
+	last = r.page + ((end - 1 - r.start) >> PAGE_SHIFT);
+	open_pages(&r, first, first, last, 0);
 }
 
 #ifdef WITHOUT_LOOP
@@ -284,7 +283,7 @@ static __always_inline void after_map(struct thread *t, struct task_struct *task
 {
 	struct object *object = &t->objects[0];
 	__u32 pid = this_process();
-	struct pass p = {};
+	struct range r = {};
 	struct file *file;
 	__u64 inode;
 
@@ -292,66 +291,45 @@ static __always_inline void after_map(struct thread *t, struct task_struct *task
 		return;
 	file = file_of(task, object->fd);
 	inode = (__u64)BPF_CORE_READ(file, f_inode);
-	p.found.start = t->result;
-	p.found.end = whole_pages(t->result, t->args[1]);
-	p.found.page = t->args[5] >> PAGE_SHIFT;
-	p.found.file.device = object->device;
-	p.found.file.inode = object->inode;
-	p.found.generation = object->generation;
-	p.found.mapping = mapping_at(task, t->result, inode);
-	p.found.written_back = is_written_back(p.found.mapping);
+	r.start = t->result;
+	r.end = whole_pages(t->result, t->args[1]);
+	r.page = t->args[5] >> PAGE_SHIFT;
+	r.file.device = object->device;
+	r.file.inode = object->inode;
+	r.generation = object->generation;
+	r.mapping = mapping_at(task, t->result, inode);
+	r.written_back = is_written_back(r.mapping);
 	/* Another mapping may seem to lie there that ended while it was taken in (`begun.h`). */
-	cut_ranges(pid, p.found.start, p.found.end);
+	cut_ranges(pid, r.start, r.end);
 	__sync_fetch_and_or(&watch()->inodes, trace_of(inode));
-	if (!map_range(&p, pid))
+	if (!map_range(&r, pid))
 		count_lost();
 	else if (t->args[3] & (MAP_POPULATE | MAP_LOCKED))
-		populate(p.found.start, p.found.end, 0);
+		populate(r.start, r.end, 0);
 }
-
-/* The range that ends at `start` ends at `end`. */
-static long grow_step(__u64 i, struct pass *p)
-{
-	struct range *r = next_range(p);
-
-	if (!r)
-		return p->over;
-	if (!r->end || r->end != p->start)
-		return 0;
-	r->end = p->end;
-	return 1;
-}
-
-LOOPED(grow_step, struct pass)
 
 static __always_inline void after_remap(struct thread *t, struct task_struct *task)
 {
 	__u64 start = t->args[0], end = whole_pages(start, t->args[1]);
 	__u32 pid = this_process();
-	struct pass p = {};
+	struct range r = {};
 	struct look *l;
 
-	if (failed(t->result) || !begin_pass(&p, pid))
-		return;
-	find_range(&p, start);
-	if (!p.found.end)
+	if (failed(t->result) || !find_range(&r, pid, start))
 		return;
 	if ((__u64)t->result == start && t->args[2] >= t->args[1]) {
-		p.start = end;
-		p.end = whole_pages(start, t->args[2]);
-		if (begin_pass(&p, pid))
-			loop(PASS_STEPS, grow_step, &p);
+		grow_range(pid, end, whole_pages(start, t->args[2]));
 		return;
 	}
 	l = begin_look(t, task, t->end_ns - 1);
 	if (l)
 		add_memory(l, pid, start, end);
-	p.found.page += (start - p.found.start) >> PAGE_SHIFT;
-	p.found.start = t->result;
-	p.found.end = whole_pages(t->result, t->args[2]);
-	cut_ranges(pid, p.found.start, p.found.end);
+	r.page += (start - r.start) >> PAGE_SHIFT;
+	r.start = t->result;
+	r.end = whole_pages(t->result, t->args[2]);
+	cut_ranges(pid, r.start, r.end);
 	cut_ranges(pid, start, end);
-	if (!map_range(&p, pid))
+	if (!map_range(&r, pid))
 		count_lost();
 }
 
@@ -612,38 +590,44 @@ __noinline int show_before(__u64 mapping, __u64 first, __u64 last)
 static __always_inline int on_fault(__u64 address, __u64 error)
 {
 	struct watch *w = watch();
-	struct pass p = {};
+	__u32 pid = this_process();
+	struct range r = {};
+	struct sheet *sheet;
 	__u64 page, first, last, end, folio;
 	int whole;
 
-	if (!w->ranges || !begin_pass(&p, this_process()))
+	if (!w->ranges)
 		return 0;
-	if (!has_many(&p) || !is_area(&p.found, address))
-		find_range(&p, address);
-	if (!p.found.end || (p.found.written_back && !(error & FAULT_WRITE)))
+	sheet = first_sheet(pid);
+	if (!sheet)
 		return 0;
-	page = p.found.page + ((address - p.found.start) >> PAGE_SHIFT);
-	end = p.found.page + ((p.found.end - 1 - p.found.start) >> PAGE_SHIFT);
+	/* It takes long to go to each of many. */
+	if (!sheet->more || !is_area(&r, address))
+		find_range(&r, pid, address);
+	if (!r.end || (r.written_back && !(error & FAULT_WRITE)))
+		return 0;
+	page = r.page + ((address - r.start) >> PAGE_SHIFT);
+	end = r.page + ((r.end - 1 - r.start) >> PAGE_SHIFT);
 	first = last = page;
 	/* The first touch opens the whole folio, a store to what could be read only its page, unless it was mapped as one. */
-	folio = folio_at(p.found.mapping, page);
-	whole = !p.found.written_back || !(error & FAULT_PRESENT) || (folio && folio_pages(folio) >= HUGE_PAGES);
-	if (!p.found.written_back) {
+	folio = folio_at(r.mapping, page);
+	whole = !r.written_back || !(error & FAULT_PRESENT) || (folio && folio_pages(folio) >= HUGE_PAGES);
+	if (!r.written_back) {
 		__u64 in_window = (address >> PAGE_SHIFT) & (AROUND - 1);
 
-		first -= at_most(in_window, page - p.found.page);
+		first -= at_most(in_window, page - r.page);
 		last = at_most(page + AROUND - 1 - in_window, end);
 	}
 	if (whole && folio) {
 		__u64 begins = folio_index(folio), ends = begins + folio_pages(folio) - 1;
 
-		begins = begins > p.found.page ? begins : p.found.page;
+		begins = begins > r.page ? begins : r.page;
 		first = at_most(first, begins);
 		ends = at_most(ends, end);
 		last = last > ends ? last : ends;
 	}
-	if (open_pages(&p.found, page, first, last, whole) && w->keeps)
-		show_before(p.found.mapping, first, last);
+	if (open_pages(&r, page, first, last, whole) && w->keeps)
+		show_before(r.mapping, first, last);
 	return 0;
 }
 
@@ -689,10 +673,9 @@ static __always_inline struct patch *faulted(struct patch_key *key, __u64 index,
 
 /* A folio is dirty from now on: what was not in the cache when it was touched is there by now, and nobody has stored to it
  * yet. */
-SEC("tp_btf/writeback_dirty_folio")
-int on_dirtied(__u64 *ctx)
+static __always_inline int dirtied(__u64 folio)
 {
-	__u64 folio = ctx[0], index, pages, first, last;
+	__u64 index, pages, first, last;
 	struct watch *w = watch();
 	struct range r = {};
 	struct patch_key key;
@@ -702,7 +685,7 @@ int on_dirtied(__u64 *ctx)
 
 	if (!w->ranges)
 		return 0;
-	key.mapping = (__u64)BPF_CORE_READ((struct folio *)folio, mapping);
+	key.mapping = folio_mapping(folio);
 	if (!(w->mappings & trace_of(key.mapping)))
 		return 0;
 	t = bpf_task_storage_get(&threads, bpf_get_current_task_btf(), 0, 0);
@@ -730,6 +713,19 @@ int on_dirtied(__u64 *ctx)
 	return 0;
 }
 
+SEC("tp_btf/writeback_dirty_folio")
+int on_dirtied(__u64 *ctx)
+{
+	return dirtied(ctx[0]);
+}
+
+/* As Linux 5.15 tells it. */
+SEC("tp_btf/writeback_dirty_page")
+int on_dirtied_page(__u64 *ctx)
+{
+	return dirtied(ctx[0]);
+}
+
 /* Pages leave the cache. */
 SEC("tp_btf/mm_filemap_delete_from_page_cache")
 int on_evicted(__u64 *ctx)
@@ -744,7 +740,7 @@ int on_evicted(__u64 *ctx)
 
 	if (!w->patches)
 		return 0;
-	mapping = (__u64)BPF_CORE_READ((struct folio *)folio, mapping);
+	mapping = folio_mapping(folio);
 	if (!(w->mappings & trace_of(mapping)))
 		return 0;
 	index = folio_index(folio);

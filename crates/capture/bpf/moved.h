@@ -7,8 +7,7 @@
 #ifndef REPRISE_MOVED_H
 #define REPRISE_MOVED_H
 
-#include "objects.h"
-#include "ranges.h"
+#include "pages.h"
 #include "ring.h"
 
 #define PAGE_STRUCT_BYTES 64
@@ -45,10 +44,6 @@ struct inode___moved {
 struct file___moved {
 	__s64 f_pos;
 	struct inode___moved *f_inode;
-};
-
-struct folio___moved {
-	unsigned long index;
 };
 
 struct page___moved {
@@ -106,15 +101,13 @@ LOOPED(descend_moved, struct moving)
 static __always_inline __u64 cached_at(struct moving *mv)
 {
 	struct address_space___moved *mapping = (struct address_space___moved *)mv->pages;
-	struct folio___moved *folio;
 	__u64 page;
 
 	mv->entry = (__u64)BPF_CORE_READ(mapping, i_pages.xa_head);
 	loop(MOST_LEVELS_MOVED, descend_moved, mv);
 	if (!mv->entry || mv->entry & 3)
 		return 0;
-	folio = (struct folio___moved *)mv->entry;
-	page = mv->entry + (mv->offset / PAGE - BPF_CORE_READ(folio, index)) * PAGE_STRUCT_BYTES;
+	page = mv->entry + (mv->offset / PAGE - folio_index(mv->entry)) * PAGE_STRUCT_BYTES;
 	return mv->memory + page * (PAGE / PAGE_STRUCT_BYTES) + (mv->offset & (PAGE - 1));
 }
 

@@ -59,9 +59,10 @@ struct folio {
 	unsigned long _flags_1;
 };
 
-/* As it was before there were folios. */
+/* As it was before there were folios (Linux 5.16). */
 struct page {
 	unsigned long index;
+	struct address_space *mapping;
 };
 
 enum pageflags {
@@ -120,6 +121,16 @@ static __always_inline __u64 folio_index(__u64 folio)
 		return BPF_CORE_READ((struct folio *)folio, index);
 	if (bpf_core_field_exists(struct page, index))
 		return BPF_CORE_READ((struct page *)folio, index);
+	return 0;
+}
+
+/* The file it belongs to; 0: to none any more. */
+static __always_inline __u64 folio_mapping(__u64 folio)
+{
+	if (bpf_core_type_exists(struct folio))
+		return (__u64)BPF_CORE_READ((struct folio *)folio, mapping);
+	if (bpf_core_field_exists(struct page, mapping))
+		return (__u64)BPF_CORE_READ((struct page *)folio, mapping);
 	return 0;
 }
 

@@ -90,11 +90,25 @@ static __always_inline void finish_record(struct thread *t, struct cpu *cpu)
 	}
 }
 
+/* Writes the ranges that stand in the record itself, behind all that the segment holds; VERDICT_GO_ON: they do not fit there. */
+static __always_inline int write_ranges(struct walker *w)
+{
+	struct thread *t = w->t;
+
+	if (!make_room(w->cpu, body_bytes(t), w->urgent))
+		return VERDICT_NO_ROOM;
+	rewind(t);
+	w->verdict = VERDICT_GO_ON;
+	t->at = w->cpu->used + body_bytes(t);
+	loop(STEPS_INLINE, step, w);
+	return w->verdict == VERDICT_NO_ROOM ? VERDICT_GO_ON : w->verdict;
+}
+
 /* Makes, or goes on making, the record that was begun: VERDICT_DONE if it stands, VERDICT_GO_ON after so many steps. */
 __noinline int write_record(struct thread *t, struct row *row, struct cpu *cpu, int urgent, __u32 steps)
 {
 	struct walker w = { .t = t, .row = row, .cpu = cpu, .urgent = urgent };
-	int attempt;
+	int verdict;
 
 	if (!t || !row || !cpu)
 		return VERDICT_NO_ROOM;
@@ -104,24 +118,15 @@ __noinline int write_record(struct thread *t, struct row *row, struct cpu *cpu, 
 			return w.verdict;
 		t->inlined = 1;
 	}
-	for (attempt = 0; attempt < 2; attempt++) {
-		if (!make_room(cpu, body_bytes(t), urgent))
-			return VERDICT_NO_ROOM;
-		rewind(t);
-		w.verdict = VERDICT_GO_ON;
-		t->at = cpu->used + body_bytes(t);
-		loop(STEPS_INLINE, step, &w);
-		if (w.verdict == VERDICT_NO_PAGE)
-			return w.verdict;
-		if (w.verdict == VERDICT_DONE)
-			break;
+	verdict = write_ranges(&w);
+	if (verdict == VERDICT_GO_ON) {
 		/* Not in what is left of this segment; in a whole one everything has room that a call can name. */
-		if (attempt == 0) {
-			hand_over(cpu);
-			continue;
-		}
-		t->lacking++;
+		hand_over(cpu);
+		verdict = write_ranges(&w);
+		t->lacking += verdict == VERDICT_GO_ON;
 	}
+	if (verdict == VERDICT_NO_PAGE || verdict == VERDICT_NO_ROOM)
+		return verdict;
 	if (t->entry && !t->ranges && !t->more && !(row->flags & ROW_ALWAYS))
 		return VERDICT_DONE;
 	finish_record(t, cpu);

@@ -113,8 +113,10 @@ static __always_inline __u64 region_at(struct mm_struct *mm, struct descent *d)
 {
 	struct vm_area_struct *found;
 
-	d->entry = (__u64)FIELD(mm, mm_mt.ma_root);
 	d->arrived = 0;
+	if (!follows_loads())
+		return 0;
+	d->entry = (__u64)FIELD(mm, mm_mt.ma_root);
 	/* A tree of one area alone has no node. */
 	if ((d->entry & 3) == 2 && d->entry > 4096)
 		loop(TREE_LEVELS, descend_regions, d);

@@ -96,7 +96,7 @@ __noinline int range_at(struct range *r, __u64 address)
 /* The same, where calls name the file as the area does; before Linux 6.6 they name one of an overlay otherwise. */
 static __always_inline int is_area(struct range *r, __u64 address)
 {
-	return range_at(r, address) && (!r->end || bpf_map_lookup_elem(&backings, &r->file));
+	return range_at(r, address) && (!r->end || backing_of(&r->file));
 }
 
 #endif

@@ -170,6 +170,9 @@ static __always_inline int write_simple(struct quick *q, struct row *row, struct
 	CHECKED(used);
 	if (used > SEGMENT_BYTES - SIMPLE_BYTES)
 		return 0;
+	/* Before Linux 6.9 the verifier forgets what was compared where the compiler looks at a copy. */
+	CHECKED(used);
+	used &= SEGMENT_BYTES - 1;
 	head = (struct segment_head *)base;
 	record = (struct record_head *)(base + used);
 	body = (struct brief_body *)(record + 1);

@@ -62,7 +62,7 @@ struct span {
 /* Somebody maps a file once more, or (-1) once less. */
 static __always_inline void count_range(struct range *r, int more)
 {
-	struct backing *backing = bpf_map_lookup_elem(&backings, &r->file);
+	struct backing *backing = backing_of(&r->file);
 
 	__sync_fetch_and_add(&watch()->ranges, (__s64)more);
 	if (!backing)
@@ -134,19 +134,17 @@ static __always_inline struct range *next_range(struct pass *p)
 	return &sheet->ranges[p->at & (RANGES - 1)];
 }
 
-static __always_inline int has_ranges(__u32 pid)
+/* The first sheet of a process; 0: it has no range. */
+static __always_inline struct sheet *first_sheet(__u32 pid)
 {
 	struct sheet_key key = { .pid = pid };
 
-	return !!bpf_map_lookup_elem(&sheets, &key);
+	return bpf_map_lookup_elem(&sheets, &key);
 }
 
-/* Whether it takes long to go to each, of a pass that was begun. */
-static __always_inline int has_many(struct pass *p)
+static __always_inline int has_ranges(__u32 pid)
 {
-	struct sheet *sheet = p->sheet;
-
-	return sheet && sheet->more;
+	return !!first_sheet(pid);
 }
 
 static long find_step(__u64 i, struct pass *p)
@@ -163,12 +161,17 @@ static long find_step(__u64 i, struct pass *p)
 
 LOOPED(find_step, struct pass)
 
-/* The range that an address lies in, of a pass that was begun; its end is 0 if it lies in none. */
-static __always_inline void find_range(struct pass *p, __u64 address)
+/* The range of a process that an address lies in; its end is 0 if it lies in none, which is the result. */
+__noinline int find_range(struct range *found, __u32 pid, __u64 address)
 {
-	p->start = address;
-	p->found.end = 0;
-	loop(PASS_STEPS, find_step, p);
+	struct pass p = { .start = address };
+
+	if (!found)
+		return 0;
+	if (begin_pass(&p, pid))
+		loop(PASS_STEPS, find_step, &p);
+	*found = p.found;
+	return !!p.found.end;
 }
 
 /* The sheet that a pass is to go to next, made if need be. */
@@ -233,18 +236,19 @@ static __always_inline int add_range(struct pass *p, __u32 pid)
 	return p->done;
 }
 
-/* Adds the range in `found`, whose file counts as mapped from now on; 0: there is no room. */
-static __always_inline int map_range(struct pass *p, __u32 pid)
+/* Adds a range, whose file counts as mapped from now on; 0: there is no room. */
+__noinline int map_range(struct range *r, __u32 pid)
 {
-	struct range *r = &p->found;
+	struct pass p = {};
 
-	if (!backing_for(&r->file, r->generation, r->mapping))
+	if (!r || !backing_for(&r->file, r->generation, r->mapping))
 		return 0;
 	__sync_fetch_and_or(&watch()->mappings, trace_of(r->mapping));
-	if (!add_range(p, pid))
+	p.found = *r;
+	if (!add_range(&p, pid))
 		return 0;
 	/* It may have been forgotten in between, as a file that nobody maps. */
-	if (!bpf_map_lookup_elem(&backings, &r->file)) {
+	if (!backing_of(&r->file)) {
 		struct backing *backing = backing_for(&r->file, r->generation, r->mapping);
 
 		if (backing)
@@ -302,6 +306,31 @@ __noinline int cut_ranges(__u32 pid, __u64 start, __u64 end)
 		return 1;
 	loop(PASS_STEPS, cut_step, &p);
 	return p.done ? add_range(&p, pid) : 1;
+}
+
+/* The range that ends at `start` ends at `end`. */
+static long grow_step(__u64 i, struct pass *p)
+{
+	struct range *r = next_range(p);
+
+	if (!r)
+		return p->over;
+	if (!r->end || r->end != p->start)
+		return 0;
+	r->end = p->end;
+	return 1;
+}
+
+LOOPED(grow_step, struct pass)
+
+/* The range of a process that ended at `from` ends at `to`. */
+__noinline int grow_range(__u32 pid, __u64 from, __u64 to)
+{
+	struct pass p = { .start = from, .end = to };
+
+	if (begin_pass(&p, pid))
+		loop(PASS_STEPS, grow_step, &p);
+	return 0;
 }
 
 static long forget_step(__u64 i, struct sheet_key *key)

@@ -102,9 +102,10 @@ struct fault {
 	__u32 written_back;
 };
 
-static __always_inline struct patch *patch_of(struct patch_key *key)
+static __always_inline struct patch *patch_of(struct patch_key *of)
 {
-	__u32 *slot = bpf_map_lookup_elem(&patch_slots, key), number;
+	struct patch_key key = *of;
+	__u32 *slot = bpf_map_lookup_elem(&patch_slots, &key), number;
 
 	if (!slot)
 		return 0;
@@ -115,7 +116,8 @@ static __always_inline struct patch *patch_of(struct patch_key *key)
 /* Its patch, made if need be; 0: there are too many. */
 static __always_inline struct patch *patch_for(struct fault *f, struct watch *w)
 {
-	struct patch *patch = patch_of(&f->key);
+	struct patch_key key = f->key;
+	struct patch *patch = patch_of(&key);
 	__u32 slot;
 
 	if (patch)
@@ -136,13 +138,13 @@ static __always_inline struct patch *patch_for(struct fault *f, struct watch *w)
 	patch->key.number = f->key.number;
 	patch->key.mapping = f->key.mapping;
 	patch->counted = count_patch(&f->file, 1);
-	if (bpf_map_update_elem(&patch_slots, &f->key, &slot, BPF_NOEXIST)) {
+	if (bpf_map_update_elem(&patch_slots, &key, &slot, BPF_NOEXIST)) {
 		/* Another thread was faster. */
 		if (patch->counted)
 			count_patch(&f->file, -1);
 		patch->key.mapping = 0;
 		bpf_map_push_elem(&spare_slots, &slot, 0);
-		return patch_of(&f->key);
+		return patch_of(&key);
 	}
 	return patch;
 }

@@ -59,8 +59,16 @@ struct bpf_map {
 
 typedef int (*bpf_task_work_callback_t)(struct bpf_map *map, void *key, void *value);
 
+/* Up to 6.19 the program has an argument for what the verifier tells of it. */
+#ifdef TOLD_ITSELF
 extern int WITH_TASK_WORK(struct task_struct *task, struct bpf_task_work *work, void *map,
 			  bpf_task_work_callback_t callback, void *aux) __ksym;
+#define RESUME(task, work, map, callback) WITH_TASK_WORK(task, work, map, callback, 0)
+#else
+extern int WITH_TASK_WORK(struct task_struct *task, struct bpf_task_work *work, void *map,
+			  bpf_task_work_callback_t callback) __ksym;
+#define RESUME(task, work, map, callback) WITH_TASK_WORK(task, work, map, callback)
+#endif
 extern void bpf_preempt_disable(void) __ksym;
 extern void bpf_preempt_enable(void) __ksym;
 
@@ -105,7 +113,7 @@ static __always_inline int schedule(struct thread *t, struct task_struct *task)
 		if (!wake)
 			return 0;
 	}
-	return !WITH_TASK_WORK(task, &wake->work, &wakes, on_return, 0);
+	return !RESUME(task, &wake->work, &wakes, on_return);
 }
 
 /* The record that was begun is made later; 0 if it cannot be. */

@@ -12,11 +12,11 @@ use std::time::Duration;
 use reprise_trace::DataPolicy;
 
 use super::known::Knowns;
-use super::shared::{self, ROW_BYTES, STRIDE_BYTES, THREAD_LAUNCHING, common, control, cpu, known, scope, watch};
+use super::shared::{self, ROW_BYTES, STRIDE_BYTES, THREAD_LAUNCHING, common, control, cpu, scope, watch};
 use super::{Capabilities, OnFull, Reason, SpoolError, opcodes, processors, table};
 use crate::scope::Scope;
 use crate::spool::Known;
-use crate::sys::{self, Object, Ring, Shared};
+use crate::sys::{self, Object, Ring, Shared, Types};
 
 /// Programs begin at a multiple of 8, as their reader expects.
 #[repr(C, align(8))]
@@ -32,8 +32,9 @@ macro_rules! object {
 }
 
 /// The programs, those that can do more first.
-static OBJECTS: [(&Aligned<[u8]>, Capabilities); 4] = [
+static OBJECTS: [(&Aligned<[u8]>, Capabilities); 5] = [
     object!("waiting.bpf.o", true),
+    object!("waiting_7_0.bpf.o", true),
     object!("waiting_6_18.bpf.o", true),
     object!("plain.bpf.o", false),
     object!("plain_5_15.bpf.o", false),
@@ -51,7 +52,10 @@ const RUN: [&CStr; 3] = [FIND_MEMORY, LOOK_AT_ALL, FORGET_BACKINGS];
 /// So many files that are, or were, mapped are kept without a look at whether they still are.
 const MANY_BACKINGS: u64 = 8192;
 /// Programs that follow stores to, and loads from, mapped files.
-const FOLLOW: [&CStr; 4] = [c"on_fault_user", c"on_fault_kernel", c"on_dirtied", c"on_evicted"];
+const FOLLOW: [&CStr; 5] = [c"on_fault_user", c"on_fault_kernel", c"on_dirtied", c"on_dirtied_page", c"on_evicted"];
+/// The same thing was told by another tracepoint once.
+const DIRTIED: [(&CStr, &str); 2] =
+    [(c"on_dirtied", "writeback_dirty_folio"), (c"on_dirtied_page", "writeback_dirty_page")];
 
 /// Without a sign of life of the recorder for so long, nobody waits for it.
 pub const PATIENCE: Duration = Duration::from_secs(5);
@@ -161,17 +165,18 @@ impl Kernel {
         }
         let seed = random();
         object.constants(&seed.to_le_bytes())?;
-        opcodes::fit(&mut object)?;
+        let types = Types::load()?;
+        for (program, _) in DIRTIED.iter().filter(|(_, told_by)| types.tracepoint_arguments(told_by).is_none()) {
+            object.leave_out(program)?;
+        }
+        opcodes::fit(&mut object, &types)?;
         object.load()?;
         let map = |name: &CStr, bytes| Shared::map(object.descriptor(name)?, bytes);
         let mut kernel = Kernel {
             segments: map(c"segments", setting.segments as usize * STRIDE_BYTES)?,
             cpus: map(c"cpus", cpu_count * cpu::BYTES)?,
             common: map(c".bss.common", common::BYTES)?,
-            knowns: Mutex::new(Knowns::new(
-                map(c".bss.knowns", known::BYTES * (known::PAGES * known::LINES) as usize)?,
-                seed,
-            )),
+            knowns: Mutex::new(Knowns::new(map(c".bss.knowns", object.element_bytes(c".bss.knowns")?)?, seed)),
             unused: object.descriptor(c"unused")?,
             notices: object.descriptor(c"notices")?,
             object: Mutex::new(object),

@@ -13,6 +13,8 @@ const GIVES_WAY: u32 = 8;
 /// The table, of which there is one hand that writes.
 pub struct Knowns {
     memory: Shared,
+    /// How many pages of lines it has.
+    pages: u64,
     seed: u64,
     told: u32,
 }
@@ -20,7 +22,8 @@ pub struct Knowns {
 impl Knowns {
     /// The table in the memory that is shared; digests begin with `seed`.
     pub fn new(memory: Shared, seed: u64) -> Knowns {
-        Knowns { memory, seed, told: 0 }
+        let pages = memory.bytes() as u64 / (at::LINES * at::BYTES as u64);
+        Knowns { memory, pages, seed, told: 0 }
     }
 
     /// Tells where what a passage holds stands.
@@ -28,7 +31,7 @@ impl Knowns {
         let Standing { file: number, offset } = Standing::from_word(place);
         let Ok(number) = u16::try_from(number) else { return };
         let file = digest_of_file(self.seed, &passage);
-        let (digest, base) = (digest(file, &passage), line(file, &passage) * at::BYTES);
+        let (digest, base) = (digest(file, &passage), self.line(file, &passage) * at::BYTES);
         let held = |way: usize| self.memory.long(base + at::DIGEST + way * 8);
         let is = |way: &usize, digest: u64| held(*way).load(Ordering::Relaxed) == digest;
         if (0..at::WAYS).any(|way| is(&way, digest)) {
@@ -44,6 +47,17 @@ impl Knowns {
         self.memory.short(base + at::FILE + way * 2).store(number, Ordering::Release);
         held(way).store(digest, Ordering::Release);
         self.told += 1;
+    }
+
+    /// As `line_of` has it.
+    fn line(&self, file: u64, passage: &Passage) -> usize {
+        let group = match passage.length {
+            ..=1024 => passage.offset >> 12,
+            1025..=6144 => passage.offset >> 14,
+            _ => passage.offset >> 16,
+        };
+        let page = (mix(file, group / at::LINES) >> 32) % self.pages;
+        (page * at::LINES + group % at::LINES) as usize
     }
 
     fn gives_way(&self) -> Option<usize> {
@@ -64,15 +78,4 @@ fn digest_of_file(seed: u64, passage: &Passage) -> u64 {
 /// As `digest_of` has it.
 fn digest(file: u64, passage: &Passage) -> u64 {
     mix(mix(mix(file, passage.changed_ns), passage.offset), passage.length.into()).max(1)
-}
-
-/// As `line_of` has it.
-fn line(file: u64, passage: &Passage) -> usize {
-    let group = match passage.length {
-        ..=1024 => passage.offset >> 12,
-        1025..=6144 => passage.offset >> 14,
-        _ => passage.offset >> 16,
-    };
-    let page = (mix(file, group / at::LINES) >> 32) % at::PAGES;
-    (page * at::LINES + group % at::LINES) as usize
 }

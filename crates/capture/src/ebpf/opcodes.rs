@@ -27,8 +27,7 @@ const PROGRAMS: [(&std::ffi::CStr, &str, u32); 6] = [
 
 /// Leaves out the programs that this kernel has no tracepoint for. Without submissions, or completions, all of them: rings
 /// are then not told of, and what is asked of them counts as dropped.
-pub fn fit(object: &mut Object) -> io::Result<()> {
-    let types = Types::load()?;
+pub fn fit(object: &mut Object, types: &Types) -> io::Result<()> {
     let fits = |(_, tracepoint, arguments): &(_, &str, u32)| types.tracepoint_arguments(tracepoint) == Some(*arguments);
     let has = |tracepoint: &str| PROGRAMS.iter().any(|program| program.1 == tracepoint && fits(program));
     let seen = ["io_uring_create", "io_uring_submit_req", "io_uring_complete"].into_iter().all(has);

@@ -129,7 +129,6 @@ pub mod watch {
 
 /// `struct known`.
 pub mod known {
-    pub const PAGES: u64 = 2048;
     pub const LINES: u64 = 64;
     pub const WAYS: usize = 4;
     pub const BYTES: usize = 64;
@@ -192,7 +191,6 @@ mod tests {
             offset("watch", "left", watch::LEFT),
             offset("watch", "backings", watch::BACKINGS),
             offset("watch", "loads", watch::LOADS),
-            number("KNOWN_PAGES", known::PAGES as usize),
             number("KNOWN_LINES", known::LINES as usize),
             number("KNOWN_WAYS", known::WAYS),
             number("sizeof(struct known)", known::BYTES),

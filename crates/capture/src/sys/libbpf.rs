@@ -140,6 +140,12 @@ impl Object {
         Ok(fd)
     }
 
+    /// How many bytes an element of a map has.
+    pub fn element_bytes(&self, map: &CStr) -> io::Result<usize> {
+        // SAFETY: the map belongs to the live object.
+        Ok(unsafe { bpf_map__value_size(self.map(map)?.as_ptr()) } as usize)
+    }
+
     /// Sets an element. The value is padded with zeros to the size that the map has.
     pub fn set(&self, map: &CStr, key: &[u8], value: &[u8]) -> io::Result<()> {
         // SAFETY: the map belongs to the live object.

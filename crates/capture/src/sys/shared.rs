@@ -34,6 +34,11 @@ impl Shared {
         Ok(Shared { base, bytes })
     }
 
+    /// How many bytes are shared, in whole pages.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     fn at(&self, offset: usize, bytes: usize) -> *mut u8 {
         assert!(offset.checked_add(bytes).is_some_and(|end| end <= self.bytes), "outside of the shared memory");
         // SAFETY: checked to be within the mapping.

@@ -16,17 +16,17 @@ use super::ConfineError;
 use crate::sys;
 
 /// Rights, network rights and scopes each ABI knows, newest first (Documentation/userspace-api/landlock.rst).
-const KNOWN: [(u32, u64, u64, u64); 6] = [
+/// The first (before Linux 5.19) forbids links and renames from one directory to another, whatever its rules: programs do these.
+const KNOWN: [(u32, u64, u64, u64); 5] = [
     (6, 0xffff, 0x3, 0x3), // scopes: abstract sockets, signals
     (5, 0xffff, 0x3, 0),   // ioctl on devices
     (4, 0x7fff, 0x3, 0),   // TCP
     (3, 0x7fff, 0, 0),     // truncate
     (2, 0x3fff, 0, 0),     // link and rename between directories
-    (1, 0x1fff, 0, 0),
 ];
 
 /// Restricts this thread, and so all it starts, to what lies beneath `/`, of which `near` are directories. The ABI; `None` when the
-/// kernel has none.
+/// kernel has none of use.
 pub(super) fn restrict(near: &[&[u8]]) -> Result<Option<u32>, ConfineError> {
     let Ok(abi) = sys::landlock_abi() else {
         return Ok(None);
