@@ -434,6 +434,14 @@ int on_submit(__u64 *ctx)
 	return 0;
 }
 
+/* As kernels before 6.4 tell it. */
+SEC("tp_btf/io_uring_submit_sqe")
+int on_submit_entry(__u64 *ctx)
+{
+	submitted((struct io_kiocb *)told(ctx, 0), 0, 0);
+	return 0;
+}
+
 /* Of a request that is wrong this is all; that it failed is told as of any. */
 SEC("tp_btf/io_uring_req_failed")
 int on_refused(__u64 *ctx)

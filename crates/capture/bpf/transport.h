@@ -7,7 +7,50 @@
 #ifndef REPRISE_TRANSPORT_H
 #define REPRISE_TRANSPORT_H
 
+#include "loop.h"
 #include "state.h"
+
+#ifndef WITH_TASK_WORK
+
+/* So long a record waits for room that finds none. */
+#define LINGER_NS 50000000ULL
+/* More turns than there are in this time. */
+#define LINGER_TURNS (1 << 20)
+
+struct lingering {
+	struct control *c;
+	__u64 wanted;
+	__u64 until;
+	__u64 now;
+};
+
+static long linger_turn(__u64 i, struct lingering *l)
+{
+	struct control *c = l->c;
+
+	l->now = bpf_ktime_get_ns();
+	return *(volatile __u64 *)&c->free >= l->wanted || c->stopped || l->now >= l->until;
+}
+
+LOOPED(linger_turn, struct lingering)
+
+/* Waits on the processor until so many segments are free: where no thread can be laid to sleep (`waiting.h`), the sink runs
+ * meanwhile on another, or on this one as soon as the call is over. */
+static __always_inline void linger(__u64 wanted, __u64 most_ns)
+{
+	struct lingering l = { .c = control(), .wanted = wanted };
+	__u64 begin = bpf_ktime_get_ns();
+
+	/* Nobody waits for a recorder that is gone. */
+	if (!l.c->block || l.c->stopped || begin > l.c->heartbeat_ns + l.c->patience_ns)
+		return;
+	l.until = begin + most_ns;
+	loop(LINGER_TURNS, linger_turn, &l);
+	__sync_fetch_and_add(&l.c->waits, 1);
+	__sync_fetch_and_add(&l.c->waited_ns, l.now - begin);
+}
+
+#endif
 
 /* Where in a segment something is to stand; behind it a piece and its heads are within the map's value. */
 static __always_inline void *place(__u32 segment, __u32 at)
@@ -77,7 +120,14 @@ __noinline int make_room(struct cpu *cpu, __u32 bytes, int urgent)
 	if (cpu->segment && cpu->used + bytes <= SEGMENT_BYTES)
 		return 1;
 	hand_over(cpu);
+	if (take_segment(cpu, urgent))
+		return 1;
+#ifdef WITH_TASK_WORK
+	return 0;
+#else
+	linger(urgent ? 1 : control()->reserve + 1, LINGER_NS);
 	return take_segment(cpu, urgent);
+#endif
 }
 
 /* The record of the present thread that stands behind the last one, up to `end`, is complete. */

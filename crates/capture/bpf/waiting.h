@@ -2,8 +2,8 @@
 /* Waiting, in the thread, after its call and before it returns to the program: for room, and for pages.
  *
  * Goals: no record is dropped for want of room or of a page; the program cannot notice more than that time passes.
- * A thread never waits when it is to die, or when the recorder is gone. Kernels without task work know no waiting:
- * there what cannot be written is dropped, and counted.
+ * A thread never waits when it is to die, or when the recorder is gone. Kernels without task work know no such waiting:
+ * there threads stay a moment on their processors (`linger`), and what cannot be written then is dropped, and counted.
  */
 #ifndef REPRISE_WAITING_H
 #define REPRISE_WAITING_H
@@ -13,6 +13,8 @@
 #ifndef WITH_TASK_WORK
 
 #define CAN_WAIT 0
+/* So long a thread stays after each call while segments are few. */
+#define THROTTLE_NS 200000ULL
 
 static __always_inline int defer(struct thread *t, struct task_struct *task, int verdict)
 {
@@ -24,8 +26,19 @@ static __always_inline int defer_end(struct thread *t, struct task_struct *task)
 	return 0;
 }
 
+static __noinline int linger_after_call(void)
+{
+	linger(control()->low, THROTTLE_NS);
+	return 0;
+}
+
+/* Slows a thread down before the segments run out. */
 static __always_inline void throttle(struct thread *t, struct task_struct *task)
 {
+	struct control *c = control();
+
+	if (c->block && c->free < c->low)
+		linger_after_call();
 }
 
 static __always_inline void abandon(struct thread *t, struct cpu *cpu)

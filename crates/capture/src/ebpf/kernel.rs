@@ -135,7 +135,9 @@ impl Kernel {
             match Kernel::load_one(bytes, capabilities, setting) {
                 Ok(kernel) => {
                     let lacks = refused.filter(|_| !capabilities.waiting).map(|e| {
-                        format!("no waiting, records that find no room are dropped (Linux 6.18 and later can wait; here: {e})")
+                        format!(
+                            "only for 50 ms, then records are dropped that find no room (Linux 6.18 and later can wait; here: {e})"
+                        )
                     });
                     return Ok(Kernel { lacks, ..kernel });
                 }
@@ -428,20 +430,29 @@ fn random() -> u64 {
 mod tests {
     use super::*;
 
-    /// What older kernels get is what this one verifies.
+    /// Of the running kernel.
+    fn release() -> (u32, u32) {
+        let text = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+        let mut numbers = text.split(|c: char| !c.is_ascii_digit()).map(|number| number.parse().unwrap_or(0));
+        (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
+    }
+
+    /// What older kernels get is what this one verifies, less strictly (scripts/try-kernels asks them).
     #[test]
     fn every_object_loads_that_can() {
         if let Err(why) = available() {
             println!("SKIP: every_object_loads_that_can: {why}");
             return;
         }
-        for (bytes, capabilities) in OBJECTS.into_iter().filter(|o| !o.1.waiting) {
+        let can_loop = release() >= (5, 17);
+        let objects = OBJECTS.into_iter().filter(|o| !o.1.waiting).skip(usize::from(!can_loop));
+        for (bytes, capabilities) in objects {
             let kernel =
                 Kernel::load_one(bytes, capabilities, Setting { waiting: false, groups: true, ..Setting::PROBE });
             let kernel = kernel.unwrap_or_else(|e| panic!("refused: {e}"));
             kernel.attach().expect("attached");
             assert!(kernel.capabilities.pages, "the memory of pages was not found");
-            assert!(kernel.capabilities.loads, "areas are kept otherwise");
+            assert_eq!(kernel.capabilities.loads, release() >= (6, 1), "areas are kept otherwise");
         }
     }
 }

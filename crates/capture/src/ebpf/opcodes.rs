@@ -15,10 +15,11 @@ use crate::arguments;
 use crate::requests::{Asked, SQE_BYTES, Shape, Table, sqe};
 use crate::sys::{Object, Types};
 
-/// Programs that need a tracepoint with so many arguments, and whether nothing is seen of requests without it.
-const PROGRAMS: [(&std::ffi::CStr, &str, u32); 6] = [
+/// Programs that need a tracepoint with so many arguments, and which of them do the same in another kernel.
+const PROGRAMS: [(&std::ffi::CStr, &str, u32); 7] = [
     (c"on_ring", "io_uring_create", 5),
     (c"on_submit", "io_uring_submit_req", 1),
+    (c"on_submit_entry", "io_uring_submit_sqe", 2),
     (c"on_refused", "io_uring_req_failed", 3),
     (c"on_complete", "io_uring_complete", 3),
     (c"on_complete_by_values", "io_uring_complete", 7),
@@ -29,8 +30,10 @@ const PROGRAMS: [(&std::ffi::CStr, &str, u32); 6] = [
 /// are then not told of, and what is asked of them counts as dropped.
 pub fn fit(object: &mut Object, types: &Types) -> io::Result<()> {
     let fits = |(_, tracepoint, arguments): &(_, &str, u32)| types.tracepoint_arguments(tracepoint) == Some(*arguments);
-    let has = |tracepoint: &str| PROGRAMS.iter().any(|program| program.1 == tracepoint && fits(program));
-    let seen = ["io_uring_create", "io_uring_submit_req", "io_uring_complete"].into_iter().all(has);
+    let has = |tracepoint: &&str| PROGRAMS.iter().any(|program| program.1 == *tracepoint && fits(program));
+    let one_of: [&[&str]; 3] =
+        [&["io_uring_create"], &["io_uring_submit_req", "io_uring_submit_sqe"], &["io_uring_complete"]];
+    let seen = one_of.into_iter().all(|told| told.iter().any(has));
     for program in PROGRAMS.iter().filter(|program| !seen || !fits(program)) {
         object.leave_out(program.0)?;
     }

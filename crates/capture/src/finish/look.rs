@@ -98,11 +98,12 @@ impl Outside for Live {
         self.now(path).map(|(looked, _)| looked)
     }
 
-    // The text of a link never changes.
+    // The text of a link never changes. Where files bear no time of birth (NFS, 9p, FUSE), a link was there if nothing of it changed since.
     fn link_text(&mut self, path: &[u8]) -> Option<Vec<u8>> {
         let at = self.path(path)?;
         let target = sys::read_link_at(HERE, &at).ok()?;
-        sys::born_ns(&at).is_some_and(|born| self.is_before(born)).then_some(target)
+        let changed = || Some(sys::stat_at(HERE, &at, libc::AT_SYMLINK_NOFOLLOW).ok()?.ctime_ns);
+        sys::born_ns(&at).or_else(changed).is_some_and(|known| self.is_before(known)).then_some(target)
     }
 
     fn names_in(&mut self, path: &[u8]) -> Vec<Vec<u8>> {
