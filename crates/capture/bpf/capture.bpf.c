@@ -27,7 +27,9 @@ static __always_inline void make(struct thread *t, struct row *row, struct task_
 	if (!cpu)
 		return;
 	if (occupy(cpu)) {
+		may_linger(cpu, !t->entry);
 		verdict = write_all(t, row, cpu, t->entry, t->entry ? STEPS_MOST : STEPS_MORE);
+		may_linger(cpu, 0);
 		if (verdict != VERDICT_DONE && (t->entry || !defer(t, task, verdict)))
 			drop(cpu);
 		leave(cpu);

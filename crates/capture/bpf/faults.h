@@ -100,7 +100,8 @@ static __always_inline void on_load(__u64 address, int in_kernel)
 			drop(cpu);
 	}
 	leave(cpu);
-	if (!in_kernel)
+	/* It waits before it goes on; on its processor it cannot, since interrupts are off. */
+	if (!in_kernel && WAITS)
 		throttle(t, task);
 }
 

@@ -144,8 +144,8 @@ extern void *bpf_rdonly_cast(const void *object, __u32 type) __ksym;
 	})
 #endif
 
-/* Of a function that needs much of the stack, where others are called behind it that need the rest: kernels that cannot wait count
- * it all together, later ones give each function its own. */
+/* Of a function that needs much of the stack, where others are called behind it that need the rest: kernels before 6.13 or so, none of
+ * which can wait, count it all together, later ones give each function its own. */
 #ifdef WITH_TASK_WORK
 #define BESIDE_OTHERS __always_inline
 #else

@@ -185,7 +185,9 @@ struct cpu {
 	__u32 segment;    /* index + 1, 0: none */
 	__u32 used;
 	__u32 busy;
-	__u32 reserved[17];
+	__u32 reserved;
+	__u64 linger_ns;  /* that the present call may still wait for room on this processor */
+	__u64 reserved_too[7];
 };
 
 /* What both sides watch. */

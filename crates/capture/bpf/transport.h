@@ -10,48 +10,6 @@
 #include "loop.h"
 #include "state.h"
 
-#ifndef WITH_TASK_WORK
-
-/* So long a record waits for room that finds none. */
-#define LINGER_NS 50000000ULL
-/* More turns than there are in this time. */
-#define LINGER_TURNS (1 << 20)
-
-struct lingering {
-	struct control *c;
-	__u64 wanted;
-	__u64 until;
-	__u64 now;
-};
-
-static long linger_turn(__u64 i, struct lingering *l)
-{
-	struct control *c = l->c;
-
-	l->now = bpf_ktime_get_ns();
-	return *(volatile __u64 *)&c->free >= l->wanted || c->stopped || l->now >= l->until;
-}
-
-LOOPED(linger_turn, struct lingering)
-
-/* Waits on the processor until so many segments are free: where no thread can be laid to sleep (`waiting.h`), the sink runs
- * meanwhile on another, or on this one as soon as the call is over. */
-static __always_inline void linger(__u64 wanted, __u64 most_ns)
-{
-	struct lingering l = { .c = control(), .wanted = wanted };
-	__u64 begin = bpf_ktime_get_ns();
-
-	/* Nobody waits for a recorder that is gone. */
-	if (!l.c->block || l.c->stopped || begin > l.c->heartbeat_ns + l.c->patience_ns)
-		return;
-	l.until = begin + most_ns;
-	loop(LINGER_TURNS, linger_turn, &l);
-	__sync_fetch_and_add(&l.c->waits, 1);
-	__sync_fetch_and_add(&l.c->waited_ns, l.now - begin);
-}
-
-#endif
-
 /* Where in a segment something is to stand; behind it a piece and its heads are within the map's value. */
 static __always_inline void *place(__u32 segment, __u32 at)
 {
@@ -112,6 +70,73 @@ static __always_inline int take_segment(struct cpu *cpu, int urgent)
 	return 1;
 }
 
+#ifdef WITH_TASK_WORK
+
+/* Threads wait when their call is over (`waiting.h`). */
+static __always_inline void may_linger(struct cpu *cpu, int may)
+{
+}
+
+static __always_inline int linger(struct cpu *cpu)
+{
+	return 0;
+}
+
+#else
+
+/* So long a call stays on its processor, in all, for records that find no room. */
+#define LINGER_NS 500000000ULL
+/* Turns of one wait: as many as a loop may have, which take some hundred milliseconds. */
+#define LINGER_TURNS (1 << 23)
+
+struct lingering {
+	struct cpu *cpu;
+	__u64 until;
+	__u64 now;
+	__u64 taken;
+};
+
+static long linger_turn(__u64 i, struct lingering *l)
+{
+	struct control *c = control();
+	struct cpu *cpu = l->cpu;
+
+	l->now = bpf_ktime_get_ns();
+	/* Another processor may have been faster. */
+	if (*(volatile __u64 *)&c->free > c->reserve && take_segment(cpu, 0))
+		l->taken = 1;
+	return l->taken || c->stopped || l->now >= l->until;
+}
+
+LOOPED(linger_turn, struct lingering)
+
+/* Until there is room for what the present call keeps, or it has waited long enough: at its exit, where nothing is held that others wait
+ * for, and the sink runs on another processor, or on this one as soon as the call is over. */
+static __always_inline void may_linger(struct cpu *cpu, int may)
+{
+	cpu->linger_ns = may && control()->block ? LINGER_NS : 0;
+}
+
+/* Waits for a segment, on the processor; 0: there is none. Before Linux 5.17 for some milliseconds each time. */
+static __always_inline int linger(struct cpu *cpu)
+{
+	struct control *c = control();
+	struct lingering l = { .cpu = cpu, .now = bpf_ktime_get_ns() };
+	__u64 begin = l.now;
+
+	/* Nobody waits for a recorder that is gone. */
+	if (!cpu->linger_ns || c->stopped || begin > c->heartbeat_ns + c->patience_ns)
+		return 0;
+	l.until = begin + cpu->linger_ns;
+	loop(LINGER_TURNS, linger_turn, &l);
+	cpu->linger_ns -= l.now - begin < cpu->linger_ns ? l.now - begin : cpu->linger_ns;
+	__sync_fetch_and_add(&c->waits, 1);
+	__sync_fetch_and_add(&c->waited_ns, l.now - begin);
+	return l.taken;
+}
+
+#endif
+
 /* Sees to it that a record of so many bytes has room; 0 if there is none. */
 __noinline int make_room(struct cpu *cpu, __u32 bytes, int urgent)
 {
@@ -120,14 +145,7 @@ __noinline int make_room(struct cpu *cpu, __u32 bytes, int urgent)
 	if (cpu->segment && cpu->used + bytes <= SEGMENT_BYTES)
 		return 1;
 	hand_over(cpu);
-	if (take_segment(cpu, urgent))
-		return 1;
-#ifdef WITH_TASK_WORK
-	return 0;
-#else
-	linger(urgent ? 1 : control()->reserve + 1, LINGER_NS);
-	return take_segment(cpu, urgent);
-#endif
+	return take_segment(cpu, urgent) || linger(cpu);
 }
 
 /* The record of the present thread that stands behind the last one, up to `end`, is complete. */

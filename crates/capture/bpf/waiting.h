@@ -3,7 +3,7 @@
  *
  * Goals: no record is dropped for want of room or of a page; the program cannot notice more than that time passes.
  * A thread never waits when it is to die, or when the recorder is gone. Kernels without task work know no such waiting:
- * there threads stay a moment on their processors (`linger`), and what cannot be written then is dropped, and counted.
+ * there they stay a while on their processors (`linger`), and what cannot be written then is dropped, and counted.
  */
 #ifndef REPRISE_WAITING_H
 #define REPRISE_WAITING_H
@@ -15,6 +15,7 @@
 #define CAN_WAIT 0
 /* So long a thread stays after each call while segments are few. */
 #define THROTTLE_NS 200000ULL
+#define THROTTLE_TURNS 65536
 
 static __always_inline int defer(struct thread *t, struct task_struct *task, int verdict)
 {
@@ -26,9 +27,33 @@ static __always_inline int defer_end(struct thread *t, struct task_struct *task)
 	return 0;
 }
 
-static __noinline int linger_after_call(void)
+struct pausing {
+	struct control *c;
+	__u64 until;
+	__u64 now;
+};
+
+static long pause_turn(__u64 i, struct pausing *p)
 {
-	linger(control()->low, THROTTLE_NS);
+	struct control *c = p->c;
+
+	p->now = bpf_ktime_get_ns();
+	return *(volatile __u64 *)&c->free >= c->low || c->stopped || p->now >= p->until;
+}
+
+LOOPED(pause_turn, struct pausing)
+
+static __noinline int pause_after_call(void)
+{
+	struct pausing p = { .c = control(), .now = bpf_ktime_get_ns() };
+	__u64 begin = p.now;
+
+	if (begin > p.c->heartbeat_ns + p.c->patience_ns)
+		return 0;
+	p.until = begin + THROTTLE_NS;
+	loop(THROTTLE_TURNS, pause_turn, &p);
+	__sync_fetch_and_add(&p.c->waits, 1);
+	__sync_fetch_and_add(&p.c->waited_ns, p.now - begin);
 	return 0;
 }
 
@@ -37,8 +62,8 @@ static __always_inline void throttle(struct thread *t, struct task_struct *task)
 {
 	struct control *c = control();
 
-	if (c->block && c->free < c->low)
-		linger_after_call();
+	if (c->block && c->free < c->low && !c->stopped)
+		pause_after_call();
 }
 
 static __always_inline void abandon(struct thread *t, struct cpu *cpu)

@@ -264,7 +264,7 @@ pub struct Record {
 /// What a thread does when the memory between kernel and disk is full.
 #[derive(Debug, Clone, Copy, ValueEnum, PartialEq, Eq)]
 pub enum OnFull {
-    /// It waits, where the kernel lets it (Linux 6.18)
+    /// It waits (before Linux 6.18 for half a second at most)
     Block,
     /// It goes on, and what it did is counted as dropped
     Drop,

@@ -136,7 +136,7 @@ impl Kernel {
                 Ok(kernel) => {
                     let lacks = refused.filter(|_| !capabilities.waiting).map(|e| {
                         format!(
-                            "only for 50 ms, then records are dropped that find no room (Linux 6.18 and later can wait; here: {e})"
+                            "on the processor, for half a second at most, then records are dropped that find no room (Linux 6.18 and later can wait; here: {e})"
                         )
                     });
                     return Ok(Kernel { lacks, ..kernel });

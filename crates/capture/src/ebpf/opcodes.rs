@@ -15,7 +15,7 @@ use crate::arguments;
 use crate::requests::{Asked, SQE_BYTES, Shape, Table, sqe};
 use crate::sys::{Object, Types};
 
-/// Programs that need a tracepoint with so many arguments, and which of them do the same in another kernel.
+/// Programs that need a tracepoint with so many arguments.
 const PROGRAMS: [(&std::ffi::CStr, &str, u32); 7] = [
     (c"on_ring", "io_uring_create", 5),
     (c"on_submit", "io_uring_submit_req", 1),
@@ -31,6 +31,7 @@ const PROGRAMS: [(&std::ffi::CStr, &str, u32); 7] = [
 pub fn fit(object: &mut Object, types: &Types) -> io::Result<()> {
     let fits = |(_, tracepoint, arguments): &(_, &str, u32)| types.tracepoint_arguments(tracepoint) == Some(*arguments);
     let has = |tracepoint: &&str| PROGRAMS.iter().any(|program| program.1 == *tracepoint && fits(program));
+    // In other kernels the same is told by another.
     let one_of: [&[&str]; 3] =
         [&["io_uring_create"], &["io_uring_submit_req", "io_uring_submit_sqe"], &["io_uring_complete"]];
     let seen = one_of.into_iter().all(|told| told.iter().any(has));

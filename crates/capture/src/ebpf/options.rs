@@ -13,7 +13,7 @@ use crate::spool::layout::SEGMENT_BYTES;
 /// What a thread does when there is no room for its record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnFull {
-    /// It waits, before it returns to the program, where the kernel lets it (Linux 6.18 and later).
+    /// It waits, before it returns to the program, before Linux 6.18 for half a second at most.
     Block,
     /// It goes on, and the record is counted as dropped.
     Drop,

@@ -74,7 +74,7 @@ pub struct Confinement {
     pub network_namespace: bool,
     /// Own host name.
     pub host_name_namespace: bool,
-    /// The Landlock ABI in force; `None` when the kernel has none or it was not asked for.
+    /// The Landlock ABI in force; `None` when the kernel has none of use or it was not asked for.
     pub landlock_abi: Option<u32>,
     /// The allow list of system calls is installed ([`Confinement::restrict_calls`]).
     pub seccomp: bool,
