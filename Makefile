@@ -10,6 +10,7 @@
 # make bench-validate  how far response times of replays can be trusted, beside published figures (docs/METROLOGY.md)
 # make bench-report  how long timelines of 480,000 spans take to draw in a browser
 # make test-capture  programs with io_uring, Linux AIO and mapped files, recorded and replayed
+# make test-kernels  what must work everywhere, under the kernels of five distributions, emulated (docs/CAPTURE.md)
 # make dist        a static tarball and a Debian package, in dist/
 # make bench       what recording, replaying and compiling cost, as tables
 
@@ -20,7 +21,7 @@ export CARGO PYTHON
 # rustup's place, for shells that have not read ~/.cargo/env
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
-.PHONY: build demo dist test lint docs-table table-programs bench bench-ordering bench-capture bench-replay bench-validate bench-report test-capture
+.PHONY: build demo dist test lint docs-table table-programs bench bench-ordering bench-capture bench-replay bench-validate bench-report test-capture test-kernels
 .DEFAULT_GOAL := build
 
 build:
@@ -93,3 +94,8 @@ test-capture:
 	@scripts/install-deps capture test
 	$(CARGO) build --release
 	$(PYTHON) tests/capture/programs.py
+
+test-kernels:
+	@scripts/install-deps kernels
+	$(CARGO) test --release -p reprise -p reprise-capture --no-run
+	@scripts/try-kernels
