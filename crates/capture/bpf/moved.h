@@ -164,18 +164,19 @@ static long move_piece(__u64 i, struct moving *mv)
 
 LOOPED(move_piece, struct moving)
 
-/* How far memory is from 64 times the addresses of its pages: a ring knows one of its own by both; 0: not this one. */
+/* How far memory is from 64 times the addresses of its pages: a ring knows one of its own by both. Where it does not (before Linux 6.13 or
+ * so), as it was found for mapped files (`find_memory`); 0: it was not looked for. */
 static __always_inline __u64 memory_by(struct io_ring_ctx *ring)
 {
-	__u64 page = 0, address;
+	__u64 page = 0, address, found = watch()->offset;
 
 	if (!bpf_core_field_exists(ring->sq_region) || bpf_core_type_size(struct page___moved) != PAGE_STRUCT_BYTES)
-		return 0;
+		return found;
 	if (BPF_CORE_READ(ring, sq_region.flags) & REGION_IS_MAPPED)
-		return 0;
+		return found;
 	address = (__u64)BPF_CORE_READ(ring, sq_region.ptr);
 	bpf_probe_read_kernel(&page, sizeof(page), BPF_CORE_READ(ring, sq_region.pages));
-	return address && page ? address - page * (PAGE / PAGE_STRUCT_BYTES) : 0;
+	return address && page ? address - page * (PAGE / PAGE_STRUCT_BYTES) : found;
 }
 
 /* Keeps a range of a regular file. */
