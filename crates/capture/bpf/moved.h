@@ -10,11 +10,8 @@
 #include "pages.h"
 #include "ring.h"
 
-#define PAGE_STRUCT_BYTES 64
 /* The kernel has mapped it once more, elsewhere. */
 #define REGION_IS_MAPPED 1
-/* Levels of the tree that holds the pages of a file. */
-#define MOST_LEVELS_MOVED 12
 /* More than any request moves. */
 #define STEPS_PIECES 32768
 #define S_IFMT 0170000
@@ -22,34 +19,15 @@
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
-struct xarray___moved {
-	void *xa_head;
-};
-
-struct xa_node___moved {
-	unsigned char shift;
-	void *slots[64];
-};
-
-struct address_space___moved {
-	struct xarray___moved i_pages;
-	unsigned long nrpages;
-};
-
 struct inode___moved {
 	unsigned short i_mode;
-	struct address_space___moved *i_mapping;
+	struct address_space *i_mapping;
 };
 
 struct file___moved {
 	__s64 f_pos;
 	struct inode___moved *f_inode;
 };
-
-struct page___moved {
-	unsigned long flags;
-};
-
 
 #pragma clang attribute pop
 
@@ -64,51 +42,20 @@ struct moved {
 struct moving {
 	struct thread *t;
 	struct cpu *cpu;
-	__u64 pages; /* the tree */
+	__u64 pages; /* its `struct address_space` */
 	__u64 offset;
 	__u64 end;
 	__u64 memory;
-	__u64 entry;
 	__u32 at;
 	__u32 done;
 };
 
-#define IS_INNER(entry) (((entry) & 3) == 2)
-#define IS_NODE_INSIDE(entry) (IS_INNER(entry) && (entry) > 4096)
-
-static long descend_moved(__u64 i, struct moving *mv)
-{
-	struct xa_node___moved *node = (struct xa_node___moved *)(mv->entry - 2);
-	__u64 slots = mv->entry - 2 + bpf_core_field_offset(struct xa_node___moved, slots), at;
-
-	if (!IS_NODE_INSIDE(mv->entry))
-		return 1;
-	at = (mv->offset / PAGE >> (BPF_CORE_READ(node, shift) & 63)) & 63;
-	mv->entry = 0;
-	bpf_probe_read_kernel(&mv->entry, 8, (void *)(slots + 8 * at));
-	/* Of a folio of many pages one slot holds it, and the others tell which. */
-	if (IS_INNER(mv->entry) && !IS_NODE_INSIDE(mv->entry)) {
-		at = mv->entry >> 2 & 63;
-		mv->entry = 0;
-		bpf_probe_read_kernel(&mv->entry, 8, (void *)(slots + 8 * at));
-	}
-	return 0;
-}
-
-LOOPED(descend_moved, struct moving)
-
 /* Where in the kernel's memory the content at the offset stands; 0: not in the cache. */
 static __always_inline __u64 cached_at(struct moving *mv)
 {
-	struct address_space___moved *mapping = (struct address_space___moved *)mv->pages;
-	__u64 page;
+	__u64 index = mv->offset / PAGE, folio = folio_at(mv->pages, index);
 
-	mv->entry = (__u64)BPF_CORE_READ(mapping, i_pages.xa_head);
-	loop(MOST_LEVELS_MOVED, descend_moved, mv);
-	if (!mv->entry || mv->entry & 3)
-		return 0;
-	page = mv->entry + (mv->offset / PAGE - folio_index(mv->entry)) * PAGE_STRUCT_BYTES;
-	return mv->memory + page * (PAGE / PAGE_STRUCT_BYTES) + (mv->offset & (PAGE - 1));
+	return folio ? content_of(folio, index, mv->memory) + (mv->offset & (PAGE - 1)) : 0;
 }
 
 static long move_page(__u64 i, struct moving *mv)
@@ -170,13 +117,13 @@ static __always_inline __u64 memory_by(struct io_ring_ctx *ring)
 {
 	__u64 page = 0, address, found = watch()->offset;
 
-	if (!bpf_core_field_exists(ring->sq_region) || bpf_core_type_size(struct page___moved) != PAGE_STRUCT_BYTES)
+	if (!bpf_core_field_exists(ring->sq_region) || bpf_core_type_size(struct page) != PAGE_STRUCT)
 		return found;
 	if (BPF_CORE_READ(ring, sq_region.flags) & REGION_IS_MAPPED)
 		return found;
 	address = (__u64)BPF_CORE_READ(ring, sq_region.ptr);
 	bpf_probe_read_kernel(&page, sizeof(page), BPF_CORE_READ(ring, sq_region.pages));
-	return address && page ? address - page * (PAGE / PAGE_STRUCT_BYTES) : found;
+	return address && page ? address - page * (PAGE / PAGE_STRUCT) : found;
 }
 
 /* Keeps a range of a regular file. */

@@ -36,6 +36,7 @@ struct inode___pages;
 struct address_space {
 	struct inode___pages *host;
 	struct xarray i_pages;
+	unsigned long nrpages;
 };
 
 struct backing_dev_info {

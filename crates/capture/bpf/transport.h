@@ -70,6 +70,12 @@ static __always_inline int take_segment(struct cpu *cpu, int urgent)
 	return 1;
 }
 
+/* Nobody waits for a recorder that is gone, or for a recording that is over. */
+static __always_inline int is_gone(struct control *c, __u64 now)
+{
+	return c->stopped || now > c->heartbeat_ns + c->patience_ns;
+}
+
 #ifdef WITH_TASK_WORK
 
 /* Threads wait when their call is over (`waiting.h`). */
@@ -110,6 +116,12 @@ static long linger_turn(__u64 i, struct lingering *l)
 
 LOOPED(linger_turn, struct lingering)
 
+static __always_inline void count_wait(struct control *c, __u64 took_ns)
+{
+	__sync_fetch_and_add(&c->waits, 1);
+	__sync_fetch_and_add(&c->waited_ns, took_ns);
+}
+
 /* Until there is room for what the present call keeps, or it has waited long enough: at its exit, where nothing is held that others wait
  * for, and the sink runs on another processor, or on this one as soon as the call is over. */
 static __always_inline void may_linger(struct cpu *cpu, int may)
@@ -124,14 +136,12 @@ static __always_inline int linger(struct cpu *cpu)
 	struct lingering l = { .cpu = cpu, .now = bpf_ktime_get_ns() };
 	__u64 begin = l.now;
 
-	/* Nobody waits for a recorder that is gone. */
-	if (!cpu->linger_ns || c->stopped || begin > c->heartbeat_ns + c->patience_ns)
+	if (!cpu->linger_ns || is_gone(c, begin))
 		return 0;
 	l.until = begin + cpu->linger_ns;
 	loop(LINGER_TURNS, linger_turn, &l);
 	cpu->linger_ns -= l.now - begin < cpu->linger_ns ? l.now - begin : cpu->linger_ns;
-	__sync_fetch_and_add(&c->waits, 1);
-	__sync_fetch_and_add(&c->waited_ns, l.now - begin);
+	count_wait(c, l.now - begin);
 	return l.taken;
 }
 

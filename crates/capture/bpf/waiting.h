@@ -48,12 +48,11 @@ static __noinline int pause_after_call(void)
 	struct pausing p = { .c = control(), .now = bpf_ktime_get_ns() };
 	__u64 begin = p.now;
 
-	if (begin > p.c->heartbeat_ns + p.c->patience_ns)
+	if (is_gone(p.c, begin))
 		return 0;
 	p.until = begin + THROTTLE_NS;
 	loop(THROTTLE_TURNS, pause_turn, &p);
-	__sync_fetch_and_add(&p.c->waits, 1);
-	__sync_fetch_and_add(&p.c->waited_ns, p.now - begin);
+	count_wait(p.c, p.now - begin);
 	return 0;
 }
 
@@ -62,7 +61,7 @@ static __always_inline void throttle(struct thread *t, struct task_struct *task)
 {
 	struct control *c = control();
 
-	if (c->block && c->free < c->low && !c->stopped)
+	if (c->block && c->free < c->low)
 		pause_after_call();
 }
 
@@ -251,11 +250,9 @@ static __always_inline void fetch(struct thread *t)
 
 static __always_inline int hopeless(struct round *r)
 {
-	struct control *c = r->c;
-
 	if (r->task->pending.signal.sig[0] & SIGKILL_BIT)
 		return 1;
-	return c->stopped || bpf_ktime_get_ns() > c->heartbeat_ns + c->patience_ns;
+	return is_gone(r->c, bpf_ktime_get_ns());
 }
 
 /* Goes on with a record that waits; `last`: if it cannot be made now, it is not made. */
