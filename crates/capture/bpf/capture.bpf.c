@@ -31,7 +31,7 @@ static __always_inline void make(struct thread *t, struct row *row, struct task_
 		verdict = write_all(t, row, cpu, t->entry, t->entry ? STEPS_MOST : STEPS_MORE);
 		may_linger(cpu, 0);
 		if (verdict != VERDICT_DONE && (t->entry || !defer(t, task, verdict)))
-			drop(cpu);
+			drop(cpu, CAN_WAIT && !t->entry && control()->block ? LACK_WAIT : LACK_ROOM);
 		leave(cpu);
 	} else if (t->entry || !defer(t, task, VERDICT_NO_ROOM)) {
 		__sync_fetch_and_add(&control()->nested, 1);
@@ -257,7 +257,7 @@ int on_new_task(__u64 *ctx)
 	t->serial = __sync_fetch_and_add(&c->serials, 1);
 	__sync_fetch_and_add(&c->tasks, 1);
 	if (!(ctx[1] & CLONE_THREAD) && !inherit_ranges(current->tgid, task->tgid))
-		drop(cpu);
+		drop(cpu, LACK_MEMORY);
 	if (c->stopped)
 		return 0;
 	if (!occupy(cpu)) {

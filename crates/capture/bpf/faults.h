@@ -81,23 +81,23 @@ static __always_inline void on_load(__u64 address, int in_kernel)
 		write_late(t);
 		if (t->load.waits) {
 			t->load.waits = 0;
-			drop(cpu);
+			drop(cpu, LACK_GIVEN_UP);
 		}
 	}
 	found = find_load(t, address);
 	if (found == LOADS_UNKNOWN)
-		drop(cpu);
+		drop(cpu, LACK_READ);
 	if (found != LOADS_PAGE)
 		return;
 	if (!occupy(cpu)) {
-		drop(cpu);
+		drop(cpu, LACK_TURN);
 		return;
 	}
 	verdict = write_load(t, cpu, 0);
 	if (verdict != VERDICT_DONE && !wait_with_load(t, task, verdict, in_kernel)) {
 		t->load.waits = 0;
 		if (write_load(t, cpu, 0) != VERDICT_DONE)
-			drop(cpu);
+			drop(cpu, LACK_WAIT);
 	}
 	leave(cpu);
 	/* It waits before it goes on; on its processor it cannot, since interrupts are off. */

@@ -38,8 +38,21 @@ struct {
 	__type(value, struct look);
 } looks_before_loads SEC(".maps");
 
-/* Whether a file is a program or a library: what of it is loaded is part of running it. */
-static __always_inline int is_program(__u64 mapping)
+/* Programs and libraries that were seen: their first pages may leave the cache before others are loaded. */
+struct program_key {
+	__u64 mapping;
+	__u64 inode; /* its number */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 4096);
+	__type(key, struct program_key);
+	__type(value, __u8);
+} programs SEC(".maps");
+
+/* Whether a file is a program or a library, as its first page says; -1: that is not in the cache. */
+static __always_inline int begins_as_program(__u64 mapping)
 {
 	struct watch *w = watch();
 	__u64 folio = folio_at(mapping, 0);
@@ -49,10 +62,24 @@ static __always_inline int is_program(__u64 mapping)
 	} head = {};
 
 	if (!folio || !is_uptodate(folio))
-		return 0;
+		return -1;
 	if (bpf_probe_read_kernel(&head, sizeof(head), (void *)content_of(folio, 0, w->offset)))
-		return 0;
+		return -1;
 	return head.magic == ELF_MAGIC && (head.type == ELF_EXECUTABLE || head.type == ELF_SHARED);
+}
+
+/* What of a program or a library is loaded is part of running it. */
+static __always_inline int is_program(struct mm_struct *mm, struct inode *inode, __u64 mapping)
+{
+	struct program_key key = { mapping, FIELD(inode, i_ino) };
+	int begins = begins_as_program(mapping);
+	__u8 one = 1;
+
+	if (begins < 0)
+		return BPF_CORE_READ(mm, exe_file, f_inode) == inode || bpf_map_lookup_elem(&programs, &key);
+	if (begins && !bpf_map_lookup_elem(&programs, &key))
+		bpf_map_update_elem(&programs, &key, &one, BPF_ANY);
+	return begins;
 }
 
 enum loading {
@@ -108,7 +135,7 @@ __noinline int find_load(struct thread *t, __u64 address)
 	if (!inode)
 		return LOADS_NOTHING;
 	t->load.mapping = mapping_of_inode((__u64)inode);
-	if (!(flags & VM_MAYSHARE) && is_program(t->load.mapping))
+	if (!(flags & VM_MAYSHARE) && is_program(mm, inode, t->load.mapping))
 		return LOADS_NOTHING;
 	t->load.page = FIELD(area, vm_pgoff) + ((address - FIELD(area, vm_start)) >> PAGE_SHIFT);
 	t->load.address = address & ~(__u64)(PAGE - 1);

@@ -252,7 +252,7 @@ __noinline int show_page(struct look *l, struct cpu *cpu, int urgent, __u32 bit)
 		body = (struct mapped_body *)(record + 1);
 		from = content_of(folio, index, w->offset);
 		if (w->keeps && bpf_probe_read_kernel(body + 1, PAGE, (void *)from)) {
-			drop(cpu);
+			drop(cpu, LACK_READ);
 			return VERDICT_DONE;
 		}
 		flags = l->flags;
@@ -310,7 +310,7 @@ __noinline int go_on_looking(struct look *l, struct cpu *cpu, int urgent, __u32 
 static __always_inline void look_now(struct look *l, struct cpu *cpu)
 {
 	if (go_on_looking(l, cpu, 1, 1 << 20) != VERDICT_DONE)
-		drop(cpu);
+		drop(cpu, LACK_ROOM);
 }
 
 #endif

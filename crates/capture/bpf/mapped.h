@@ -42,12 +42,12 @@ static __always_inline __u32 this_process(void)
 	return bpf_get_current_pid_tgid() >> 32;
 }
 
-static __always_inline void count_lost(void)
+static __always_inline void count_lost(enum lack why)
 {
 	struct cpu *cpu = this_cpu();
 
 	if (cpu)
-		drop(cpu);
+		drop(cpu, why);
 }
 
 /* A look of the present thread that is made when its call is over. */
@@ -56,7 +56,7 @@ static __always_inline struct look *begin_look(struct thread *t, struct task_str
 	struct look *l = bpf_task_storage_get(&looks, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 
 	if (!l) {
-		count_lost();
+		count_lost(LACK_MEMORY);
 		return 0;
 	}
 	clear_look(l, time_ns, bpf_get_current_pid_tgid());
@@ -137,7 +137,7 @@ __noinline int before_unmap(struct thread *t, struct row *row)
 	}
 	l->ends = 1;
 	if (!cut_ranges(pid, start, end))
-		count_lost();
+		count_lost(LACK_MEMORY);
 	return 0;
 }
 
@@ -224,7 +224,7 @@ __noinline int open_pages(struct range *r, __u64 page, __u64 first, __u64 last, 
 	o.fault.now = bpf_ktime_get_ns();
 	loop(MOST_POPULATED, open_step, &o);
 	if (o.lost || o.first <= o.last)
-		count_lost();
+		count_lost(LACK_MEMORY);
 	return o.fresh;
 }
 
@@ -303,7 +303,7 @@ static __always_inline void after_map(struct thread *t, struct task_struct *task
 	cut_ranges(pid, r.start, r.end);
 	__sync_fetch_and_or(&watch()->inodes, trace_of(inode));
 	if (!map_range(&r, pid))
-		count_lost();
+		count_lost(LACK_MEMORY);
 	else if (t->args[3] & (MAP_POPULATE | MAP_LOCKED))
 		populate(r.start, r.end, 0);
 }
@@ -330,7 +330,7 @@ static __always_inline void after_remap(struct thread *t, struct task_struct *ta
 	cut_ranges(pid, r.start, r.end);
 	cut_ranges(pid, start, end);
 	if (!map_range(&r, pid))
-		count_lost();
+		count_lost(LACK_MEMORY);
 }
 
 static __always_inline void look_at_part(struct thread *t, struct row *row, struct look *l)
@@ -487,7 +487,7 @@ static __always_inline int write_all(struct thread *t, struct row *row, struct c
 		if (verdict != VERDICT_DONE && WAITS && control()->block && !urgent)
 			return verdict;
 		if (verdict != VERDICT_DONE)
-			drop(cpu);
+			drop(cpu, LACK_ROOM);
 		t->load.waits = 0;
 	}
 	if (t->pending == PENDING_LOAD)
@@ -501,7 +501,7 @@ static __always_inline int write_all(struct thread *t, struct row *row, struct c
 		if (verdict != VERDICT_DONE && WAITS && control()->block && !urgent)
 			return verdict;
 		if (verdict != VERDICT_DONE)
-			drop(cpu);
+			drop(cpu, LACK_ROOM);
 		t->looking = 0;
 		if (looking == LOOKS_LAST) {
 			write_end(cpu, task);
@@ -757,7 +757,7 @@ int on_evicted(__u64 *ctx)
 	if (!l || !cpu)
 		return 0;
 	if (!occupy(cpu)) {
-		count_lost();
+		count_lost(LACK_TURN);
 		return 0;
 	}
 	clear_look(l, bpf_ktime_get_ns(), 0);

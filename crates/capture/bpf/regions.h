@@ -44,6 +44,7 @@ enum maple_type {
 
 struct mm_struct {
 	struct maple_tree mm_mt;
+	struct file *exe_file;
 };
 
 struct vm_area_struct {

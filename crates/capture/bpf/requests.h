@@ -169,7 +169,7 @@ __noinline int write_request(struct making *m, struct row *row, struct cpu *cpu)
 		w.verdict = VERDICT_GO_ON;
 	}
 	if (!make_room(cpu, request_bytes(t), 1)) {
-		drop(cpu);
+		drop(cpu, LACK_ROOM);
 		return 0;
 	}
 	rewind(t);

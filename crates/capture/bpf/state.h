@@ -174,6 +174,16 @@ struct thread {
 	__u64 vector;     /* of a request: where its vector is kept, 0: in the program's memory */
 };
 
+/* Why something is dropped. `src/ebpf/shared.rs` says it in words. */
+enum lack {
+	LACK_ROOM = 0,  /* no segment was free */
+	LACK_WAIT,      /* a thread was to wait, and could not */
+	LACK_GIVEN_UP,  /* it did, and went on or ended before it was served, or the recorder was gone */
+	LACK_MEMORY,    /* what is mapped, or was stored to, could not be kept in mind */
+	LACK_READ,      /* the kernel's memory could not be read */
+	LACK_TURN,      /* another record was being made on the processor */
+};
+
 /* What one CPU writes. */
 struct cpu {
 	__u64 next;       /* number of the next record */
@@ -187,7 +197,7 @@ struct cpu {
 	__u32 busy;
 	__u32 reserved;
 	__u64 linger_ns;  /* that the present call may still wait for room on this processor */
-	__u64 reserved_too[7];
+	__u64 lacks[7];   /* of what is dropped, by `enum lack` */
 };
 
 /* What both sides watch. */
@@ -207,7 +217,7 @@ struct control {
 	__u64 pending;      /* records that wait in their threads */
 	__u64 waits;        /* times that a thread waited */
 	__u64 waited_ns;
-	__u64 abandoned;    /* waits given up: thread killed, recorder gone */
+	__u64 reserved;
 };
 
 /* What both sides know of mapped files. */

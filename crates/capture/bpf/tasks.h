@@ -30,7 +30,7 @@ static __always_inline void *open_small(struct cpu *cpu, __u32 bytes)
 {
 	if (make_room(cpu, bytes, 1))
 		return place(cpu->segment, cpu->used);
-	drop(cpu);
+	drop(cpu, LACK_ROOM);
 	return 0;
 }
 

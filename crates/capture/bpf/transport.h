@@ -181,10 +181,11 @@ static __always_inline void commit(struct cpu *cpu, struct record_head *record, 
 }
 
 /* A record is not made: its number is left out. */
-static __always_inline void drop(struct cpu *cpu)
+static __always_inline void drop(struct cpu *cpu, enum lack why)
 {
 	cpu->next++;
 	cpu->dropped++;
+	cpu->lacks[why]++;
 }
 
 /* Keeps others off this CPU's segment. They cannot come where preemption is disabled; where a kernel lets them, they

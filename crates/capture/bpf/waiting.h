@@ -208,8 +208,7 @@ static __always_inline void abandon(struct thread *t, struct cpu *cpu)
 	/* What it would have loaded, it did not. */
 	if (is_load)
 		return;
-	__sync_fetch_and_add(&c->abandoned, 1);
-	drop(cpu);
+	drop(cpu, LACK_GIVEN_UP);
 }
 
 static __always_inline void forget(struct thread *t, struct cpu *cpu)

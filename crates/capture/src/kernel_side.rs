@@ -73,7 +73,7 @@ pub fn record(options: &mut Options, why: &str) -> Result<Outcome, Failure> {
         until_ns: u64::MAX,
         end: Some(summary.end),
         passed: if summary.limited { summary.passed } else { 0 },
-        dropped: summary.dropped,
+        lacks: summary.lacks,
     };
     let mut progress = finish::heed_signals(&mut *options.progress);
     let finished = finish::finish(log, &begin, &options.trace, &seeds, known, &mut progress)?;
@@ -120,7 +120,7 @@ fn begun(options: &Options, existed: bool) -> Result<Log, CaptureError> {
     Ok(log)
 }
 
-/// What the kernel says of the recording. What found no room is told by the spool.
+/// What the kernel says of the recording. What it dropped is told with the spool.
 fn account(summary: &Summary, options: &mut Options, log: &mut Log) {
     if summary.limited {
         (options.warn)("the trace has reached the size it may have; the program goes on");
@@ -131,7 +131,7 @@ fn account(summary: &Summary, options: &mut Options, log: &mut Log) {
 
 /// What a recording was that nothing was kept of.
 fn measured(summary: Summary, log: &mut Log) -> Outcome {
-    log.loss_several(Loss::Dropped, "records that found no room while the program ran", summary.dropped);
+    summary.lacks.causes(0).for_each(|(cause, count)| log.loss_several(Loss::Dropped, cause, count));
     let (ledger, manifest): (Ledger, Manifest) = (log.ledger().clone(), log.manifest_mut().clone());
     Outcome { end: summary.end, actions: 0, bytes: summary.bytes, ledger, manifest, in_kernel: Some(summary) }
 }

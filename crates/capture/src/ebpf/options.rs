@@ -8,6 +8,7 @@ use reprise_trace::{DataPolicy, End};
 
 use super::processors;
 use crate::scope::Scope;
+use crate::spool::Lacks;
 use crate::spool::layout::SEGMENT_BYTES;
 
 /// What a thread does when there is no room for its record.
@@ -130,8 +131,8 @@ pub struct Summary {
     pub records: u64,
     /// Bytes of them.
     pub bytes: u64,
-    /// Records that found no room.
-    pub dropped: u64,
+    /// Records that are lacking, by cause.
+    pub lacks: Lacks,
     /// Records that could not be made: where another was being made, and of threads that could not be followed.
     pub missed: u64,
     /// Whether the spool had reached the size it may have; the program went on.
@@ -144,8 +145,6 @@ pub struct Summary {
     pub waits: u64,
     /// How long they waited, together.
     pub waited_ns: u64,
-    /// Waits that were given up, since the thread was to die or the recording was over; their records are dropped.
-    pub abandoned: u64,
     /// What the kernel let the recording do.
     pub capabilities: Capabilities,
 }

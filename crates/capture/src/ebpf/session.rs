@@ -21,6 +21,7 @@ use super::{Reason, Sink, SpoolError, SpoolOptions, Summary, least_segments};
 use crate::environment::Sampler;
 use crate::error::CaptureError;
 use crate::scope::Scope;
+use crate::spool::Lacks;
 use crate::spool::layout::SEGMENT_BYTES;
 use crate::sys::{self, Signals, Word};
 
@@ -326,14 +327,13 @@ impl Session {
             end,
             records: kernel.sum(cpu::NEXT) - dropped,
             bytes: kernel.sum(cpu::MOVED),
-            dropped,
+            lacks: Lacks(std::array::from_fn(|n| kernel.sum(cpu::LACKS + 8 * n))),
             missed: load(control::NESTED) + load(control::LOST_TASKS),
             limited,
             passed: kernel.sum(cpu::PASSED),
             deferred: kernel.sum(cpu::DEFERRED),
             waits: load(control::WAITS),
             waited_ns: load(control::WAITED_NS),
-            abandoned: load(control::ABANDONED),
             capabilities: kernel.capabilities,
         })
     }

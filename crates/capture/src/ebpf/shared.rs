@@ -71,6 +71,8 @@ pub mod cpu {
     pub const PASSED: usize = 40;
     pub const SEGMENT: usize = 48;
     pub const BUSY: usize = 56;
+    /// By cause.
+    pub const LACKS: usize = 72;
 }
 
 /// Offsets in `struct common`.
@@ -98,7 +100,6 @@ pub mod control {
     pub const PENDING: usize = 96;
     pub const WAITS: usize = 104;
     pub const WAITED_NS: usize = 112;
-    pub const ABANDONED: usize = 120;
 }
 
 /// Why pages are looked at.
@@ -158,6 +159,7 @@ pub const THREAD_LAUNCHING: usize = 7;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::spool::LACKS;
     use std::io::Write;
     use std::process::{Command, Stdio};
 
@@ -191,6 +193,7 @@ mod tests {
             offset("watch", "left", watch::LEFT),
             offset("watch", "backings", watch::BACKINGS),
             offset("watch", "loads", watch::LOADS),
+            LACKS.iter().enumerate().map(|(at, (name, _))| number(name, at)).collect(),
             number("KNOWN_LINES", known::LINES as usize),
             number("KNOWN_WAYS", known::WAYS),
             number("sizeof(struct known)", known::BYTES),
@@ -213,6 +216,7 @@ mod tests {
             offset("cpu", "passed", cpu::PASSED),
             offset("cpu", "segment", cpu::SEGMENT),
             offset("cpu", "busy", cpu::BUSY),
+            offset("cpu", "lacks", cpu::LACKS),
             number("sizeof(struct common)", common::BYTES),
             offset("common", "control", common::CONTROL),
             offset("common", "watch", common::WATCH),
@@ -232,7 +236,6 @@ mod tests {
             offset("control", "pending", control::PENDING),
             offset("control", "waits", control::WAITS),
             offset("control", "waited_ns", control::WAITED_NS),
-            offset("control", "abandoned", control::ABANDONED),
             offset("thread", "launching", THREAD_LAUNCHING),
         ]
         .concat();

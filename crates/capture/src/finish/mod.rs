@@ -50,7 +50,7 @@ use crate::record::Outcome;
 use crate::spool::join::{Event, Heard, Joiner};
 use crate::spool::mark;
 use crate::spool::reader::Spool;
-use crate::spool::{Begin, SAMPLES};
+use crate::spool::{Begin, Lacks, SAMPLES};
 use crate::sys::{self, Signals};
 use before::Before;
 use decode::{Decoder, Pending};
@@ -83,7 +83,7 @@ pub fn recover(trace: &Path, progress: &mut dyn FnMut(u64, u64)) -> Result<Outco
         log.note(format!("--tree {tree}: its snapshot was lost with the recorder"));
     }
     log.note("the recorder was killed; what it had kept until then was finished later");
-    let known = Known { until_ns: mark::read(&spool), end: None, passed: 0, dropped: 0 };
+    let known = Known { until_ns: mark::read(&spool), end: None, passed: 0, lacks: Lacks::default() };
     // Without handlers, a signal simply ends this process; what is on the disk is the same.
     let _installed = Signals::install();
     finish(log, &begin, trace, &Seeds::default(), known, &mut heed_signals(progress))
@@ -136,8 +136,8 @@ pub(crate) struct Known {
     pub end: Option<End>,
     /// Calls that the programs in the kernel passed by, since the spool had reached the size it may have.
     pub passed: u64,
-    /// Records that found no room, as the kernel counted them; the last may be told by no segment.
-    pub dropped: u64,
+    /// Records that are lacking, as the kernel counted them; the last may be told by no segment.
+    pub lacks: Lacks,
 }
 
 /// Writes a spool into a trace that was begun, closes the trace and removes the spool. `seeds` are names of the initial
@@ -251,11 +251,9 @@ impl Finisher {
         let missing = spool.missing();
         let log = &mut self.writing.log;
         log.beyond_limit(self.most, self.beyond.unwrap_or(0).saturating_add(known.passed));
-        log.loss_several(
-            Loss::Dropped,
-            "records that found no room while the program ran",
-            missing.dropped.max(known.dropped),
-        );
+        for (cause, count) in known.lacks.causes(missing.dropped) {
+            log.loss_several(Loss::Dropped, cause, count);
+        }
         log.loss_several(Loss::Dropped, "records that are missing in the raw recording", missing.lost);
         log.loss_several(Loss::Dropped, "records of the recorder's last second, some of which are missing", late);
         let damaged = missing.damaged.saturating_add(self.joiner.damaged);

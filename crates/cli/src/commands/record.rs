@@ -224,11 +224,11 @@ fn summary_json(trace: &Path, recorded: &Recorded) -> serde_json::Value {
         json!({
             "records": k.records,
             "bytes": k.bytes,
-            "dropped": k.dropped + k.missed,
+            "dropped": k.lacks.total() + k.missed,
             "deferred": k.deferred,
             "waits": k.waits,
             "waited_ns": k.waited_ns,
-            "abandoned": k.abandoned,
+            "abandoned": k.lacks.given_up(),
         })
     });
     json!({

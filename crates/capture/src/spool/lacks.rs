@@ -1,0 +1,41 @@
+//! Why the programs in the kernel dropped something.
+//!
+//! Goals: each cause in its own words in the ledger, since each has its own remedy. Non-goals: counting (`drop` in
+//! `bpf/transport.h`).
+
+/// The words for each cause: `enum lack` in `bpf/state.h`.
+pub const LACKS: [(&str, &str); 6] = [
+    ("LACK_ROOM", "records that found no room while the program ran"),
+    ("LACK_WAIT", "records whose thread was to wait for room, which the kernel refused"),
+    ("LACK_GIVEN_UP", "records that waited for room when their thread ended, or the recorder was late"),
+    ("LACK_MEMORY", "stores to mapped files that could not be followed for want of the kernel's memory"),
+    ("LACK_READ", "pages of mapped files that the kernel did not let be read"),
+    ("LACK_TURN", "records that fell into the making of another"),
+];
+
+/// The one that is given up.
+const GIVEN_UP: usize = 2;
+/// Of what only the number is known: the recorder was gone.
+const UNTOLD: &str = "records that were dropped while the program ran, why was not told";
+
+/// How many records are lacking, for each cause.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lacks(pub [u64; LACKS.len()]);
+
+impl Lacks {
+    /// All that are lacking.
+    pub fn total(&self) -> u64 {
+        self.0.iter().sum()
+    }
+
+    /// Waits that were given up, since the thread was to die or the recorder was gone.
+    pub fn given_up(&self) -> u64 {
+        self.0[GIVEN_UP]
+    }
+
+    /// Each cause with its number, of `all` that are lacking.
+    pub fn causes(&self, all: u64) -> impl Iterator<Item = (&'static str, u64)> + '_ {
+        let untold = all.saturating_sub(self.total());
+        LACKS.iter().map(|(_, words)| *words).zip(self.0).chain([(UNTOLD, untold)])
+    }
+}
