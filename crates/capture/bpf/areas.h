@@ -118,7 +118,17 @@ static __always_inline int peek_buffer(struct thread *t, __u64 base, __u32 eleme
 	return 1;
 }
 
-/* Element 0 is the array, then come the buffers. */
+/* Whether a buffer of a vector is the one before it, once more. */
+static __always_inline int is_named_again(struct thread *t, __u64 base, __u32 element, __u64 *words)
+{
+	__u64 before[2];
+
+	return element > 1 && peek_buffer(t, base, element - 1, before) && before[0] == words[0] &&
+	       before[1] == words[1];
+}
+
+/* Element 0 is the array, then come the buffers. One that is named again (zeros, mostly) is kept once, since it is found by its
+ * address. */
 static __always_inline int find_in_vector(struct thread *t, struct part *part, __u32 element, struct area *area)
 {
 	__u64 base = argument(t, part->arg), count = at_most(argument(t, part->of), MOST_VECTORS);
@@ -133,6 +143,10 @@ static __always_inline int find_in_vector(struct thread *t, struct part *part, _
 		return FOUND_END;
 	if (!peek_buffer(t, base, element, words))
 		return FOUND_FAULT;
+	if (!t->cursor.offset && is_named_again(t, base, element, words)) {
+		t->cursor.stream += words[1];
+		return FOUND_NOTHING;
+	}
 	area->address = words[0];
 	area->length = words[1];
 	area->content = 1;

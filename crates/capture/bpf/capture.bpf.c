@@ -31,7 +31,7 @@ static __always_inline void make(struct thread *t, struct row *row, struct task_
 		verdict = write_all(t, row, cpu, t->entry, t->entry ? STEPS_MOST : STEPS_MORE);
 		may_linger(cpu, 0);
 		if (verdict != VERDICT_DONE && (t->entry || !defer(t, task, verdict)))
-			drop(cpu, CAN_WAIT && !t->entry && control()->block ? LACK_WAIT : LACK_ROOM);
+			drop(cpu, t->entry ? LACK_ROOM : lack_of_wait());
 		leave(cpu);
 	} else if (t->entry || !defer(t, task, VERDICT_NO_ROOM)) {
 		__sync_fetch_and_add(&control()->nested, 1);
@@ -113,7 +113,7 @@ static __noinline int enter_slowly(__u64 *ctx)
 		struct cpu *cpu = this_cpu();
 
 		if (cpu)
-			abandon(t, cpu);
+			abandon(t, cpu, LACK_GIVEN_UP);
 	}
 	c = control();
 	row = row_of_call(task, nr, &narrow);

@@ -97,7 +97,7 @@ static __always_inline void on_load(__u64 address, int in_kernel)
 	if (verdict != VERDICT_DONE && !wait_with_load(t, task, verdict, in_kernel)) {
 		t->load.waits = 0;
 		if (write_load(t, cpu, 0) != VERDICT_DONE)
-			drop(cpu, LACK_WAIT);
+			drop(cpu, lack_of_wait());
 	}
 	leave(cpu);
 	/* It waits before it goes on; on its processor it cannot, since interrupts are off. */

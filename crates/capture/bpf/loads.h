@@ -42,6 +42,7 @@ struct {
 struct program_key {
 	__u64 mapping;
 	__u64 inode; /* its number */
+	__u64 generation;
 };
 
 struct {
@@ -71,14 +72,16 @@ static __always_inline int begins_as_program(__u64 mapping)
 /* What of a program or a library is loaded is part of running it. */
 static __always_inline int is_program(struct mm_struct *mm, struct inode *inode, __u64 mapping)
 {
-	struct program_key key = { mapping, FIELD(inode, i_ino) };
-	int begins = begins_as_program(mapping);
+	struct program_key key = { mapping, FIELD(inode, i_ino), FIELD(inode, i_generation) };
+	int was = !!bpf_map_lookup_elem(&programs, &key), begins = begins_as_program(mapping);
 	__u8 one = 1;
 
 	if (begins < 0)
-		return BPF_CORE_READ(mm, exe_file, f_inode) == inode || bpf_map_lookup_elem(&programs, &key);
-	if (begins && !bpf_map_lookup_elem(&programs, &key))
+		return was || BPF_CORE_READ(mm, exe_file, f_inode) == inode;
+	if (begins && !was)
 		bpf_map_update_elem(&programs, &key, &one, BPF_ANY);
+	if (!begins && was)
+		bpf_map_delete_elem(&programs, &key);
 	return begins;
 }
 

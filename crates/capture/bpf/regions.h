@@ -100,7 +100,7 @@ static long descend_regions(__u64 i, struct descent *d)
 #pragma unroll
 	for (__u32 k = 0; k < MOST_PIVOTS; k++) {
 		/* A pivot of 0 stands for the last address of the node (`mas_logical_pivot`). */
-		goes_on &= is_below(d->pivots[k] - 1, d->address - 1);
+		goes_on &= is_below(d->pivots[k] - 1, (d->address | 1) - 1);
 		at += goes_on;
 	}
 	bpf_probe_read_kernel(&d->entry, sizeof(d->entry), (void *)(slots + 8 * at));

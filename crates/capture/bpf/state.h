@@ -174,7 +174,7 @@ struct thread {
 	__u64 vector;     /* of a request: where its vector is kept, 0: in the program's memory */
 };
 
-/* Why something is dropped. `src/ebpf/shared.rs` says it in words. */
+/* Why something is dropped. `src/spool/lacks.rs` says it in words. */
 enum lack {
 	LACK_ROOM = 0,  /* no segment was free */
 	LACK_WAIT,      /* a thread was to wait, and could not */

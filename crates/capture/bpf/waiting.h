@@ -65,7 +65,12 @@ static __always_inline void throttle(struct thread *t, struct task_struct *task)
 		pause_after_call();
 }
 
-static __always_inline void abandon(struct thread *t, struct cpu *cpu)
+static __always_inline enum lack lack_of_wait(void)
+{
+	return LACK_ROOM;
+}
+
+static __always_inline void abandon(struct thread *t, struct cpu *cpu, enum lack why)
 {
 }
 
@@ -194,8 +199,16 @@ static __always_inline void no_longer_pending(struct thread *t, struct control *
 	__sync_fetch_and_add(&c->pending, -1);
 }
 
-/* What still waits when a thread goes on, or ends, is not made any more. */
-static __always_inline void abandon(struct thread *t, struct cpu *cpu)
+/* Why something is dropped that could not be deferred. */
+static __always_inline enum lack lack_of_wait(void)
+{
+	struct control *c = control();
+
+	return c->block && !c->stopped ? LACK_WAIT : LACK_ROOM;
+}
+
+/* What still waits is not made any more. */
+static __always_inline void abandon(struct thread *t, struct cpu *cpu, enum lack why)
 {
 	struct control *c = control();
 
@@ -208,14 +221,14 @@ static __always_inline void abandon(struct thread *t, struct cpu *cpu)
 	/* What it would have loaded, it did not. */
 	if (is_load)
 		return;
-	drop(cpu, LACK_GIVEN_UP);
+	drop(cpu, why);
 }
 
 static __always_inline void forget(struct thread *t, struct cpu *cpu)
 {
 	__u64 key = t->serial << 1;
 
-	abandon(t, cpu);
+	abandon(t, cpu, LACK_GIVEN_UP);
 	if (!t->wakes)
 		return;
 	bpf_map_delete_elem(&wakes, &key);
@@ -254,8 +267,8 @@ static __always_inline int hopeless(struct round *r)
 	return is_gone(r->c, bpf_ktime_get_ns());
 }
 
-/* Goes on with a record that waits; `last`: if it cannot be made now, it is not made. */
-static __always_inline int retry(struct round *r, int last)
+/* Goes on with a record that waits; `last`: if it cannot be made now, it is not made, for this reason. */
+static __always_inline int retry(struct round *r, int last, enum lack why)
 {
 	struct thread *t = r->t;
 	int verdict = VERDICT_NO_ROOM;
@@ -275,7 +288,7 @@ static __always_inline int retry(struct round *r, int last)
 			no_longer_pending(t, r->c);
 			cpu->deferred++;
 		} else if (last) {
-			abandon(t, cpu);
+			abandon(t, cpu, why);
 		}
 		leave(cpu);
 	}
@@ -298,7 +311,7 @@ static long round(__u64 i, struct round *r)
 	if (t->pending) {
 		/* Its pages are there now, but no room is: where none is waited for, it is not made. */
 		int no_room = t->verdict == VERDICT_NO_ROOM && !c->block;
-		int verdict = retry(r, no_room || hopeless(r));
+		int verdict = retry(r, no_room || hopeless(r), no_room ? LACK_ROOM : LACK_GIVEN_UP);
 
 		if (t->pending && (verdict != VERDICT_NO_ROOM || !c->block))
 			return 0;
@@ -329,7 +342,7 @@ static int on_return(struct bpf_map *map, void *key, void *value)
 		if (schedule(t, task))
 			return 0;
 		if (t->pending)
-			retry(&r, 1);
+			retry(&r, 1, LACK_WAIT);
 	}
 	if (t->waiting_ns)
 		__sync_fetch_and_add(&r.c->waited_ns, bpf_ktime_get_ns() - t->waiting_ns);

@@ -41,7 +41,7 @@ pub fn record(options: &mut Options, why: &str) -> Result<Outcome, Failure> {
     lacks.iter().for_each(|lacks| (options.warn)(lacks));
     // Until the end of this function a signal ends what is done, not this process: also between the recording and the
     // making of the trace.
-    let (recorded, _signals) = match ready.start(&session) {
+    let (recorded, signals) = match ready.start(&session) {
         Ok(session) => session.run_guarded(),
         Err(error) => (Err(error), None),
     };
@@ -76,8 +76,12 @@ pub fn record(options: &mut Options, why: &str) -> Result<Outcome, Failure> {
         lacks: summary.lacks,
     };
     let mut progress = finish::heed_signals(&mut *options.progress);
-    let finished = finish::finish(log, &begin, &options.trace, &seeds, known, &mut progress)?;
-    Ok(Outcome { in_kernel: Some(summary), ..finished })
+    let finished = finish::finish(log, &begin, &options.trace, &seeds, known, &mut progress);
+    if let Err(CaptureError::Interrupted { .. }) = finished {
+        // Who is to end, and to say so, does not end otherwise when it is told once more.
+        std::mem::forget(signals);
+    }
+    Ok(Outcome { in_kernel: Some(summary), ..finished? })
 }
 
 fn session(options: &Options) -> SpoolOptions {

@@ -381,6 +381,29 @@ fn what_moves_again_is_replayed() {
     }
 }
 
+/// A vector that names a buffer several times (zeros of a new log): the recorder keeps it once, the trace has all that was written.
+#[test]
+fn what_a_vector_names_again_is_kept_once() {
+    const SCRIPT: &str = "import os\n\
+        d = os.open('out', os.O_RDWR | os.O_CREAT); a = os.urandom(65536); b = os.urandom(3000)\n\
+        for i in range(20): os.pwritev(d, [a] * 32 + [b, b, a, b, memoryview(b)[:9], b], i * 3000000)\n\
+        r = bytearray(20000); os.preadv(d, [r, bytearray(10)], 100)\n\
+        z = os.open('zeros', os.O_RDWR | os.O_CREAT); os.pwrite(z, bytes(50000), 0); os.preadv(z, [r, r, r, bytearray(9)], 0)\n";
+    let s = Scratch::new();
+    let dir = s.path();
+    if !in_kernel("what_a_vector_names_again_is_kept_once", dir) {
+        return;
+    }
+    let work = mkdir(dir, "work");
+    let words = ["record", "--json", "--backend", "ebpf", "-o", "../t", "--", "/usr/bin/python3", "-c", SCRIPT];
+    let json = summary(run(Path::new(&work), &words).ends(0));
+    let bytes = number(&json["in_kernel"], "bytes");
+    assert!(bytes < 20 * 6 * 65536, "{bytes}: the buffer twice, or a little more, for each of 20 calls, not 33 times");
+    run(dir, &["replay", "-t", &mkdir(dir, "target"), "t"]).ends(0);
+    let replica = dir.join("target").join(work.strip_prefix('/').unwrap()).join("out");
+    assert!(fs::read(Path::new(&work).join("out")).unwrap() == fs::read(replica).unwrap());
+}
+
 #[test]
 fn a_chain_of_traces() {
     let s = Scratch::new();

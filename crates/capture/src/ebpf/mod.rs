@@ -29,6 +29,8 @@ mod options;
 #[cfg(ebpf)]
 mod present;
 mod processors;
+#[cfg(ebpf)]
+mod rank;
 mod reason;
 #[cfg(ebpf)]
 mod sampling;

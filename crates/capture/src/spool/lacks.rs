@@ -6,9 +6,9 @@
 /// The words for each cause: `enum lack` in `bpf/state.h`.
 pub const LACKS: [(&str, &str); 6] = [
     ("LACK_ROOM", "records that found no room while the program ran"),
-    ("LACK_WAIT", "records whose thread was to wait for room, which the kernel refused"),
-    ("LACK_GIVEN_UP", "records that waited for room when their thread ended, or the recorder was late"),
-    ("LACK_MEMORY", "stores to mapped files that could not be followed for want of the kernel's memory"),
+    ("LACK_WAIT", "records whose thread was to wait, which the kernel refused"),
+    ("LACK_GIVEN_UP", "records that waited when their thread ended or went on, or the recorder was late"),
+    ("LACK_MEMORY", "stores to mapped files that could not be followed"),
     ("LACK_READ", "pages of mapped files that the kernel did not let be read"),
     ("LACK_TURN", "records that fell into the making of another"),
 ];
