@@ -99,7 +99,7 @@ __noinline int open_dirty(struct range *r, __u32 pid)
 	t.opening.fault.now = bpf_ktime_get_ns();
 	loop(MOST_TOURED, tour_step, &t);
 	if (t.opening.lost || t.page <= t.last)
-		count_lost(LACK_MEMORY);
+		count_lost();
 	return 0;
 }
 
@@ -111,7 +111,7 @@ __noinline int take_range(struct range *r, __u32 pid)
 	if (!r || find_range(&known, pid, r->start))
 		return 0;
 	if (!map_range(r, pid)) {
-		count_lost(LACK_MEMORY);
+		count_lost();
 		return 0;
 	}
 	return 1;

@@ -42,12 +42,13 @@ static __always_inline __u32 this_process(void)
 	return bpf_get_current_pid_tgid() >> 32;
 }
 
-static __always_inline void count_lost(enum lack why)
+/* Something could not be kept in mind. */
+static __always_inline void count_lost(void)
 {
 	struct cpu *cpu = this_cpu();
 
 	if (cpu)
-		drop(cpu, why);
+		drop(cpu, LACK_MEMORY);
 }
 
 /* A look of the present thread that is made when its call is over. */
@@ -56,7 +57,7 @@ static __always_inline struct look *begin_look(struct thread *t, struct task_str
 	struct look *l = bpf_task_storage_get(&looks, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 
 	if (!l) {
-		count_lost(LACK_MEMORY);
+		count_lost();
 		return 0;
 	}
 	clear_look(l, time_ns, bpf_get_current_pid_tgid());
@@ -137,7 +138,7 @@ __noinline int before_unmap(struct thread *t, struct row *row)
 	}
 	l->ends = 1;
 	if (!cut_ranges(pid, start, end))
-		count_lost(LACK_MEMORY);
+		count_lost();
 	return 0;
 }
 
@@ -224,7 +225,7 @@ __noinline int open_pages(struct range *r, __u64 page, __u64 first, __u64 last, 
 	o.fault.now = bpf_ktime_get_ns();
 	loop(MOST_POPULATED, open_step, &o);
 	if (o.lost || o.first <= o.last)
-		count_lost(LACK_MEMORY);
+		count_lost();
 	return o.fresh;
 }
 
@@ -303,7 +304,7 @@ static __always_inline void after_map(struct thread *t, struct task_struct *task
 	cut_ranges(pid, r.start, r.end);
 	__sync_fetch_and_or(&watch()->inodes, trace_of(inode));
 	if (!map_range(&r, pid))
-		count_lost(LACK_MEMORY);
+		count_lost();
 	else if (t->args[3] & (MAP_POPULATE | MAP_LOCKED))
 		populate(r.start, r.end, 0);
 }
@@ -330,7 +331,7 @@ static __always_inline void after_remap(struct thread *t, struct task_struct *ta
 	cut_ranges(pid, r.start, r.end);
 	cut_ranges(pid, start, end);
 	if (!map_range(&r, pid))
-		count_lost(LACK_MEMORY);
+		count_lost();
 }
 
 static __always_inline void look_at_part(struct thread *t, struct row *row, struct look *l)
@@ -757,7 +758,7 @@ int on_evicted(__u64 *ctx)
 	if (!l || !cpu)
 		return 0;
 	if (!occupy(cpu)) {
-		count_lost(LACK_TURN);
+		drop(cpu, LACK_TURN);
 		return 0;
 	}
 	clear_look(l, bpf_ktime_get_ns(), 0);

@@ -4,9 +4,9 @@
 //! sink does not come late, since what it has not taken yet is soon in no cache any more, and then there is no room. Non-goals: how
 //! it writes (`ways`).
 
-use std::fs;
 use std::time::{Duration, Instant};
 
+use crate::environment::{Processors, Times};
 use crate::sys::{self, FIRST};
 
 /// From one look at the processors to the next.
@@ -31,36 +31,19 @@ pub struct Rank {
     /// When its place was changed, and when the processors were looked at.
     changed: Instant,
     looked: Instant,
-    /// Of all that processors had, and were idle, by then.
+    /// What processors had done by then.
     times: Option<Times>,
+    processors: Processors,
     /// Whether it may put itself before others again.
     may: bool,
 }
 
-/// What processors have done since the machine began, in ticks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Times {
-    idle: u64,
-    all: u64,
-}
-
-impl Times {
-    fn now() -> Option<Times> {
-        Times::parse(&fs::read_to_string("/proc/stat").ok()?)
-    }
-
-    /// Of the first line of `/proc/stat`: user, nice, system, idle, waiting for a disk, interrupts, stolen, and guests, who are in the
-    /// first two.
-    fn parse(text: &str) -> Option<Times> {
-        let words = text.lines().next()?.strip_prefix("cpu ")?.split_whitespace();
-        let ticks: Vec<u64> = words.take(8).map_while(|word| word.parse().ok()).collect();
-        Some(Times { idle: ticks.get(3)?.saturating_add(*ticks.get(4)?), all: ticks.iter().sum() })
-    }
-
-    fn are_idle(self, before: Times) -> bool {
-        let passed = self.all.saturating_sub(before.all);
-        passed > 0 && self.idle.saturating_sub(before.idle) >= passed / PARTS
-    }
+/// Whether processors were idle now and then, from one moment to the other.
+fn were_idle(before: Times, now: Times) -> bool {
+    let idle = |t: Times| t.idle_ns + t.iowait_ns;
+    let all = |t: Times| idle(t) + t.user_ns + t.system_ns + t.steal_ns;
+    let passed = all(now).saturating_sub(all(before));
+    passed > 0 && idle(now).saturating_sub(idle(before)) >= passed / PARTS
 }
 
 impl Rank {
@@ -70,7 +53,9 @@ impl Rank {
     }
 
     fn at(now: Instant, may: bool) -> Rank {
-        Rank { goes_first: true, first_until: now, last: LEAST, changed: now, looked: now, times: Times::now(), may }
+        let mut processors = Processors::open();
+        let times = processors.times();
+        Rank { goes_first: true, first_until: now, last: LEAST, changed: now, looked: now, times, processors, may }
     }
 
     /// The thread has found so many segments that were full; `is_pressed`: few are free.
@@ -80,8 +65,8 @@ impl Rank {
             self.came_late(now);
         }
         if now.saturating_duration_since(self.looked) >= LOOK {
-            let times = Times::now();
-            let idle = self.times.zip(times).is_some_and(|(before, times)| times.are_idle(before));
+            let times = self.processors.times();
+            let idle = self.times.zip(times).is_some_and(|(before, now)| were_idle(before, now));
             (self.looked, self.times) = (now, times);
             self.saw(now, idle);
         }
@@ -153,13 +138,10 @@ mod tests {
     }
 
     #[test]
-    fn what_processors_did_is_told_by_the_kernel() {
-        let told = "cpu  10 1 20 100 5 0 4 2 7 0\ncpu0 5 0 10 50 2 0 2 1 0 0\n";
-        let before = Times { idle: 105, all: 142 };
-        assert_eq!(Times::parse(told), Some(before));
-        assert_eq!([Times::parse(""), Times::parse("cpu 1 2 3"), Times::parse("intr 1")], [None; 3]);
-        let after = |idle: u64, all: u64| Times { idle: 105 + idle, all: 142 + all };
-        assert_eq!([after(0, 0), after(1, 16), after(2, 16)].map(|now| now.are_idle(before)), [false, false, true]);
-        assert!(Times::now().is_some());
+    fn who_waits_for_a_disk_is_idle_too() {
+        let ticks = |text: &str| Times::parse(text).unwrap();
+        let before = ticks("cpu  10 1 20 100 5 0 4 2 7 0\n");
+        let after = ["cpu 10 1 20 100 5 0 4 2", "cpu 10 1 35 101 5 0 4 2", "cpu 10 1 30 101 6 0 5 5"].map(ticks);
+        assert_eq!(after.map(|now| were_idle(before, now)), [false, false, true]);
     }
 }

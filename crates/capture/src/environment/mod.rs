@@ -13,7 +13,9 @@ mod limit;
 mod mounts;
 mod observer;
 mod processes;
+mod processors;
 mod sampler;
+mod source;
 
 #[cfg(ebpf)]
 pub(crate) use devices::counters;
@@ -22,4 +24,6 @@ pub use kept::{Keeper, kept};
 pub(crate) use limit::memory_limit_bytes;
 pub use observer::{Observation, Observer};
 pub use processes::{Children, Processes, Traced};
+#[cfg(ebpf)]
+pub(crate) use processors::{Processors, Times};
 pub use sampler::Sampler;

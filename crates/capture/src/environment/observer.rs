@@ -1,7 +1,6 @@
 //! One sample: a few files of `/proc`, kept open and read again from their beginning.
 
 use std::fs::File;
-use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use reprise_trace::{DeviceSample, Environment};
@@ -9,9 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use super::devices::Changes;
 use super::processes::{Traced, resident_bytes};
-
-/// Unit of `/proc/stat`: the kernel shows a hundredth of a second to programs on every x86-64 machine.
-const TICK_NS: u64 = 10_000_000;
+use super::processors::Processors;
+use super::source::Source;
 
 /// What was seen at one instant.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -26,7 +24,7 @@ pub struct Observation {
 pub struct Observer {
     traced: Box<dyn Traced>,
     memory: Source,
-    processors: Source,
+    processors: Processors,
     /// `cpu`, `io`, `memory`.
     pressure: [Source; 3],
     disks: Source,
@@ -42,7 +40,7 @@ impl Observer {
         Observer {
             traced: Box::new(traced),
             memory: Source::open("/proc/meminfo"),
-            processors: Source::open("/proc/stat"),
+            processors: Processors::open(),
             pressure: ["cpu", "io", "memory"].map(|what| Source::open(&format!("/proc/pressure/{what}"))),
             disks: Source::open("/proc/diskstats"),
             changes: Changes::default(),
@@ -68,9 +66,11 @@ impl Observer {
             environment.resident_bytes += resident;
         }
         read_memory(self.memory.beginning(), &mut environment);
-        read_processors(self.processors.beginning(), &mut environment);
         let [cpu, io, memory] = &mut self.pressure;
         let e = &mut environment;
+        let times = self.processors.times().unwrap_or_default();
+        (e.user_ns, e.system_ns, e.idle_ns) = (times.user_ns, times.system_ns, times.idle_ns);
+        (e.iowait_ns, e.steal_ns) = (times.iowait_ns, times.steal_ns);
         (e.cpu_some_avg10_ppm, e.cpu_some_ns) = stalled(cpu.beginning(), "some");
         (e.io_some_avg10_ppm, e.io_some_ns) = stalled(io.beginning(), "some");
         (e.io_full_avg10_ppm, e.io_full_ns) = stalled(io.text(), "full");
@@ -79,52 +79,6 @@ impl Observer {
         e.target_used_bytes = self.target.as_ref().and_then(used_bytes);
         let devices = self.changes.of(self.disks.whole(), time_ns);
         Observation { environment, devices }
-    }
-}
-
-/// A file of `/proc`; one that this kernel lacks is empty.
-struct Source {
-    file: Option<File>,
-    buffer: Vec<u8>,
-    length: usize,
-}
-
-impl Source {
-    /// What the kernel gives at once, at least.
-    const PIECE: usize = 4096;
-
-    fn open(path: &str) -> Source {
-        Source { file: File::open(path).ok(), buffer: vec![0; Source::PIECE], length: 0 }
-    }
-
-    /// Reads up to four kilobytes, in which all is that is looked for.
-    fn beginning(&mut self) -> &str {
-        self.length = 0;
-        self.read_more();
-        self.text()
-    }
-
-    /// Reads all.
-    fn whole(&mut self) -> &str {
-        self.length = 0;
-        while self.read_more() {
-            if self.buffer.len() - self.length < Source::PIECE {
-                self.buffer.resize(self.buffer.len() + Source::PIECE, 0);
-            }
-        }
-        self.text()
-    }
-
-    fn read_more(&mut self) -> bool {
-        let Some(file) = &self.file else { return false };
-        let read = file.read_at(&mut self.buffer[self.length..], self.length as u64).unwrap_or(0);
-        self.length += read;
-        read > 0
-    }
-
-    /// What was read last.
-    fn text(&self) -> &str {
-        std::str::from_utf8(&self.buffer[..self.length]).unwrap_or_default()
     }
 }
 
@@ -150,16 +104,6 @@ fn read_memory(text: &str, out: &mut Environment) {
     }
 }
 
-/// The first line: `cpu user nice system idle iowait irq softirq steal …`.
-fn read_processors(text: &str, out: &mut Environment) {
-    let line = text.lines().next().unwrap_or_default();
-    let ticks: Vec<u64> = line.split_whitespace().skip(1).map_while(|word| word.parse().ok()).collect();
-    let ns = |i: usize| ticks.get(i).copied().unwrap_or(0).saturating_mul(TICK_NS);
-    out.user_ns = ns(0) + ns(1);
-    out.system_ns = ns(2) + ns(5) + ns(6);
-    (out.idle_ns, out.iowait_ns, out.steal_ns) = (ns(3), ns(4), ns(7));
-}
-
 /// `some avg10=1.97 avg60=2.78 avg300=3.26 total=80188296`: average in parts per million, total in nanoseconds.
 fn stalled(text: &str, which: &str) -> (Option<u32>, Option<u64>) {
     let line = text.lines().find_map(|line| line.strip_prefix(which)).unwrap_or_default();
@@ -180,14 +124,6 @@ mod tests {
         assert_eq!(stalled(text, "some"), (Some(19_700), Some(80_188_296_000)));
         assert_eq!(stalled(text, "full"), (Some(0), Some(7_000)));
         assert_eq!(stalled("", "some"), (None, None), "kernels without it");
-    }
-
-    #[test]
-    fn processors_are_read() {
-        let mut found = Environment::default();
-        read_processors("cpu  1 2 3 4 5 6 7 8 9 10\ncpu0 1 1 1\n", &mut found);
-        let seen = [found.user_ns, found.system_ns, found.idle_ns, found.iowait_ns, found.steal_ns];
-        assert_eq!(seen.map(|ns| ns / TICK_NS), [3, 16, 4, 5, 8]);
     }
 
     #[test]
