@@ -132,7 +132,7 @@ impl Log {
         if !self.writer.is_full() {
             self.bytes += action.data_bytes;
         }
-        self.write(|writer| writer.action(std::mem::take(action)));
+        self.write(|writer| writer.take_action(action));
         self.next += 1;
         seq
     }

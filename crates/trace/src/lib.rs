@@ -8,6 +8,7 @@ mod catalog;
 mod column;
 mod environment;
 mod error;
+mod gathered;
 mod ledger;
 mod lookup;
 mod manifest;
@@ -42,6 +43,6 @@ pub use rows::{
     AMID, Action, BlobRow, CallName, Content, Descriptor, Lock, Mapping, Process, ThreadRow, TreeNode, decode_xattrs,
     encode_xattrs,
 };
-pub use table::{Row, column_names, decode_part, encode_part};
+pub use table::{Row, column_names, decode_part};
 pub use texts::{ColumnText, TableText, table_texts};
 pub use writer::{Keep, TraceWriter, WriterOptions};

@@ -13,9 +13,10 @@ use std::thread::JoinHandle;
 
 use crate::catalog::{CatalogWriter, Part};
 use crate::error::WriteError;
+use crate::gathered::Gathered;
 use crate::manifest::replace_file;
 use crate::rows::Action;
-use crate::table::{Row, encode_part};
+use crate::table::Row;
 
 /// Parts that wait for an encoder.
 const WAITING: usize = 2;
@@ -36,9 +37,9 @@ struct Encoded {
 }
 
 impl Encoded {
-    fn of<R: Row>(rows: Vec<R>) -> Result<Encoded, WriteError> {
-        let (count, first) = (rows.len() as u64, rows.first().map_or(0, Row::key));
-        let bytes = encode_part(rows)?;
+    fn of<R: Row>(rows: Gathered<R>) -> Result<Encoded, WriteError> {
+        let (count, first) = (rows.len() as u64, rows.first());
+        let bytes = rows.encode()?;
         let blake3 = blake3::hash(&bytes).to_hex().to_string();
         Ok(Encoded { table: R::TABLE, rows: count, first, bytes, blake3 })
     }
@@ -181,7 +182,7 @@ impl Sink {
     }
 
     /// Sends rows to be stored as a part; waits while too many are under way.
-    pub fn send<R: Row>(&mut self, rows: Vec<R>) -> Result<(), WriteError> {
+    pub fn send<R: Row>(&mut self, rows: Gathered<R>) -> Result<(), WriteError> {
         if self.shared.failed.load(Ordering::Relaxed) {
             return Err(self.error());
         }

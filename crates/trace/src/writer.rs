@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use crate::blobs::{CHUNK_BYTES, Deduplicator, Shelf};
 use crate::environment::{DeviceSample, Environment, Mount, QueueSetting};
 use crate::error::WriteError;
+use crate::gathered::Gathered;
 use crate::ledger::{Ledger, Loss};
 use crate::manifest::{DataPolicy, End, Manifest, replace_file};
 use crate::place;
@@ -58,33 +59,6 @@ impl Default for WriterOptions {
     }
 }
 
-struct Pending<R> {
-    rows: Vec<R>,
-    weight: usize,
-}
-
-impl<R> Default for Pending<R> {
-    fn default() -> Self {
-        Pending { rows: Vec::new(), weight: 0 }
-    }
-}
-
-impl<R: Row> Pending<R> {
-    /// Adds a row; true if the part is full.
-    fn add(&mut self, row: R, options: &WriterOptions) -> bool {
-        self.weight += row.weight();
-        self.rows.push(row);
-        self.rows.len() >= options.rows || self.weight >= options.bytes
-    }
-
-    /// The rows so far. There is room for as many again, so that none of them is moved while the others come.
-    fn take(&mut self) -> Vec<R> {
-        self.weight = 0;
-        let room = Vec::with_capacity(self.rows.len());
-        std::mem::replace(&mut self.rows, room)
-    }
-}
-
 /// Writes a trace. Dropping it without [`TraceWriter::close`] leaves a trace that ends at the last flush.
 pub struct TraceWriter {
     dir: PathBuf,
@@ -93,19 +67,19 @@ pub struct TraceWriter {
     ledger: Ledger,
     dedup: Deduplicator,
     shelf: Shelf,
-    actions: Pending<Action>,
-    threads: Pending<ThreadRow>,
-    processes: Pending<Process>,
-    descriptors: Pending<Descriptor>,
-    locks: Pending<Lock>,
-    mappings: Pending<Mapping>,
-    tree: Pending<TreeNode>,
-    contents: Pending<Content>,
-    blobs: Pending<BlobRow>,
-    environment: Pending<Environment>,
-    devices: Pending<DeviceSample>,
-    mounts: Pending<Mount>,
-    queues: Pending<QueueSetting>,
+    actions: Gathered<Action>,
+    threads: Gathered<ThreadRow>,
+    processes: Gathered<Process>,
+    descriptors: Gathered<Descriptor>,
+    locks: Gathered<Lock>,
+    mappings: Gathered<Mapping>,
+    tree: Gathered<TreeNode>,
+    contents: Gathered<Content>,
+    blobs: Gathered<BlobRow>,
+    environment: Gathered<Environment>,
+    devices: Gathered<DeviceSample>,
+    mounts: Gathered<Mount>,
+    queues: Gathered<QueueSetting>,
     /// Actions that were given and are not counted as dropped yet.
     given: u64,
     oldest: Option<Instant>,
@@ -128,19 +102,19 @@ impl TraceWriter {
             ledger: Ledger::default(),
             dedup: Deduplicator::default(),
             shelf: Shelf::default(),
-            actions: Pending::default(),
-            threads: Pending::default(),
-            processes: Pending::default(),
-            descriptors: Pending::default(),
-            locks: Pending::default(),
-            mappings: Pending::default(),
-            tree: Pending::default(),
-            contents: Pending::default(),
-            blobs: Pending::default(),
-            environment: Pending::default(),
-            devices: Pending::default(),
-            mounts: Pending::default(),
-            queues: Pending::default(),
+            actions: Gathered::default(),
+            threads: Gathered::default(),
+            processes: Gathered::default(),
+            descriptors: Gathered::default(),
+            locks: Gathered::default(),
+            mappings: Gathered::default(),
+            tree: Gathered::default(),
+            contents: Gathered::default(),
+            blobs: Gathered::default(),
+            environment: Gathered::default(),
+            devices: Gathered::default(),
+            mounts: Gathered::default(),
+            queues: Gathered::default(),
             given: 0,
             oldest: None,
             sink,
@@ -185,6 +159,11 @@ impl TraceWriter {
 
     /// Adds an action. Sequence numbers must ascend without gaps.
     pub fn action(&mut self, mut action: Action) -> Result<(), WriteError> {
+        self.take_action(&mut action)
+    }
+
+    /// The same of an action that is left empty: actions are large, and what this one has is moved once.
+    pub fn take_action(&mut self, action: &mut Action) -> Result<(), WriteError> {
         self.given += 1;
         if self.is_full() {
             return Ok(());
@@ -197,70 +176,70 @@ impl TraceWriter {
     }
 
     /// Adds a thread.
-    pub fn thread(&mut self, row: ThreadRow) -> Result<(), WriteError> {
+    pub fn thread(&mut self, mut row: ThreadRow) -> Result<(), WriteError> {
         self.touch();
-        if self.threads.add(row, &self.options) { self.flush() } else { Ok(()) }
+        if self.threads.add(&mut row, &self.options) { self.flush() } else { Ok(()) }
     }
 
     /// Adds a process.
-    pub fn process(&mut self, row: Process) -> Result<(), WriteError> {
+    pub fn process(&mut self, mut row: Process) -> Result<(), WriteError> {
         self.touch();
-        if self.processes.add(row, &self.options) { self.flush() } else { Ok(()) }
+        if self.processes.add(&mut row, &self.options) { self.flush() } else { Ok(()) }
     }
 
     /// Adds a descriptor that existed before the start.
-    pub fn descriptor(&mut self, row: Descriptor) -> Result<(), WriteError> {
+    pub fn descriptor(&mut self, mut row: Descriptor) -> Result<(), WriteError> {
         self.touch();
-        if self.descriptors.add(row, &self.options) { self.flush() } else { Ok(()) }
+        if self.descriptors.add(&mut row, &self.options) { self.flush() } else { Ok(()) }
     }
 
     /// Adds a lock on a file that was held before the start.
-    pub fn lock(&mut self, row: Lock) -> Result<(), WriteError> {
+    pub fn lock(&mut self, mut row: Lock) -> Result<(), WriteError> {
         self.touch();
-        if self.locks.add(row, &self.options) { self.flush() } else { Ok(()) }
+        if self.locks.add(&mut row, &self.options) { self.flush() } else { Ok(()) }
     }
 
     /// Adds a mapping of a file that existed before the start.
-    pub fn mapping(&mut self, row: Mapping) -> Result<(), WriteError> {
+    pub fn mapping(&mut self, mut row: Mapping) -> Result<(), WriteError> {
         self.touch();
-        if self.mappings.add(row, &self.options) { self.flush() } else { Ok(()) }
+        if self.mappings.add(&mut row, &self.options) { self.flush() } else { Ok(()) }
     }
 
     /// Adds a name of the initial tree.
-    pub fn node(&mut self, row: TreeNode) -> Result<(), WriteError> {
+    pub fn node(&mut self, mut row: TreeNode) -> Result<(), WriteError> {
         self.touch();
-        if self.tree.add(row, &self.options) { self.flush() } else { Ok(()) }
+        if self.tree.add(&mut row, &self.options) { self.flush() } else { Ok(()) }
     }
 
     /// Adds observed content.
-    pub fn content(&mut self, row: Content) -> Result<(), WriteError> {
+    pub fn content(&mut self, mut row: Content) -> Result<(), WriteError> {
         self.touch();
-        if self.contents.add(row, &self.options) { self.flush() } else { Ok(()) }
+        if self.contents.add(&mut row, &self.options) { self.flush() } else { Ok(()) }
     }
 
     /// Adds a sample of the environment. Nothing refers to samples: they go by themselves, some seconds together.
-    pub fn environment(&mut self, row: Environment) -> Result<(), WriteError> {
+    pub fn environment(&mut self, mut row: Environment) -> Result<(), WriteError> {
         let now_ns = row.time_ns;
-        let is_full = self.environment.add(row, &self.options);
-        let first_ns = self.environment.rows.first().map_or(now_ns, |first| first.time_ns);
+        let is_full = self.environment.add(&mut row, &self.options);
+        let first_ns = self.environment.first();
         if is_full || now_ns.saturating_sub(first_ns) >= SAMPLES_TOGETHER_NS { self.flush_samples() } else { Ok(()) }
     }
 
     /// Adds a sample of a device.
-    pub fn device(&mut self, row: DeviceSample) -> Result<(), WriteError> {
-        if self.devices.add(row, &self.options) { self.flush_samples() } else { Ok(()) }
+    pub fn device(&mut self, mut row: DeviceSample) -> Result<(), WriteError> {
+        if self.devices.add(&mut row, &self.options) { self.flush_samples() } else { Ok(()) }
     }
 
     /// Adds a mount.
-    pub fn mount(&mut self, row: Mount) -> Result<(), WriteError> {
+    pub fn mount(&mut self, mut row: Mount) -> Result<(), WriteError> {
         self.touch();
-        if self.mounts.add(row, &self.options) { self.flush() } else { Ok(()) }
+        if self.mounts.add(&mut row, &self.options) { self.flush() } else { Ok(()) }
     }
 
     /// Adds a setting of a device's queue.
-    pub fn queue(&mut self, row: QueueSetting) -> Result<(), WriteError> {
+    pub fn queue(&mut self, mut row: QueueSetting) -> Result<(), WriteError> {
         self.touch();
-        if self.queues.add(row, &self.options) { self.flush() } else { Ok(()) }
+        if self.queues.add(&mut row, &self.options) { self.flush() } else { Ok(()) }
     }
 
     /// Stores content and returns its blobs: none if the policy keeps only lengths.
@@ -288,8 +267,8 @@ impl TraceWriter {
         if new {
             self.touch();
             let content = content.map(|content| self.shelf.keep(content));
-            let row = BlobRow { blob, blake3: *hash.as_bytes(), length, content };
-            if self.blobs.add(row, &self.options) {
+            let mut row = BlobRow { blob, blake3: *hash.as_bytes(), length, content };
+            if self.blobs.add(&mut row, &self.options) {
                 // Under a limit, contents are worth their room only with the rows that refer to them.
                 match self.options.max_bytes {
                     Some(_) => self.flush()?,
@@ -312,7 +291,7 @@ impl TraceWriter {
         }
     }
 
-    fn send<R: Row>(&mut self, rows: Vec<R>) -> Result<(), WriteError> {
+    fn send<R: Row>(&mut self, rows: Gathered<R>) -> Result<(), WriteError> {
         if rows.is_empty() || self.is_full() { Ok(()) } else { self.sink.send(rows) }
     }
 

@@ -4,6 +4,7 @@
 //! whatever the spool holds, the result is a trace and an account of what it lacks. Non-goals: speed of the program,
 //! which is over.
 
+mod ahead;
 mod before;
 mod beside;
 mod content;
@@ -54,6 +55,7 @@ use crate::spool::{Begin, Lacks, SAMPLES};
 use crate::sys::{self, Signals};
 use before::Before;
 use decode::{Decoder, Pending};
+use queue::Reach;
 use requests::Asynchronous;
 use window::{Item, Place, Window};
 use write::{Birth, What, Writing};
@@ -362,7 +364,11 @@ impl Finisher {
     }
 
     fn push(&mut self, tid: i32, (key_ns, begin_ns, end_ns): (u64, u64, u64), is_ready: bool, what: What) -> Place {
-        self.window.push(Item { key_ns, begin_ns, end_ns, tid, is_ready, what })
+        let reach = match &what {
+            What::Call(pending) => order::reach(pending),
+            What::Birth(_) | What::Stored(_) | What::Loaded(_) | What::Exec { .. } | What::End { .. } => Reach::All,
+        };
+        self.window.push(Item { key_ns, begin_ns, end_ns, tid, is_ready, reach, what })
     }
 
     fn called(&mut self, pending: Box<Pending>) {

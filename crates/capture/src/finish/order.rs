@@ -29,6 +29,7 @@ use reprise_trace::payload::{Side, split};
 
 use super::decode::Pending;
 use super::facts;
+use super::queue::Reach;
 use super::told::{Change, Condition, Found, NOTHING, Told};
 use crate::arguments::failed;
 use crate::locking;
@@ -64,6 +65,19 @@ fn lasts(pending: &Pending) -> bool {
         // These name sockets by their paths.
         Effect::Message => !brings_numbers(pending.call) && !matches!(pending.call.name, "bind" | "connect"),
         _ => false,
+    }
+}
+
+/// What a call tells of and changes.
+pub fn reach(pending: &Pending) -> Reach {
+    match pending.call.effect {
+        _ if !lasts(pending) => Reach::All,
+        // It may have gone to a file whose number is another's by now.
+        Effect::Write => Reach::Changes,
+        _ if !pending.objects.iter().any(content::is_regular) => Reach::Numbers,
+        Effect::Read if content::given(pending).is_some() => Reach::Content,
+        Effect::Read | Effect::Seek => Reach::Changes,
+        _ => Reach::Content,
     }
 }
 

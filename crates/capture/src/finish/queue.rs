@@ -5,6 +5,38 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+/// What an item tells of and changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Reach {
+    /// It changes nothing, and tells of numbers of open files alone.
+    Numbers,
+    /// It changes nothing, and tells of what files hold, too.
+    Content,
+    /// It changes what files hold, or where in them others go on, but neither names nor numbers.
+    Changes,
+    /// Whatever there is.
+    All,
+}
+
+impl Reach {
+    /// Each of them.
+    pub const EACH: [Reach; 4] = [Reach::Numbers, Reach::Content, Reach::Changes, Reach::All];
+
+    /// Whether one of the two can have changed what the other tells.
+    pub fn concerns(self, other: Reach) -> bool {
+        match (self.min(other), self.max(other)) {
+            (_, Reach::All) => true,
+            (Reach::Numbers, _) | (Reach::Content, Reach::Content) => false,
+            (Reach::Content | Reach::Changes | Reach::All, _) => true,
+        }
+    }
+
+    /// Whether it changes anything.
+    pub fn changes(self) -> bool {
+        self >= Reach::Changes
+    }
+}
+
 /// Something that waits for its place.
 #[derive(Debug)]
 pub struct Item<T> {
@@ -18,6 +50,8 @@ pub struct Item<T> {
     pub tid: i32,
     /// Whether it is complete; what is not holds back all behind it.
     pub is_ready: bool,
+    /// What of others it may matter to that it goes before them.
+    pub reach: Reach,
     /// What it is.
     pub what: T,
 }
@@ -25,8 +59,8 @@ pub struct Item<T> {
 impl<T> Item<T> {
     /// The same item with something else in it.
     pub fn map<U>(self, into: impl FnOnce(T) -> U) -> Item<U> {
-        let Item { key_ns, begin_ns, end_ns, tid, is_ready, what } = self;
-        Item { key_ns, begin_ns, end_ns, tid, is_ready, what: into(what) }
+        let Item { key_ns, begin_ns, end_ns, tid, is_ready, reach, what } = self;
+        Item { key_ns, begin_ns, end_ns, tid, is_ready, reach, what: into(what) }
     }
 }
 
@@ -39,7 +73,15 @@ pub struct Place {
     number: u64,
     /// When it began.
     pub begin_ns: u64,
+    /// When it was over.
+    pub end_ns: u64,
+    /// Its thread.
+    pub tid: i32,
     slot: u32,
+    /// Whether it was complete when it came.
+    pub is_ready: bool,
+    /// See [`Item::reach`].
+    pub reach: Reach,
 }
 
 impl Place {
@@ -49,7 +91,7 @@ impl Place {
 }
 
 /// Items that begin so long before their key are remembered apart.
-const LONG_NS: u64 = 32_000;
+pub const LONG_NS: u64 = 32_000;
 
 /// The items.
 #[derive(Debug)]
@@ -81,7 +123,8 @@ impl<T> Queue<T> {
             self.slots.push(None);
             (self.slots.len() - 1) as u32
         });
-        let place = Place { key_ns: item.key_ns, number: self.next, begin_ns: item.begin_ns, slot };
+        let Item { key_ns, begin_ns, end_ns, tid, is_ready, reach, .. } = item;
+        let place = Place { key_ns, number: self.next, begin_ns, end_ns, tid, slot, is_ready, reach };
         self.next += 1;
         if place.is_long() {
             self.long.insert((place.begin_ns, place.number), place);
@@ -166,7 +209,8 @@ mod tests {
         for now in (1_000..4_000_000u64).step_by(1_000) {
             let key_ns = now - r.below(1_000);
             let begin_ns = key_ns.saturating_sub(r.below(3 * LONG_NS));
-            let item = Item { key_ns, begin_ns, end_ns: now, tid: 1, is_ready: true, what: begin_ns };
+            let item =
+                Item { key_ns, begin_ns, end_ns: now, tid: 1, is_ready: true, reach: Reach::All, what: begin_ns };
             list.push((queue.push(item), begin_ns));
             list.sort_unstable();
             if r.below(2) == 0 {

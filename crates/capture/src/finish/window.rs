@@ -7,6 +7,7 @@
 use std::collections::VecDeque;
 use std::rc::Rc;
 
+use super::ahead::{ALONE, Ahead, Instants, Outlook};
 use super::queue::Queue;
 pub use super::queue::{Item, Place};
 use super::search::{Candidate, FEW_TRIALS, States, TRIALS, best};
@@ -29,6 +30,10 @@ pub struct Window<T> {
     states: States,
     /// The order of the next items, where it is settled already.
     settled: VecDeque<Place>,
+    /// Which of the next items overlap no other that matters.
+    ahead: Ahead,
+    /// When what has its place was over at the latest.
+    over: Instants,
     /// Items that got their places.
     placed: u64,
     /// Of these, how many the last was at that may have changed what others tell that lasts.
@@ -87,7 +92,7 @@ const PATIENCE_NS: u64 = 1_000_000_000;
 /// So many wait at most.
 const MOST: usize = 1 << 16;
 /// So many are looked at together; where they contradict each other so many.
-const NEAR: usize = 12;
+const NEAR: usize = ALONE;
 const WIDE: usize = 40;
 /// So many that come late by their keys.
 const LATE: usize = 6;
@@ -105,6 +110,8 @@ impl<T> Default for Window<T> {
             latest_ns: 0,
             states: States::default(),
             settled: VecDeque::new(),
+            ahead: Ahead::default(),
+            over: Instants::all(0),
             placed: 0,
             changed: 0,
             quiet: QUIET,
@@ -124,6 +131,7 @@ impl<T> Window<T> {
         if self.settled.iter().any(|settled| place < *settled) {
             self.settled.clear();
         }
+        self.ahead.came(place);
         place
     }
 
@@ -150,18 +158,30 @@ impl<T> Window<T> {
         if !(all || full || due) {
             return None;
         }
-        let chosen = match self.settled.pop_front() {
-            Some(settled) => settled,
+        let (chosen, outlook) = match self.settled.pop_front() {
+            Some(settled) => (settled, Outlook::default()),
             None => self.first(place, told),
         };
-        if self.quiet >= QUIET {
-            self.placed(false);
-            let item = self.items.remove(chosen)?;
-            return Some(Placed { what: item.what.what, is_amid: false });
+        let is_quiet = self.quiet >= QUIET;
+        if is_quiet || self.looks_by_itself(chosen, outlook) {
+            self.placed(!is_quiet);
+            return self.give(chosen, false);
         }
         let (turn, chosen) = (chosen, self.begun_there(chosen, told)?);
         let is_amid = self.settle(chosen, chosen != turn, told);
-        let item = self.items.remove(chosen)?;
+        self.give(chosen, is_amid)
+    }
+
+    /// Whether an item changes nothing, and overlaps nothing that concerns it, before it or behind: there is nothing to learn from it.
+    fn looks_by_itself(&self, place: Place, outlook: Outlook) -> bool {
+        let is_after = || self.over.concerning(place.reach).all(|end_ns| place.begin_ns >= end_ns);
+        outlook.is_clear && !place.reach.changes() && self.early.is_empty() && is_after()
+    }
+
+    fn give(&mut self, place: Place, is_amid: bool) -> Option<Placed<T>> {
+        let item = self.items.remove(place)?;
+        let over = self.over.of(place.reach);
+        *over = place.end_ns.max(*over);
         Some(Placed { what: item.what.what, is_amid })
     }
 
@@ -213,22 +233,25 @@ impl<T> Window<T> {
         Some(begun.iter().filter(meets).map(|(other, _)| *other).min().unwrap_or(*at))
     }
 
-    /// Which goes first: the one with the smallest key, unless results tell otherwise.
-    fn first(&mut self, place: Place, told: Teller<'_, T>) -> Place {
-        let alone = self.is_alone(place, told);
-        self.quiet = if alone { self.quiet.saturating_add(1) } else { 0 };
+    /// Which goes first: the one with the smallest key, unless results tell otherwise. Also what is known of it by those behind it.
+    fn first(&mut self, place: Place, told: Teller<'_, T>) -> (Place, Outlook) {
+        let outlook = self.ahead.of_first(place, &self.items);
+        self.quiet = if outlook.is_alone { self.quiet.saturating_add(1) } else { 0 };
         if self.quiet == QUIET {
             self.states.clear();
             self.changes.clear();
             self.early.clear();
         }
-        if self.quiet >= QUIET {
-            return place;
+        if self.quiet >= QUIET || outlook.is_clear || self.tells_nothing_new(place, told) {
+            return (place, outlook);
         }
-        if self.tells_nothing_new(place, told) {
-            return place;
-        }
-        let (mut places, mut calls) = (if alone { vec![place] } else { self.near(NEAR) }, Vec::new());
+        let first = self.searched(place, outlook.is_alone, told);
+        (first, Outlook::default())
+    }
+
+    /// Searches for an order of the next few; the first of them.
+    fn searched(&mut self, place: Place, is_alone: bool, told: Teller<'_, T>) -> Place {
+        let (mut places, mut calls) = (if is_alone { vec![place] } else { self.near(NEAR) }, Vec::new());
         self.ask_all(&places, &mut calls, told);
         let late = self.late(&places, &calls, told);
         if !late.may_precede.is_empty() {
@@ -341,21 +364,6 @@ impl<T> Window<T> {
     fn next_few(&self, most: usize) -> impl Iterator<Item = (Place, &Item<Waiting<T>>)> {
         let ready = self.items.iter().take(most).enumerate().take_while(|(i, (_, item))| *i == 0 || item.is_ready);
         ready.map(|(_, next)| next)
-    }
-
-    /// Whether the next few are all of one thread, and none of another that lasts longer changes anything while the first lasts.
-    fn is_alone(&mut self, first: Place, told: Teller<'_, T>) -> bool {
-        let Some((tid, end_ns)) = self.items.get(first).map(|item| (item.tid, item.end_ns)) else { return true };
-        if self.next_few(NEAR).any(|(_, item)| item.tid != tid) {
-            return false;
-        }
-        let others = self
-            .items
-            .long_begun_before(end_ns)
-            .filter(|at| self.items.get(*at).is_some_and(|i| i.tid != tid && i.is_ready));
-        let others: Vec<Place> = others.take(LATE).collect();
-        let changes = |call: Candidate| call.told.all.iter().any(|c| c.change != Change::Nothing);
-        !others.into_iter().any(|at| self.ask(at, told).is_some_and(changes))
     }
 
     /// These, those that overlap the first of them, and the next few.

@@ -1,6 +1,7 @@
 //! Simulated overlaps: threads whose calls take effect at a random instant between begin and end; the window sees begin,
 //! end and result only, and must find an order that every result permits.
 
+use super::queue::Reach;
 use super::search::{Candidate, States, TRIALS, best};
 use super::told::{Change, Condition, Found, SOMETHING, Told};
 use super::window::{Item, Window};
@@ -19,8 +20,9 @@ impl Random {
 /// Names that all threads share; each has one more of its own.
 const SHARED: u64 = 2;
 const NAMES: usize = SHARED as usize + 3;
+const LOOKS: u64 = 2;
 
-/// A call on one name: it makes it, removes it, or looks.
+/// A call on one name: it makes it (0), removes it (1), or looks.
 #[derive(Debug, Clone)]
 struct Call {
     tid: i32,
@@ -99,7 +101,8 @@ fn ordered(calls: &[Call]) -> (Vec<Call>, u64) {
     for call in by_end {
         let (begin_ns, end_ns) = (call.begin, call.end);
         let key_ns = if call.gives { begin_ns } else { end_ns };
-        window.push(Item { key_ns, begin_ns, end_ns, tid: call.tid, is_ready: true, what: call });
+        let reach = if call.what == LOOKS { Reach::Content } else { Reach::Changes };
+        window.push(Item { key_ns, begin_ns, end_ns, tid: call.tid, is_ready: true, reach, what: call });
         while let Some(call) = window.pop(false, &mut Call::told) {
             out.push(call.what);
         }
@@ -201,7 +204,7 @@ fn who_was_on_its_way_goes_before_who_moves_the_beginning_of_paths() {
         let mut window = Window::default();
         for call in calls {
             let (tid, begin_ns, end_ns, ..) = call;
-            window.push(Item { key_ns: end_ns, begin_ns, end_ns, tid, is_ready: true, what: call });
+            window.push(Item { key_ns: end_ns, begin_ns, end_ns, tid, is_ready: true, reach: Reach::All, what: call });
         }
         let mut begun = Vec::new();
         while let Some(call) = window.pop(true, &mut told) {
@@ -235,7 +238,7 @@ fn what_is_made_by_who_was_on_its_way_is_seen_later() {
         let mut window = Window::default();
         for call in [(3, 1, 2)].into_iter().chain(calls) {
             let (tid, begin_ns, end_ns) = call;
-            window.push(Item { key_ns: end_ns, begin_ns, end_ns, tid, is_ready: true, what: call });
+            window.push(Item { key_ns: end_ns, begin_ns, end_ns, tid, is_ready: true, reach: Reach::All, what: call });
         }
         let pops = std::iter::from_fn(|| window.pop(true, &mut told));
         pops.map(|call| (call.what.1, call.is_amid)).collect::<Vec<_>>()
@@ -258,7 +261,7 @@ fn who_found_something_goes_behind_who_made_it() {
         let mut window = Window::default();
         for call in calls {
             let (tid, begin_ns, end_ns, key_ns, ..) = call;
-            window.push(Item { key_ns, begin_ns, end_ns, tid, is_ready: true, what: call });
+            window.push(Item { key_ns, begin_ns, end_ns, tid, is_ready: true, reach: Reach::All, what: call });
         }
         let pops = std::iter::from_fn(|| window.pop(true, &mut told));
         pops.map(|call| call.what.0).collect::<Vec<i32>>()

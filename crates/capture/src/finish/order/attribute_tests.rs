@@ -8,7 +8,7 @@ use reprise_trace::Action;
 use super::super::decode::Pending;
 use super::super::window::{Item, Window};
 use super::super::window_tests::Random;
-use super::Teller;
+use super::{Teller, reach};
 use crate::spool::record::Object;
 
 const THREADS: i32 = 3;
@@ -118,7 +118,8 @@ fn ordered(calls: &[Call]) -> Vec<Call> {
     by_end.sort_by_key(|c| c.end_ns);
     for call in by_end {
         let Call { begin_ns, end_ns, tid, .. } = call;
-        window.push(Item { key_ns: end_ns, begin_ns, end_ns, tid, is_ready: true, what: call });
+        let reach = reach(&call.pending());
+        window.push(Item { key_ns: end_ns, begin_ns, end_ns, tid, is_ready: true, reach, what: call });
     }
     while let Some(call) = window.pop(true, &mut |call| teller.told(&mut world, seat, &|_| None, &mut call.pending())) {
         out.push(call.what);

@@ -12,6 +12,7 @@ use super::super::told::Told;
 use super::super::window::{Item, Window};
 use super::super::window_tests::Random;
 use super::locks::{Locks, SeatOf};
+use super::reach;
 use crate::locking;
 use crate::spool::record::Object;
 
@@ -164,9 +165,10 @@ fn ordered(calls: &[Call], knows: bool) -> Vec<Call> {
     };
     for call in by_end {
         let (begin_ns, end_ns, tid) = (call.begin_ns, call.end_ns, call.process as i32);
-        let Pending { call: row, action, .. } = call.pending();
+        let pending = call.pending();
+        let (row, action, reach) = (pending.call, &pending.action, reach(&pending));
         let key_ns = if locking::releases(row, &action.args, &action.input) { begin_ns } else { end_ns };
-        window.push(Item { key_ns, begin_ns, end_ns, tid, is_ready: true, what: call });
+        window.push(Item { key_ns, begin_ns, end_ns, tid, is_ready: true, reach, what: call });
     }
     while let Some(call) = window.pop(true, &mut told) {
         locks.borrow_mut().took_place(seats[call.what.process], &call.what.pending());

@@ -10,7 +10,7 @@ use reprise_trace::{Action, Name};
 use super::super::decode::Pending;
 use super::super::window::{Item, Window};
 use super::super::window_tests::Random;
-use super::Teller;
+use super::{Teller, reach};
 
 const TOP: &str = "/top";
 const ENOENT: i64 = -(libc::ENOENT as i64);
@@ -110,7 +110,8 @@ fn ordered(calls: &[Call]) -> Vec<Call> {
     let (mut teller, mut window, mut out) = (Teller::default(), Window::default(), Vec::new());
     for call in calls {
         let Call { begin_ns, end_ns, tid, .. } = *call;
-        window.push(Item { key_ns: end_ns, begin_ns, end_ns, tid, is_ready: true, what: call.clone() });
+        let reach = reach(&call.pending());
+        window.push(Item { key_ns: end_ns, begin_ns, end_ns, tid, is_ready: true, reach, what: call.clone() });
     }
     while let Some(placed) = window.pop(true, &mut |call| teller.told(&mut world, seat, &|_| None, &mut call.pending()))
     {

@@ -1,0 +1,191 @@
+//! Which of the next items overlap no other in a way that matters: they have their places as they stand.
+//!
+//! Goals: it is found for many at once, in one pass from their back to their front. Non-goals: what items tell; that is asked of
+//! those only that overlap.
+
+use std::collections::VecDeque;
+
+use super::queue::{LONG_NS, Place, Queue, Reach};
+
+/// So many are looked at together, and so many behind them at most.
+const BLOCK: usize = 64;
+const BEHIND: usize = 256;
+/// So many of one thread in a row are of a thread that is alone.
+pub const ALONE: usize = 12;
+
+/// What is known of an item by those behind it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Outlook {
+    /// Nothing that is still to come overlaps it and concerns it.
+    pub is_clear: bool,
+    /// The next few are all of its thread, and nothing of another overlaps it that changes anything.
+    pub is_alone: bool,
+}
+
+/// What is known of the next items.
+#[derive(Debug, Default)]
+pub struct Ahead {
+    known: VecDeque<(Place, Outlook)>,
+    /// Until then it is said of these that nothing overlaps them.
+    end_ns: u64,
+    /// The last item that was looked at for the next few of one; none: all were.
+    last: Option<Place>,
+}
+
+/// When something of each reach was under way: as what stands behind an item begins at the earliest, or what has its place was
+/// over at the latest.
+#[derive(Debug, Clone, Copy)]
+pub struct Instants([u64; Reach::EACH.len()]);
+
+impl Instants {
+    /// The same for all.
+    pub fn all(at_ns: u64) -> Instants {
+        Instants([at_ns; Reach::EACH.len()])
+    }
+
+    /// That of one.
+    pub fn of(&mut self, reach: Reach) -> &mut u64 {
+        &mut self.0[reach as usize]
+    }
+
+    /// Of those that concern an item.
+    pub fn concerning(&self, reach: Reach) -> impl Iterator<Item = u64> {
+        Reach::EACH.into_iter().zip(self.0).filter(move |(other, _)| reach.concerns(*other)).map(|(_, at_ns)| at_ns)
+    }
+
+    fn begins(&mut self, place: &Place) {
+        let at = self.of(place.reach);
+        *at = place.begin_ns.min(*at);
+    }
+}
+
+impl Ahead {
+    /// What is known of the first item of a queue.
+    pub fn of_first<T>(&mut self, first: Place, queue: &Queue<T>) -> Outlook {
+        // What went out of its turn is passed over: that it was there can only have hidden that others are clear.
+        while self.known.front().is_some_and(|(place, _)| *place != first) {
+            self.known.pop_front();
+        }
+        if self.known.is_empty() {
+            self.look(queue);
+        }
+        self.known.front().map(|(_, outlook)| *outlook).unwrap_or_default()
+    }
+
+    /// A further item came in.
+    pub fn came(&mut self, place: Place) {
+        if place.begin_ns < self.end_ns || self.last.is_none_or(|last| place < last) {
+            self.known.clear();
+        }
+    }
+
+    fn look<T>(&mut self, queue: &Queue<T>) {
+        let (mut places, mut end_ns): (Vec<Place>, u64) = (Vec::with_capacity(2 * BLOCK), 0);
+        let mut is_whole = true;
+        for place in queue.places() {
+            match places.len() {
+                ..BLOCK => end_ns = end_ns.max(place.end_ns),
+                n if n >= BLOCK + ALONE && place.key_ns > end_ns.saturating_add(LONG_NS) => break,
+                n if n == BLOCK + BEHIND => {
+                    is_whole = false;
+                    break;
+                }
+                _ => {}
+            }
+            places.push(place);
+        }
+        let Some(last) = places.last().copied() else { return };
+        // Of what stands behind these all begins later than so, but for what lasts long.
+        let seen_ns = if is_whole { u64::MAX } else { last.key_ns.saturating_sub(LONG_NS) };
+        let is_end = places.len() == queue.len();
+        let mut behind = Instants::all(seen_ns);
+        queue.long_begun_before(end_ns).filter(|place| *place > last).for_each(|place| behind.begins(&place));
+        let (mut tid, mut in_a_row) = (last.tid, if is_end { ALONE } else { 0 });
+        self.known.clear();
+        self.end_ns = 0;
+        self.last = places.get(BLOCK + ALONE - 1).copied().filter(|_| !is_end);
+        for (i, place) in places.iter().enumerate().rev() {
+            in_a_row = if place.tid == tid { in_a_row + 1 } else { 1 };
+            tid = place.tid;
+            if i < BLOCK {
+                let is_over = |begin_ns| begin_ns >= place.end_ns;
+                let changing = [*behind.of(Reach::Changes), *behind.of(Reach::All)];
+                let outlook = Outlook {
+                    is_clear: place.is_ready && behind.concerning(place.reach).all(is_over),
+                    is_alone: place.is_ready && in_a_row >= ALONE && changing.into_iter().all(is_over),
+                };
+                if outlook != Outlook::default() {
+                    self.end_ns = self.end_ns.max(place.end_ns);
+                }
+                self.known.push_front((*place, outlook));
+            }
+            behind.begins(place);
+            if !place.is_ready {
+                (in_a_row, behind) = (0, Instants::all(0));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::queue::Item;
+    use super::super::window_tests::Random;
+    use super::*;
+
+    #[test]
+    fn who_changes_something_concerns_who_tells_of_it() {
+        use Reach::*;
+        for (i, reach) in Reach::EACH.into_iter().enumerate() {
+            assert_eq!(reach as usize, i, "instants are found by it");
+            assert!(Reach::EACH.iter().all(|other| reach.concerns(*other) == other.concerns(reach)));
+            assert!(reach.concerns(All) && All.concerns(reach));
+        }
+        assert!(Content.concerns(Changes) && Changes.concerns(Changes));
+        assert!(!Content.concerns(Content) && !Numbers.concerns(Changes) && !Numbers.concerns(Numbers));
+    }
+
+    /// Against all pairs, whatever comes in and goes out, and in whatever order.
+    #[test]
+    fn what_is_clear_meets_nothing_that_concerns_it() {
+        let mut r = Random(0x9e37_79b9_7f4a_7c15);
+        let (mut queue, mut ahead) = (Queue::default(), Ahead::default());
+        let (mut clear, mut alone, mut asked) = (0, 0, 0);
+        let mut over = [0; 5];
+        for round in 0..60_000u64 {
+            // Some time one thread, then several; most are short.
+            let (tid, busy) = if round % 2_000 < 500 { (0, 1) } else { (r.below(5) as usize, 3) };
+            let begin_ns = over[tid] + r.below(40_000) / busy;
+            let longest = [500, 500, 2_000, 3 * LONG_NS][r.below(4) as usize];
+            let end_ns = begin_ns + 1 + r.below(longest);
+            over.iter_mut().for_each(|at| *at = end_ns.saturating_sub(100_000).max(*at));
+            over[tid] = end_ns;
+            let reach = Reach::EACH[r.below(4) as usize];
+            let key_ns = if r.below(8) == 0 { begin_ns } else { end_ns };
+            let is_ready = r.below(500) != 0;
+            let place = queue.push(Item { key_ns, begin_ns, end_ns, tid: tid as i32, is_ready, reach, what: () });
+            ahead.came(place);
+            if queue.len() < 400 {
+                continue;
+            }
+            let places: Vec<Place> = queue.places().take(2).collect();
+            let outlook = ahead.of_first(places[0], &queue);
+            let meets = |place: &Place| place.begin_ns < places[0].end_ns;
+            asked += 1;
+            clear += usize::from(outlook.is_clear);
+            alone += usize::from(outlook.is_alone);
+            if outlook.is_clear {
+                assert!(!queue.places().skip(1).any(|other| meets(&other) && other.reach.concerns(places[0].reach)));
+            }
+            if outlook.is_alone {
+                // Some of the next few may have gone since.
+                assert!(queue.places().take(ALONE / 2).all(|other| other.tid == places[0].tid));
+                assert!(!queue.places().skip(1).any(|other| meets(&other) && other.reach.changes()));
+            }
+            // Now and then another goes before the first.
+            let gone = if r.below(20) == 0 { places[1] } else { places[0] };
+            queue.remove(gone);
+        }
+        assert!(clear > asked / 4 && clear < asked && alone > asked / 20, "{clear} clear, {alone} alone of {asked}");
+    }
+}
