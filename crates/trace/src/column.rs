@@ -31,13 +31,16 @@ pub struct Levels<T> {
     pub values: Vec<T>,
     pub definition: Vec<i16>,
     pub repetition: Vec<i16>,
+    /// Rows without a value that came last: their levels are written when a value comes, or all rows are there.
+    absent: usize,
     next_value: usize,
     next_level: usize,
 }
 
 impl<T> Default for Levels<T> {
     fn default() -> Self {
-        Levels { values: Vec::new(), definition: Vec::new(), repetition: Vec::new(), next_value: 0, next_level: 0 }
+        let (values, definition, repetition) = Default::default();
+        Levels { values, definition, repetition, absent: 0, next_value: 0, next_level: 0 }
     }
 }
 
@@ -58,7 +61,16 @@ impl<T> Levels<T> {
         self.values.clear();
         self.definition.clear();
         self.repetition.clear();
-        (self.next_value, self.next_level) = (0, 0);
+        (self.absent, self.next_value, self.next_level) = (0, 0, 0);
+    }
+
+    /// Writes the levels of rows without a value.
+    fn complete(&mut self, shape: Shape) {
+        let rows = self.definition.len() + std::mem::take(&mut self.absent);
+        self.definition.resize(rows, 0);
+        if shape == Shape::List {
+            self.repetition.resize(rows, 0);
+        }
     }
 
     /// Whether the next row has a value.
@@ -234,6 +246,15 @@ impl Column {
             }
         };
         writer.close()
+    }
+
+    /// All rows are there.
+    pub fn complete(&mut self, spec: &Spec) {
+        match self {
+            Column::Int32(c) => c.complete(spec.shape),
+            Column::Int64(c) => c.complete(spec.shape),
+            Column::Bytes(c) => c.complete(spec.shape),
+        }
     }
 
     /// Whether its numbers are told by their differences about as shortly as by a dictionary, which takes far longer to make.
@@ -424,11 +445,23 @@ macro_rules! scalar_fields {
 }
 scalar_fields!(u32, i32, u64, i64, [u8; 32], Vec<u8>, String, CallName, Name);
 
-fn define(column: &mut Column, level: i16) {
+impl<T> Levels<T> {
+    /// Of a row that has at most one value: whether it has one.
+    fn define(&mut self, is_there: bool) {
+        if is_there {
+            self.complete(Shape::Optional);
+            self.definition.push(1);
+        } else {
+            self.absent += 1;
+        }
+    }
+}
+
+fn define(column: &mut Column, is_there: bool) {
     match column {
-        Column::Int32(c) => c.definition.push(level),
-        Column::Int64(c) => c.definition.push(level),
-        Column::Bytes(c) => c.definition.push(level),
+        Column::Int32(c) => c.define(is_there),
+        Column::Int64(c) => c.define(is_there),
+        Column::Bytes(c) => c.define(is_there),
     }
 }
 
@@ -437,7 +470,7 @@ impl<T: Scalar> Field for Option<T> {
         vec![Spec { name: name.to_owned(), shape: Shape::Optional, kind: T::KIND }]
     }
     fn store(self, columns: &mut [Column]) {
-        define(&mut columns[0], i16::from(self.is_some()));
+        define(&mut columns[0], self.is_some());
         if let Some(value) = self {
             value.put(&mut columns[0]);
         }
@@ -482,9 +515,10 @@ impl Field for Vec<u32> {
             return;
         };
         if self.is_empty() {
-            c.definition.push(0);
-            c.repetition.push(0);
+            c.absent += 1;
+            return;
         }
+        c.complete(Shape::List);
         for (i, value) in self.into_iter().enumerate() {
             c.definition.push(1);
             c.repetition.push(i16::from(i > 0));

@@ -7,6 +7,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use parquet::basic::{Compression, Encoding, ZstdLevel};
+use parquet::errors::ParquetError;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{ColumnPath, Type};
@@ -33,7 +34,11 @@ impl<R: Row> Default for Gathered<R> {
 
 impl<R: Row> Gathered<R> {
     fn room_for(rows: usize) -> Self {
-        let columns = R::specs().iter().map(|spec| spec.room_for(rows)).collect();
+        Gathered::of(R::specs().iter().map(|spec| spec.room_for(rows)).collect())
+    }
+
+    /// None so far, in these columns, which are empty.
+    fn of(columns: Vec<Column>) -> Self {
         Gathered { columns, rows: 0, weight: 0, first: 0, row: PhantomData }
     }
 
@@ -63,19 +68,21 @@ impl<R: Row> Gathered<R> {
         self.rows >= options.rows || self.weight >= options.bytes
     }
 
-    /// The rows so far. There is room for as many again, so that none of them is moved while the others come.
-    pub fn take(&mut self) -> Gathered<R> {
-        if self.is_empty() {
-            return Gathered { columns: Vec::new(), rows: 0, weight: 0, first: 0, row: PhantomData };
-        }
-        let room = Gathered::room_for(self.rows);
+    /// The rows so far. There is room for as many again, in columns that were encoded before if there are any, so that none of them
+    /// is moved while the others come.
+    pub fn take(&mut self, emptied: Option<Vec<Column>>) -> Gathered<R> {
+        let room = emptied.map_or_else(|| Gathered::room_for(self.rows), Gathered::of);
         std::mem::replace(self, room)
     }
 
-    /// The part: a complete Parquet file with one row group.
-    pub fn encode(self) -> Result<Vec<u8>, WriteError> {
-        encode(&R::specs(), &self.columns, R::TABLE)
-            .map_err(|e| WriteError::Encode { table: R::TABLE, cause: e.to_string() })
+    /// The part: a complete Parquet file with one row group. And the columns, empty, for those that come next.
+    pub fn encode(mut self) -> Result<(Vec<u8>, Vec<Column>), WriteError> {
+        let specs = R::specs();
+        specs.iter().zip(&mut self.columns).for_each(|(spec, column)| column.complete(spec));
+        let encoded = encode(&specs, &self.columns, R::TABLE);
+        self.columns.iter_mut().for_each(Column::clear);
+        let failed = |e: ParquetError| WriteError::Encode { table: R::TABLE, cause: e.to_string() };
+        Ok((encoded.map_err(failed)?, self.columns))
     }
 }
 

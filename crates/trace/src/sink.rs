@@ -4,6 +4,7 @@
 //! anywhere is consistent; memory is bounded by the parts under way; a limit on the trace's size is never passed.
 //! Non-goals: knowing tables, deciding when a part is full.
 
+use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,6 +13,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use crate::catalog::{CatalogWriter, Part};
+use crate::column::Column;
 use crate::error::WriteError;
 use crate::gathered::Gathered;
 use crate::manifest::replace_file;
@@ -34,14 +36,15 @@ struct Encoded {
     first: u64,
     bytes: Vec<u8>,
     blake3: String,
+    emptied: Vec<Column>,
 }
 
 impl Encoded {
     fn of<R: Row>(rows: Gathered<R>) -> Result<Encoded, WriteError> {
         let (count, first) = (rows.len() as u64, rows.first());
-        let bytes = rows.encode()?;
+        let (bytes, emptied) = rows.encode()?;
         let blake3 = blake3::hash(&bytes).to_hex().to_string();
-        Ok(Encoded { table: R::TABLE, rows: count, first, bytes, blake3 })
+        Ok(Encoded { table: R::TABLE, rows: count, first, bytes, blake3, emptied })
     }
 }
 
@@ -70,6 +73,8 @@ struct State {
 struct Shared {
     dir: PathBuf,
     state: Mutex<State>,
+    /// Columns whose rows are encoded, by their table.
+    emptied: Mutex<HashMap<&'static str, Vec<Column>>>,
     turned: Condvar,
     full: AtomicBool,
     failed: AtomicBool,
@@ -85,12 +90,19 @@ impl Shared {
         self.full.load(Ordering::Relaxed) || self.failed.load(Ordering::Relaxed)
     }
 
+    fn emptied(&self) -> MutexGuard<'_, HashMap<&'static str, Vec<Column>>> {
+        self.emptied.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Encodes, waits for its turn, stores.
     fn perform(&self, number: u64, job: Job) {
-        let encoded = (!self.has_stopped()).then(|| {
+        let mut encoded = (!self.has_stopped()).then(|| {
             let stopped = || WriteError::Encode { table: "parts", cause: "the encoder stopped".into() };
             catch_unwind(AssertUnwindSafe(job)).unwrap_or_else(|_| Err(stopped()))
         });
+        if let Some(Ok(part)) = &mut encoded {
+            self.emptied().insert(part.table, std::mem::take(&mut part.emptied));
+        }
         let mut state = self.state();
         while state.turn != number {
             state = self.turned.wait(state).unwrap_or_else(PoisonError::into_inner);
@@ -146,6 +158,7 @@ impl Sink {
         let shared = Arc::new(Shared {
             dir: dir.to_owned(),
             state: Mutex::new(state),
+            emptied: Mutex::default(),
             turned: Condvar::new(),
             full: AtomicBool::new(false),
             failed: AtomicBool::new(false),
@@ -179,6 +192,11 @@ impl Sink {
     /// Bytes that parts take on disk so far.
     pub fn bytes(&self) -> u64 {
         self.shared.state().bytes
+    }
+
+    /// Columns of a table that were encoded before, empty.
+    pub fn emptied<R: Row>(&self) -> Option<Vec<Column>> {
+        self.shared.emptied().remove(R::TABLE)
     }
 
     /// Sends rows to be stored as a part; waits while too many are under way.

@@ -291,41 +291,31 @@ impl TraceWriter {
         }
     }
 
-    fn send<R: Row>(&mut self, rows: Gathered<R>) -> Result<(), WriteError> {
-        if rows.is_empty() || self.is_full() { Ok(()) } else { self.sink.send(rows) }
-    }
-
     fn flush_blobs(&mut self) -> Result<(), WriteError> {
-        let blobs = self.blobs.take();
-        self.send(blobs)
+        send(&mut self.blobs, &mut self.sink)
     }
 
     /// Hands all rows to the encoder. What is referred to goes first, so that a trace cut off anywhere is consistent.
     pub fn flush(&mut self) -> Result<(), WriteError> {
         self.flush_blobs()?;
-        let (processes, threads) = (self.processes.take(), self.threads.take());
-        self.send(processes)?;
-        self.send(threads)?;
-        let (descriptors, locks) = (self.descriptors.take(), self.locks.take());
-        self.send(descriptors)?;
-        self.send(locks)?;
-        let (mappings, tree) = (self.mappings.take(), self.tree.take());
-        self.send(mappings)?;
-        self.send(tree)?;
-        let (contents, actions) = (self.contents.take(), self.actions.take());
-        self.send(contents)?;
-        self.send(actions)?;
-        let (mounts, queues) = (self.mounts.take(), self.queues.take());
-        self.send(mounts)?;
-        self.send(queues)?;
+        let sink = &mut self.sink;
+        send(&mut self.processes, sink)?;
+        send(&mut self.threads, sink)?;
+        send(&mut self.descriptors, sink)?;
+        send(&mut self.locks, sink)?;
+        send(&mut self.mappings, sink)?;
+        send(&mut self.tree, sink)?;
+        send(&mut self.contents, sink)?;
+        send(&mut self.actions, sink)?;
+        send(&mut self.mounts, sink)?;
+        send(&mut self.queues, sink)?;
         self.oldest = None;
         self.store_ledger().map(drop)
     }
 
     fn flush_samples(&mut self) -> Result<(), WriteError> {
-        let (environment, devices) = (self.environment.take(), self.devices.take());
-        self.send(environment)?;
-        self.send(devices)
+        send(&mut self.environment, &mut self.sink)?;
+        send(&mut self.devices, &mut self.sink)
     }
 
     /// Writes the ledger; returns its checksum.
@@ -361,4 +351,13 @@ impl TraceWriter {
         self.manifest.store(&self.dir)?;
         Ok(self.manifest.clone())
     }
+}
+
+/// Hands what was gathered of a table to the encoder.
+fn send<R: Row>(rows: &mut Gathered<R>, sink: &mut Sink) -> Result<(), WriteError> {
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let part = rows.take(sink.emptied::<R>());
+    if sink.is_full() { Ok(()) } else { sink.send(part) }
 }

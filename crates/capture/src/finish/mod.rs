@@ -338,7 +338,7 @@ impl Finisher {
                     asked: exit.map(|c| c.args[0]),
                     cpu_ns: exit.map_or(0, |c| c.cpu_ns),
                 };
-                self.push(tid, (begin_ns, begin_ns, at), true, What::End { tid, pid, gone: end });
+                self.push(tid, (begin_ns, begin_ns, at), true, What::End { tid, pid, gone: Box::new(end) });
             }
         }
     }
@@ -374,12 +374,12 @@ impl Finisher {
     fn called(&mut self, pending: Box<Pending>) {
         let (begin_ns, end_ns) = (pending.action.begin_ns, pending.end_ns());
         if let Some(place) = self.birth_of(&pending)
-            && let Some(mut item) = self.window.remove(place)
-            && let What::Birth(birth) = &mut item.what
+            && let Some(mut what) = self.window.remove(place)
+            && let What::Birth(birth) = &mut what
         {
             birth.call = Some(pending);
             // What the maker has is copied first (`copy_process` in kernel/fork.c); its memory, which lasts, after that.
-            self.push(item.tid, (begin_ns, begin_ns, item.end_ns), true, item.what);
+            self.push(place.tid, (begin_ns, begin_ns, place.end_ns), true, what);
             return;
         }
         let key_ns = self.beside.key_ns(&pending, order::takes_effect_ns(&pending));

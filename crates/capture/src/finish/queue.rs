@@ -56,12 +56,13 @@ pub struct Item<T> {
     pub what: T,
 }
 
-impl<T> Item<T> {
-    /// The same item with something else in it.
-    pub fn map<U>(self, into: impl FnOnce(T) -> U) -> Item<U> {
-        let Item { key_ns, begin_ns, end_ns, tid, is_ready, reach, what } = self;
-        Item { key_ns, begin_ns, end_ns, tid, is_ready, reach, what: into(what) }
-    }
+/// What its place does not tell of an item.
+#[derive(Debug)]
+pub struct Held<T> {
+    /// Whether it is complete by now.
+    pub is_ready: bool,
+    /// What it is.
+    pub what: T,
 }
 
 /// Where an item stands: in the order of their keys, and of two with the same that which came first.
@@ -100,7 +101,7 @@ pub struct Queue<T> {
     /// Those that last long come late by their keys: here they are by when they began.
     long: BTreeMap<(u64, u64), Place>,
     /// Where items stay as long as they wait, each with its number, and where there is room.
-    slots: Vec<Option<(u64, Item<T>)>>,
+    slots: Vec<Option<(u64, Held<T>)>>,
     free: Vec<u32>,
     next: u64,
 }
@@ -123,15 +124,15 @@ impl<T> Queue<T> {
             self.slots.push(None);
             (self.slots.len() - 1) as u32
         });
-        let Item { key_ns, begin_ns, end_ns, tid, is_ready, reach, .. } = item;
+        let Item { key_ns, begin_ns, end_ns, tid, is_ready, reach, what } = item;
         let place = Place { key_ns, number: self.next, begin_ns, end_ns, tid, slot, is_ready, reach };
         self.next += 1;
         if place.is_long() {
             self.long.insert((place.begin_ns, place.number), place);
         }
-        let later = self.order.iter().rev().take_while(|other| other.key_ns > item.key_ns).count();
+        let later = self.order.iter().rev().take_while(|other| other.key_ns > key_ns).count();
         self.order.insert(self.order.len() - later, place);
-        self.slots[slot as usize] = Some((place.number, item));
+        self.slots[slot as usize] = Some((place.number, Held { is_ready, what }));
         place
     }
 
@@ -141,25 +142,25 @@ impl<T> Queue<T> {
     }
 
     /// The items from the first on, with their places.
-    pub fn iter(&self) -> impl Iterator<Item = (Place, &Item<T>)> {
+    pub fn iter(&self) -> impl Iterator<Item = (Place, &Held<T>)> {
         self.order.iter().filter_map(|place| Some((*place, self.get(*place)?)))
     }
 
     /// The item at a place.
-    pub fn get(&self, place: Place) -> Option<&Item<T>> {
+    pub fn get(&self, place: Place) -> Option<&Held<T>> {
         let (_, item) = self.slots.get(place.slot as usize)?.as_ref().filter(|(number, _)| *number == place.number)?;
         Some(item)
     }
 
-    /// The same, to be changed; its times stay.
-    pub fn get_mut(&mut self, place: Place) -> Option<&mut Item<T>> {
+    /// The same, to be changed.
+    pub fn get_mut(&mut self, place: Place) -> Option<&mut Held<T>> {
         let slot = self.slots.get_mut(place.slot as usize)?;
         let (_, item) = slot.as_mut().filter(|(number, _)| *number == place.number)?;
         Some(item)
     }
 
     /// Takes out the item at a place.
-    pub fn remove(&mut self, place: Place) -> Option<Item<T>> {
+    pub fn remove(&mut self, place: Place) -> Option<T> {
         self.get(place)?;
         let at = self.at(place)?;
         self.order.remove(at);
@@ -168,7 +169,7 @@ impl<T> Queue<T> {
         if place.is_long() {
             self.long.remove(&(place.begin_ns, place.number));
         }
-        Some(item)
+        Some(item.what)
     }
 
     /// Places of items that began before an instant, the earliest first; at most so many.
@@ -215,7 +216,7 @@ mod tests {
             list.sort_unstable();
             if r.below(2) == 0 {
                 let (place, begin) = list.remove(r.below(list.len().min(8) as u64) as usize);
-                assert_eq!(queue.remove(place).map(|item| item.what), Some(begin));
+                assert_eq!(queue.remove(place), Some(begin));
                 assert!(queue.get(place).is_none());
             }
             assert!(queue.iter().map(|(place, _)| place).eq(list.iter().map(|(place, _)| *place)));

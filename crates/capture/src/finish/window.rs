@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 use super::ahead::{ALONE, Ahead, Instants, Outlook};
-use super::queue::Queue;
+use super::queue::{Held, Queue};
 pub use super::queue::{Item, Place};
 use super::search::{Candidate, FEW_TRIALS, States, TRIALS, best};
 use super::told::{Change, Condition, DIRECTORY, Found, Told};
@@ -127,7 +127,9 @@ impl<T> Window<T> {
     /// Takes in an item; returns its place.
     pub fn push(&mut self, item: Item<T>) -> Place {
         self.latest_ns = self.latest_ns.max(item.end_ns);
-        let place = self.items.push(item.map(|what| Waiting { what, known: None }));
+        let Item { key_ns, begin_ns, end_ns, tid, is_ready, reach, what } = item;
+        let what = Waiting { what, known: None };
+        let place = self.items.push(Item { key_ns, begin_ns, end_ns, tid, is_ready, reach, what });
         if self.settled.iter().any(|settled| place < *settled) {
             self.settled.clear();
         }
@@ -146,16 +148,20 @@ impl<T> Window<T> {
     }
 
     /// Takes one out that is not complete yet.
-    pub fn remove(&mut self, place: Place) -> Option<Item<T>> {
-        Some(self.items.remove(place)?.map(|waiting| waiting.what))
+    pub fn remove(&mut self, place: Place) -> Option<T> {
+        Some(self.items.remove(place)?.what)
+    }
+
+    fn is_ready(&self, place: Place) -> bool {
+        self.items.get(place).is_some_and(|item| item.is_ready)
     }
 
     /// The next in order, if nothing that is still to come can go before it; with `all` the next that there is.
     pub fn pop(&mut self, all: bool, told: Teller<'_, T>) -> Option<Placed<T>> {
-        let (place, item) = self.items.iter().next()?;
+        let place = self.items.places().next()?;
         let full = self.items.len() > MOST;
-        let due = place.key_ns.saturating_add(PATIENCE_NS) < self.latest_ns && item.is_ready;
-        if !(all || full || due) {
+        let due = || place.key_ns.saturating_add(PATIENCE_NS) < self.latest_ns && self.is_ready(place);
+        if !(all || full || due()) {
             return None;
         }
         let (chosen, outlook) = match self.settled.pop_front() {
@@ -182,7 +188,7 @@ impl<T> Window<T> {
         let item = self.items.remove(place)?;
         let over = self.over.of(place.reach);
         *over = place.end_ns.max(*over);
-        Some(Placed { what: item.what.what, is_amid })
+        Some(Placed { what: item.what, is_amid })
     }
 
     /// An item as a candidate for its place. It is asked again only if those that got theirs since can have changed what it tells.
@@ -198,7 +204,7 @@ impl<T> Window<T> {
                 told
             }
         };
-        Some(Candidate { tid: item.tid, begin_ns: item.begin_ns, end_ns: item.end_ns, told })
+        Some(Candidate { tid: place.tid, begin_ns: place.begin_ns, end_ns: place.end_ns, told })
     }
 
     /// The chosen one; before a call that makes others begin elsewhere another goes that began earlier, and there: it was on its
@@ -216,13 +222,14 @@ impl<T> Window<T> {
     /// A call that began before this one, at this beginning, as far as its result tells: the first of its thread. Where
     /// others began before, too, and went before it where they met, the first of these.
     fn earlier(&mut self, moving: Place, beginning: u64, told: Teller<'_, T>) -> Option<Place> {
-        let item = self.items.get(moving)?;
-        let mut tids = vec![item.tid];
+        let mut tids = vec![moving.tid];
         let mut begun: Vec<(Place, Rc<Told>)> = Vec::new();
-        for at in self.items.begun_before(item.begin_ns, WIDE) {
-            let Some(item) = self.items.get(at).filter(|item| !tids.contains(&item.tid)) else { continue };
-            tids.push(item.tid);
-            let ready = item.is_ready.then(|| self.ask(at, told)).flatten();
+        for at in self.items.begun_before(moving.begin_ns, WIDE) {
+            if tids.contains(&at.tid) {
+                continue;
+            }
+            tids.push(at.tid);
+            let ready = self.is_ready(at).then(|| self.ask(at, told)).flatten();
             begun.extend(ready.map(|call| (at, call.told)));
         }
         begun.retain(|(_, found)| self.states.permit(found));
@@ -324,9 +331,8 @@ impl<T> Window<T> {
         late.places.truncate(LATE);
         let (mut calls_seen, mut held): (Vec<(Place, Candidate, bool)>, Vec<i32>) = (Vec::new(), Vec::new());
         for at in &late.places {
-            let Some(item) = self.items.get(*at) else { continue };
-            if !item.is_ready {
-                held.push(item.tid);
+            if !self.is_ready(*at) {
+                held.push(at.tid);
                 continue;
             }
             let Some(call) = self.ask(*at, told) else { continue };
@@ -361,7 +367,7 @@ impl<T> Window<T> {
         self.next_few(most).map(|(at, _)| at).collect()
     }
 
-    fn next_few(&self, most: usize) -> impl Iterator<Item = (Place, &Item<Waiting<T>>)> {
+    fn next_few(&self, most: usize) -> impl Iterator<Item = (Place, &Held<Waiting<T>>)> {
         let ready = self.items.iter().take(most).enumerate().take_while(|(i, (_, item))| *i == 0 || item.is_ready);
         ready.map(|(_, next)| next)
     }
@@ -369,9 +375,9 @@ impl<T> Window<T> {
     /// These, those that overlap the first of them, and the next few.
     fn wide(&self, near: &[Place]) -> Vec<Place> {
         let mut out = near.to_vec();
-        let end = near.first().and_then(|at| self.items.get(*at)).map_or(0, |item| item.end_ns);
+        let end = near.first().map_or(0, |at| at.end_ns);
         for at in self.items.begun_before(end, WIDE).into_iter().chain(self.near(WIDE)) {
-            if out.len() < WIDE && !out.contains(&at) && self.items.get(at).is_some_and(|item| item.is_ready) {
+            if out.len() < WIDE && !out.contains(&at) && self.is_ready(at) {
                 out.push(at);
             }
         }
@@ -472,8 +478,7 @@ impl<T> Window<T> {
         }
         let later: Vec<Place> = self.wide(&[chosen]).into_iter().filter(|at| *at != chosen).collect();
         later.into_iter().any(|at| {
-            let Some(item) = self.items.get(at) else { return false };
-            if item.tid == call.tid || !call.overlaps(item.begin_ns, item.end_ns) {
+            if at.tid == call.tid || !call.overlaps(at.begin_ns, at.end_ns) {
                 return false;
             }
             let Some(other) = self.ask(at, told) else { return false };

@@ -52,7 +52,7 @@ pub enum What {
         /// Its process.
         pid: i32,
         /// How.
-        gone: Gone,
+        gone: Box<Gone>,
     },
 }
 
@@ -190,7 +190,7 @@ impl Writing {
             }
             What::Birth(birth) => self.birth(*birth),
             What::Exec { tid, old_tid } => self.exec(tid, old_tid),
-            What::End { tid, pid, gone } => self.ended(tid, pid, gone),
+            What::End { tid, pid, gone } => self.ended(tid, pid, *gone),
         }
     }
 
