@@ -32,30 +32,51 @@ pub struct Ahead {
     last: Option<Place>,
 }
 
-/// When something of each reach was under way: as what stands behind an item begins at the earliest, or what has its place was
-/// over at the latest.
+/// An instant for each reach.
 #[derive(Debug, Clone, Copy)]
-pub struct Instants([u64; Reach::EACH.len()]);
+pub struct Instants([u64; Reach::COUNT]);
 
 impl Instants {
     /// The same for all.
     pub fn all(at_ns: u64) -> Instants {
-        Instants([at_ns; Reach::EACH.len()])
+        Instants([at_ns; Reach::COUNT])
     }
 
     /// That of one.
     pub fn of(&mut self, reach: Reach) -> &mut u64 {
-        &mut self.0[reach as usize]
+        &mut self.0[reach.number()]
     }
 
-    /// Of those that concern an item.
-    pub fn concerning(&self, reach: Reach) -> impl Iterator<Item = u64> {
-        Reach::EACH.into_iter().zip(self.0).filter(move |(other, _)| reach.concerns(*other)).map(|(_, at_ns)| at_ns)
+    /// Whether it is so for all that concern an item.
+    pub fn concerning(&self, reach: Reach, is_so: impl Fn(u64) -> bool) -> bool {
+        let of = |other: Reach| is_so(self.0[other.number()]);
+        match reach {
+            Reach::All => self.0.iter().all(|at_ns| is_so(*at_ns)),
+            Reach::Numbers => of(Reach::All),
+            Reach::Content(file) => of(Reach::All) && of(Reach::Changes(file)),
+            Reach::Changes(file) => of(Reach::All) && of(Reach::Changes(file)) && of(Reach::Content(file)),
+        }
+    }
+}
+
+/// When what stands behind an item begins at the earliest.
+struct Behind {
+    of_reach: Instants,
+    /// That of all that changes anything.
+    changing_ns: u64,
+}
+
+impl Behind {
+    fn all_begin(at_ns: u64) -> Behind {
+        Behind { of_reach: Instants::all(at_ns), changing_ns: at_ns }
     }
 
     fn begins(&mut self, place: &Place) {
-        let at = self.of(place.reach);
+        let at = self.of_reach.of(place.reach);
         *at = place.begin_ns.min(*at);
+        if place.reach.changes() {
+            self.changing_ns = place.begin_ns.min(self.changing_ns);
+        }
     }
 }
 
@@ -98,7 +119,7 @@ impl Ahead {
         // Of what stands behind these all begins later than so, but for what lasts long.
         let seen_ns = if is_whole { u64::MAX } else { last.key_ns.saturating_sub(LONG_NS) };
         let is_end = places.len() == queue.len();
-        let mut behind = Instants::all(seen_ns);
+        let mut behind = Behind::all_begin(seen_ns);
         queue.long_begun_before(end_ns).filter(|place| *place > last).for_each(|place| behind.begins(&place));
         let (mut tid, mut in_a_row) = (last.tid, if is_end { ALONE } else { 0 });
         self.known.clear();
@@ -109,10 +130,9 @@ impl Ahead {
             tid = place.tid;
             if i < BLOCK {
                 let is_over = |begin_ns| begin_ns >= place.end_ns;
-                let changing = [*behind.of(Reach::Changes), *behind.of(Reach::All)];
                 let outlook = Outlook {
-                    is_clear: place.is_ready && behind.concerning(place.reach).all(is_over),
-                    is_alone: place.is_ready && in_a_row >= ALONE && changing.into_iter().all(is_over),
+                    is_clear: place.is_ready && behind.of_reach.concerning(place.reach, is_over),
+                    is_alone: place.is_ready && in_a_row >= ALONE && is_over(behind.changing_ns),
                 };
                 if outlook != Outlook::default() {
                     self.end_ns = self.end_ns.max(place.end_ns);
@@ -121,7 +141,7 @@ impl Ahead {
             }
             behind.begins(place);
             if !place.is_ready {
-                (in_a_row, behind) = (0, Instants::all(0));
+                (in_a_row, behind) = (0, Behind::all_begin(0));
             }
         }
     }
@@ -129,20 +149,29 @@ impl Ahead {
 
 #[cfg(test)]
 mod tests {
-    use super::super::queue::Item;
+    use super::super::queue::{FileMark, Item};
     use super::super::window_tests::Random;
     use super::*;
 
     #[test]
     fn who_changes_something_concerns_who_tells_of_it() {
-        use Reach::*;
-        for (i, reach) in Reach::EACH.into_iter().enumerate() {
-            assert_eq!(reach as usize, i, "instants are found by it");
-            assert!(Reach::EACH.iter().all(|other| reach.concerns(*other) == other.concerns(reach)));
-            assert!(reach.concerns(All) && All.concerns(reach));
+        use Reach::{All, Changes, Content, Numbers};
+        let [one, other] = [0, 1].map(FileMark::of);
+        assert!(Content(one).concerns(Changes(one)) && Changes(one).concerns(Changes(one)));
+        assert!(!Content(one).concerns(Changes(other)) && !Changes(one).concerns(Changes(other)));
+        assert!(!Content(one).concerns(Content(one)));
+        assert!(!Numbers.concerns(Changes(one)) && !Numbers.concerns(Numbers) && Numbers.concerns(All));
+        let mut numbers: Vec<usize> = Reach::each().map(Reach::number).collect();
+        numbers.sort_unstable();
+        assert!(numbers.into_iter().eq(0..Reach::COUNT));
+        for reach in Reach::each() {
+            for other in Reach::each() {
+                assert_eq!(reach.concerns(other), other.concerns(reach));
+                let mut instants = Instants::all(0);
+                *instants.of(other) = 1;
+                assert_eq!(instants.concerning(reach, |at_ns| at_ns == 0), !reach.concerns(other));
+            }
         }
-        assert!(Content.concerns(Changes) && Changes.concerns(Changes));
-        assert!(!Content.concerns(Content) && !Numbers.concerns(Changes) && !Numbers.concerns(Numbers));
     }
 
     /// Against all pairs, whatever comes in and goes out, and in whatever order.
@@ -152,6 +181,9 @@ mod tests {
         let (mut queue, mut ahead) = (Queue::default(), Ahead::default());
         let (mut clear, mut alone, mut asked) = (0, 0, 0);
         let mut over = [0; 5];
+        let of_files =
+            [0, 1].map(FileMark::of).into_iter().flat_map(|file| [Reach::Content(file), Reach::Changes(file)]);
+        let reaches: Vec<Reach> = of_files.chain([Reach::Numbers, Reach::All]).collect();
         for round in 0..60_000u64 {
             // Some time one thread, then several; most are short.
             let (tid, busy) = if round % 2_000 < 500 { (0, 1) } else { (r.below(5) as usize, 3) };
@@ -160,7 +192,7 @@ mod tests {
             let end_ns = begin_ns + 1 + r.below(longest);
             over.iter_mut().for_each(|at| *at = end_ns.saturating_sub(100_000).max(*at));
             over[tid] = end_ns;
-            let reach = Reach::EACH[r.below(4) as usize];
+            let reach = reaches[r.below(reaches.len() as u64) as usize];
             let key_ns = if r.below(8) == 0 { begin_ns } else { end_ns };
             let is_ready = r.below(500) != 0;
             let place = queue.push(Item { key_ns, begin_ns, end_ns, tid: tid as i32, is_ready, reach, what: () });

@@ -29,7 +29,7 @@ use reprise_trace::payload::{Side, split};
 
 use super::decode::Pending;
 use super::facts;
-use super::queue::Reach;
+use super::queue::{FileMark, Reach};
 use super::told::{Change, Condition, Found, NOTHING, Told};
 use crate::arguments::failed;
 use crate::locking;
@@ -70,14 +70,18 @@ fn lasts(pending: &Pending) -> bool {
 
 /// What a call tells of and changes.
 pub fn reach(pending: &Pending) -> Reach {
+    let mut files = pending.objects.iter().filter(|object| content::is_regular(object));
+    let (file, another) = (files.next(), files.next());
+    // What it wrote to a file whose number was closed meanwhile overlaps who closed it.
+    let Some(file) = file.filter(|_| lasts(pending)) else {
+        return if lasts(pending) { Reach::Numbers } else { Reach::All };
+    };
+    let mark = FileMark::of(thing(Thing::Size, file.device, file.inode));
     match pending.call.effect {
-        _ if !lasts(pending) => Reach::All,
-        // It may have gone to a file whose number is another's by now.
-        Effect::Write => Reach::Changes,
-        _ if !pending.objects.iter().any(content::is_regular) => Reach::Numbers,
-        Effect::Read if content::given(pending).is_some() => Reach::Content,
-        Effect::Read | Effect::Seek => Reach::Changes,
-        _ => Reach::Content,
+        _ if another.is_some() => Reach::All,
+        Effect::Read if content::given(pending).is_some() => Reach::Content(mark),
+        Effect::Read | Effect::Write | Effect::Seek => Reach::Changes(mark),
+        _ => Reach::Content(mark),
     }
 }
 

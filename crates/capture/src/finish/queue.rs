@@ -10,30 +10,62 @@ use std::collections::{BTreeMap, VecDeque};
 pub enum Reach {
     /// It changes nothing, and tells of numbers of open files alone.
     Numbers,
-    /// It changes nothing, and tells of what files hold, too.
-    Content,
-    /// It changes what files hold, or where in them others go on, but neither names nor numbers.
-    Changes,
+    /// It changes nothing, and tells of what a file holds, too.
+    Content(FileMark),
+    /// It changes what a file holds, or where in it others go on, but neither names nor numbers.
+    Changes(FileMark),
     /// Whatever there is.
     All,
 }
 
+/// Tells a file from most others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FileMark(u8);
+
+impl FileMark {
+    /// So many there are.
+    const COUNT: usize = 16;
+
+    /// That of a file, by a number that is well mixed.
+    pub fn of(number: u64) -> FileMark {
+        FileMark((number % Self::COUNT as u64) as u8)
+    }
+}
+
 impl Reach {
-    /// Each of them.
-    pub const EACH: [Reach; 4] = [Reach::Numbers, Reach::Content, Reach::Changes, Reach::All];
+    /// How many there are.
+    pub const COUNT: usize = 2 + 2 * FileMark::COUNT;
+
+    /// Each of them, by [`Reach::number`].
+    pub fn each() -> impl Iterator<Item = Reach> {
+        let marks = || (0..FileMark::COUNT as u8).map(FileMark);
+        let of_files = marks().map(Reach::Content).chain(marks().map(Reach::Changes));
+        [Reach::Numbers, Reach::All].into_iter().chain(of_files)
+    }
+
+    /// A number below [`Reach::COUNT`].
+    pub fn number(self) -> usize {
+        match self {
+            Reach::Numbers => 0,
+            Reach::All => 1,
+            Reach::Content(FileMark(mark)) => 2 + usize::from(mark),
+            Reach::Changes(FileMark(mark)) => 2 + FileMark::COUNT + usize::from(mark),
+        }
+    }
 
     /// Whether one of the two can have changed what the other tells.
     pub fn concerns(self, other: Reach) -> bool {
-        match (self.min(other), self.max(other)) {
-            (_, Reach::All) => true,
-            (Reach::Numbers, _) | (Reach::Content, Reach::Content) => false,
-            (Reach::Content | Reach::Changes | Reach::All, _) => true,
+        match (self, other) {
+            (Reach::All, _) | (_, Reach::All) => true,
+            (Reach::Numbers, _) | (_, Reach::Numbers) | (Reach::Content(_), Reach::Content(_)) => false,
+            (Reach::Changes(one), Reach::Changes(other) | Reach::Content(other))
+            | (Reach::Content(one), Reach::Changes(other)) => one == other,
         }
     }
 
     /// Whether it changes anything.
     pub fn changes(self) -> bool {
-        self >= Reach::Changes
+        matches!(self, Reach::Changes(_) | Reach::All)
     }
 }
 

@@ -180,7 +180,7 @@ impl<T> Window<T> {
 
     /// Whether an item changes nothing, and overlaps nothing that concerns it, before it or behind: there is nothing to learn from it.
     fn looks_by_itself(&self, place: Place, outlook: Outlook) -> bool {
-        let is_after = || self.over.concerning(place.reach).all(|end_ns| place.begin_ns >= end_ns);
+        let is_after = || self.over.concerning(place.reach, |end_ns| place.begin_ns >= end_ns);
         outlook.is_clear && !place.reach.changes() && self.early.is_empty() && is_after()
     }
 

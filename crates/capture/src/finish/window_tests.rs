@@ -1,7 +1,7 @@
 //! Simulated overlaps: threads whose calls take effect at a random instant between begin and end; the window sees begin,
 //! end and result only, and must find an order that every result permits.
 
-use super::queue::Reach;
+use super::queue::{FileMark, Reach};
 use super::search::{Candidate, States, TRIALS, best};
 use super::told::{Change, Condition, Found, SOMETHING, Told};
 use super::window::{Item, Window};
@@ -101,7 +101,8 @@ fn ordered(calls: &[Call]) -> (Vec<Call>, u64) {
     for call in by_end {
         let (begin_ns, end_ns) = (call.begin, call.end);
         let key_ns = if call.gives { begin_ns } else { end_ns };
-        let reach = if call.what == LOOKS { Reach::Content } else { Reach::Changes };
+        let file = FileMark::of(call.name);
+        let reach = if call.what == LOOKS { Reach::Content(file) } else { Reach::Changes(file) };
         window.push(Item { key_ns, begin_ns, end_ns, tid: call.tid, is_ready: true, reach, what: call });
         while let Some(call) = window.pop(false, &mut Call::told) {
             out.push(call.what);
