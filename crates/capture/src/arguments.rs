@@ -155,29 +155,30 @@ impl Inputs {
 
 impl Told {
     /// The action of a call, but for its number and thread.
-    pub fn action(
+    pub fn action(self, call: &Call, args: [u64; 6], times: (u64, u64), result: i64, out: Outputs) -> Action {
+        let mut action = Action::default();
+        self.fill(&mut action, call, args, times, result, out);
+        action
+    }
+
+    /// The same, of an action that is empty: it is large, and is made where it stays.
+    pub fn fill(
         self,
+        action: &mut Action,
         call: &Call,
         args: [u64; 6],
         (begin_ns, end_ns): (u64, u64),
         result: i64,
         out: Outputs,
-    ) -> Action {
-        Action {
-            call: call.name.into(),
-            begin_ns,
-            duration_ns: end_ns.saturating_sub(begin_ns),
-            args,
-            result,
-            path: self.path,
-            path2: self.path2,
-            input: self.input,
-            output: out.output,
-            data: out.data,
-            data_bytes: out.moved,
-            truncated_bytes: out.truncated,
-            ..Action::default()
-        }
+    ) {
+        action.call = call.name.into();
+        action.begin_ns = begin_ns;
+        action.duration_ns = end_ns.saturating_sub(begin_ns);
+        action.args = args;
+        action.result = result;
+        (action.path, action.path2, action.input) = (self.path, self.path2, self.input);
+        (action.output, action.data) = (out.output, out.data);
+        (action.data_bytes, action.truncated_bytes) = (out.moved, out.truncated);
     }
 }
 

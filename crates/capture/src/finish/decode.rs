@@ -68,7 +68,7 @@ impl Decoder {
     }
 
     /// Decodes a call; nothing if it is none of a trace.
-    pub fn decode(&mut self, mut heard: Box<Heard>, log: &mut Log) -> Option<Box<Pending>> {
+    pub fn decode(&mut self, mut heard: Box<Heard>, spare: &mut Spare, log: &mut Log) -> Option<Box<Pending>> {
         if heard.narrow {
             log.loss(Loss::Unsupported, "32-bit call (not recorded)", 0);
             return None;
@@ -89,10 +89,10 @@ impl Decoder {
             log.loss(Loss::Unsupported, format!("unknown call {}", heard.call.nr), 0);
             return None;
         };
-        Some(self.action(call, *heard, log))
+        Some(self.pending(call, *heard, spare, log))
     }
 
-    fn action(&mut self, call: &'static Call, heard: Heard, log: &mut Log) -> Box<Pending> {
+    fn pending(&mut self, call: &'static Call, heard: Heard, spare: &mut Spare, log: &mut Log) -> Box<Pending> {
         let Heard { tid, end_ns, call: made, objects, kept, .. } = heard;
         // What was under way when the trace began, began with it.
         let (begin_ns, result) = (made.begin_ns.max(self.started_ns), made.result);
@@ -120,10 +120,34 @@ impl Decoder {
             false => None,
         };
         let times = (self.since_begin_ns(begin_ns), self.since_begin_ns(end_ns));
-        let action = told.action(call, args, times, result, out);
-        let lacks = Pending::LACKS;
-        let cpu_ns = made.cpu_ns;
-        Box::new(Pending { call, action, tid, cpu_ns, telling, objects, written, is_unseen: false, lacks })
+        let mut pending = spare.take(call);
+        told.fill(&mut pending.action, call, args, times, result, out);
+        (pending.tid, pending.cpu_ns) = (tid, made.cpu_ns);
+        (pending.telling, pending.objects, pending.written) = (telling, objects, written);
+        pending
+    }
+}
+
+/// Room of calls that are written, for those that come: what is known of a call is large.
+#[derive(Debug, Default)]
+pub struct Spare(Vec<Box<Pending>>);
+
+impl Spare {
+    /// More are not kept.
+    const MOST: usize = 64;
+
+    /// A call of which nothing else is known.
+    fn take(&mut self, call: &'static Call) -> Box<Pending> {
+        let mut room = self.0.pop().unwrap_or_else(|| Box::new(Pending::of_lane(call, 0)));
+        (room.call, room.is_unseen, room.lacks) = (call, false, Pending::LACKS);
+        room
+    }
+
+    /// A call that is written; its action was left empty, unless nothing can be written any more.
+    pub fn give(&mut self, room: Box<Pending>) {
+        if self.0.len() < Self::MOST && room.action.call.is_empty() {
+            self.0.push(room);
+        }
     }
 }
 

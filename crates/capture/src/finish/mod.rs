@@ -348,7 +348,7 @@ impl Finisher {
         let end_ns = self.decoder.since_begin_ns(heard.end_ns);
         let known = by_number(heard.call.nr).filter(|_| !heard.narrow);
         let about = known.map(|call| self.requests.called(&heard, call, end_ns, log)).unwrap_or_default();
-        let decoded = self.decoder.decode(heard, log);
+        let decoded = self.decoder.decode(heard, &mut self.writing.spare, log);
         self.take_requests();
         if let Some(mut pending) = decoded {
             about.put_into(&mut pending.action);

@@ -24,7 +24,7 @@ pub struct FileMark(u8);
 
 impl FileMark {
     /// So many there are.
-    const COUNT: usize = 16;
+    pub const COUNT: usize = 16;
 
     /// That of a file, by a number that is well mixed.
     pub fn of(number: u64) -> FileMark {
@@ -36,13 +36,6 @@ impl Reach {
     /// How many there are.
     pub const COUNT: usize = 2 + 2 * FileMark::COUNT;
 
-    /// Each of them, by [`Reach::number`].
-    pub fn each() -> impl Iterator<Item = Reach> {
-        let marks = || (0..FileMark::COUNT as u8).map(FileMark);
-        let of_files = marks().map(Reach::Content).chain(marks().map(Reach::Changes));
-        [Reach::Numbers, Reach::All].into_iter().chain(of_files)
-    }
-
     /// A number below [`Reach::COUNT`].
     pub fn number(self) -> usize {
         match self {
@@ -50,16 +43,6 @@ impl Reach {
             Reach::All => 1,
             Reach::Content(FileMark(mark)) => 2 + usize::from(mark),
             Reach::Changes(FileMark(mark)) => 2 + FileMark::COUNT + usize::from(mark),
-        }
-    }
-
-    /// Whether one of the two can have changed what the other tells.
-    pub fn concerns(self, other: Reach) -> bool {
-        match (self, other) {
-            (Reach::All, _) | (_, Reach::All) => true,
-            (Reach::Numbers, _) | (_, Reach::Numbers) | (Reach::Content(_), Reach::Content(_)) => false,
-            (Reach::Changes(one), Reach::Changes(other) | Reach::Content(other))
-            | (Reach::Content(one), Reach::Changes(other)) => one == other,
         }
     }
 

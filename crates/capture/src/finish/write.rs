@@ -8,7 +8,7 @@ use reprise_initial::{Seeds, Seen, World};
 use reprise_trace::{AMID, Action, End, IN_THE_KERNEL, Loss, Name, Process, RESPONSE_TIME};
 
 use super::content::{self, Wanted};
-use super::decode::Pending;
+use super::decode::{Pending, Spare};
 use super::lanes::{Lanes, NewLane};
 use super::lives::{Born, Gone, Life, Lives};
 use super::loads::Loads;
@@ -99,6 +99,7 @@ pub struct Writing {
     owner: (u32, u32),
     root: Vec<u8>,
     pub(super) present: Present,
+    pub(super) spare: Spare,
     end: Option<End>,
 }
 
@@ -133,6 +134,7 @@ impl Writing {
             owner: (id(first.map(|p| &p.uids)), id(first.map(|p| &p.gids))),
             root,
             present: Present::new(begin, spool),
+            spare: Spare::default(),
             end: None,
         };
         writing.world.root_is(writing.live.now(b"/").map(|(looked, _)| looked));
@@ -261,10 +263,12 @@ impl Writing {
         pending.action.thread = life.thread;
         pending.action.cpu_ns = self.used(tid, pending.cpu_ns, &pending.action);
         // What is not found at the end either is counted then.
-        Some(match pending.is_unseen {
+        let written = match pending.is_unseen {
             true => self.log.action_accounted(&mut pending.action),
             false => self.log.action_lacking(&mut pending.action, pending.lacks),
-        })
+        };
+        self.spare.give(pending);
+        Some(written)
     }
 
     /// What a call changes of its process that later rows tell.

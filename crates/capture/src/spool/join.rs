@@ -256,7 +256,7 @@ pub struct Joiner {
 
 impl Joiner {
     /// Takes in a record; gives what is complete by it.
-    pub fn take(&mut self, head: Head, body: &[u8], place: &Place, out: &mut Vec<Event>) {
+    pub fn take(&mut self, head: Head, body: &[u8], place: &Place<'_>, out: &mut Vec<Event>) {
         let Some(record) = Record::parse(&head, body) else {
             self.damaged += 1;
             return;
@@ -306,7 +306,7 @@ impl Joiner {
         }
     }
 
-    fn over(&mut self, head: Head, over: Over, ranges: Ranges<'_>, place: &Place, out: &mut Vec<Event>) {
+    fn over(&mut self, head: Head, over: Over, ranges: Ranges<'_>, place: &Place<'_>, out: &mut Vec<Event>) {
         let key = over.key();
         let known = self.calls.contains_key(&(head.tid, key));
         if !known && over.more() == 0 {
@@ -385,12 +385,12 @@ fn heard(head: Head, over: Over, kept: Kept) -> Event {
 }
 
 /// Bytes of a record that stay in the spool.
-fn content(bytes: &[u8], at: usize, place: &Place) -> Option<Content> {
+fn content(bytes: &[u8], at: usize, place: &Place<'_>) -> Option<Content> {
     let offset = place.offset + at as u64;
     (!bytes.is_empty()).then(|| Content { file: place.file.clone(), offset, length: bytes.len() })
 }
 
-fn load(head: &Head, loaded: Loaded<'_>, place: &Place) -> Event {
+fn load(head: &Head, loaded: Loaded<'_>, place: &Place<'_>) -> Event {
     let Head { tid, pid, time_ns, .. } = *head;
     let Loaded { device, inode, offset, address, length, lacks, bytes, at } = loaded;
     let (file, content) = ((device, inode), content(bytes, at, place));
@@ -398,7 +398,7 @@ fn load(head: &Head, loaded: Loaded<'_>, place: &Place) -> Event {
 }
 
 /// Its content stays in the spool: many may wait for their place.
-fn stored(time_ns: u64, mapped: Mapped<'_>, place: &Place) -> Event {
+fn stored(time_ns: u64, mapped: Mapped<'_>, place: &Place<'_>) -> Event {
     let Mapped { device, inode, offset, length, tid, pid, before, written, bytes, at } = mapped;
     let content = content(bytes, at, place);
     Event::Stored(Box::new(Stored {
@@ -414,7 +414,7 @@ fn stored(time_ns: u64, mapped: Mapped<'_>, place: &Place) -> Event {
     }))
 }
 
-fn keep(kept: &mut Kept, ranges: Ranges<'_>, place: &Place) {
+fn keep(kept: &mut Kept, ranges: Ranges<'_>, place: &Place<'_>) {
     for range in ranges {
         let Range { address, at_exit, length, unwanted, bytes, at, said } = range;
         let when = if at_exit { When::Exit } else { When::Entry };

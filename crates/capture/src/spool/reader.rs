@@ -4,6 +4,7 @@
 //! what is missing is counted. Non-goals: what belongs together (`join`).
 
 use std::cmp::Reverse;
+use std::collections::binary_heap::PeekMut;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
 use std::ffi::OsStr;
 use std::fs::File;
@@ -29,14 +30,14 @@ pub struct Missing {
 }
 
 /// Where bytes stand on disk.
-#[derive(Debug, Clone)]
-pub struct Place {
+#[derive(Debug, Clone, Copy)]
+pub struct Place<'a> {
     /// The file.
-    pub file: Rc<File>,
+    pub file: &'a Rc<File>,
     /// Where in it the body of the record begins.
     pub offset: u64,
     /// All that stands in the spool.
-    pub written: Rc<Written>,
+    pub written: &'a Written,
 }
 
 /// The segments that there are, for what is said by its place.
@@ -78,7 +79,7 @@ struct Stream {
 /// A spool that is being read.
 pub struct Spool {
     files: Vec<Rc<File>>,
-    written: Rc<Written>,
+    written: Written,
     streams: Vec<Stream>,
     heap: BinaryHeap<Reverse<(u64, usize)>>,
     /// The stream whose record was given out last.
@@ -115,7 +116,7 @@ impl Spool {
         let numbers: Vec<Option<u32>> = paths.iter().map(|path| number(path)).collect();
         let mut spool = Spool {
             files,
-            written: Rc::default(),
+            written: Written::default(),
             streams: Vec::new(),
             heap: BinaryHeap::new(),
             taken: None,
@@ -124,7 +125,8 @@ impl Spool {
         };
         spool.index(&numbers)?;
         for stream in 0..spool.streams.len() {
-            spool.enqueue(stream)?;
+            let next = spool.next_ns(stream)?;
+            spool.heap.extend(next.map(|time_ns| Reverse((time_ns, stream))));
         }
         Ok(spool)
     }
@@ -155,7 +157,7 @@ impl Spool {
                 }
             }
         }
-        self.written = Rc::new(written);
+        self.written = written;
         for (_, mut segments) in by_cpu {
             segments.sort_by_key(|s| s.head.number);
             self.streams.push(Stream { segments: segments.into_iter(), ..Stream::default() });
@@ -179,25 +181,32 @@ impl Spool {
     ///
     /// # Errors
     /// A file cannot be read.
-    pub fn next(&mut self) -> io::Result<Option<(Head, &[u8], Place)>> {
-        if let Some(stream) = self.taken.take() {
-            self.enqueue(stream)?;
-        }
-        let Some(Reverse((_, stream))) = self.heap.pop() else { return Ok(None) };
+    pub fn next(&mut self) -> io::Result<Option<(Head, &[u8], Place<'_>)>> {
+        let Some(stream) = self.earliest()? else { return Ok(None) };
         self.taken = Some(stream);
         let s = &mut self.streams[stream];
         let Some((head, body)) = s.buffer.get(s.at..).and_then(Head::parse) else { return Ok(None) };
-        let place = Place {
-            file: self.files[s.origin.0].clone(),
-            offset: s.origin.1 + (s.at + RECORD_HEAD) as u64,
-            written: self.written.clone(),
-        };
+        let offset = s.origin.1 + (s.at + RECORD_HEAD) as u64;
+        let place = Place { file: &self.files[s.origin.0], offset, written: &self.written };
         s.at += head.bytes as usize;
         Ok(Some((head, body, place)))
     }
 
-    /// Puts a stream with its next record into the heap.
-    fn enqueue(&mut self, stream: usize) -> io::Result<()> {
+    /// The stream whose next record is the earliest.
+    fn earliest(&mut self) -> io::Result<Option<usize>> {
+        let Some(last) = self.taken.take() else { return Ok(self.heap.pop().map(|Reverse((_, stream))| stream)) };
+        let next = self.next_ns(last)?.map(|time_ns| Reverse((time_ns, last)));
+        Ok(match (next, self.heap.peek_mut()) {
+            // Mostly a processor writes several in a row.
+            (Some(next), None) => Some(next.0.1),
+            (Some(next), Some(first)) if next > *first => Some(next.0.1),
+            (Some(next), Some(mut first)) => Some(std::mem::replace(&mut *first, next).0.1),
+            (None, first) => first.map(|first| PeekMut::pop(first).0.1),
+        })
+    }
+
+    /// When the next record of a stream was written, if there is one more.
+    fn next_ns(&mut self, stream: usize) -> io::Result<Option<u64>> {
         loop {
             let s = &mut self.streams[stream];
             if s.at < s.buffer.len() {
@@ -206,8 +215,7 @@ impl Spool {
                         let expected = s.expected.unwrap_or(head.number);
                         self.missing.lost = self.missing.lost.saturating_add(head.number.saturating_sub(expected));
                         s.expected = Some(head.number.saturating_add(1));
-                        self.heap.push(Reverse((head.time_ns, stream)));
-                        return Ok(());
+                        return Ok(Some(head.time_ns));
                     }
                     None => {
                         self.missing.damaged += 1;
@@ -217,7 +225,7 @@ impl Spool {
             }
             let Some(segment) = s.segments.next() else {
                 s.buffer = Vec::new();
-                return Ok(());
+                return Ok(None);
             };
             s.dropped = s.dropped.max(segment.head.dropped);
             // What stands at the end of the segment before may be missing.
