@@ -89,20 +89,21 @@ impl Decoder {
             log.loss(Loss::Unsupported, format!("unknown call {}", heard.call.nr), 0);
             return None;
         };
-        Some(self.pending(call, *heard, spare, log))
+        Some(self.pending(call, &mut heard, spare, log))
     }
 
-    fn pending(&mut self, call: &'static Call, heard: Heard, spare: &mut Spare, log: &mut Log) -> Box<Pending> {
-        let Heard { tid, end_ns, call: made, objects, kept, .. } = heard;
+    fn pending(&mut self, call: &'static Call, heard: &mut Heard, spare: &mut Spare, log: &mut Log) -> Box<Pending> {
+        let Heard { tid, end_ns, call: made, kept, .. } = heard;
+        let objects = std::mem::take(&mut heard.objects);
         // What was under way when the trace began, began with it.
         let (begin_ns, result) = (made.begin_ns.max(self.started_ns), made.result);
         // Registers beyond the arguments hold leftovers.
         let mut args = [0; 6];
         let count = call.args.len().min(6);
         args[..count].copy_from_slice(&made.args[..count]);
-        let mut inputs = arguments::inputs(Memory::Kept(&kept, When::Entry), call, &args, log);
+        let mut inputs = arguments::inputs(Memory::Kept(kept, When::Entry), call, &args, log);
         let told = inputs.told();
-        let memory = Memory::Kept(&kept, When::Exit);
+        let memory = Memory::Kept(kept, When::Exit);
         let mut out = arguments::outputs(memory, call, &args, result, inputs, log);
         if let (Some(at), Ok(moved @ 1..)) = (kept.moved(), u64::try_from(result)) {
             let (data, found) = arguments::content(memory, &[(at, moved)], moved, arguments::keep(call), log);
@@ -119,10 +120,10 @@ impl Decoder {
             true => written(memory, call, &args, result),
             false => None,
         };
-        let times = (self.since_begin_ns(begin_ns), self.since_begin_ns(end_ns));
+        let times = (self.since_begin_ns(begin_ns), self.since_begin_ns(*end_ns));
         let mut pending = spare.take(call);
         told.fill(&mut pending.action, call, args, times, result, out);
-        (pending.tid, pending.cpu_ns) = (tid, made.cpu_ns);
+        (pending.tid, pending.cpu_ns) = (*tid, made.cpu_ns);
         (pending.telling, pending.objects, pending.written) = (telling, objects, written);
         pending
     }
