@@ -131,6 +131,7 @@ impl Decoder {
 
 /// Room of calls that are written, for those that come: what is known of a call is large.
 #[derive(Debug, Default)]
+#[expect(clippy::vec_box, reason = "they wait and are written in their boxes")]
 pub struct Spare(Vec<Box<Pending>>);
 
 impl Spare {
@@ -145,8 +146,9 @@ impl Spare {
     }
 
     /// A call that is written; its action was left empty, unless nothing can be written any more.
-    pub fn give(&mut self, room: Box<Pending>) {
+    pub fn give(&mut self, mut room: Box<Pending>) {
         if self.0.len() < Self::MOST && room.action.call.is_empty() {
+            (room.telling, room.written) = Default::default();
             self.0.push(room);
         }
     }
