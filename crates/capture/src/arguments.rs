@@ -191,9 +191,23 @@ pub struct Outputs {
     pub data: Vec<u32>,
     /// Bytes moved.
     pub moved: u64,
-    /// Bytes of them that could not be read.
+    /// Bytes of them that are not known.
     pub truncated: u64,
+    /// Why, if they could be read.
+    why: Option<&'static str>,
 }
+
+impl Outputs {
+    /// Why bytes are not known, if any are; `otherwise` tells it of those that could not be read.
+    pub fn lacks(&self, otherwise: &'static str) -> &'static str {
+        self.why.unwrap_or(otherwise)
+    }
+}
+
+/// Why bytes are not known, usually.
+pub const UNREADABLE: &str = "memory could not be read";
+/// Why they are not where buffers of a vector that is read into overlap: memory holds what was read last.
+const FILLED_AGAIN: &str = "its buffers overlap";
 
 /// Reads what a call returned. In-kernel movers return no content here.
 pub fn outputs(
@@ -220,9 +234,11 @@ pub fn outputs(
             }
             ArgKind::OutData(_) | ArgKind::OutVector(_) => {
                 out.moved = (result as u64).min(capacity);
-                let (data, kept) = content(memory, &inputs.buffers, out.moved, keep(call), log);
+                let once = filled_once(&inputs.buffers, out.moved);
+                let (data, kept) = content(memory, &inputs.buffers, once, keep(call), log);
                 out.data = data;
                 out.truncated = out.moved - kept;
+                out.why = (once < out.moved).then_some(FILLED_AGAIN);
             }
             ArgKind::InData(_) | ArgKind::InVector(_) => {
                 out.moved = match call.returns {
@@ -235,6 +251,29 @@ pub fn outputs(
         }
     }
     out
+}
+
+/// How many bytes buffers that were filled one after the other still hold: up to the first that was filled again.
+fn filled_once(buffers: &[(u64, u64)], moved: u64) -> u64 {
+    if buffers.len() < 2 {
+        return moved;
+    }
+    let (mut filled, mut done) = (Vec::with_capacity(buffers.len()), 0);
+    for &(address, length) in buffers {
+        let length = length.min(moved - done);
+        filled.extend((length > 0).then_some((address, address.saturating_add(length), done)));
+        done += length;
+    }
+    let mut by_address = filled.clone();
+    by_address.sort_unstable();
+    if by_address.windows(2).all(|two| two[0].1 <= two[1].0) {
+        return moved;
+    }
+    let again = filled.iter().enumerate().find_map(|(i, (begin, end, at))| {
+        let later = filled[i + 1..].iter().filter(|(address, until, _)| address < end && begin < until);
+        later.map(|(address, ..)| at + address.saturating_sub(*begin)).min()
+    });
+    again.unwrap_or(moved)
 }
 
 /// Whether a result is an error number negated.
@@ -289,4 +328,20 @@ pub fn content(memory: Memory<'_>, buffers: &[(u64, u64)], limit: u64, keep: Kee
     }
     blobs.extend(log.blob(&piece, keep));
     (blobs, kept)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_filled_again_is_not_known() {
+        assert_eq!(filled_once(&[(100, 10), (110, 10), (90, 10)], 30), 30);
+        assert_eq!(filled_once(&[(100, 10), (100, 10)], 20), 0);
+        assert_eq!(filled_once(&[(100, 10), (104, 10), (300, 5)], 25), 4);
+        assert_eq!(filled_once(&[(100, 10), (50, 10), (55, 10)], 30), 15);
+        assert_eq!(filled_once(&[(100, 10), (95, 10)], 20), 0);
+        assert_eq!(filled_once(&[(100, 10), (100, 10)], 10), 10, "not filled again");
+        assert_eq!(filled_once(&[(u64::MAX - 1, 10), (0, 0), (u64::MAX, 9)], 19), 19, "no memory lies there");
+    }
 }

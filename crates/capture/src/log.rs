@@ -13,6 +13,7 @@ use reprise_trace::{
     TraceWriter, TreeNode, WriteError,
 };
 
+use crate::arguments::UNREADABLE;
 use crate::environment::{Observation, Surroundings};
 use crate::error::CaptureError;
 use crate::kept::Place;
@@ -113,10 +114,10 @@ impl Log {
 
     /// Writes an action and returns its number.
     pub fn action(&mut self, mut action: Action) -> u64 {
-        self.action_lacking(&mut action, "memory could not be read")
+        self.action_lacking(&mut action, UNREADABLE)
     }
 
-    /// As [`Log::action`], of an action that is left empty: it is large, and moved once. Says why content is lacking, if any is.
+    /// As [`Log::action`], of an action that is left empty, unless nothing is written any more: it is large, and moved once. Says why content is lacking, if any is.
     pub fn action_lacking(&mut self, action: &mut Action, why: &str) -> u64 {
         if action.truncated_bytes > 0 {
             let cause = format!("{}: {why}", action.call);

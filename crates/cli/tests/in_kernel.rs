@@ -404,6 +404,31 @@ fn what_a_vector_names_again_is_kept_once() {
     assert!(fs::read(Path::new(&work).join("out")).unwrap() == fs::read(replica).unwrap());
 }
 
+/// What is read twice into the same memory is known once: what was there first is counted as truncated, and no replay differs there.
+#[test]
+fn buffers_that_overlap_are_filled_again() {
+    const SCRIPT: &str = "import os\n\
+        d = os.open('in', os.O_RDWR | os.O_CREAT); os.pwrite(d, os.urandom(60000), 0)\n\
+        r = bytearray(20000); half = memoryview(r)[10000:]\n\
+        os.preadv(d, [r, r, bytearray(9)], 0); os.preadv(d, [r, half], 0); os.preadv(d, [r, bytearray(9)], 0)\n";
+    let s = Scratch::new();
+    let dir = s.path();
+    for backend in ["ptrace", "ebpf"] {
+        if backend == "ebpf" && !in_kernel("buffers_that_overlap_are_filled_again", dir) {
+            continue;
+        }
+        let (work, trace) = (mkdir(dir, backend), format!("../{backend}.reprise"));
+        let words = ["record", "--backend", backend, "-o", &trace, "--", "/usr/bin/python3", "-c", SCRIPT];
+        run(Path::new(&work), &words).ends(0);
+        let ledger = fs::read_to_string(dir.join(format!("{backend}.reprise/ledger.json"))).unwrap();
+        let ledger: serde_json::Value = serde_json::from_str(&ledger).unwrap();
+        let lacking = &ledger["losses"]["truncated"]["preadv: its buffers overlap"];
+        assert_eq!((number(lacking, "count"), number(lacking, "bytes")), (2, 40009 + 20000), "{ledger}");
+        let target = mkdir(dir, &format!("{backend}.target"));
+        run(dir, &["replay", "-t", &target, &format!("{backend}.reprise")]).ends(0);
+    }
+}
+
 #[test]
 fn a_chain_of_traces() {
     let s = Scratch::new();

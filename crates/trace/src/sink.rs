@@ -1,7 +1,7 @@
 //! Encoding parts and putting them on disk, beside the thread that gathers the rows.
 //!
 //! Goals: parts are encoded by several threads and yet appear in the order they were sent, so that a trace cut off
-//! anywhere is consistent; memory is bounded by the parts under way; a limit on the trace's size is never passed.
+//! anywhere is consistent; memory is bounded by the parts under way and room for one more of each table; a limit on the trace's size is never passed.
 //! Non-goals: knowing tables, deciding when a part is full.
 
 use std::collections::HashMap;

@@ -162,7 +162,8 @@ impl TraceWriter {
         self.take_action(&mut action)
     }
 
-    /// The same of an action that is left empty: actions are large, and what this one has is moved once.
+    /// The same of an action that is left empty, unless nothing is written any more: actions are large, and what this one has is
+    /// moved once.
     pub fn take_action(&mut self, action: &mut Action) -> Result<(), WriteError> {
         self.given += 1;
         if self.is_full() {
@@ -221,6 +222,7 @@ impl TraceWriter {
     pub fn environment(&mut self, mut row: Environment) -> Result<(), WriteError> {
         let now_ns = row.time_ns;
         let is_full = self.environment.add(&mut row, &self.options);
+        // The key of a sample is its time.
         let first_ns = self.environment.first();
         if is_full || now_ns.saturating_sub(first_ns) >= SAMPLES_TOGETHER_NS { self.flush_samples() } else { Ok(()) }
     }

@@ -10,10 +10,12 @@ use super::queue::{LONG_NS, Place, Queue, Reach};
 /// So many are looked at together, and so many behind them at most.
 const BLOCK: usize = 64;
 const BEHIND: usize = 256;
+/// So many that last long are looked at; where there are more, all are asked.
+const LONG: usize = 1024;
 /// So many of one thread in a row are of a thread that is alone.
 pub const ALONE: usize = 12;
 
-/// What is known of an item by those behind it.
+/// What a look at those behind an item shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Outlook {
     /// Nothing that is still to come overlaps it and concerns it.
@@ -28,7 +30,7 @@ pub struct Ahead {
     known: VecDeque<(Place, Outlook)>,
     /// Until then it is said of these that nothing overlaps them.
     end_ns: u64,
-    /// The last item that was looked at for the next few of one; none: all were.
+    /// What comes in before this place makes void what is known; if there is none, all that comes does.
     last: Option<Place>,
 }
 
@@ -102,13 +104,13 @@ impl Ahead {
 
     fn look<T>(&mut self, queue: &Queue<T>) {
         let (mut places, mut end_ns): (Vec<Place>, u64) = (Vec::with_capacity(2 * BLOCK), 0);
-        let mut is_whole = true;
+        let mut sees_all = true;
         for place in queue.places() {
             match places.len() {
                 ..BLOCK => end_ns = end_ns.max(place.end_ns),
                 n if n >= BLOCK + ALONE && place.key_ns > end_ns.saturating_add(LONG_NS) => break,
                 n if n == BLOCK + BEHIND => {
-                    is_whole = false;
+                    sees_all = false;
                     break;
                 }
                 _ => {}
@@ -116,11 +118,19 @@ impl Ahead {
             places.push(place);
         }
         let Some(last) = places.last().copied() else { return };
-        // Of what stands behind these all begins later than so, but for what lasts long.
-        let seen_ns = if is_whole { u64::MAX } else { last.key_ns.saturating_sub(LONG_NS) };
+        // What stands behind these begins later than so, but for what lasts long.
+        let seen_ns = if sees_all { u64::MAX } else { last.key_ns.saturating_sub(LONG_NS) };
         let is_end = places.len() == queue.len();
         let mut behind = Behind::all_begin(seen_ns);
-        queue.long_begun_before(end_ns).filter(|place| *place > last).for_each(|place| behind.begins(&place));
+        for (n, place) in queue.long_begun_before(end_ns).enumerate() {
+            if n == LONG {
+                behind = Behind::all_begin(0);
+                break;
+            }
+            if place > last {
+                behind.begins(&place);
+            }
+        }
         let (mut tid, mut in_a_row) = (last.tid, if is_end { ALONE } else { 0 });
         self.known.clear();
         self.end_ns = 0;
@@ -131,8 +141,8 @@ impl Ahead {
             if i < BLOCK {
                 let is_over = |begin_ns| begin_ns >= place.end_ns;
                 let outlook = Outlook {
-                    is_clear: place.is_ready && behind.of_reach.concerning(place.reach, is_over),
-                    is_alone: place.is_ready && in_a_row >= ALONE && is_over(behind.changing_ns),
+                    is_clear: place.came_ready && behind.of_reach.concerning(place.reach, is_over),
+                    is_alone: place.came_ready && in_a_row >= ALONE && is_over(behind.changing_ns),
                 };
                 if outlook != Outlook::default() {
                     self.end_ns = self.end_ns.max(place.end_ns);
@@ -140,7 +150,7 @@ impl Ahead {
                 self.known.push_front((*place, outlook));
             }
             behind.begins(place);
-            if !place.is_ready {
+            if !place.came_ready {
                 (in_a_row, behind) = (0, Behind::all_begin(0));
             }
         }
@@ -165,7 +175,7 @@ mod tests {
 
     #[test]
     fn who_changes_something_concerns_who_tells_of_it() {
-        let marks = || (0..FileMark::COUNT as u64).map(FileMark::of);
+        let marks = || (0..FileMark::COUNT as u64).map(|mark| FileMark::of(mark << 60));
         let of_files = marks().map(Reach::Content).chain(marks().map(Reach::Changes));
         let each: Vec<Reach> = [Reach::Numbers, Reach::All].into_iter().chain(of_files).collect();
         assert!(each.iter().map(|reach| reach.number()).eq(0..Reach::COUNT));
@@ -186,7 +196,7 @@ mod tests {
         let (mut clear, mut alone, mut asked) = (0, 0, 0);
         let mut over = [0; 5];
         let of_files =
-            [0, 1].map(FileMark::of).into_iter().flat_map(|file| [Reach::Content(file), Reach::Changes(file)]);
+            [0, 1 << 60].map(FileMark::of).into_iter().flat_map(|file| [Reach::Content(file), Reach::Changes(file)]);
         let reaches: Vec<Reach> = of_files.chain([Reach::Numbers, Reach::All]).collect();
         for round in 0..60_000u64 {
             // Some time one thread, then several; most are short.

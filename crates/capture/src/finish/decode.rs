@@ -7,7 +7,7 @@ use reprise_initial as initial;
 use reprise_trace::{Action, Loss};
 
 use super::lanes;
-use crate::arguments::{self, failed};
+use crate::arguments::{self, UNREADABLE, failed};
 use crate::filter;
 use crate::kept::When;
 use crate::log::Log;
@@ -122,6 +122,7 @@ impl Decoder {
         };
         let times = (self.since_begin_ns(begin_ns), self.since_begin_ns(*end_ns));
         let mut pending = spare.take(call);
+        pending.lacks = out.lacks(UNREADABLE);
         told.fill(&mut pending.action, call, args, times, result, out);
         (pending.tid, pending.cpu_ns) = (*tid, made.cpu_ns);
         (pending.telling, pending.objects, pending.written) = (telling, objects, written);
@@ -141,14 +142,14 @@ impl Spare {
     /// A call of which nothing else is known.
     fn take(&mut self, call: &'static Call) -> Box<Pending> {
         let mut room = self.0.pop().unwrap_or_else(|| Box::new(Pending::of_lane(call, 0)));
-        (room.call, room.is_unseen, room.lacks) = (call, false, Pending::LACKS);
+        (room.call, room.is_unseen) = (call, false);
         room
     }
 
     /// A call that is written; its action was left empty, unless nothing can be written any more.
     pub fn give(&mut self, mut room: Box<Pending>) {
         if self.0.len() < Self::MOST && room.action.call.is_empty() {
-            (room.telling, room.written) = Default::default();
+            (room.objects, room.telling, room.written) = Default::default();
             self.0.push(room);
         }
     }
@@ -178,9 +179,6 @@ fn written(memory: Memory<'_>, call: &Call, args: &[u64; 6], result: i64) -> Opt
 }
 
 impl Pending {
-    /// Why content is lacking, usually.
-    pub const LACKS: &'static str = "memory could not be read";
-
     /// A call that a lane makes.
     pub fn of_lane(call: &'static Call, lane: u32) -> Pending {
         Pending {
@@ -192,7 +190,7 @@ impl Pending {
             objects: Objects::new(),
             written: None,
             is_unseen: false,
-            lacks: Pending::LACKS,
+            lacks: UNREADABLE,
         }
     }
 

@@ -181,6 +181,7 @@ struct Finisher {
     joiner: Joiner,
     decoder: Decoder,
     window: Window<What>,
+    reaches: order::Reaches,
     /// Places of births whose maker's call is not over, by maker.
     beside: beside::Beside,
     births: HashMap<i32, Vec<Place>>,
@@ -206,7 +207,8 @@ impl Finisher {
         Finisher {
             joiner: Joiner::default(),
             decoder: Decoder::new(begin.monotonic_ns),
-            window: Window::default(),
+            window: Window::showing(What::size_shown),
+            reaches: Default::default(),
             beside: Default::default(),
             births: HashMap::default(),
             before,
@@ -365,7 +367,7 @@ impl Finisher {
 
     fn push(&mut self, tid: i32, (key_ns, begin_ns, end_ns): (u64, u64, u64), is_ready: bool, what: What) -> Place {
         let reach = match &what {
-            What::Call(pending) => order::reach(pending),
+            What::Call(pending) => self.reaches.of(pending),
             What::Birth(_) | What::Stored(_) | What::Loaded(_) | What::Exec { .. } | What::End { .. } => Reach::All,
         };
         self.window.push(Item { key_ns, begin_ns, end_ns, tid, is_ready, reach, what })

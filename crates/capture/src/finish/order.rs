@@ -68,21 +68,63 @@ fn lasts(pending: &Pending) -> bool {
     }
 }
 
-/// What a call tells of and changes.
-pub fn reach(pending: &Pending) -> Reach {
-    let mut files = pending.objects.iter().filter(|object| content::is_regular(object));
-    let (file, another) = (files.next(), files.next());
-    // What it wrote to a file whose number was closed meanwhile overlaps who closed it.
-    let Some(file) = file.filter(|_| lasts(pending)) else {
-        return if lasts(pending) { Reach::Numbers } else { Reach::All };
-    };
-    let mark = FileMark::of(thing(Thing::Size, file.device, file.inode));
-    match pending.call.effect {
-        _ if another.is_some() => Reach::All,
-        Effect::Read if content::given(pending).is_some() => Reach::Content(mark),
-        Effect::Read | Effect::Write | Effect::Seek => Reach::Changes(mark),
-        _ => Reach::Content(mark),
+/// What calls tell of and change.
+#[derive(Debug, Default)]
+pub struct Reaches {
+    /// When calls were over that closed a number, of whatever process, and when those were that closed others than they named.
+    closed: HashMap<i32, u64>,
+    some_closed_ns: u64,
+}
+
+impl Reaches {
+    /// So many numbers are remembered.
+    const MOST: usize = 1 << 14;
+
+    /// That of a call; to be asked of calls in the order in which they were over.
+    pub fn of(&mut self, pending: &Pending) -> Reach {
+        let (call, action) = (pending.call, &pending.action);
+        match call.effect {
+            Effect::Close => self.closes(action.args[0] as i32, pending.end_ns()),
+            Effect::DuplicateTo => self.closes(action.args[1] as i32, pending.end_ns()),
+            Effect::CloseRange | Effect::Execute => self.some_closed_ns = self.some_closed_ns.max(pending.end_ns()),
+            _ => {}
+        }
+        if !lasts(pending) || call.effect == Effect::Write && self.may_have_lost(pending) {
+            return Reach::All;
+        }
+        let mut files = pending.objects.iter().filter(|object| content::is_regular(object));
+        let (Some(file), another) = (files.next(), files.next()) else { return Reach::Numbers };
+        let mark = FileMark::of(thing(Thing::Size, file.device, file.inode));
+        match call.effect {
+            _ if another.is_some() => Reach::All,
+            Effect::Read if content::given(pending).is_some() => Reach::Content(mark),
+            Effect::Read | Effect::Write | Effect::Seek => Reach::Changes(mark),
+            _ => Reach::Content(mark),
+        }
     }
+
+    fn closes(&mut self, fd: i32, end_ns: u64) {
+        if self.closed.len() >= Self::MOST {
+            self.closed.clear();
+            self.some_closed_ns = end_ns.max(self.some_closed_ns);
+        }
+        let at = self.closed.entry(fd).or_default();
+        *at = end_ns.max(*at);
+    }
+
+    /// Whether a write may have gone to another file than the one that stood behind its number when it was over.
+    fn may_have_lost(&self, pending: &Pending) -> bool {
+        let fd = pending.action.args[0];
+        let closed_ns = self.closed.get(&(fd as i32)).copied().unwrap_or(0).max(self.some_closed_ns);
+        pending.action.result > 0 && (pending.object(fd).is_none() || closed_ns >= pending.action.begin_ns)
+    }
+}
+
+/// The size of the file that a call was given alone, and what it was when the call was over.
+pub fn size_shown(pending: &Pending) -> Option<(u64, u64)> {
+    let mut files = pending.objects.iter().filter(|object| content::is_regular(object));
+    let file = files.next()?;
+    Some((thing(Thing::Size, file.device, file.inode), file.size))
 }
 
 /// Whether a message can bring descriptors, with numbers that the call does not name.

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, VecDeque};
 pub enum Reach {
     /// It changes nothing, and tells of numbers of open files alone.
     Numbers,
-    /// It changes nothing, and tells of what a file holds, too.
+    /// It changes nothing, and tells of a file, too: what it holds, and who may open it.
     Content(FileMark),
     /// It changes what a file holds, or where in it others go on, but neither names nor numbers.
     Changes(FileMark),
@@ -26,9 +26,9 @@ impl FileMark {
     /// So many there are.
     pub const COUNT: usize = 16;
 
-    /// That of a file, by a number that is well mixed.
+    /// That of a file, by a number whose first bits are well mixed.
     pub fn of(number: u64) -> FileMark {
-        FileMark((number % Self::COUNT as u64) as u8)
+        FileMark((number >> 60) as u8)
     }
 }
 
@@ -65,7 +65,7 @@ pub struct Item<T> {
     pub tid: i32,
     /// Whether it is complete; what is not holds back all behind it.
     pub is_ready: bool,
-    /// What of others it may matter to that it goes before them.
+    /// What it tells of and changes.
     pub reach: Reach,
     /// What it is.
     pub what: T,
@@ -94,8 +94,8 @@ pub struct Place {
     /// Its thread.
     pub tid: i32,
     slot: u32,
-    /// Whether it was complete when it came.
-    pub is_ready: bool,
+    /// Whether it was complete when it came. What is complete later is so in [`Held`].
+    pub came_ready: bool,
     /// See [`Item::reach`].
     pub reach: Reach,
 }
@@ -140,7 +140,7 @@ impl<T> Queue<T> {
             (self.slots.len() - 1) as u32
         });
         let Item { key_ns, begin_ns, end_ns, tid, is_ready, reach, what } = item;
-        let place = Place { key_ns, number: self.next, begin_ns, end_ns, tid, slot, is_ready, reach };
+        let place = Place { key_ns, number: self.next, begin_ns, end_ns, tid, slot, came_ready: is_ready, reach };
         self.next += 1;
         if place.is_long() {
             self.long.insert((place.begin_ns, place.number), place);

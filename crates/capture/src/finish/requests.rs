@@ -15,7 +15,7 @@ use reprise_trace::{Action, Loss};
 
 use super::decode::{Pending, telling};
 use super::lanes::NewLane;
-use crate::arguments::{self, failed};
+use crate::arguments::{self, UNREADABLE, failed};
 use crate::kept::{Kept, When};
 use crate::log::Log;
 use crate::memory::Memory;
@@ -61,7 +61,7 @@ struct Outcome {
 
 impl Outcome {
     fn of(at_ns: u64, result: i64) -> Outcome {
-        let lacks = Pending::LACKS;
+        let lacks = UNREADABLE;
         Outcome { at_ns, result, kept: Kept::default(), objects: [None; 2], chosen: None, moved_at: None, lacks }
     }
 }
@@ -303,7 +303,7 @@ impl Asynchronous {
         let lacks = match completion.state {
             s if s & state::FOREIGN != 0 => "complete when the program's memory was not at hand",
             s if s & state::NO_ROOM != 0 => "it found no room while the program ran",
-            _ => Pending::LACKS,
+            _ => UNREADABLE,
         };
         let outcome = Outcome {
             at_ns,
@@ -407,8 +407,9 @@ impl Asynchronous {
         let (in_trace, before) = self.books.table_result(key, table, result);
         before.iter().for_each(|row| self.table_row(lane, row, end_ns));
         let times = (begin_ns.unwrap_or(end_ns), end_ns);
+        let lacks =
+            if is_as_submitted { out.lacks(outcome.lacks) } else { "its vector was used again before it was complete" };
         let action = told.action(asked.call, asked.args, times, in_trace, out);
-        let lacks = if is_as_submitted { outcome.lacks } else { "its vector was used again before it was complete" };
         self.out.rows.push(Pending {
             action: Action { request: Some(number), ..action },
             telling,

@@ -87,6 +87,16 @@ impl States {
         self.known.get(&condition.thing).copied().unwrap_or(condition.at_first)
     }
 
+    /// Whether it is known that a thing is this.
+    pub fn is_known(&self, thing: u64, value: u64) -> bool {
+        self.sights.is_empty() && self.known.get(&thing) == Some(&Some(value))
+    }
+
+    /// A thing is this.
+    pub fn learn(&mut self, thing: u64, value: u64) {
+        self.known.insert(thing, Some(value));
+    }
+
     /// Whether what a call found can be so now.
     pub fn permit(&self, told: &Told) -> bool {
         told.impossible(|c| self.value(c)).is_none()

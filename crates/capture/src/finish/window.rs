@@ -34,6 +34,8 @@ pub struct Window<T> {
     ahead: Ahead,
     /// When what has its place was over at the latest.
     over: Instants,
+    /// What an item shows without being asked: a thing, and what that was when it was over.
+    shown: fn(&T) -> Option<(u64, u64)>,
     /// Items that got their places.
     placed: u64,
     /// Of these, how many the last was at that may have changed what others tell that lasts.
@@ -103,9 +105,11 @@ const LATELY: usize = 64;
 const IN_VAIN: u32 = 256;
 const SELDOM: u32 = 16;
 
-impl<T> Default for Window<T> {
-    fn default() -> Self {
+impl<T> Window<T> {
+    /// Without items, each of which shows this without being asked.
+    pub fn showing(shown: fn(&T) -> Option<(u64, u64)>) -> Window<T> {
         Window {
+            shown,
             items: Queue::default(),
             latest_ns: 0,
             states: States::default(),
@@ -121,9 +125,7 @@ impl<T> Default for Window<T> {
             untold: 0,
         }
     }
-}
 
-impl<T> Window<T> {
     /// Takes in an item; returns its place.
     pub fn push(&mut self, item: Item<T>) -> Place {
         self.latest_ns = self.latest_ns.max(item.end_ns);
@@ -169,7 +171,7 @@ impl<T> Window<T> {
             None => self.first(place, told),
         };
         let is_quiet = self.quiet >= QUIET;
-        if is_quiet || self.looks_by_itself(chosen, outlook) {
+        if is_quiet || outlook.is_clear && self.needs_no_asking(chosen) {
             self.placed(!is_quiet);
             return self.give(chosen, false);
         }
@@ -178,10 +180,12 @@ impl<T> Window<T> {
         self.give(chosen, is_amid)
     }
 
-    /// Whether an item changes nothing, and overlaps nothing that concerns it, before it or behind: there is nothing to learn from it.
-    fn looks_by_itself(&self, place: Place, outlook: Outlook) -> bool {
+    /// Whether an item that nothing to come concerns changes nothing, has met nothing that concerns it, and shows what is known.
+    fn needs_no_asking(&self, place: Place) -> bool {
         let is_after = || self.over.concerning(place.reach, |end_ns| place.begin_ns >= end_ns);
-        outlook.is_clear && !place.reach.changes() && self.early.is_empty() && is_after()
+        let shown = || self.items.get(place).and_then(|item| (self.shown)(&item.what.what));
+        let is_known = || shown().is_none_or(|(thing, value)| self.states.is_known(thing, value));
+        !place.reach.changes() && self.early.is_empty() && is_after() && is_known()
     }
 
     fn give(&mut self, place: Place, is_amid: bool) -> Option<Placed<T>> {
@@ -200,6 +204,8 @@ impl<T> Window<T> {
             Some(known) if is_so(known) => known.told.clone(),
             _ => {
                 let told = Rc::new(told(&mut item.what.what));
+                let is_within = place.reach.changes() || told.all.iter().all(|c| c.change == Change::Nothing);
+                debug_assert!(is_within, "{:?}: {told:?}", place.reach);
                 item.what.known = Some(Known { told: told.clone(), placed });
                 told
             }
@@ -240,7 +246,7 @@ impl<T> Window<T> {
         Some(begun.iter().filter(meets).map(|(other, _)| *other).min().unwrap_or(*at))
     }
 
-    /// Which goes first: the one with the smallest key, unless results tell otherwise. Also what is known of it by those behind it.
+    /// Which goes first: the one with the smallest key, unless results tell otherwise. And what is known of it, if none was sought.
     fn first(&mut self, place: Place, told: Teller<'_, T>) -> (Place, Outlook) {
         let outlook = self.ahead.of_first(place, &self.items);
         self.quiet = if outlook.is_alone { self.quiet.saturating_add(1) } else { 0 };
@@ -388,6 +394,7 @@ impl<T> Window<T> {
     fn settle(&mut self, chosen: Place, is_early: bool, told: Teller<'_, T>) -> bool {
         let Some(call) = self.ask(chosen, told) else { return false };
         if self.early.is_empty() && self.states.tells_nothing_new(&call.told) {
+            self.learn(chosen);
             self.placed(call.told.lasts);
             return false;
         }
@@ -395,6 +402,12 @@ impl<T> Window<T> {
         let is_amid = self.took_place(chosen, &call, told);
         self.placed(call.told.lasts);
         is_amid
+    }
+
+    /// What an item shows that tells nothing new may be known by other means; those that show the same need not be asked.
+    fn learn(&mut self, place: Place) {
+        let shown = self.items.get(place).and_then(|item| (self.shown)(&item.what.what));
+        shown.into_iter().for_each(|(thing, value)| self.states.learn(thing, value));
     }
 
     /// One more has its place; what it tells lasts, or may have changed what all others tell.

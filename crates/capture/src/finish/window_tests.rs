@@ -97,11 +97,11 @@ fn simulate(seed: u64, beside: Beside) -> Vec<Call> {
 fn ordered(calls: &[Call]) -> (Vec<Call>, u64) {
     let mut by_end = calls.to_vec();
     by_end.sort_by_key(|c| c.end);
-    let (mut window, mut out) = (Window::default(), Vec::new());
+    let (mut window, mut out) = (Window::showing(|_| None), Vec::new());
     for call in by_end {
         let (begin_ns, end_ns) = (call.begin, call.end);
         let key_ns = if call.gives { begin_ns } else { end_ns };
-        let file = FileMark::of(call.name);
+        let file = FileMark::of(call.name << 60);
         let reach = if call.what == LOOKS { Reach::Content(file) } else { Reach::Changes(file) };
         window.push(Item { key_ns, begin_ns, end_ns, tid: call.tid, is_ready: true, reach, what: call });
         while let Some(call) = window.pop(false, &mut Call::told) {
@@ -202,7 +202,7 @@ fn who_was_on_its_way_goes_before_who_moves_the_beginning_of_paths() {
             moves: moves.then_some(PLACE),
             ..Told::default()
         };
-        let mut window = Window::default();
+        let mut window = Window::showing(|_| None);
         for call in calls {
             let (tid, begin_ns, end_ns, ..) = call;
             window.push(Item { key_ns: end_ns, begin_ns, end_ns, tid, is_ready: true, reach: Reach::All, what: call });
@@ -236,7 +236,7 @@ fn what_is_made_by_who_was_on_its_way_is_seen_later() {
             (_, 50) => Told { moves: Some(PLACE), ..Told::default() },
             _ => Told { all: vec![Condition::new(NAME, Found::Exactly(0), Change::Nothing)], ..Told::default() },
         };
-        let mut window = Window::default();
+        let mut window = Window::showing(|_| None);
         for call in [(3, 1, 2)].into_iter().chain(calls) {
             let (tid, begin_ns, end_ns) = call;
             window.push(Item { key_ns: end_ns, begin_ns, end_ns, tid, is_ready: true, reach: Reach::All, what: call });
@@ -259,7 +259,7 @@ fn who_found_something_goes_behind_who_made_it() {
             all: vec![Condition::new(NUMBER, *found, *change)],
             ..Told::default()
         };
-        let mut window = Window::default();
+        let mut window = Window::showing(|_| None);
         for call in calls {
             let (tid, begin_ns, end_ns, key_ns, ..) = call;
             window.push(Item { key_ns, begin_ns, end_ns, tid, is_ready: true, reach: Reach::All, what: call });

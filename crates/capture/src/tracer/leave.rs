@@ -6,7 +6,7 @@ use reprise_calls::{Call, Effect};
 use reprise_trace::Action;
 
 use super::{Entered, Phase, Returned, Tracer, step};
-use crate::arguments::{self, Outputs, failed};
+use crate::arguments::{self, Outputs, UNREADABLE, failed};
 use crate::error::CaptureError;
 use crate::memory::Memory;
 use crate::sys::{self, CallInfo};
@@ -89,12 +89,12 @@ impl Tracer<'_> {
             t.cpu.leave();
             t.thread
         });
-        let action = Action { thread, cpu_ns, ..told.action(call, args, (begin_ns, end_ns), result, out) };
-        let action = match about {
-            Some((input, output)) => Action { input, output, ..action },
-            None => action,
-        };
-        self.log.action(action)
+        let lacks = out.lacks(UNREADABLE);
+        let mut action = Action { thread, cpu_ns, ..told.action(call, args, (begin_ns, end_ns), result, out) };
+        if let Some(about) = about {
+            (action.input, action.output) = about;
+        }
+        self.log.action_lacking(&mut action, lacks)
     }
 }
 

@@ -13,7 +13,7 @@ use reprise_trace::{Action, Loss, ThreadRow};
 
 use super::Tracer;
 use super::leave::moved;
-use crate::arguments::{self, Outputs, failed};
+use crate::arguments::{self, Outputs, UNREADABLE, failed};
 use crate::effects;
 use crate::memory::Memory;
 use crate::movers::{self, Source};
@@ -343,10 +343,9 @@ impl Tracer<'_> {
             }
         }
         let result = self.table_result(key, thread, table, result);
+        let why = if taken { "the program had gone on before its completion was seen" } else { out.lacks(UNREADABLE) };
         let action = told.action(asked.call, asked.args, (begin_ns, end_ns), result, out);
         let mut action = Action { thread, request: Some(number), ..action };
-        let why =
-            if taken { "the program had gone on before its completion was seen" } else { "memory could not be read" };
         self.log.action_lacking(&mut action, why);
         self.begin_waiting(key, end_ns);
     }

@@ -11,8 +11,8 @@ use super::super::decode::Pending;
 use super::super::told::Told;
 use super::super::window::{Item, Window};
 use super::super::window_tests::Random;
+use super::Reaches;
 use super::locks::{Locks, SeatOf};
-use super::reach;
 use crate::locking;
 use crate::spool::record::Object;
 
@@ -155,7 +155,8 @@ fn ordered(calls: &[Call], knows: bool) -> Vec<Call> {
     let mut world = World::new(Box::new(Links::default()));
     let seats: Vec<Seat> = (0..PROCESSES as u32).map(|process| world.begin(process, None)).collect();
     let seat_of: SeatOf<'_> = &|pid| seats.get(pid as usize).copied().filter(|_| knows);
-    let (locks, mut window, mut out) = (RefCell::new(Locks::default()), Window::default(), Vec::new());
+    let (locks, mut window, mut out) = (RefCell::new(Locks::default()), Window::showing(|_| None), Vec::new());
+    let mut reaches = Reaches::default();
     let mut by_end = calls.to_vec();
     by_end.sort_by_key(|c| c.end_ns);
     let mut told = |call: &mut Call| {
@@ -166,7 +167,7 @@ fn ordered(calls: &[Call], knows: bool) -> Vec<Call> {
     for call in by_end {
         let (begin_ns, end_ns, tid) = (call.begin_ns, call.end_ns, call.process as i32);
         let pending = call.pending();
-        let (row, action, reach) = (pending.call, &pending.action, reach(&pending));
+        let (row, action, reach) = (pending.call, &pending.action, reaches.of(&pending));
         let key_ns = if locking::releases(row, &action.args, &action.input) { begin_ns } else { end_ns };
         window.push(Item { key_ns, begin_ns, end_ns, tid, is_ready: true, reach, what: call });
     }

@@ -10,7 +10,7 @@ use reprise_trace::{Action, Name};
 use super::super::decode::Pending;
 use super::super::window::{Item, Window};
 use super::super::window_tests::Random;
-use super::{Teller, reach};
+use super::{Reaches, Teller};
 
 const TOP: &str = "/top";
 const ENOENT: i64 = -(libc::ENOENT as i64);
@@ -107,10 +107,11 @@ fn different(calls: &[Call]) -> usize {
 fn ordered(calls: &[Call]) -> Vec<Call> {
     let mut world = World::new(Box::new(Links::default()));
     let seat = world.begin(1, Some(TOP.as_bytes()));
-    let (mut teller, mut window, mut out) = (Teller::default(), Window::default(), Vec::new());
+    let (mut teller, mut window, mut out) = (Teller::default(), Window::showing(|_| None), Vec::new());
+    let mut reaches = Reaches::default();
     for call in calls {
         let Call { begin_ns, end_ns, tid, .. } = *call;
-        let reach = reach(&call.pending());
+        let reach = reaches.of(&call.pending());
         window.push(Item { key_ns: end_ns, begin_ns, end_ns, tid, is_ready: true, reach, what: call.clone() });
     }
     while let Some(placed) = window.pop(true, &mut |call| teller.told(&mut world, seat, &|_| None, &mut call.pending()))
