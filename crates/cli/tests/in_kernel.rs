@@ -422,7 +422,10 @@ fn buffers_that_overlap_are_filled_again() {
         run(Path::new(&work), &words).ends(0);
         let ledger = fs::read_to_string(dir.join(format!("{backend}.reprise/ledger.json"))).unwrap();
         let ledger: serde_json::Value = serde_json::from_str(&ledger).unwrap();
-        let lacking = &ledger["losses"]["truncated"]["preadv: its buffers overlap"];
+        // Python may make `preadv2` of it.
+        let causes = ledger["losses"]["truncated"].as_object().expect("something is truncated");
+        let lacking = causes.iter().find(|(cause, _)| cause.ends_with(": its buffers overlap")).map(|(_, lost)| lost);
+        let lacking = lacking.expect("its cause");
         assert_eq!((number(lacking, "count"), number(lacking, "bytes")), (2, 40009 + 20000), "{ledger}");
         let target = mkdir(dir, &format!("{backend}.target"));
         run(dir, &["replay", "-t", &target, &format!("{backend}.reprise")]).ends(0);
