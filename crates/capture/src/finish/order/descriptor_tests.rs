@@ -5,9 +5,10 @@ use reprise_initial::{Links, Seat, World};
 use reprise_trace::{Action, Name};
 
 use super::super::decode::Pending;
+use super::super::queue::Reach;
 use super::super::search::{Candidate, States};
 use super::super::told::{Change, Found, Told};
-use super::Teller;
+use super::{Reaches, Teller};
 use crate::spool::record::Object;
 
 const FD: u64 = 4;
@@ -116,4 +117,50 @@ fn paths_and_files_begin_at_numbers_that_others_close() {
     let mut synced = pending("fsync", [FD, 0, 0, 0, 0, 0], 0, Vec::new());
     let mut begins = |pending: &mut Pending| order.told(pending).begins_at.contains(&ends);
     assert!(ends.is_some() && begins(&mut below) && begins(&mut synced) && !begins(&mut elsewhere));
+}
+
+/// What calls tell and change is within what is said of them before they are asked.
+#[test]
+fn calls_change_no_more_than_they_are_said_to() {
+    let (mut order, mut reaches) = (Order::new(), Reaches::default());
+    order.settle(pending("dup", [0; 6], FD as i64, vec![file(FD, 1, 0)]));
+    let mut changing = 0;
+    for call in reprise_calls::all() {
+        for (result, objects) in [1, 0, -9].into_iter().flat_map(|r| [(r, vec![]), (r, vec![file(FD, 1, 0)])]) {
+            let mut pending = pending(call.name, [FD, 0, 1, 1, 0, 0], result, objects);
+            pending.action.path = call.paths().next().map(|_| Name::from("/a"));
+            let told = order.told(&mut pending);
+            let changes = told.all.iter().any(|c| c.change != Change::Nothing);
+            assert!(!changes || reaches.of(&pending).changes(), "{}: {told:?}", call.name);
+            changing += usize::from(changes);
+        }
+    }
+    assert!(changing > 20, "{changing}");
+}
+
+#[test]
+fn what_a_call_may_concern() {
+    let mut reaches = Reaches::default();
+    let mut reach = |name: &str, args: [u64; 3], result: i64, objects: &[Object]| {
+        let [a, b, c] = args;
+        reaches.of(&pending(name, [a, b, c, 0, 0, 0], result, objects.to_vec()))
+    };
+    let (open, other) = ([file(FD, 1, 0)], [file(FD, 2, 0)]);
+    let (socket, none) = ([Object { mode: libc::S_IFSOCK, ..open[0] }], []);
+    let write = reach("pwrite64", [FD, 0, 10], 10, &open);
+    assert!(write.changes() && write != Reach::All && write == reach("write", [FD, 0, 10], 10, &open));
+    assert_ne!(write, reach("write", [FD, 0, 10], 10, &other), "another file");
+    let read = reach("pread64", [FD, 0, 10], 10, &open);
+    assert!(!read.changes() && read != Reach::Numbers && read == reach("fsync", [FD, 0, 0], 0, &open));
+    assert!(reach("read", [FD, 0, 10], 10, &open) == write && reach("lseek", [FD, 0, 0], 0, &open) == write);
+    assert_eq!(reach("recvfrom", [FD, 0, 10], 10, &socket), Reach::Numbers);
+    assert_eq!(reach("write", [FD, 0, 10], 10, &socket), Reach::Numbers);
+    assert_eq!(reach("openat", [FD, 0, 0], 5, &open), Reach::All);
+    // Where a write went whose file is not seen, or whose number was closed meanwhile, is not known.
+    assert_eq!(reach("pwrite64", [FD, 0, 10], 10, &none), Reach::All);
+    assert_eq!(reach("close", [FD + 1, 0, 0], 0, &none), Reach::All);
+    assert_eq!(reach("pwrite64", [FD, 0, 10], 10, &open), write);
+    assert_eq!(reach("close", [FD, 0, 0], 0, &none), Reach::All);
+    assert_eq!(reach("pwrite64", [FD, 0, 10], 10, &open), Reach::All);
+    assert_eq!(reach("pread64", [FD, 0, 10], 10, &open), read);
 }
