@@ -103,41 +103,16 @@ impl Ahead {
     }
 
     fn look<T>(&mut self, queue: &Queue<T>) {
-        let (mut places, mut end_ns): (Vec<Place>, u64) = (Vec::with_capacity(2 * BLOCK), 0);
-        let mut sees_all = true;
-        for place in queue.places() {
-            match places.len() {
-                ..BLOCK => end_ns = end_ns.max(place.end_ns),
-                n if n >= BLOCK + ALONE && place.key_ns > end_ns.saturating_add(LONG_NS) => break,
-                n if n == BLOCK + BEHIND => {
-                    sees_all = false;
-                    break;
-                }
-                _ => {}
-            }
-            places.push(place);
-        }
-        let Some(last) = places.last().copied() else { return };
-        // What stands behind these begins later than so, but for what lasts long.
-        let seen_ns = if sees_all { u64::MAX } else { last.key_ns.saturating_sub(LONG_NS) };
-        let is_end = places.len() == queue.len();
-        let mut behind = Behind::all_begin(seen_ns);
-        for (n, place) in queue.long_begun_before(end_ns).enumerate() {
-            if n == LONG {
-                behind = Behind::all_begin(0);
-                break;
-            }
-            if place > last {
-                behind.begins(&place);
-            }
-        }
-        let (mut tid, mut in_a_row) = (last.tid, if is_end { ALONE } else { 0 });
+        let next = Next::of(queue);
+        let mut behind = next.behind(queue);
+        let is_end = next.places.len() == queue.len();
+        let (mut tid, mut in_a_row) = (next.places.last().map(|last| last.tid), if is_end { ALONE } else { 0 });
         self.known.clear();
         self.end_ns = 0;
-        self.last = places.get(BLOCK + ALONE - 1).copied().filter(|_| !is_end);
-        for (i, place) in places.iter().enumerate().rev() {
-            in_a_row = if place.tid == tid { in_a_row + 1 } else { 1 };
-            tid = place.tid;
+        self.last = next.places.get(BLOCK + ALONE - 1).copied().filter(|_| !is_end);
+        for (i, place) in next.places.iter().enumerate().rev() {
+            in_a_row = if Some(place.tid) == tid { in_a_row + 1 } else { 1 };
+            tid = Some(place.tid);
             if i < BLOCK {
                 let is_over = |begin_ns| begin_ns >= place.end_ns;
                 let outlook = Outlook {
@@ -154,6 +129,48 @@ impl Ahead {
                 (in_a_row, behind) = (0, Behind::all_begin(0));
             }
         }
+    }
+}
+
+/// A block of items, and those behind it that may overlap them but for what lasts long.
+struct Next {
+    places: Vec<Place>,
+    /// When the last of the block is over.
+    end_ns: u64,
+    /// When others begin at the earliest, but for what lasts long.
+    others_ns: u64,
+}
+
+impl Next {
+    fn of<T>(queue: &Queue<T>) -> Next {
+        let mut next = Next { places: Vec::with_capacity(2 * BLOCK), end_ns: 0, others_ns: u64::MAX };
+        for place in queue.places() {
+            match next.places.len() {
+                ..BLOCK => next.end_ns = next.end_ns.max(place.end_ns),
+                n if n >= BLOCK + ALONE && place.key_ns > next.end_ns.saturating_add(LONG_NS) => break,
+                n if n == BLOCK + BEHIND => {
+                    next.others_ns = place.key_ns.saturating_sub(LONG_NS);
+                    break;
+                }
+                _ => {}
+            }
+            next.places.push(place);
+        }
+        next
+    }
+
+    /// When what stands behind all of these begins.
+    fn behind<T>(&self, queue: &Queue<T>) -> Behind {
+        let mut behind = Behind::all_begin(self.others_ns);
+        for (n, place) in queue.long_begun_before(self.end_ns).enumerate() {
+            if n == LONG {
+                return Behind::all_begin(0);
+            }
+            if self.places.last().is_some_and(|last| place > *last) {
+                behind.begins(&place);
+            }
+        }
+        behind
     }
 }
 
