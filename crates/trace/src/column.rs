@@ -33,6 +33,8 @@ pub struct Levels<T> {
     pub repetition: Vec<i16>,
     /// Rows without a value that came last: their levels are written when a value comes, or all rows are there.
     absent: usize,
+    /// Digests, one after the other, of which values are made when all rows are there: by the thread that gives their memory back.
+    digests: Vec<u8>,
     next_value: usize,
     next_level: usize,
 }
@@ -40,7 +42,7 @@ pub struct Levels<T> {
 impl<T> Default for Levels<T> {
     fn default() -> Self {
         let (values, definition, repetition) = Default::default();
-        Levels { values, definition, repetition, absent: 0, next_value: 0, next_level: 0 }
+        Levels { values, definition, repetition, absent: 0, digests: Vec::new(), next_value: 0, next_level: 0 }
     }
 }
 
@@ -59,6 +61,7 @@ impl<T> Levels<T> {
 
     fn clear(&mut self) {
         self.values.clear();
+        self.digests.clear();
         self.definition.clear();
         self.repetition.clear();
         (self.absent, self.next_value, self.next_level) = (0, 0, 0);
@@ -91,6 +94,17 @@ impl<T> Levels<T> {
         let value = self.values.get(self.next_value);
         self.next_value += 1;
         value.ok_or_else(|| ParquetError::EOF("column ends early".into()))
+    }
+}
+
+/// Bytes of a digest.
+const DIGEST: usize = 32;
+
+impl Levels<ByteArray> {
+    fn make_digests(&mut self) {
+        let all = Bytes::from(std::mem::take(&mut self.digests));
+        let each = (0..all.len()).step_by(DIGEST).map(|at| ByteArray::from(all.slice(at..at + DIGEST)));
+        self.values.extend(each);
     }
 }
 
@@ -253,7 +267,10 @@ impl Column {
         match self {
             Column::Int32(c) => c.complete(spec.shape),
             Column::Int64(c) => c.complete(spec.shape),
-            Column::Bytes(c) => c.complete(spec.shape),
+            Column::Bytes(c) => {
+                c.complete(spec.shape);
+                c.make_digests();
+            }
         }
     }
 
@@ -405,10 +422,12 @@ bytes!(
 bytes!(Name, Text, |v| Bytes::from(v.to_text()), |out, v| out.read_text(v));
 
 /// A digest.
-impl Scalar for [u8; 32] {
+impl Scalar for [u8; DIGEST] {
     const KIND: Kind = Kind::Bytes;
     fn put(self, column: &mut Column) {
-        Bytes::copy_from_slice(&self).put(column);
+        if let Column::Bytes(c) = column {
+            c.digests.extend_from_slice(&self);
+        }
     }
     fn get(&mut self, column: &mut Column) -> Result<()> {
         let Column::Bytes(c) = column else { unreachable!("columns are made from the same specs") };
