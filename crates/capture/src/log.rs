@@ -117,7 +117,8 @@ impl Log {
         self.action_lacking(&mut action, UNREADABLE)
     }
 
-    /// As [`Log::action`], of an action that is left empty, unless nothing is written any more: it is large, and moved once. Says why content is lacking, if any is.
+    /// As [`Log::action`], of an action that is left empty, unless nothing is written any more: it is large, and moved once.
+    /// Says why content is lacking, if any is.
     pub fn action_lacking(&mut self, action: &mut Action, why: &str) -> u64 {
         if action.truncated_bytes > 0 {
             let cause = format!("{}: {why}", action.call);

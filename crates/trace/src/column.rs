@@ -76,6 +76,16 @@ impl<T> Levels<T> {
         }
     }
 
+    /// Of a row that has at most one value: whether it has one.
+    fn define(&mut self, is_there: bool) {
+        if is_there {
+            self.complete(Shape::Optional);
+            self.definition.push(1);
+        } else {
+            self.absent += 1;
+        }
+    }
+
     /// Whether the next row has a value.
     fn present(&mut self) -> bool {
         let defined = self.definition.get(self.next_level).is_some_and(|d| *d > 0);
@@ -463,18 +473,6 @@ macro_rules! scalar_fields {
     )*};
 }
 scalar_fields!(u32, i32, u64, i64, [u8; 32], Vec<u8>, String, CallName, Name);
-
-impl<T> Levels<T> {
-    /// Of a row that has at most one value: whether it has one.
-    fn define(&mut self, is_there: bool) {
-        if is_there {
-            self.complete(Shape::Optional);
-            self.definition.push(1);
-        } else {
-            self.absent += 1;
-        }
-    }
-}
 
 fn define(column: &mut Column, is_there: bool) {
     match column {

@@ -57,8 +57,13 @@ impl<R: Row> Gathered<R> {
         self.first
     }
 
-    /// Adds a row, which is left empty; true if the part is full.
-    pub fn add(&mut self, row: &mut R, options: &WriterOptions) -> bool {
+    /// Adds a row; true if the part is full.
+    pub fn add(&mut self, mut row: R, options: &WriterOptions) -> bool {
+        self.add_from(&mut row, options)
+    }
+
+    /// The same of a row that stays where it is, and is left empty.
+    pub fn add_from(&mut self, row: &mut R, options: &WriterOptions) -> bool {
         if self.rows == 0 {
             self.first = row.key();
         }

@@ -1,8 +1,8 @@
 //! Encoding parts and putting them on disk, beside the thread that gathers the rows.
 //!
 //! Goals: parts are encoded by several threads and yet appear in the order they were sent, so that a trace cut off
-//! anywhere is consistent; memory is bounded by the parts under way and room for one more of each table; a limit on the trace's size is never passed.
-//! Non-goals: knowing tables, deciding when a part is full.
+//! anywhere is consistent; memory is bounded by the parts under way and room for one more of each table; a limit on the
+//! trace's size is never passed. Non-goals: knowing tables, deciding when a part is full.
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -173,75 +173,75 @@ impl TraceWriter {
             action.errno = i32::try_from(-action.result).ok().and_then(reprise_calls::errno_name).map(str::to_owned);
         }
         self.touch();
-        if self.actions.add(action, &self.options) { self.flush() } else { Ok(()) }
+        if self.actions.add_from(action, &self.options) { self.flush() } else { Ok(()) }
     }
 
     /// Adds a thread.
-    pub fn thread(&mut self, mut row: ThreadRow) -> Result<(), WriteError> {
+    pub fn thread(&mut self, row: ThreadRow) -> Result<(), WriteError> {
         self.touch();
-        if self.threads.add(&mut row, &self.options) { self.flush() } else { Ok(()) }
+        if self.threads.add(row, &self.options) { self.flush() } else { Ok(()) }
     }
 
     /// Adds a process.
-    pub fn process(&mut self, mut row: Process) -> Result<(), WriteError> {
+    pub fn process(&mut self, row: Process) -> Result<(), WriteError> {
         self.touch();
-        if self.processes.add(&mut row, &self.options) { self.flush() } else { Ok(()) }
+        if self.processes.add(row, &self.options) { self.flush() } else { Ok(()) }
     }
 
     /// Adds a descriptor that existed before the start.
-    pub fn descriptor(&mut self, mut row: Descriptor) -> Result<(), WriteError> {
+    pub fn descriptor(&mut self, row: Descriptor) -> Result<(), WriteError> {
         self.touch();
-        if self.descriptors.add(&mut row, &self.options) { self.flush() } else { Ok(()) }
+        if self.descriptors.add(row, &self.options) { self.flush() } else { Ok(()) }
     }
 
     /// Adds a lock on a file that was held before the start.
-    pub fn lock(&mut self, mut row: Lock) -> Result<(), WriteError> {
+    pub fn lock(&mut self, row: Lock) -> Result<(), WriteError> {
         self.touch();
-        if self.locks.add(&mut row, &self.options) { self.flush() } else { Ok(()) }
+        if self.locks.add(row, &self.options) { self.flush() } else { Ok(()) }
     }
 
     /// Adds a mapping of a file that existed before the start.
-    pub fn mapping(&mut self, mut row: Mapping) -> Result<(), WriteError> {
+    pub fn mapping(&mut self, row: Mapping) -> Result<(), WriteError> {
         self.touch();
-        if self.mappings.add(&mut row, &self.options) { self.flush() } else { Ok(()) }
+        if self.mappings.add(row, &self.options) { self.flush() } else { Ok(()) }
     }
 
     /// Adds a name of the initial tree.
-    pub fn node(&mut self, mut row: TreeNode) -> Result<(), WriteError> {
+    pub fn node(&mut self, row: TreeNode) -> Result<(), WriteError> {
         self.touch();
-        if self.tree.add(&mut row, &self.options) { self.flush() } else { Ok(()) }
+        if self.tree.add(row, &self.options) { self.flush() } else { Ok(()) }
     }
 
     /// Adds observed content.
-    pub fn content(&mut self, mut row: Content) -> Result<(), WriteError> {
+    pub fn content(&mut self, row: Content) -> Result<(), WriteError> {
         self.touch();
-        if self.contents.add(&mut row, &self.options) { self.flush() } else { Ok(()) }
+        if self.contents.add(row, &self.options) { self.flush() } else { Ok(()) }
     }
 
     /// Adds a sample of the environment. Nothing refers to samples: they go by themselves, some seconds together.
-    pub fn environment(&mut self, mut row: Environment) -> Result<(), WriteError> {
+    pub fn environment(&mut self, row: Environment) -> Result<(), WriteError> {
         let now_ns = row.time_ns;
-        let is_full = self.environment.add(&mut row, &self.options);
+        let is_full = self.environment.add(row, &self.options);
         // The key of a sample is its time.
         let first_ns = self.environment.first();
         if is_full || now_ns.saturating_sub(first_ns) >= SAMPLES_TOGETHER_NS { self.flush_samples() } else { Ok(()) }
     }
 
     /// Adds a sample of a device.
-    pub fn device(&mut self, mut row: DeviceSample) -> Result<(), WriteError> {
-        if self.devices.add(&mut row, &self.options) { self.flush_samples() } else { Ok(()) }
+    pub fn device(&mut self, row: DeviceSample) -> Result<(), WriteError> {
+        if self.devices.add(row, &self.options) { self.flush_samples() } else { Ok(()) }
     }
 
     /// Adds a mount.
-    pub fn mount(&mut self, mut row: Mount) -> Result<(), WriteError> {
+    pub fn mount(&mut self, row: Mount) -> Result<(), WriteError> {
         self.touch();
-        if self.mounts.add(&mut row, &self.options) { self.flush() } else { Ok(()) }
+        if self.mounts.add(row, &self.options) { self.flush() } else { Ok(()) }
     }
 
     /// Adds a setting of a device's queue.
-    pub fn queue(&mut self, mut row: QueueSetting) -> Result<(), WriteError> {
+    pub fn queue(&mut self, row: QueueSetting) -> Result<(), WriteError> {
         self.touch();
-        if self.queues.add(&mut row, &self.options) { self.flush() } else { Ok(()) }
+        if self.queues.add(row, &self.options) { self.flush() } else { Ok(()) }
     }
 
     /// Stores content and returns its blobs: none if the policy keeps only lengths.
@@ -269,8 +269,8 @@ impl TraceWriter {
         if new {
             self.touch();
             let content = content.map(|content| self.shelf.keep(content));
-            let mut row = BlobRow { blob, blake3: *hash.as_bytes(), length, content };
-            if self.blobs.add(&mut row, &self.options) {
+            let row = BlobRow { blob, blake3: *hash.as_bytes(), length, content };
+            if self.blobs.add(row, &self.options) {
                 // Under a limit, contents are worth their room only with the rows that refer to them.
                 match self.options.max_bytes {
                     Some(_) => self.flush()?,

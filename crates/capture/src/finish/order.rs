@@ -92,9 +92,9 @@ impl Reaches {
         if !lasts(pending) || call.effect == Effect::Write && self.may_have_lost(pending) {
             return Reach::All;
         }
-        let mut files = pending.objects.iter().filter(|object| content::is_regular(object));
+        let mut files = content::regular(pending);
         let (Some(file), another) = (files.next(), files.next()) else { return Reach::Numbers };
-        let mark = FileMark::of(thing(Thing::Size, file.device, file.inode));
+        let mark = FileMark::of(content::size_of(file));
         match call.effect {
             _ if another.is_some() => Reach::All,
             Effect::Read if content::given(pending).is_some() => Reach::Content(mark),
@@ -122,9 +122,7 @@ impl Reaches {
 
 /// The size of the file that a call was given alone, and what it was when the call was over.
 pub fn size_shown(pending: &Pending) -> Option<(u64, u64)> {
-    let mut files = pending.objects.iter().filter(|object| content::is_regular(object));
-    let file = files.next()?;
-    Some((thing(Thing::Size, file.device, file.inode), file.size))
+    content::regular(pending).next().map(|file| (content::size_of(file), file.size))
 }
 
 /// Whether a message can bring descriptors, with numbers that the call does not name.

@@ -183,8 +183,7 @@ impl<T> Window<T> {
     /// Whether an item that nothing to come concerns changes nothing, has met nothing that concerns it, and shows what is known.
     fn needs_no_asking(&self, place: Place) -> bool {
         let is_after = || self.over.concerning(place.reach, |end_ns| place.begin_ns >= end_ns);
-        let shown = || self.items.get(place).and_then(|item| (self.shown)(&item.what.what));
-        let is_known = || shown().is_none_or(|(thing, value)| self.states.is_known(thing, value));
+        let is_known = || self.shown_at(place).is_none_or(|(thing, value)| self.states.is_known(thing, value));
         !place.reach.changes() && self.early.is_empty() && is_after() && is_known()
     }
 
@@ -406,8 +405,12 @@ impl<T> Window<T> {
 
     /// What an item shows that tells nothing new may be known by other means; those that show the same need not be asked.
     fn learn(&mut self, place: Place) {
-        let shown = self.items.get(place).and_then(|item| (self.shown)(&item.what.what));
+        let shown = self.shown_at(place);
         shown.into_iter().for_each(|(thing, value)| self.states.learn(thing, value));
+    }
+
+    fn shown_at(&self, place: Place) -> Option<(u64, u64)> {
+        self.items.get(place).and_then(|item| (self.shown)(&item.what.what))
     }
 
     /// One more has its place; what it tells lasts, or may have changed what all others tell.

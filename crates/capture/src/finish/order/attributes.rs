@@ -6,7 +6,7 @@ use reprise_initial::{Seat, World};
 use super::super::decode::Pending;
 use super::super::facts;
 use super::super::told::{Change, Condition, Found, Told};
-use super::content::is_regular;
+use super::content::regular;
 use super::{Teller, Thing, thing};
 use crate::arguments::failed;
 use crate::spool::record::Object;
@@ -38,7 +38,7 @@ impl Teller {
     /// Permissions of files: those given, those seen at open files, and those told by `stat`.
     fn modes(&self, world: &mut World, seat: Seat, pending: &mut Pending, given: Option<u64>, out: &mut Told) {
         let change = given.map_or(Change::Nothing, Change::To);
-        for object in pending.objects.iter().filter(|object| is_regular(object)) {
+        for object in regular(pending) {
             let is_made = made(pending).is_some_and(|made| made.fd == object.fd);
             let change = if is_made { Change::Unknown } else { change };
             let mode = thing(Thing::Mode, object.device, object.inode);

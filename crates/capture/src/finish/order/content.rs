@@ -69,6 +69,16 @@ pub(super) fn is_regular(object: &Object) -> bool {
     object.mode & libc::S_IFMT == libc::S_IFREG
 }
 
+/// The files of a call's numbers.
+pub(super) fn regular(pending: &Pending) -> impl Iterator<Item = &Object> {
+    pending.objects.iter().filter(|object| is_regular(object))
+}
+
+/// The size of an open file, as a thing.
+pub(super) fn size_of(object: &Object) -> u64 {
+    thing(Thing::Size, object.device, object.inode)
+}
+
 /// Whether a write went to the end of the file, wherever it was told to write.
 pub(super) fn appends(pending: &Pending, object: &Object) -> bool {
     let flags = pending.call.flags_arg(FlagSet::ReadWrite).map_or(0, |i| pending.action.args[i]);
@@ -109,11 +119,10 @@ fn offset(pending: &Pending, out: &mut Vec<Condition>) {
 
 /// Sizes of files that a call has open.
 fn sizes(world: &World, pending: &Pending, out: &mut Vec<Condition>) {
-    for object in pending.objects.iter().filter(|o| is_regular(o)) {
+    for object in regular(pending) {
         let (found, change) = size(pending, object);
-        let thing = thing(Thing::Size, object.device, object.inode);
         let at_first = world.unchanged_size((object.device, object.inode));
-        out.push(Condition { at_first, ..Condition::new(thing, found, change).then(object.size) });
+        out.push(Condition { at_first, ..Condition::new(size_of(object), found, change).then(object.size) });
     }
 }
 

@@ -9,8 +9,8 @@ use reprise_initial::Seat;
 
 use super::super::decode::Pending;
 use super::super::told::{Change, Condition, Found};
-use super::content::{appends, given, is_regular};
-use super::{Thing, opened, thing};
+use super::content::{appends, given, is_regular, size_of};
+use super::opened;
 use crate::arguments::failed;
 use crate::spool::record::Object;
 
@@ -76,7 +76,7 @@ impl Held {
             Some(at) => Change::UpTo(at.saturating_add(moved)),
             None => Change::Unknown,
         };
-        out.push(Condition::new(thing(Thing::Size, held.device, held.inode), Found::Anything, change));
+        out.push(Condition::new(size_of(held), Found::Anything, change));
         true
     }
 }
