@@ -69,7 +69,11 @@ impl<T> Levels<T> {
 
     /// Writes the levels of rows without a value.
     fn complete(&mut self, shape: Shape) {
-        let rows = self.definition.len() + std::mem::take(&mut self.absent);
+        let absent = std::mem::take(&mut self.absent);
+        if absent == 0 {
+            return;
+        }
+        let rows = self.definition.len() + absent;
         self.definition.resize(rows, 0);
         if shape == Shape::List {
             self.repetition.resize(rows, 0);
@@ -77,6 +81,7 @@ impl<T> Levels<T> {
     }
 
     /// Of a row that has at most one value: whether it has one.
+    #[inline(always)]
     fn define(&mut self, is_there: bool) {
         if is_there {
             self.complete(Shape::Optional);
@@ -143,6 +148,11 @@ pub enum Kind {
     I64,
     Text,
     Bytes,
+}
+
+/// Whether all are the same.
+fn are_uniform<T: PartialEq>(values: &[T]) -> bool {
+    values.first().is_none_or(|first| values.iter().all(|value| value == first))
 }
 
 /// Bits a number that differences may take more than a dictionary: the time makes up for them.
@@ -293,6 +303,15 @@ impl Column {
         }
     }
 
+    /// Whether all its values are the same.
+    pub fn is_uniform(&self) -> bool {
+        match self {
+            Column::Int32(c) => are_uniform(&c.values),
+            Column::Int64(c) => are_uniform(&c.values),
+            Column::Bytes(c) => are_uniform(&c.values),
+        }
+    }
+
     /// Empties it; its memory is used again.
     pub fn clear(&mut self) {
         match self {
@@ -382,9 +401,9 @@ integer!(i64, I64, Int64, i64);
 
 /// What is empty lies where there is memory: to compare it elsewhere, although there is nothing to compare, is dear (the processor's
 /// instruction that compares as many bytes as are wanted is then carried out step by step).
-fn somewhere(bytes: Bytes) -> Bytes {
+fn somewhere(value: impl AsRef<[u8]> + Into<Bytes>) -> Bytes {
     static PLACE: [u8; 1] = [0];
-    if bytes.is_empty() { Bytes::from_static(&PLACE[..0]) } else { bytes }
+    if value.as_ref().is_empty() { Bytes::from_static(&PLACE[..0]) } else { value.into() }
 }
 
 macro_rules! bytes {
@@ -393,8 +412,7 @@ macro_rules! bytes {
             const KIND: Kind = Kind::$kind;
             fn put(self, column: &mut Column) {
                 if let Column::Bytes(c) = column {
-                    let put: fn($type) -> Bytes = $put;
-                    c.values.push(ByteArray::from(somewhere(put(self))));
+                    c.values.push(ByteArray::from($put(self)));
                 }
             }
             fn get(&mut self, column: &mut Column) -> Result<()> {
@@ -407,12 +425,12 @@ macro_rules! bytes {
         }
     };
 }
-bytes!(Vec<u8>, Bytes, Bytes::from, |out, v| {
+bytes!(Vec<u8>, Bytes, somewhere, |out, v| {
     out.clear();
     out.extend_from_slice(v);
 });
-bytes!(Bytes, Bytes, |v| v, |out, v| *out = Bytes::copy_from_slice(v));
-bytes!(String, Text, Bytes::from, |out, v| {
+bytes!(Bytes, Bytes, somewhere, |out, v| *out = Bytes::copy_from_slice(v));
+bytes!(String, Text, somewhere, |out, v| {
     out.clear();
     out.push_str(&String::from_utf8_lossy(v));
 });
@@ -420,8 +438,8 @@ bytes!(
     CallName,
     Text,
     |v| match v {
-        Cow::Borrowed(name) => Bytes::from_static(name.as_bytes()),
-        Cow::Owned(name) => Bytes::from(name),
+        Cow::Borrowed(name) => somewhere(name),
+        Cow::Owned(name) => somewhere(name),
     },
     |out, v| {
         let text = out.to_mut();
@@ -429,7 +447,7 @@ bytes!(
         text.push_str(&String::from_utf8_lossy(v));
     }
 );
-bytes!(Name, Text, |v| Bytes::from(v.to_text()), |out, v| out.read_text(v));
+bytes!(Name, Text, |v: Name| somewhere(v.to_text()), |out, v| out.read_text(v));
 
 /// A digest.
 impl Scalar for [u8; DIGEST] {
@@ -452,7 +470,8 @@ pub trait Field: Sized {
     /// Columns it takes.
     const WIDTH: usize = 1;
     fn specs(name: &str) -> Vec<Spec>;
-    fn store(self, columns: &mut [Column]);
+    /// Becomes the next value of the columns; it is left empty.
+    fn store(&mut self, columns: &mut [Column]);
     /// Becomes what the next row has; its memory is used again.
     fn load(&mut self, columns: &mut [Column]) -> Result<()>;
 }
@@ -463,8 +482,8 @@ macro_rules! scalar_fields {
             fn specs(name: &str) -> Vec<Spec> {
                 vec![Spec { name: name.to_owned(), shape: Shape::Required, kind: <$type>::KIND }]
             }
-            fn store(self, columns: &mut [Column]) {
-                self.put(&mut columns[0]);
+            fn store(&mut self, columns: &mut [Column]) {
+                std::mem::take(self).put(&mut columns[0]);
             }
             fn load(&mut self, columns: &mut [Column]) -> Result<()> {
                 self.get(&mut columns[0])
@@ -474,6 +493,7 @@ macro_rules! scalar_fields {
 }
 scalar_fields!(u32, i32, u64, i64, [u8; 32], Vec<u8>, String, CallName, Name);
 
+#[inline(always)]
 fn define(column: &mut Column, is_there: bool) {
     match column {
         Column::Int32(c) => c.define(is_there),
@@ -486,10 +506,10 @@ impl<T: Scalar> Field for Option<T> {
     fn specs(name: &str) -> Vec<Spec> {
         vec![Spec { name: name.to_owned(), shape: Shape::Optional, kind: T::KIND }]
     }
-    fn store(self, columns: &mut [Column]) {
+    fn store(&mut self, columns: &mut [Column]) {
         define(&mut columns[0], self.is_some());
-        if let Some(value) = self {
-            value.put(&mut columns[0]);
+        if self.is_some() {
+            self.take().into_iter().for_each(|value| value.put(&mut columns[0]));
         }
     }
     fn load(&mut self, columns: &mut [Column]) -> Result<()> {
@@ -512,8 +532,8 @@ impl Field for [u64; 6] {
     fn specs(_: &str) -> Vec<Spec> {
         (0..6).map(|i| Spec { name: format!("a{i}"), shape: Shape::Required, kind: Kind::U64 }).collect()
     }
-    fn store(self, columns: &mut [Column]) {
-        for (value, column) in self.into_iter().zip(columns) {
+    fn store(&mut self, columns: &mut [Column]) {
+        for (value, column) in std::mem::take(self).into_iter().zip(columns) {
             value.put(column);
         }
     }
@@ -527,7 +547,7 @@ impl Field for Vec<u32> {
     fn specs(name: &str) -> Vec<Spec> {
         vec![Spec { name: name.to_owned(), shape: Shape::List, kind: Kind::U32 }]
     }
-    fn store(self, columns: &mut [Column]) {
+    fn store(&mut self, columns: &mut [Column]) {
         let Column::Int32(c) = &mut columns[0] else {
             return;
         };
@@ -536,7 +556,7 @@ impl Field for Vec<u32> {
             return;
         }
         c.complete(Shape::List);
-        for (i, value) in self.into_iter().enumerate() {
+        for (i, value) in std::mem::take(self).into_iter().enumerate() {
             c.definition.push(1);
             c.repetition.push(i16::from(i > 0));
             c.values.push(value as i32);

@@ -56,7 +56,7 @@ macro_rules! table {
                 let mut at = 0;
                 $({
                     let width = <$ftype as Field>::WIDTH;
-                    Field::store(std::mem::take(&mut self.$field), &mut columns[at..at + width]);
+                    Field::store(&mut self.$field, &mut columns[at..at + width]);
                     at += width;
                 })*
             }
