@@ -284,13 +284,13 @@ pub fn failed(result: i64) -> bool {
 /// Reads and stores up to `limit` bytes of buffers that follow each other; stops at the first byte that cannot be read.
 pub fn content(memory: Memory<'_>, buffers: &[(u64, u64)], limit: u64, keep: Keep, log: &mut Log) -> (Vec<u32>, u64) {
     let total = buffers.iter().fold(0u64, |sum, b| sum.saturating_add(b.1)).min(limit).min(MOST_MOVED);
+    if !log.wants(keep)
+        && let Some(kept) = reached(memory, buffers, total)
+    {
+        return (Vec::new(), kept);
+    }
     if let &[(addr, length)] = buffers {
         let length = length.min(total) as usize;
-        if !log.wants(keep)
-            && let Some(kept) = memory.reach(addr, length)
-        {
-            return (Vec::new(), kept as u64);
-        }
         if length <= PIECE
             && let Some(whole) = memory.bytes(addr, length)
         {
@@ -328,6 +328,20 @@ pub fn content(memory: Memory<'_>, buffers: &[(u64, u64)], limit: u64, keep: Kee
     }
     blobs.extend(log.blob(&piece, keep));
     (blobs, kept)
+}
+
+/// How much of so many bytes in buffers was kept, up to the first byte that was not; nothing that is still the program's is looked at.
+fn reached(memory: Memory<'_>, buffers: &[(u64, u64)], total: u64) -> Option<u64> {
+    let mut kept = 0;
+    for &(addr, length) in buffers {
+        let wanted = length.min(total - kept);
+        let reached = memory.reach(addr, wanted as usize)? as u64;
+        kept += reached;
+        if reached < wanted {
+            break;
+        }
+    }
+    Some(kept)
 }
 
 #[cfg(test)]

@@ -109,12 +109,16 @@ impl Kept {
             When::Exit => &mut self.exit,
         };
         // Mostly they come in ascending order.
+        if side.last().is_none_or(|last| last.address <= range.address) {
+            return side.push(range);
+        }
         let at = side.partition_point(|r| r.address <= range.address);
         side.insert(at, range);
     }
 
     /// Where content begins that a call moved inside the kernel, as an address.
     pub fn moved(&self) -> Option<u64> {
+        self.exit.last().filter(|range| range.address >= MOVED_AT)?;
         let at = self.exit.partition_point(|r| r.address < MOVED_AT);
         self.exit.get(at).map(|range| range.address)
     }

@@ -2,21 +2,23 @@
 //!
 //! Goals: everything that can show something of the beginning. Non-goals: how it was found out.
 
+use std::borrow::Cow;
+
 /// A call's arguments and what it moved.
 #[derive(Debug, Clone, Default)]
 pub struct Decoded<'a> {
     /// Arguments as the kernel got them, as far as they are numbers.
     pub args: [u64; 6],
     /// First path.
-    pub path: Option<Vec<u8>>,
+    pub path: Option<Cow<'a, [u8]>>,
     /// Second path.
-    pub path2: Option<Vec<u8>>,
+    pub path2: Option<Cow<'a, [u8]>>,
     /// The `input` column.
-    pub input: Vec<u8>,
+    pub input: Cow<'a, [u8]>,
     /// The `output` column.
-    pub output: Vec<u8>,
+    pub output: Cow<'a, [u8]>,
     /// Content, from its beginning as far as it was kept.
-    pub data: Vec<u8>,
+    pub data: Cow<'a, [u8]>,
     /// Bytes moved.
     pub data_bytes: u64,
     /// Content that the call moved from a file is not known.
@@ -80,10 +82,29 @@ pub struct Entry {
 pub struct Object {
     /// The descriptor that names it.
     pub fd: u32,
-    /// What is known of the file.
-    pub stat: Stat,
+    /// Type and permission bits of the file.
+    pub mode: u32,
+    /// Its size.
+    pub size: u64,
+    /// Its device and inode.
+    pub identity: (u64, u64),
+    /// Its hard links.
+    pub links: u32,
     /// Where its next read or write goes on.
     pub position: u64,
     /// Whether the call that opened it made it, if that is known.
     pub made: Option<bool>,
+}
+
+impl Object {
+    /// What is known of the file.
+    pub fn stat(&self) -> Stat {
+        Stat {
+            mode: self.mode,
+            size: Some(self.size),
+            identity: Some(self.identity),
+            links: Some(self.links.into()),
+            ..Stat::default()
+        }
+    }
 }

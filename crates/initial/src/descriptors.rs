@@ -297,7 +297,7 @@ impl World {
         if self.tables[seat.table as usize].open.contains_key(&object.fd) {
             return;
         }
-        let node = object.stat.identity.and_then(|identity| self.names.identities.get(&identity).copied());
+        let node = self.names.identities.get(&object.identity).copied();
         if let Some(node) = node {
             let description = Description { node: Some(node), offset: object.position, ..Description::default() };
             self.bind(seat, object.fd, Rc::new(RefCell::new(description)));

@@ -226,7 +226,8 @@ mod tests {
             let reach = reaches[r.below(reaches.len() as u64) as usize];
             let key_ns = if r.below(8) == 0 { begin_ns } else { end_ns };
             let is_ready = r.below(500) != 0;
-            let place = queue.push(Item { key_ns, begin_ns, end_ns, tid: tid as i32, is_ready, reach, what: () });
+            let (tid, shown) = (tid as i32, None);
+            let place = queue.push(Item { key_ns, begin_ns, end_ns, tid, is_ready, reach, shown, what: () });
             ahead.came(place);
             if queue.len() < 400 {
                 continue;

@@ -84,13 +84,13 @@ fn moved(pending: &Pending, key_ns: u64) -> Option<(u64, Moved)> {
         Effect::Write => true,
         _ => return None,
     };
-    // -1 stands for wherever the open file is.
-    let offset = call.offset_arg().map(|at| action.args[at]).filter(|offset| *offset as i64 >= 0)?;
     let may_meet = action.request.is_some() || action.duration_ns >= SHORT_NS;
     let is_whole = !failed(action.result) && action.truncated_bytes == 0 && !action.data.is_empty();
     if !(may_meet && is_whole) || action.data_bytes != action.result as u64 {
         return None;
     }
+    // -1 stands for wherever the open file is.
+    let offset = call.offset_arg().map(|at| action.args[at]).filter(|offset| *offset as i64 >= 0)?;
     let file = match pending.object(action.args[0]) {
         Some(file) if file.mode & libc::S_IFMT == libc::S_IFREG => (file.device, file.inode),
         // Of a request of Linux AIO only the number of its file is known. Were it another file, it would go elsewhere in its time.

@@ -1,5 +1,7 @@
 //! From what the kernel kept of a call to the columns of its action: by the same code as a call that is watched.
 
+use std::borrow::Cow;
+
 use foldhash::{HashMap, HashSet};
 
 use reprise_calls::{ArgKind, Call, Effect, SOCKET_ADDRESS_BYTES, by_number};
@@ -13,7 +15,7 @@ use crate::kept::When;
 use crate::log::Log;
 use crate::memory::Memory;
 use crate::spool::join::Heard;
-use crate::spool::record::{Object, Objects};
+use crate::spool::record::{Call as Made, Object, Objects};
 
 /// −ERESTARTSYS, −ERESTARTNOINTR, −ERESTARTNOHAND: never seen by a program, which makes the call again.
 const RESTARTS: [i64; 3] = [-512, -513, -514];
@@ -49,7 +51,7 @@ pub struct Pending {
 #[derive(Debug, Default)]
 pub struct Decoder {
     /// Calls that a signal interrupted and that the kernel may go on with.
-    interrupted: HashMap<i32, Box<Heard>>,
+    interrupted: HashMap<i32, Heard>,
     /// Files that were mapped so that stores reach them.
     mapped: HashSet<(u64, u64)>,
     /// `CLOCK_MONOTONIC` when the trace began.
@@ -68,20 +70,19 @@ impl Decoder {
     }
 
     /// Decodes a call; nothing if it is none of a trace.
-    pub fn decode(&mut self, mut heard: Box<Heard>, spare: &mut Spare, log: &mut Log) -> Option<Box<Pending>> {
+    pub fn decode(&mut self, heard: &mut Heard, spare: &mut Spare, log: &mut Log) -> Option<Box<Pending>> {
         if heard.narrow {
             log.loss(Loss::Unsupported, "32-bit call (not recorded)", 0);
             return None;
         }
         if heard.call.nr == filter::RESTART {
-            let mut first = self.interrupted.remove(&heard.tid)?;
-            (first.end_ns, first.call.result) = (heard.end_ns, heard.call.result);
-            heard = first;
+            let first = self.interrupted.remove(&heard.tid)?;
+            *heard = Heard { end_ns: heard.end_ns, call: Made { result: heard.call.result, ..first.call }, ..first };
         }
         if RESTARTS.contains(&heard.call.result) || heard.call.result == RESTART_BLOCK {
             log.note("a call was restarted, or ended, by a signal");
             if heard.call.result == RESTART_BLOCK {
-                self.interrupted.insert(heard.tid, heard);
+                self.interrupted.insert(heard.tid, std::mem::take(heard));
             }
             return None;
         }
@@ -89,7 +90,7 @@ impl Decoder {
             log.loss(Loss::Unsupported, format!("unknown call {}", heard.call.nr), 0);
             return None;
         };
-        Some(self.pending(call, &mut heard, spare, log))
+        Some(self.pending(call, heard, spare, log))
     }
 
     fn pending(&mut self, call: &'static Call, heard: &mut Heard, spare: &mut Spare, log: &mut Log) -> Box<Pending> {
@@ -149,7 +150,9 @@ impl Spare {
     /// A call that is written; its action was left empty, unless nothing can be written any more.
     pub fn give(&mut self, mut room: Box<Pending>) {
         if self.0.len() < Self::MOST && room.action.call.is_empty() {
-            (room.objects, room.telling, room.written) = Default::default();
+            room.objects.clear();
+            room.telling.clear();
+            room.written = None;
             self.0.push(room);
         }
     }
@@ -204,9 +207,9 @@ impl Pending {
         self.objects.iter().find(|o| o.fd == fd as i32)
     }
 
-    /// As the inference of the initial tree takes it; [`Pending::put_back`] returns what was taken out.
-    pub fn decoded(&mut self) -> initial::Decoded<'static> {
-        let action = &mut self.action;
+    /// As the inference of the initial tree takes it.
+    pub fn decoded(&self) -> initial::Decoded<'_> {
+        let action = &self.action;
         let stat = super::facts::stat(self.call, &action.output);
         let entries = match self.call.effect {
             Effect::List => super::facts::entries(&self.telling, self.call.name == "getdents"),
@@ -218,11 +221,11 @@ impl Pending {
         }
         initial::Decoded {
             args: action.args,
-            path: action.path.take().map(|name| name.0),
-            path2: action.path2.take().map(|name| name.0),
-            input: std::mem::take(&mut action.input),
-            output: std::mem::take(&mut action.output),
-            data: std::mem::take(&mut self.telling),
+            path: action.path.as_ref().map(|name| Cow::from(&name.0)),
+            path2: action.path2.as_ref().map(|name| Cow::from(&name.0)),
+            input: Cow::from(&action.input),
+            output: Cow::from(&action.output),
+            data: Cow::from(&self.telling),
             data_bytes: action.data_bytes,
             is_unseen: self.is_unseen,
             annotations: [None; 6],
@@ -230,12 +233,5 @@ impl Pending {
             entries,
             objects,
         }
-    }
-
-    /// Takes back what [`Pending::decoded`] gave away.
-    pub fn put_back(&mut self, decoded: initial::Decoded<'static>) {
-        self.action.path = decoded.path.map(reprise_trace::Name);
-        self.action.path2 = decoded.path2.map(reprise_trace::Name);
-        (self.action.input, self.action.output, self.telling) = (decoded.input, decoded.output, decoded.data);
     }
 }

@@ -17,6 +17,9 @@ fn half(bytes: &[u8], at: usize) -> u32 {
 /// The attributes that a call returned; without type and mode they say little.
 pub fn stat(call: &Call, output: &[u8]) -> Option<Stat> {
     const BASIC: u32 = 0x7ff;
+    if output.is_empty() {
+        return None;
+    }
     let at = call.position(|kind| matches!(kind, ArgKind::Out(Struct::Stat | Struct::Statx)))?;
     let told = Attributes::decode(split(call, Side::Output, output)[at]?)?;
     let [access, modification, change, _] = told.times.map(|time| time.map(Time::since_1970_ns));
@@ -54,13 +57,8 @@ pub fn entries(mut bytes: &[u8], old: bool) -> Vec<Entry> {
 
 /// An open file.
 pub fn object(object: &record::Object) -> Object {
-    let stat = Stat {
-        mode: object.mode,
-        size: Some(object.size),
-        identity: Some((object.device, object.inode)),
-        links: Some(object.links.into()),
-        ..Stat::default()
-    };
-    let made = (object.file_mode != 0).then_some(object.file_mode & CREATED != 0);
-    Object { fd: object.fd as u32, stat, position: u64::try_from(object.position).unwrap_or(0), made }
+    let record::Object { mode, size, device, inode, links, fd, position, file_mode, .. } = *object;
+    let made = (file_mode != 0).then_some(file_mode & CREATED != 0);
+    let position = u64::try_from(position).unwrap_or(0);
+    Object { fd: fd as u32, mode, size, identity: (device, inode), links, position, made }
 }

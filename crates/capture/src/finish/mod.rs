@@ -207,7 +207,7 @@ impl Finisher {
         Finisher {
             joiner: Joiner::default(),
             decoder: Decoder::new(begin.monotonic_ns),
-            window: Window::showing(What::size_shown),
+            window: Window::default(),
             reaches: Default::default(),
             beside: Default::default(),
             births: HashMap::default(),
@@ -275,7 +275,7 @@ impl Finisher {
     }
 
     /// Something is known: it waits for its place.
-    fn heard(&mut self, event: Event) {
+    fn heard(&mut self, mut event: Event) {
         if let Event::Ring { tid, pid, ring } = event {
             return self.requests.ring(tid, pid, ring, &mut self.writing.log);
         }
@@ -288,7 +288,7 @@ impl Finisher {
         }
         self.begin();
         match event {
-            Event::Call(heard) => self.call(heard),
+            Event::Call(ref mut heard) => self.call(heard),
             Event::Ring { .. } => {}
             Event::Request(asked) => {
                 let at = self.decoder.since_begin_ns(asked.time_ns);
@@ -345,11 +345,11 @@ impl Finisher {
         }
     }
 
-    fn call(&mut self, heard: Box<Heard>) {
+    fn call(&mut self, heard: &mut Heard) {
         let log = &mut self.writing.log;
         let end_ns = self.decoder.since_begin_ns(heard.end_ns);
         let known = by_number(heard.call.nr).filter(|_| !heard.narrow);
-        let about = known.map(|call| self.requests.called(&heard, call, end_ns, log)).unwrap_or_default();
+        let about = known.map(|call| self.requests.called(heard, call, end_ns, log)).unwrap_or_default();
         let decoded = self.decoder.decode(heard, &mut self.writing.spare, log);
         self.take_requests();
         if let Some(mut pending) = decoded {
@@ -360,17 +360,22 @@ impl Finisher {
 
     /// Actions of lanes wait for their places like others.
     fn take_requests(&mut self) {
+        if self.requests.out.is_empty() {
+            return;
+        }
         let requests::Out { rows, lanes } = std::mem::take(&mut self.requests.out);
         lanes.into_iter().for_each(|lane| self.writing.lane(lane));
         rows.into_iter().for_each(|pending| self.called(Box::new(pending)));
     }
 
     fn push(&mut self, tid: i32, (key_ns, begin_ns, end_ns): (u64, u64, u64), is_ready: bool, what: What) -> Place {
-        let reach = match &what {
-            What::Call(pending) => self.reaches.of(pending),
-            What::Birth(_) | What::Stored(_) | What::Loaded(_) | What::Exec { .. } | What::End { .. } => Reach::All,
+        let (reach, shown) = match &what {
+            What::Call(pending) => (self.reaches.of(pending), order::size_shown(pending)),
+            What::Birth(_) | What::Stored(_) | What::Loaded(_) | What::Exec { .. } | What::End { .. } => {
+                (Reach::All, None)
+            }
         };
-        self.window.push(Item { key_ns, begin_ns, end_ns, tid, is_ready, reach, what })
+        self.window.push(Item { key_ns, begin_ns, end_ns, tid, is_ready, reach, shown, what })
     }
 
     fn called(&mut self, pending: Box<Pending>) {

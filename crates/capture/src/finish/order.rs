@@ -120,7 +120,7 @@ impl Reaches {
     }
 }
 
-/// The size of the file that a call was given alone, and what it was when the call was over.
+/// The size of the file that a call was given first, as a thing, and what it was when the call was over.
 pub fn size_shown(pending: &Pending) -> Option<(u64, u64)> {
     content::regular(pending).next().map(|file| (content::size_of(file), file.size))
 }
@@ -317,6 +317,9 @@ fn closed_by_name(args: &[u64; 6]) -> std::ops::Range<u64> {
 /// The two numbers that a call made.
 fn pair(pending: &Pending) -> Option<[u64; 2]> {
     use reprise_calls::Struct;
+    if !matches!(pending.call.effect, Effect::MakeObject(_)) {
+        return None;
+    }
     let at = pending.call.position(|kind| matches!(kind, ArgKind::Out(Struct::FdPair)))?;
     let bytes = split(pending.call, Side::Output, &pending.action.output)[at]?.first_chunk::<8>()?;
     let both = u64::from_le_bytes(*bytes);

@@ -67,6 +67,8 @@ pub struct Item<T> {
     pub is_ready: bool,
     /// What it tells of and changes.
     pub reach: Reach,
+    /// What it shows without being asked: a thing, and what that was when it was over.
+    pub shown: Option<(u64, u64)>,
     /// What it is.
     pub what: T,
 }
@@ -76,6 +78,8 @@ pub struct Item<T> {
 pub struct Held<T> {
     /// Whether it is complete by now.
     pub is_ready: bool,
+    /// See [`Item::shown`].
+    pub shown: Option<(u64, u64)>,
     /// What it is.
     pub what: T,
 }
@@ -139,15 +143,18 @@ impl<T> Queue<T> {
             self.slots.push(None);
             (self.slots.len() - 1) as u32
         });
-        let Item { key_ns, begin_ns, end_ns, tid, is_ready, reach, what } = item;
+        let Item { key_ns, begin_ns, end_ns, tid, is_ready, reach, shown, what } = item;
         let place = Place { key_ns, number: self.next, begin_ns, end_ns, tid, slot, came_ready: is_ready, reach };
         self.next += 1;
         if place.is_long() {
             self.long.insert((place.begin_ns, place.number), place);
         }
-        let later = self.order.iter().rev().take_while(|other| other.key_ns > key_ns).count();
-        self.order.insert(self.order.len() - later, place);
-        self.slots[slot as usize] = Some((place.number, Held { is_ready, what }));
+        // Mostly none is later.
+        match self.order.iter().rev().take_while(|other| other.key_ns > key_ns).count() {
+            0 => self.order.push_back(place),
+            later => self.order.insert(self.order.len() - later, place),
+        }
+        self.slots[slot as usize] = Some((place.number, Held { is_ready, shown, what }));
         place
     }
 
@@ -177,8 +184,10 @@ impl<T> Queue<T> {
     /// Takes out the item at a place.
     pub fn remove(&mut self, place: Place) -> Option<T> {
         self.get(place)?;
-        let at = self.at(place)?;
-        self.order.remove(at);
+        match self.at(place)? {
+            0 => self.order.pop_front(),
+            at => self.order.remove(at),
+        };
         self.free.push(place.slot);
         let (_, item) = self.slots[place.slot as usize].take()?;
         if place.is_long() {
@@ -225,8 +234,8 @@ mod tests {
         for now in (1_000..4_000_000u64).step_by(1_000) {
             let key_ns = now - r.below(1_000);
             let begin_ns = key_ns.saturating_sub(r.below(3 * LONG_NS));
-            let item =
-                Item { key_ns, begin_ns, end_ns: now, tid: 1, is_ready: true, reach: Reach::All, what: begin_ns };
+            let (reach, shown) = (Reach::All, None);
+            let item = Item { key_ns, begin_ns, end_ns: now, tid: 1, is_ready: true, reach, shown, what: begin_ns };
             list.push((queue.push(item), begin_ns));
             list.sort_unstable();
             if r.below(2) == 0 {

@@ -88,6 +88,13 @@ pub struct Out {
     pub lanes: Vec<NewLane>,
 }
 
+impl Out {
+    /// Whether nothing comes of it.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty() && self.lanes.is_empty()
+    }
+}
+
 /// What is under way.
 #[derive(Debug, Default)]
 pub struct Asynchronous {
@@ -449,8 +456,12 @@ impl Asynchronous {
     /// A call is over that has to do with rings or queues: what it did to them, and what its action tells of requests.
     pub fn called(&mut self, heard: &join::Heard, call: &Call, end_ns: u64, log: &mut Log) -> About {
         let (result, args) = (heard.call.result, &heard.call.args);
-        let submits = call.args.iter().any(|arg| arg.kind == ArgKind::Submits);
-        if failed(result) && !submits {
+        let is_about_them = match call.effect {
+            Effect::Asynchronous => !failed(result) || call.position(|kind| kind == ArgKind::Submits).is_some(),
+            Effect::MakeObject(Made::Ring) | Effect::Close | Effect::DuplicateTo => !failed(result),
+            _ => false,
+        };
+        if !is_about_them {
             return About::default();
         }
         match (call.effect, call.name) {

@@ -34,8 +34,6 @@ pub struct Window<T> {
     ahead: Ahead,
     /// When what has its place was over at the latest.
     over: Instants,
-    /// What an item shows without being asked: a thing, and what that was when it was over.
-    shown: fn(&T) -> Option<(u64, u64)>,
     /// Items that got their places.
     placed: u64,
     /// Of these, how many the last was at that may have changed what others tell that lasts.
@@ -105,11 +103,9 @@ const LATELY: usize = 64;
 const IN_VAIN: u32 = 256;
 const SELDOM: u32 = 16;
 
-impl<T> Window<T> {
-    /// Without items, each of which shows this without being asked.
-    pub fn showing(shown: fn(&T) -> Option<(u64, u64)>) -> Window<T> {
+impl<T> Default for Window<T> {
+    fn default() -> Window<T> {
         Window {
-            shown,
             items: Queue::default(),
             latest_ns: 0,
             states: States::default(),
@@ -125,13 +121,15 @@ impl<T> Window<T> {
             untold: 0,
         }
     }
+}
 
+impl<T> Window<T> {
     /// Takes in an item; returns its place.
     pub fn push(&mut self, item: Item<T>) -> Place {
         self.latest_ns = self.latest_ns.max(item.end_ns);
-        let Item { key_ns, begin_ns, end_ns, tid, is_ready, reach, what } = item;
+        let Item { key_ns, begin_ns, end_ns, tid, is_ready, reach, shown, what } = item;
         let what = Waiting { what, known: None };
-        let place = self.items.push(Item { key_ns, begin_ns, end_ns, tid, is_ready, reach, what });
+        let place = self.items.push(Item { key_ns, begin_ns, end_ns, tid, is_ready, reach, shown, what });
         if self.settled.iter().any(|settled| place < *settled) {
             self.settled.clear();
         }
@@ -410,7 +408,7 @@ impl<T> Window<T> {
     }
 
     fn shown_at(&self, place: Place) -> Option<(u64, u64)> {
-        self.items.get(place).and_then(|item| (self.shown)(&item.what.what))
+        self.items.get(place).and_then(|item| item.shown)
     }
 
     /// One more has its place; what it tells lasts, or may have changed what all others tell.

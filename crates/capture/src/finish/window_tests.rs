@@ -97,13 +97,13 @@ fn simulate(seed: u64, beside: Beside) -> Vec<Call> {
 fn ordered(calls: &[Call]) -> (Vec<Call>, u64) {
     let mut by_end = calls.to_vec();
     by_end.sort_by_key(|c| c.end);
-    let (mut window, mut out) = (Window::showing(|_| None), Vec::new());
+    let (mut window, mut out) = (Window::default(), Vec::new());
     for call in by_end {
         let (begin_ns, end_ns) = (call.begin, call.end);
         let key_ns = if call.gives { begin_ns } else { end_ns };
         let file = FileMark::of(call.name << 60);
         let reach = if call.what == LOOKS { Reach::Content(file) } else { Reach::Changes(file) };
-        window.push(Item { key_ns, begin_ns, end_ns, tid: call.tid, is_ready: true, reach, what: call });
+        window.push(Item { key_ns, begin_ns, end_ns, tid: call.tid, is_ready: true, reach, shown: None, what: call });
         while let Some(call) = window.pop(false, &mut Call::told) {
             out.push(call.what);
         }
@@ -202,10 +202,19 @@ fn who_was_on_its_way_goes_before_who_moves_the_beginning_of_paths() {
             moves: moves.then_some(PLACE),
             ..Told::default()
         };
-        let mut window = Window::showing(|_| None);
+        let mut window = Window::default();
         for call in calls {
             let (tid, begin_ns, end_ns, ..) = call;
-            window.push(Item { key_ns: end_ns, begin_ns, end_ns, tid, is_ready: true, reach: Reach::All, what: call });
+            window.push(Item {
+                key_ns: end_ns,
+                begin_ns,
+                end_ns,
+                tid,
+                is_ready: true,
+                reach: Reach::All,
+                shown: None,
+                what: call,
+            });
         }
         let mut begun = Vec::new();
         while let Some(call) = window.pop(true, &mut told) {
@@ -236,10 +245,19 @@ fn what_is_made_by_who_was_on_its_way_is_seen_later() {
             (_, 50) => Told { moves: Some(PLACE), ..Told::default() },
             _ => Told { all: vec![Condition::new(NAME, Found::Exactly(0), Change::Nothing)], ..Told::default() },
         };
-        let mut window = Window::showing(|_| None);
+        let mut window = Window::default();
         for call in [(3, 1, 2)].into_iter().chain(calls) {
             let (tid, begin_ns, end_ns) = call;
-            window.push(Item { key_ns: end_ns, begin_ns, end_ns, tid, is_ready: true, reach: Reach::All, what: call });
+            window.push(Item {
+                key_ns: end_ns,
+                begin_ns,
+                end_ns,
+                tid,
+                is_ready: true,
+                reach: Reach::All,
+                shown: None,
+                what: call,
+            });
         }
         let pops = std::iter::from_fn(|| window.pop(true, &mut told));
         pops.map(|call| (call.what.1, call.is_amid)).collect::<Vec<_>>()
@@ -259,10 +277,19 @@ fn who_found_something_goes_behind_who_made_it() {
             all: vec![Condition::new(NUMBER, *found, *change)],
             ..Told::default()
         };
-        let mut window = Window::showing(|_| None);
+        let mut window = Window::default();
         for call in calls {
             let (tid, begin_ns, end_ns, key_ns, ..) = call;
-            window.push(Item { key_ns, begin_ns, end_ns, tid, is_ready: true, reach: Reach::All, what: call });
+            window.push(Item {
+                key_ns,
+                begin_ns,
+                end_ns,
+                tid,
+                is_ready: true,
+                reach: Reach::All,
+                shown: None,
+                what: call,
+            });
         }
         let pops = std::iter::from_fn(|| window.pop(true, &mut told));
         pops.map(|call| call.what.0).collect::<Vec<i32>>()

@@ -13,7 +13,7 @@ use super::lanes::{Lanes, NewLane};
 use super::lives::{Born, Gone, Life, Lives};
 use super::loads::Loads;
 use super::look::Live;
-use super::order::{Teller, saw_removal, size_shown};
+use super::order::{Teller, saw_removal};
 use super::present::Present;
 use super::stores::Stores;
 use super::told::Told;
@@ -54,16 +54,6 @@ pub enum What {
         /// How.
         gone: Box<Gone>,
     },
-}
-
-impl What {
-    /// The size of the file that a call was given, as it was when the call was over.
-    pub fn size_shown(&self) -> Option<(u64, u64)> {
-        match self {
-            What::Call(pending) => size_shown(pending),
-            What::Birth(_) | What::Stored(_) | What::Loaded(_) | What::Exec { .. } | What::End { .. } => None,
-        }
-    }
 }
 
 /// A thread that another made.
@@ -257,7 +247,6 @@ impl Writing {
         self.teller.took_place(life.seat, &pending);
         let decoded = pending.decoded();
         let seat = self.world.observe(&Seen { seat: life.seat, call, decoded: &decoded, result });
-        pending.put_back(decoded);
         if seat != life.seat
             && let Some(live) = self.lives.get_mut(tid)
         {

@@ -17,7 +17,7 @@ use crate::kept::{self, Bytes, Kept, When};
 const HELD: usize = 8 << 20;
 
 /// A call that is over.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Heard {
     /// Its thread.
     pub tid: i32,
@@ -101,9 +101,10 @@ pub struct Load {
 
 /// What happened.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "it is mostly a call, and is used up at once")]
 pub enum Event {
     /// A call is over.
-    Call(Box<Heard>),
+    Call(Heard),
     /// A ring of io_uring was made.
     Ring {
         /// By this thread.
@@ -263,6 +264,11 @@ impl Joiner {
         };
         let (tid, pid, time_ns) = (head.tid, head.pid, head.time_ns);
         match record {
+            // The usual case: all of it is here.
+            Record::Call(call, objects, ranges) if self.stands_alone(tid, call.call, call.more) => {
+                let (narrow, kept) = (is_narrow(&head), kept(ranges, place));
+                out.push(Event::Call(Heard { tid, pid, end_ns: time_ns, call, narrow, objects, kept }));
+            }
             Record::Call(call, objects, ranges) => self.over(head, Over::Call(call, objects), ranges, place, out),
             Record::Request(request, ranges) => self.over(head, Over::Request(request), ranges, place, out),
             Record::Completion(completion, ranges) => self.over(head, Over::Completion(completion), ranges, place, out),
@@ -308,17 +314,18 @@ impl Joiner {
 
     fn over(&mut self, head: Head, over: Over, ranges: Ranges<'_>, place: &Place<'_>, out: &mut Vec<Event>) {
         let key = over.key();
-        let known = self.calls.contains_key(&(head.tid, key));
-        if !known && over.more() == 0 {
-            // The usual case: it stands alone.
-            let mut kept = Kept::default();
-            keep(&mut kept, ranges, place);
-            return out.push(heard(head, over, kept));
+        if self.stands_alone(head.tid, key, over.more()) {
+            return out.push(heard(head, over, kept(ranges, place)));
         }
         let parts = self.parts(head.tid, key);
         keep(&mut parts.kept, ranges, place);
         parts.over = Some((head, over));
         self.release(head.tid, key, out);
+    }
+
+    /// Whether nothing else belongs to a record that `more` belong to.
+    fn stands_alone(&self, tid: i32, call: u64, more: u32) -> bool {
+        more == 0 && !self.calls.contains_key(&(tid, call))
     }
 
     fn parts(&mut self, tid: i32, call: u64) -> &mut Parts {
@@ -372,12 +379,17 @@ impl Joiner {
     }
 }
 
+/// Whether a call was made through a 32-bit entry.
+fn is_narrow(head: &Head) -> bool {
+    head.flags & RECORD_NARROW != 0
+}
+
 fn heard(head: Head, over: Over, kept: Kept) -> Event {
-    let Head { tid, pid, time_ns, flags, .. } = head;
+    let Head { tid, pid, time_ns, .. } = head;
     match over {
         Over::Call(call, objects) => {
-            let narrow = flags & RECORD_NARROW != 0;
-            Event::Call(Box::new(Heard { tid, pid, end_ns: time_ns, call, narrow, objects, kept }))
+            let narrow = is_narrow(&head);
+            Event::Call(Heard { tid, pid, end_ns: time_ns, call, narrow, objects, kept })
         }
         Over::Request(request) => Event::Request(Box::new(Asked { tid, pid, time_ns, request, kept })),
         Over::Completion(completion) => Event::Completion(Box::new(Done { time_ns, completion, kept })),
@@ -412,6 +424,12 @@ fn stored(time_ns: u64, mapped: Mapped<'_>, place: &Place<'_>) -> Event {
         time_ns,
         content,
     }))
+}
+
+fn kept(ranges: Ranges<'_>, place: &Place<'_>) -> Kept {
+    let mut kept = Kept::default();
+    keep(&mut kept, ranges, place);
+    kept
 }
 
 fn keep(kept: &mut Kept, ranges: Ranges<'_>, place: &Place<'_>) {

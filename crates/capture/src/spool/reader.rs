@@ -71,6 +71,8 @@ struct Stream {
     /// File and offset of the buffer.
     origin: (usize, u64),
     at: usize,
+    /// The head of the record there.
+    head: Option<Head>,
     /// Number that the next record should have.
     expected: Option<u64>,
     dropped: u64,
@@ -185,10 +187,12 @@ impl Spool {
         let Some(stream) = self.earliest()? else { return Ok(None) };
         self.taken = Some(stream);
         let s = &mut self.streams[stream];
-        let Some((head, body)) = s.buffer.get(s.at..).and_then(Head::parse) else { return Ok(None) };
-        let offset = s.origin.1 + (s.at + RECORD_HEAD) as u64;
-        let place = Place { file: &self.files[s.origin.0], offset, written: &self.written };
+        let (begin, head) = (s.at, s.head.take());
+        let Some(head) = head else { return Ok(None) };
         s.at += head.bytes as usize;
+        let body = s.buffer.get(begin + RECORD_HEAD..s.at).unwrap_or_default();
+        let offset = s.origin.1 + (begin + RECORD_HEAD) as u64;
+        let place = Place { file: &self.files[s.origin.0], offset, written: &self.written };
         Ok(Some((head, body, place)))
     }
 
@@ -215,6 +219,7 @@ impl Spool {
                         let expected = s.expected.unwrap_or(head.number);
                         self.missing.lost = self.missing.lost.saturating_add(head.number.saturating_sub(expected));
                         s.expected = Some(head.number.saturating_add(1));
+                        s.head = Some(head);
                         return Ok(Some(head.time_ns));
                     }
                     None => {

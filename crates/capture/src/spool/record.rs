@@ -72,17 +72,16 @@ pub struct Head {
 impl Head {
     /// Reads it, and the bytes behind it that belong to the record; `None` if they do not make sense.
     pub fn parse(bytes: &[u8]) -> Option<(Head, &[u8])> {
-        let mut cursor = Cursor(bytes);
-        let length = cursor.u32()?;
-        let kinds = cursor.u32()?;
+        let mut fields = Cursor(bytes).fields::<RECORD_HEAD>()?;
+        let (length, kinds) = (fields.u32(), fields.u32());
         let head = Head {
             bytes: length,
             kind: kinds as u16,
             flags: (kinds >> 16) as u16,
-            number: cursor.u64()?,
-            time_ns: cursor.u64()?,
-            tid: cursor.u32()? as i32,
-            pid: cursor.u32()? as i32,
+            number: fields.u64(),
+            time_ns: fields.u64(),
+            tid: fields.u32() as i32,
+            pid: fields.u32() as i32,
         };
         let fits = length.is_multiple_of(8) && length as usize >= RECORD_HEAD;
         let body = bytes.get(RECORD_HEAD..length as usize).filter(|_| fits)?;
@@ -328,8 +327,9 @@ struct RangeHead {
 }
 
 fn range_head(cursor: &mut Cursor<'_>) -> Option<RangeHead> {
-    let (address, length, kept) = (cursor.u64()?, cursor.u32()?, cursor.u32()?);
-    let (kinds, lead) = (cursor.u32()?, cursor.u32()?);
+    let mut fields = cursor.fields::<24>()?;
+    let (address, length, kept) = (fields.u64(), fields.u32(), fields.u32());
+    let (kinds, lead) = (fields.u32(), fields.u32());
     let (when, flags) = (kinds as u16, (kinds >> 16) as u16);
     Some(RangeHead { address, length, kept, at_exit: when == WHEN_EXIT, flags, lead })
 }
@@ -416,20 +416,20 @@ impl<'a> Record<'a> {
 
 /// A call, how many ranges it has, and how many objects before them.
 fn call(cursor: &mut Cursor<'_>, over: bool) -> Option<(Call, u32, u32)> {
-    let (begin_ns, call, cpu_ns) = (cursor.u64()?, cursor.u64()?, cursor.u64()?);
+    let mut fields = cursor.fields::<24>()?;
+    let (begin_ns, call, cpu_ns) = (fields.u64(), fields.u64(), fields.u64());
     let result = if over { cursor.u64()? as i64 } else { 0 };
-    let mut args = [0; 6];
-    for arg in &mut args {
-        *arg = cursor.u64()?;
-    }
-    let (nr, counts, more, lacking) = (cursor.u32()?, cursor.u32()?, cursor.u32()?, cursor.u32()?);
+    let mut fields = cursor.fields::<64>()?;
+    let args = std::array::from_fn(|_| fields.u64());
+    let (nr, counts, more, lacking) = (fields.u32(), fields.u32(), fields.u32(), fields.u32());
     Some((Call { begin_ns, call, cpu_ns, result, args, nr, more, lacking }, counts & 0xffff, counts >> 16))
 }
 
 /// A call in brief that was over at `end_ns`, and its open file.
 fn brief(cursor: &mut Cursor<'_>, end_ns: u64) -> Option<(Call, Objects)> {
-    let (cpu_ns, took_ns, number, result) = (cursor.u64()?, cursor.u32()?, cursor.u32()?, cursor.u32()? as i32);
-    let [low, high, arguments, named] = cursor.u32()?.to_le_bytes();
+    let mut fields = cursor.fields::<24>()?;
+    let (cpu_ns, took_ns, number, result) = (fields.u64(), fields.u32(), fields.u32(), fields.u32() as i32);
+    let [low, high, arguments, named] = fields.u32().to_le_bytes();
     let seen = if named == 0 { None } else { Some(brief_object(cursor)?) };
     let mut call = Call {
         begin_ns: end_ns.checked_sub(took_ns.into())?,
@@ -446,14 +446,19 @@ fn brief(cursor: &mut Cursor<'_>, end_ns: u64) -> Option<(Call, Objects)> {
         OBJECT_RESULT => result,
         argument => call.args.get(usize::from(argument.saturating_sub(OBJECT_ARG))).copied().unwrap_or(0) as i32,
     };
-    Some((call, seen.map(|object| Object { fd, ..object }).into_iter().collect()))
+    let mut objects = Objects::new();
+    if let Some(object) = seen {
+        objects.push(Object { fd, ..object });
+    }
+    Some((call, objects))
 }
 
 /// All but the descriptor.
 fn brief_object(cursor: &mut Cursor<'_>) -> Option<Object> {
-    let (id, inode, size, position) = (cursor.u64()?, cursor.u64()?, cursor.u64()?, cursor.u64()? as i64);
-    let (device, flags, links, file_mode) = (cursor.u32()?.into(), cursor.u32()?, cursor.u32()?, cursor.u32()?);
-    let (_generation, mode) = (cursor.u32()?, cursor.u32()? & 0xffff);
+    let mut o = cursor.fields::<56>()?;
+    let (id, inode, size, position) = (o.u64(), o.u64(), o.u64(), o.u64() as i64);
+    let (device, flags, links, file_mode) = (o.u32().into(), o.u32(), o.u32(), o.u32());
+    let (_generation, mode) = (o.u32(), o.u32() & 0xffff);
     Some(Object { id, device, inode, size, position, mode, flags, fd: 0, links, file_mode })
 }
 
@@ -479,10 +484,10 @@ fn completion(cursor: &mut Cursor<'_>) -> Option<(Completion, u32)> {
 }
 
 fn object(cursor: &mut Cursor<'_>) -> Option<Object> {
-    let mut o = Cursor(cursor.take(size_of::<layout::Object>())?);
-    let (id, device, inode, size, position) = (o.u64()?, o.u64()?, o.u64()?, o.u64()?, o.u64()? as i64);
-    let (_generation, mode, flags, fd) = (o.u32()?, o.u32()?, o.u32()?, o.u32()? as i32);
-    let (links, file_mode) = (o.u32()?, o.u32()?);
+    let mut o = cursor.fields::<{ size_of::<layout::Object>() }>()?;
+    let (id, device, inode, size, position) = (o.u64(), o.u64(), o.u64(), o.u64(), o.u64() as i64);
+    let (_generation, mode, flags, fd) = (o.u32(), o.u32(), o.u32(), o.u32() as i32);
+    let (links, file_mode) = (o.u32(), o.u32());
     Some(Object { id, device, inode, size, position, mode, flags, fd, links, file_mode })
 }
 
@@ -530,6 +535,13 @@ impl<'a> Cursor<'a> {
         Some(head)
     }
 
+    /// So many bytes, which are there.
+    fn fields<const N: usize>(&mut self) -> Option<Fields<'a, N>> {
+        let (fields, tail) = self.0.split_first_chunk()?;
+        self.0 = tail;
+        Some(Fields { bytes: fields, at: 0 })
+    }
+
     fn u32(&mut self) -> Option<u32> {
         self.take(4)?.try_into().ok().map(u32::from_le_bytes)
     }
@@ -541,5 +553,32 @@ impl<'a> Cursor<'a> {
     fn skip_to_multiple_of_8(&mut self, taken: usize) {
         let gap = taken.next_multiple_of(8) - taken;
         self.0 = self.0.get(gap..).unwrap_or_default();
+    }
+}
+
+/// Numbers one after the other, of which it is known that they are there.
+#[derive(Debug)]
+struct Fields<'a, const N: usize> {
+    bytes: &'a [u8; N],
+    at: usize,
+}
+
+impl<const N: usize> Fields<'_, N> {
+    #[inline(always)]
+    fn next<const M: usize>(&mut self) -> [u8; M] {
+        let next = self.bytes.get(self.at..).and_then(|rest| rest.first_chunk()).copied();
+        debug_assert!(next.is_some(), "{M} bytes at {} of {N}", self.at);
+        self.at += M;
+        next.unwrap_or([0; M])
+    }
+
+    #[inline(always)]
+    fn u32(&mut self) -> u32 {
+        u32::from_le_bytes(self.next())
+    }
+
+    #[inline(always)]
+    fn u64(&mut self) -> u64 {
+        u64::from_le_bytes(self.next())
     }
 }

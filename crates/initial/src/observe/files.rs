@@ -104,7 +104,7 @@ impl World {
             Effect::GetXattr => {
                 let name = text().map(<[u8]>::to_vec).unwrap_or_default();
                 if name.starts_with(b"user.") && data.len() as i64 == s.result && s.arg(3) > 0 {
-                    n.xattrs.entry(name).or_insert_with(|| Some(data.clone()));
+                    n.xattrs.entry(name).or_insert_with(|| Some(data.to_vec()));
                 }
             }
             Effect::ListXattr => {
@@ -122,7 +122,7 @@ impl World {
     }
 
     fn read_link(&mut self, s: &Seen<'_>, node: NodeId) {
-        let mut text = s.decoded.data.clone();
+        let mut text = s.decoded.data.to_vec();
         let rest = (s.result as u64).saturating_sub(text.len() as u64);
         text.extend(std::iter::repeat_n(b'x', rest.min(4096) as usize));
         if self.names.node(node).kind == kind::SYMLINK {
@@ -267,7 +267,7 @@ impl World {
             true => n.touched.rest(from, end).into_iter().flat_map(|(from, to)| n.seen.rest(from, to)).collect(),
             false => Touched::default().rest(from, end),
         };
-        let target = target.and_then(|(target, at, object)| Some((target, at, object?.stat.identity?)));
+        let target = target.and_then(|(target, at, object)| Some((target, at, object?.identity)));
         for (begin, end) in unseen {
             let length = end - begin;
             match target {

@@ -80,7 +80,7 @@ impl World {
     /// Whether what a call opened, and would have made, is known to have been there before.
     fn stood_there(&mut self, directory: NodeId, name: &[u8], object: Option<Object>) -> bool {
         let made = object.and_then(|o| o.made);
-        let identity = object.and_then(|o| o.stat.identity);
+        let identity = object.map(|o| o.identity);
         match made {
             Some(made) => !made,
             None => {
@@ -95,11 +95,11 @@ impl World {
     fn opened_object(&mut self, s: &Seen<'_>, node: NodeId, flags: u64) {
         let Some(object) = s.decoded.object(s.result as u32) else { return };
         let emptied = flags & O_TRUNC != 0;
-        let size = object.stat.size.filter(|_| !emptied);
-        self.learn(node, &Stat { size, ..object.stat });
+        let size = Some(object.size).filter(|_| !emptied);
+        self.learn(node, &Stat { size, ..object.stat() });
         let n = self.names.node_mut(node);
-        if !n.sure && object.stat.mode != 0 {
-            (n.kind, n.sure) = (object.stat.mode & 0o170000, true);
+        if !n.sure && object.mode != 0 {
+            (n.kind, n.sure) = (object.mode & 0o170000, true);
         }
         if flags & O_PATH == 0 && !emptied && n.kind == kind::REGULAR && n.may_be_initial() {
             self.becomes_visible(node, 0, u64::MAX, "opened");

@@ -11,7 +11,7 @@ use crate::node::kind;
 pub fn as_mknod(call: &Call, decoded: &Decoded<'_>, result: i64) -> Option<(&'static Call, Decoded<'static>, i64)> {
     let path = Some(call).filter(|call| call.name == "bind").and_then(|_| socket_path(&decoded.data))?;
     let args = [0, u64::from(kind::SOCKET) | 0o777, 0, 0, 0, 0];
-    let made = Decoded { args, path: Some(path.to_vec()), ..Decoded::default() };
+    let made = Decoded { args, path: Some(path.to_vec().into()), ..Decoded::default() };
     let result = if result == errors::EADDRINUSE { errors::EEXIST } else { result };
     Some((by_name("mknod")?, made, result))
 }

@@ -113,14 +113,14 @@ fn performed(calls: &[Call]) -> (usize, u64) {
 fn ordered(calls: &[Call]) -> Vec<Call> {
     let mut world = World::new(Box::new(Links::default()));
     let seat = world.begin(1, None);
-    let (mut teller, mut window, mut out) = (Teller::default(), Window::showing(|_| None), Vec::new());
+    let (mut teller, mut window, mut out) = (Teller::default(), Window::default(), Vec::new());
     let mut reaches = Reaches::default();
     let mut by_end = calls.to_vec();
     by_end.sort_by_key(|c| c.end_ns);
     for call in by_end {
         let Call { begin_ns, end_ns, tid, .. } = call;
         let reach = reaches.of(&call.pending());
-        window.push(Item { key_ns: end_ns, begin_ns, end_ns, tid, is_ready: true, reach, what: call });
+        window.push(Item { key_ns: end_ns, begin_ns, end_ns, tid, is_ready: true, reach, shown: None, what: call });
     }
     while let Some(call) = window.pop(true, &mut |call| teller.told(&mut world, seat, &|_| None, &mut call.pending())) {
         out.push(call.what);

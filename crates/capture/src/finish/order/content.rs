@@ -54,7 +54,6 @@ impl Teller {
         let (call, result) = (pending.call, pending.action.result);
         let decoded = pending.decoded();
         let (steps, is_last) = world.passes(&Seen { seat, call, decoded: &decoded, result }, 0);
-        pending.put_back(decoded);
         let (device, inode) = steps.last().filter(|_| is_last).and_then(|step| step.identity)?;
         Some((self.device(device), inode))
     }

@@ -155,7 +155,7 @@ fn ordered(calls: &[Call], knows: bool) -> Vec<Call> {
     let mut world = World::new(Box::new(Links::default()));
     let seats: Vec<Seat> = (0..PROCESSES as u32).map(|process| world.begin(process, None)).collect();
     let seat_of: SeatOf<'_> = &|pid| seats.get(pid as usize).copied().filter(|_| knows);
-    let (locks, mut window, mut out) = (RefCell::new(Locks::default()), Window::showing(|_| None), Vec::new());
+    let (locks, mut window, mut out) = (RefCell::new(Locks::default()), Window::default(), Vec::new());
     let mut reaches = Reaches::default();
     let mut by_end = calls.to_vec();
     by_end.sort_by_key(|c| c.end_ns);
@@ -169,7 +169,7 @@ fn ordered(calls: &[Call], knows: bool) -> Vec<Call> {
         let pending = call.pending();
         let (row, action, reach) = (pending.call, &pending.action, reaches.of(&pending));
         let key_ns = if locking::releases(row, &action.args, &action.input) { begin_ns } else { end_ns };
-        window.push(Item { key_ns, begin_ns, end_ns, tid, is_ready: true, reach, what: call });
+        window.push(Item { key_ns, begin_ns, end_ns, tid, is_ready: true, reach, shown: None, what: call });
     }
     while let Some(call) = window.pop(true, &mut told) {
         locks.borrow_mut().took_place(seats[call.what.process], &call.what.pending());

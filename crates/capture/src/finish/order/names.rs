@@ -73,7 +73,7 @@ pub fn told(world: &mut World, seat: Seat, pending: &mut Pending, told: &mut Tol
         let ends_with_dots = paths_given.map(|path| {
             path.as_ref().is_some_and(|path| path.rsplit(|byte| *byte == b'/').next().is_some_and(is_dots))
         });
-        let has_empty = paths_given.iter().any(|path| path.as_ref().is_some_and(Vec::is_empty));
+        let has_empty = paths_given.iter().any(|path| path.as_ref().is_some_and(|path| path.is_empty()));
         let outcome = Outcome {
             call,
             flags,
@@ -88,7 +88,6 @@ pub fn told(world: &mut World, seat: Seat, pending: &mut Pending, told: &mut Tol
         };
         outcome.tell(&paths, told);
     }
-    pending.put_back(given);
 }
 
 struct Outcome<'a> {

@@ -107,16 +107,25 @@ fn different(calls: &[Call]) -> usize {
 fn ordered(calls: &[Call]) -> Vec<Call> {
     let mut world = World::new(Box::new(Links::default()));
     let seat = world.begin(1, Some(TOP.as_bytes()));
-    let (mut teller, mut window, mut out) = (Teller::default(), Window::showing(|_| None), Vec::new());
+    let (mut teller, mut window, mut out) = (Teller::default(), Window::default(), Vec::new());
     let mut reaches = Reaches::default();
     for call in calls {
         let Call { begin_ns, end_ns, tid, .. } = *call;
         let reach = reaches.of(&call.pending());
-        window.push(Item { key_ns: end_ns, begin_ns, end_ns, tid, is_ready: true, reach, what: call.clone() });
+        window.push(Item {
+            key_ns: end_ns,
+            begin_ns,
+            end_ns,
+            tid,
+            is_ready: true,
+            reach,
+            shown: None,
+            what: call.clone(),
+        });
     }
     while let Some(placed) = window.pop(true, &mut |call| teller.told(&mut world, seat, &|_| None, &mut call.pending()))
     {
-        let mut pending = placed.what.pending();
+        let pending = placed.what.pending();
         let (call, result, decoded) = (pending.call, pending.action.result, pending.decoded());
         world.observe(&Seen { seat, call, decoded: &decoded, result });
         out.push(placed.what);

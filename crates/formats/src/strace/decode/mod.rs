@@ -8,6 +8,8 @@ mod messages;
 mod stat;
 mod structures;
 
+use std::borrow::Cow;
+
 use reprise_calls::{ArgKind, Call, Effect, FcntlArg, Returns, Struct, fcntl_arg, ioctl_arg};
 use reprise_initial::{Decoded, Entry};
 use reprise_trace::payload::{Side, append, contributes};
@@ -161,18 +163,18 @@ impl<'a> Decoder<'_, 'a> {
             ArgKind::Path(_) => {
                 let path = lexer::string(text).map(whole_name);
                 match self.out.path {
-                    None if self.is_first_path(i) => self.out.path = path,
-                    _ => self.out.path2 = path,
+                    None if self.is_first_path(i) => self.out.path = path.map(Cow::from),
+                    _ => self.out.path2 = path.map(Cow::from),
                 }
             }
             ArgKind::Text => {
                 let name = |text: Text| if self.succeeded() { text.bytes } else { whole_name(text) };
                 let name = lexer::string(text).map(name);
-                append(&mut self.out.input, name.as_deref());
+                append(self.out.input.to_mut(), name.as_deref());
             }
             ArgKind::Strings => {
                 let strings = content::strings(text);
-                append(&mut self.out.input, strings.as_deref());
+                append(self.out.input.to_mut(), strings.as_deref());
             }
             ArgKind::InData(of) => self.given(usize::from(of), text),
             ArgKind::OutData(_) => self.returned(text),
@@ -180,8 +182,8 @@ impl<'a> Decoder<'_, 'a> {
             ArgKind::In(kind) => self.structure(i, kind, text, Side::Input),
             ArgKind::Out(kind) => self.structure(i, kind, text, Side::Output),
             // Which requests they were is not told.
-            ArgKind::Submits => append(&mut self.out.input, None),
-            ArgKind::Reaps => append(&mut self.out.output, None),
+            ArgKind::Submits => append(self.out.input.to_mut(), None),
+            ArgKind::Reaps => append(self.out.output.to_mut(), None),
             ArgKind::InOut(kind) => {
                 self.structure(i, kind, text, Side::Input);
                 self.structure(i, kind, text, Side::Output);
@@ -211,7 +213,7 @@ impl<'a> Decoder<'_, 'a> {
         if text.first() == Some(&b'{') {
             if let Some(address) = structures::socket_address(text) {
                 self.out.data_bytes = address.len() as u64;
-                self.out.data = address;
+                self.out.data = address.into();
             }
             return;
         }
@@ -221,7 +223,7 @@ impl<'a> Decoder<'_, 'a> {
             self.out.args[length_at] = text.bytes.len() as u64;
         }
         self.lacks.content |= !text.complete;
-        self.out.data = text.bytes;
+        self.out.data = text.bytes.into();
         self.count_moved();
     }
 
@@ -251,21 +253,21 @@ impl<'a> Decoder<'_, 'a> {
             self.lacks.content |= self.result > 0;
             return;
         };
-        self.out.data = text.bytes;
+        self.out.data = text.bytes.into();
         if self.call.effect == Effect::GetDirectory {
-            self.out.data.push(0);
+            self.out.data.to_mut().push(0);
         }
-        self.out.data.truncate(self.result as usize);
+        self.out.data.to_mut().truncate(self.result as usize);
         self.lacks.content |= (self.out.data.len() as u64) < self.out.data_bytes;
     }
 
     fn listed(&mut self, text: &[u8]) {
         match content::entries(text) {
             Some(entries) => {
-                self.out.data = content::listing(&entries, self.call.name == "getdents", self.result as usize);
+                self.out.data = content::listing(&entries, self.call.name == "getdents", self.result as usize).into();
                 self.lacks.listing = self.out.data.len() as u64 != self.result as u64;
                 if self.lacks.listing {
-                    self.out.data.clear();
+                    self.out.data = Cow::default();
                 }
                 self.out.entries = entries.into_iter().map(|e| Entry { name: e.name, kind: e.kind }).collect();
             }
@@ -275,7 +277,7 @@ impl<'a> Decoder<'_, 'a> {
 
     fn vector(&mut self, kind: ArgKind, text: &[u8]) {
         let Some(mut vector) = content::vector(text) else {
-            append(&mut self.out.input, None);
+            append(self.out.input.to_mut(), None);
             return self.count_moved();
         };
         if !vector.all {
@@ -285,14 +287,14 @@ impl<'a> Decoder<'_, 'a> {
             vector.lengths.extend((rest > 0).then_some(rest));
         }
         let lengths: Vec<u8> = vector.lengths.iter().flat_map(|n| n.to_le_bytes()).collect();
-        append(&mut self.out.input, Some(&lengths));
+        append(self.out.input.to_mut(), Some(&lengths));
         if let ArgKind::InVector(of) | ArgKind::OutVector(of) = kind {
             self.out.args[usize::from(of)] = vector.lengths.len() as u64;
         }
         self.out.data_bytes = u64::try_from(self.result).unwrap_or(0);
-        self.out.data = vector.data;
+        self.out.data = vector.data.into();
         if matches!(kind, ArgKind::OutVector(_)) {
-            self.out.data.truncate(self.out.data_bytes as usize);
+            self.out.data.to_mut().truncate(self.out.data_bytes as usize);
         }
         self.lacks.content |= (self.out.data.len() as u64) < self.out.data_bytes;
     }
@@ -327,7 +329,7 @@ impl<'a> Decoder<'_, 'a> {
             Struct::Messages(_) => messages::several(text),
         };
         self.lacks.symbol |= kind == Struct::FdPair && bytes.is_none();
-        let column = if side == Side::Input { &mut self.out.input } else { &mut self.out.output };
+        let column = if side == Side::Input { &mut self.out.input } else { &mut self.out.output }.to_mut();
         append(column, bytes.as_deref());
         debug_assert!(i < 6);
     }
