@@ -30,7 +30,6 @@ mod options;
 mod present;
 mod processors;
 #[cfg(ebpf)]
-mod rank;
 mod reason;
 #[cfg(ebpf)]
 mod sampling;

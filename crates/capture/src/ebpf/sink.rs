@@ -14,7 +14,6 @@ use super::aside::Aside;
 use super::files::{Aligned, Files, Hand, standing};
 use super::kernel::Kernel;
 use super::options::Sink;
-use super::rank::Rank;
 use super::shared::{STRIDE_BYTES, control, cpu, notice};
 use super::ways::{Course, Way};
 use super::{Reason, SpoolError};
@@ -93,11 +92,9 @@ impl Writer {
 
     fn write_all(&mut self, stop: &AtomicBool) -> Result<(), SpoolError> {
         let mut looked = Instant::now();
-        let mut rank = Rank::new();
         loop {
             let stopping = stop.load(Ordering::SeqCst);
             let notices = self.ring.poll(if stopping { 0 } else { 100 }).map_err(Reason::Refused)?;
-            rank.found(notices.len(), self.is_pressed());
             self.take(&notices)?;
             self.heed_limit();
             if stopping && notices.is_empty() {

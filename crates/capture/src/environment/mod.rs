@@ -25,5 +25,4 @@ pub(crate) use limit::memory_limit_bytes;
 pub use observer::{Observation, Observer};
 pub use processes::{Children, Processes, Traced};
 #[cfg(ebpf)]
-pub(crate) use processors::{Processors, Times};
 pub use sampler::Sampler;

@@ -1,6 +1,6 @@
 //! What the processors have done since the machine began.
 //!
-//! Goals: for samples, and for who has to know it while it records. Non-goals: single processors.
+//! Goals: one reading for each sample. Non-goals: single processors.
 
 use super::source::Source;
 

@@ -48,7 +48,7 @@ pub fn spawn_quiet<T: Send + 'static>(
         libc::sigfillset(&mut all);
         libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
         let spawned = Builder::new().name(name.to_owned()).spawn(move || {
-            set_nice(FIRST);
+            hurry();
             run()
         });
         libc::pthread_sigmask(libc::SIG_SETMASK, &before, std::ptr::null_mut());
@@ -56,19 +56,7 @@ pub fn spawn_quiet<T: Send + 'static>(
     }
 }
 
-/// The nice value of who goes before all others.
-pub const FIRST: i32 = -20;
-
-/// Gives the calling thread a nice value. What is refused is done without.
-pub fn set_nice(nice: i32) {
-    // SAFETY: no memory is involved.
-    unsafe { libc::setpriority(libc::PRIO_PROCESS, libc::gettid() as libc::id_t, nice) };
-}
-
-/// Whether the calling thread may put itself before all others, which it does then.
-pub fn may_go_first() -> bool {
-    set_nice(FIRST + 1);
-    set_nice(FIRST);
-    // SAFETY: no memory is involved.
-    unsafe { libc::getpriority(libc::PRIO_PROCESS, libc::gettid() as libc::id_t) == FIRST }
+fn hurry() {
+    // SAFETY: no memory is involved. What is refused is done without.
+    unsafe { libc::setpriority(libc::PRIO_PROCESS, libc::gettid() as libc::id_t, -20) };
 }
