@@ -126,6 +126,7 @@ impl States {
         let impossible = call.told.impossible(|c| self.value(c)).copied();
         let impossible = impossible.map(|c| (c, self.get(&c).filter(|_| call.told.all.contains(&c))));
         let mut trial = Trial::new(self);
+        trial.changed.reserve(call.told.all.len());
         trial.perform(call);
         let Trial { changed, mut sights, .. } = trial;
         sights.drain(..sights.len().saturating_sub(MOST_SIGHTS));
@@ -245,6 +246,9 @@ impl<'a> Trial<'a> {
 
     /// What was seen and not explained in time: what the thing is is not known any more.
     fn expire(&mut self, now_ns: u64) -> u32 {
+        if self.sights.is_empty() {
+            return 0;
+        }
         let (late, rest): (Vec<Sight>, Vec<Sight>) = self.sights.iter().partition(|sight| sight.until_ns <= now_ns);
         self.sights = rest;
         self.changed.extend(late.iter().map(|sight| (sight.thing, None)));

@@ -64,8 +64,11 @@ impl Teller {
 
 /// The permissions that a call gives to a file.
 fn given(pending: &Pending) -> Option<u64> {
+    if pending.call.effect != Effect::ChangeMode {
+        return None;
+    }
     let wanted = pending.call.position(|kind| matches!(kind, ArgKind::Mode))?;
-    (pending.call.effect == Effect::ChangeMode).then(|| pending.action.args[wanted] & PERMISSIONS)
+    Some(pending.action.args[wanted] & PERMISSIONS)
 }
 
 /// The file that an open made.
@@ -76,8 +79,9 @@ fn made(pending: &Pending) -> Option<&Object> {
 
 /// Under which masks an open can have made its file with the permissions that it has.
 fn made_under(pending: &Pending) -> Option<Found> {
+    let made = made(pending)?;
     let wanted = pending.call.position(|kind| matches!(kind, ArgKind::Mode))?;
-    let (wanted, has) = (pending.action.args[wanted], u64::from(made(pending)?.mode));
+    let (wanted, has) = (pending.action.args[wanted], u64::from(made.mode));
     let (wanted, has) = (wanted & PERMISSIONS, has & PERMISSIONS);
     (has & !wanted == 0).then_some(Found::Bits { of: wanted, are: wanted & !has })
 }
