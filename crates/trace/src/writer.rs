@@ -176,48 +176,6 @@ impl TraceWriter {
         if self.actions.add_from(action, &self.options) { self.flush() } else { Ok(()) }
     }
 
-    /// Adds a thread.
-    pub fn thread(&mut self, row: ThreadRow) -> Result<(), WriteError> {
-        self.touch();
-        if self.threads.add(row, &self.options) { self.flush() } else { Ok(()) }
-    }
-
-    /// Adds a process.
-    pub fn process(&mut self, row: Process) -> Result<(), WriteError> {
-        self.touch();
-        if self.processes.add(row, &self.options) { self.flush() } else { Ok(()) }
-    }
-
-    /// Adds a descriptor that existed before the start.
-    pub fn descriptor(&mut self, row: Descriptor) -> Result<(), WriteError> {
-        self.touch();
-        if self.descriptors.add(row, &self.options) { self.flush() } else { Ok(()) }
-    }
-
-    /// Adds a lock on a file that was held before the start.
-    pub fn lock(&mut self, row: Lock) -> Result<(), WriteError> {
-        self.touch();
-        if self.locks.add(row, &self.options) { self.flush() } else { Ok(()) }
-    }
-
-    /// Adds a mapping of a file that existed before the start.
-    pub fn mapping(&mut self, row: Mapping) -> Result<(), WriteError> {
-        self.touch();
-        if self.mappings.add(row, &self.options) { self.flush() } else { Ok(()) }
-    }
-
-    /// Adds a name of the initial tree.
-    pub fn node(&mut self, row: TreeNode) -> Result<(), WriteError> {
-        self.touch();
-        if self.tree.add(row, &self.options) { self.flush() } else { Ok(()) }
-    }
-
-    /// Adds observed content.
-    pub fn content(&mut self, row: Content) -> Result<(), WriteError> {
-        self.touch();
-        if self.contents.add(row, &self.options) { self.flush() } else { Ok(()) }
-    }
-
     /// Adds a sample of the environment. Nothing refers to samples: they go by themselves, some seconds together.
     pub fn environment(&mut self, row: Environment) -> Result<(), WriteError> {
         let now_ns = row.time_ns;
@@ -230,18 +188,6 @@ impl TraceWriter {
     /// Adds a sample of a device.
     pub fn device(&mut self, row: DeviceSample) -> Result<(), WriteError> {
         if self.devices.add(row, &self.options) { self.flush_samples() } else { Ok(()) }
-    }
-
-    /// Adds a mount.
-    pub fn mount(&mut self, row: Mount) -> Result<(), WriteError> {
-        self.touch();
-        if self.mounts.add(row, &self.options) { self.flush() } else { Ok(()) }
-    }
-
-    /// Adds a setting of a device's queue.
-    pub fn queue(&mut self, row: QueueSetting) -> Result<(), WriteError> {
-        self.touch();
-        if self.queues.add(row, &self.options) { self.flush() } else { Ok(()) }
     }
 
     /// Stores content and returns its blobs: none if the policy keeps only lengths.
@@ -353,6 +299,39 @@ impl TraceWriter {
         self.manifest.store(&self.dir)?;
         Ok(self.manifest.clone())
     }
+}
+
+/// Methods that add a row which is written with all others.
+macro_rules! adders {
+    ($($(#[$doc:meta])* $name:ident($table:ident: $row:ty);)*) => {
+        impl TraceWriter {
+            $($(#[$doc])* pub fn $name(&mut self, row: $row) -> Result<(), WriteError> {
+                self.touch();
+                if self.$table.add(row, &self.options) { self.flush() } else { Ok(()) }
+            })*
+        }
+    };
+}
+
+adders! {
+    /// Adds a thread.
+    thread(threads: ThreadRow);
+    /// Adds a process.
+    process(processes: Process);
+    /// Adds a descriptor that existed before the start.
+    descriptor(descriptors: Descriptor);
+    /// Adds a lock on a file that was held before the start.
+    lock(locks: Lock);
+    /// Adds a mapping of a file that existed before the start.
+    mapping(mappings: Mapping);
+    /// Adds a name of the initial tree.
+    node(tree: TreeNode);
+    /// Adds observed content.
+    content(contents: Content);
+    /// Adds a mount.
+    mount(mounts: Mount);
+    /// Adds a setting of a device's queue.
+    queue(queues: QueueSetting);
 }
 
 /// Hands what was gathered of a table to the encoder.
