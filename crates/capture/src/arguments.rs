@@ -330,14 +330,14 @@ pub fn content(memory: Memory<'_>, buffers: &[(u64, u64)], limit: u64, keep: Kee
     (blobs, kept)
 }
 
-/// How much of so many bytes in buffers was kept, up to the first byte that was not; nothing that is still the program's is looked at.
+/// How much of so many bytes in buffers was kept, up to the first byte that was not; `None`: the memory is still the program's.
 fn reached(memory: Memory<'_>, buffers: &[(u64, u64)], total: u64) -> Option<u64> {
     let mut kept = 0;
     for &(addr, length) in buffers {
         let wanted = length.min(total - kept);
-        let reached = memory.reach(addr, wanted as usize)? as u64;
-        kept += reached;
-        if reached < wanted {
+        let got = memory.reach(addr, wanted as usize)? as u64;
+        kept += got;
+        if got < wanted {
             break;
         }
     }
@@ -347,6 +347,20 @@ fn reached(memory: Memory<'_>, buffers: &[(u64, u64)], total: u64) -> Option<u64
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kept::{self, Kept, When};
+
+    #[test]
+    fn what_is_not_wanted_was_kept_up_to_the_first_gap() {
+        let unwanted =
+            |address, length| kept::Range { address, when: When::Exit, bytes: kept::Bytes::Unwanted(length) };
+        let mut kept = Kept::default();
+        [unwanted(100, 10), unwanted(300, 4), unwanted(500, 10)].into_iter().for_each(|range| kept.add(range));
+        let reached = |buffers, total| reached(Memory::Kept(&kept, When::Exit), buffers, total);
+        assert_eq!(reached(&[(100, 10), (500, 10)], 20), Some(20));
+        assert_eq!(reached(&[(100, 10), (500, 10)], 13), Some(13));
+        assert_eq!(reached(&[(100, 10), (300, 10), (500, 10)], 30), Some(14), "of the second a part is missing");
+        assert_eq!(super::reached(Memory::Live(1), &[(100, 10)], 10), None);
+    }
 
     #[test]
     fn what_was_filled_again_is_not_known() {

@@ -102,6 +102,7 @@ pub fn link(tid: i32, what: &str) -> Name {
 }
 
 /// The files that are registered with a ring of io_uring, if the kernel tells of them now (`io_uring/fdinfo.c`).
+#[cfg(ebpf)]
 pub fn registered(pid: i32, ring: u32) -> Option<Vec<Name>> {
     let text = fs::read(format!("/proc/{pid}/fdinfo/{ring}")).ok()?;
     let mut lines = text.split(|byte| *byte == b'\n').skip_while(|line| !line.starts_with(b"UserFiles:"));

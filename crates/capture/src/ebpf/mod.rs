@@ -29,7 +29,6 @@ mod options;
 #[cfg(ebpf)]
 mod present;
 mod processors;
-#[cfg(ebpf)]
 mod reason;
 #[cfg(ebpf)]
 mod sampling;

@@ -24,5 +24,4 @@ pub use kept::{Keeper, kept};
 pub(crate) use limit::memory_limit_bytes;
 pub use observer::{Observation, Observer};
 pub use processes::{Children, Processes, Traced};
-#[cfg(ebpf)]
 pub use sampler::Sampler;

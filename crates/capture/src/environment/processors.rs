@@ -9,7 +9,7 @@ const TICK_NS: u64 = 10_000_000;
 
 /// What all of them did, together.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Times {
+pub(super) struct Times {
     pub user_ns: u64,
     pub system_ns: u64,
     pub idle_ns: u64,
@@ -37,7 +37,7 @@ impl Times {
 }
 
 /// Where the kernel tells it.
-pub(crate) struct Processors(Source);
+pub(super) struct Processors(Source);
 
 impl Processors {
     /// Nothing is known yet.

@@ -15,7 +15,7 @@ use crate::kept::When;
 use crate::log::Log;
 use crate::memory::Memory;
 use crate::spool::join::Heard;
-use crate::spool::record::{Call as Made, Object, Objects};
+use crate::spool::record::{Object, Objects};
 
 /// −ERESTARTSYS, −ERESTARTNOINTR, −ERESTARTNOHAND: never seen by a program, which makes the call again.
 const RESTARTS: [i64; 3] = [-512, -513, -514];
@@ -76,8 +76,9 @@ impl Decoder {
             return None;
         }
         if heard.call.nr == filter::RESTART {
-            let first = self.interrupted.remove(&heard.tid)?;
-            *heard = Heard { end_ns: heard.end_ns, call: Made { result: heard.call.result, ..first.call }, ..first };
+            let mut first = self.interrupted.remove(&heard.tid)?;
+            (first.end_ns, first.call.result) = (heard.end_ns, heard.call.result);
+            *heard = first;
         }
         if RESTARTS.contains(&heard.call.result) || heard.call.result == RESTART_BLOCK {
             log.note("a call was restarted, or ended, by a signal");
@@ -151,8 +152,7 @@ impl Spare {
     pub fn give(&mut self, mut room: Box<Pending>) {
         if self.0.len() < Self::MOST && room.action.call.is_empty() {
             room.objects.clear();
-            room.telling.clear();
-            room.written = None;
+            (room.telling, room.written) = Default::default();
             self.0.push(room);
         }
     }

@@ -288,6 +288,7 @@ impl Finisher {
         }
         self.begin();
         match event {
+            // It stays where it is: it is large.
             Event::Call(ref mut heard) => self.call(heard),
             Event::Ring { .. } => {}
             Event::Request(asked) => {

@@ -168,7 +168,7 @@ impl Teller {
     }
 
     /// What the result of a call tells; processes sit where `seat_of` says.
-    pub fn told(&mut self, world: &mut World, seat: Seat, seat_of: SeatOf<'_>, pending: &mut Pending) -> Told {
+    pub fn told(&mut self, world: &mut World, seat: Seat, seat_of: SeatOf<'_>, pending: &Pending) -> Told {
         /// Most calls tell no more.
         const MOSTLY: usize = 4;
         let mut told = Told { lasts: lasts(pending), all: Vec::with_capacity(MOSTLY), ..Told::default() };

@@ -456,6 +456,7 @@ impl Asynchronous {
     /// A call is over that has to do with rings or queues: what it did to them, and what its action tells of requests.
     pub fn called(&mut self, heard: &join::Heard, call: &Call, end_ns: u64, log: &mut Log) -> About {
         let (result, args) = (heard.call.result, &heard.call.args);
+        // All effects of the calls below.
         let is_about_them = match call.effect {
             Effect::Asynchronous => !failed(result) || call.position(|kind| kind == ArgKind::Submits).is_some(),
             Effect::MakeObject(Made::Ring) | Effect::Close | Effect::DuplicateTo => !failed(result),

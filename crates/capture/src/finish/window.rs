@@ -65,7 +65,7 @@ struct Known {
 }
 
 /// Tells what an item found and left.
-type Teller<'a, T> = &'a mut dyn FnMut(&mut T) -> Told;
+type Teller<'a, T> = &'a mut dyn FnMut(&T) -> Told;
 
 /// Calls that lasted longer than the next few.
 #[derive(Debug, Default)]
@@ -200,7 +200,7 @@ impl<T> Window<T> {
         let told = match &item.what.known {
             Some(known) if is_so(known) => known.told.clone(),
             _ => {
-                let told = Rc::new(told(&mut item.what.what));
+                let told = Rc::new(told(&item.what.what));
                 let is_within = place.reach.changes() || told.all.iter().all(|c| c.change == Change::Nothing);
                 debug_assert!(is_within, "{:?}: {told:?}", place.reach);
                 item.what.known = Some(Known { told: told.clone(), placed });

@@ -37,7 +37,7 @@ struct Call {
 }
 
 impl Call {
-    fn told(&mut self) -> Told {
+    fn told(&self) -> Told {
         let found = Found::Exactly(self.stood.into());
         let change = match (self.what, self.stood) {
             (0, false) => Change::To(1),
@@ -193,7 +193,7 @@ fn who_was_on_its_way_goes_before_who_moves_the_beginning_of_paths() {
     type Moved = (i32, u64, u64, bool, u64);
     let order = |found: u64| {
         let calls: [Moved; 3] = [(1, 50, 52, true, 0), (1, 54, 56, false, 0), (2, 10, 100, false, found)];
-        let mut told = |(.., moves, found): &mut Moved| Told {
+        let mut told = |(.., moves, found): &Moved| Told {
             all: vec![Condition {
                 known: Some(Some(1)),
                 ..Condition::new(NAME, Found::Exactly(*found), Change::Nothing)
@@ -236,7 +236,7 @@ fn what_is_made_by_who_was_on_its_way_is_seen_later() {
     // Thread, begin, end; the maker, who moves, and who looks while the maker is at work, or when it is over.
     let amid = |looks: (u64, u64)| {
         let calls = [(2, 10, 100), (1, 50, 52), (1, looks.0, looks.1)];
-        let mut told = |(tid, begin, _): &mut (i32, u64, u64)| match (*tid, *begin) {
+        let mut told = |(tid, begin, _): &(i32, u64, u64)| match (*tid, *begin) {
             (2, _) => Told {
                 all: vec![Condition::new(NAME, Found::Exactly(0), Change::To(1))],
                 begins_at: [Some(PLACE), None],
@@ -273,7 +273,7 @@ fn who_found_something_goes_behind_who_made_it() {
     let order = |copy: Found| {
         // A copy of a table that takes effect as it begins, and an open that began before and was over later.
         let calls = [(1, 10, 40, 10, copy, Change::Nothing), (2, 5, 20, 20, Found::Exactly(0), Change::To(99))];
-        let mut told = |(.., found, change): &mut (i32, u64, u64, u64, Found, Change)| Told {
+        let mut told = |(.., found, change): &(i32, u64, u64, u64, Found, Change)| Told {
             all: vec![Condition::new(NUMBER, *found, *change)],
             ..Told::default()
         };

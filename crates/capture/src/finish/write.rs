@@ -142,7 +142,7 @@ impl Writing {
     }
 
     /// What a call found and left.
-    pub fn told(&mut self, what: &mut What) -> Told {
+    pub fn told(&mut self, what: &What) -> Told {
         match what {
             What::Call(pending) => match self.life(pending.tid) {
                 Some(life) => {

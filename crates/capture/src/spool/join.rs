@@ -266,8 +266,7 @@ impl Joiner {
         match record {
             // The usual case: all of it is here.
             Record::Call(call, objects, ranges) if self.stands_alone(tid, call.call, call.more) => {
-                let (narrow, kept) = (is_narrow(&head), kept(ranges, place));
-                out.push(Event::Call(Heard { tid, pid, end_ns: time_ns, call, narrow, objects, kept }));
+                out.push(called(&head, call, objects, all_kept(ranges, place)));
             }
             Record::Call(call, objects, ranges) => self.over(head, Over::Call(call, objects), ranges, place, out),
             Record::Request(request, ranges) => self.over(head, Over::Request(request), ranges, place, out),
@@ -315,7 +314,7 @@ impl Joiner {
     fn over(&mut self, head: Head, over: Over, ranges: Ranges<'_>, place: &Place<'_>, out: &mut Vec<Event>) {
         let key = over.key();
         if self.stands_alone(head.tid, key, over.more()) {
-            return out.push(heard(head, over, kept(ranges, place)));
+            return out.push(heard(head, over, all_kept(ranges, place)));
         }
         let parts = self.parts(head.tid, key);
         keep(&mut parts.kept, ranges, place);
@@ -379,18 +378,15 @@ impl Joiner {
     }
 }
 
-/// Whether a call was made through a 32-bit entry.
-fn is_narrow(head: &Head) -> bool {
-    head.flags & RECORD_NARROW != 0
+fn called(head: &Head, call: Call, objects: Objects, kept: Kept) -> Event {
+    let narrow = head.flags & RECORD_NARROW != 0;
+    Event::Call(Heard { tid: head.tid, pid: head.pid, end_ns: head.time_ns, call, narrow, objects, kept })
 }
 
 fn heard(head: Head, over: Over, kept: Kept) -> Event {
     let Head { tid, pid, time_ns, .. } = head;
     match over {
-        Over::Call(call, objects) => {
-            let narrow = is_narrow(&head);
-            Event::Call(Heard { tid, pid, end_ns: time_ns, call, narrow, objects, kept })
-        }
+        Over::Call(call, objects) => called(&head, call, objects, kept),
         Over::Request(request) => Event::Request(Box::new(Asked { tid, pid, time_ns, request, kept })),
         Over::Completion(completion) => Event::Completion(Box::new(Done { time_ns, completion, kept })),
     }
@@ -426,7 +422,7 @@ fn stored(time_ns: u64, mapped: Mapped<'_>, place: &Place<'_>) -> Event {
     }))
 }
 
-fn kept(ranges: Ranges<'_>, place: &Place<'_>) -> Kept {
+fn all_kept(ranges: Ranges<'_>, place: &Place<'_>) -> Kept {
     let mut kept = Kept::default();
     keep(&mut kept, ranges, place);
     kept

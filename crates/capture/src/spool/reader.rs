@@ -71,7 +71,7 @@ struct Stream {
     /// File and offset of the buffer.
     origin: (usize, u64),
     at: usize,
-    /// The head of the record there.
+    /// The head of the record there, all of which is in the buffer.
     head: Option<Head>,
     /// Number that the next record should have.
     expected: Option<u64>,

@@ -16,6 +16,9 @@ const PAGE: u64 = 4096;
 
 /// Bytes of the head of a segment.
 pub const SEGMENT_HEAD: usize = size_of::<layout::SegmentHead>();
+/// Bytes of what is told of a call, and of one that has only begun.
+const CALL_BODY: usize = size_of::<layout::CallBody>();
+const ENTER_BODY: usize = size_of::<layout::EnterBody>();
 /// Bytes of the head of a record.
 pub const RECORD_HEAD: usize = size_of::<layout::RecordHead>();
 
@@ -327,7 +330,7 @@ struct RangeHead {
 }
 
 fn range_head(cursor: &mut Cursor<'_>) -> Option<RangeHead> {
-    let mut fields = cursor.fields::<24>()?;
+    let mut fields = cursor.fields::<{ size_of::<layout::RangeHead>() }>()?;
     let (address, length, kept) = (fields.u64(), fields.u32(), fields.u32());
     let (kinds, lead) = (fields.u32(), fields.u32());
     let (when, flags) = (kinds as u16, (kinds >> 16) as u16);
@@ -381,7 +384,7 @@ impl<'a> Record<'a> {
         let ranges = |count, cursor| Ranges { count, cursor, total, brief: None };
         Some(match head.kind {
             kind::CALL => {
-                let (call, count, objects) = call(&mut cursor, true)?;
+                let (call, count, objects) = call::<CALL_BODY>(&mut cursor)?;
                 let objects = (0..objects).map(|_| object(&mut cursor)).collect::<Option<Objects>>()?;
                 Record::Call(call, objects, ranges(count, cursor))
             }
@@ -392,7 +395,7 @@ impl<'a> Record<'a> {
             }
             kind::MORE => Record::More(cursor.u64()?, ranges(1, cursor)),
             kind::ENTER => {
-                let (call, count, _) = call(&mut cursor, false)?;
+                let (call, count, _) = call::<ENTER_BODY>(&mut cursor)?;
                 Record::Enter(call, ranges(count, cursor))
             }
             kind::TASK => Record::Task(task(&mut cursor)?),
@@ -415,11 +418,10 @@ impl<'a> Record<'a> {
 }
 
 /// A call, how many ranges it has, and how many objects before them.
-fn call(cursor: &mut Cursor<'_>, over: bool) -> Option<(Call, u32, u32)> {
-    let mut fields = cursor.fields::<24>()?;
+fn call<const BODY: usize>(cursor: &mut Cursor<'_>) -> Option<(Call, u32, u32)> {
+    let mut fields = cursor.fields::<BODY>()?;
     let (begin_ns, call, cpu_ns) = (fields.u64(), fields.u64(), fields.u64());
-    let result = if over { cursor.u64()? as i64 } else { 0 };
-    let mut fields = cursor.fields::<64>()?;
+    let result = if BODY == CALL_BODY { fields.u64() as i64 } else { 0 };
     let args = std::array::from_fn(|_| fields.u64());
     let (nr, counts, more, lacking) = (fields.u32(), fields.u32(), fields.u32(), fields.u32());
     Some((Call { begin_ns, call, cpu_ns, result, args, nr, more, lacking }, counts & 0xffff, counts >> 16))
@@ -427,7 +429,7 @@ fn call(cursor: &mut Cursor<'_>, over: bool) -> Option<(Call, u32, u32)> {
 
 /// A call in brief that was over at `end_ns`, and its open file.
 fn brief(cursor: &mut Cursor<'_>, end_ns: u64) -> Option<(Call, Objects)> {
-    let mut fields = cursor.fields::<24>()?;
+    let mut fields = cursor.fields::<{ size_of::<layout::BriefBody>() }>()?;
     let (cpu_ns, took_ns, number, result) = (fields.u64(), fields.u32(), fields.u32(), fields.u32() as i32);
     let [low, high, arguments, named] = fields.u32().to_le_bytes();
     let seen = if named == 0 { None } else { Some(brief_object(cursor)?) };
@@ -455,7 +457,7 @@ fn brief(cursor: &mut Cursor<'_>, end_ns: u64) -> Option<(Call, Objects)> {
 
 /// All but the descriptor.
 fn brief_object(cursor: &mut Cursor<'_>) -> Option<Object> {
-    let mut o = cursor.fields::<56>()?;
+    let mut o = cursor.fields::<{ size_of::<layout::BriefObject>() }>()?;
     let (id, inode, size, position) = (o.u64(), o.u64(), o.u64(), o.u64() as i64);
     let (device, flags, links, file_mode) = (o.u32().into(), o.u32(), o.u32(), o.u32());
     let (_generation, mode) = (o.u32(), o.u32() & 0xffff);

@@ -122,7 +122,7 @@ fn ordered(calls: &[Call]) -> Vec<Call> {
         let reach = reaches.of(&call.pending());
         window.push(Item { key_ns: end_ns, begin_ns, end_ns, tid, is_ready: true, reach, shown: None, what: call });
     }
-    while let Some(call) = window.pop(true, &mut |call| teller.told(&mut world, seat, &|_| None, &mut call.pending())) {
+    while let Some(call) = window.pop(true, &mut |call| teller.told(&mut world, seat, &|_| None, &call.pending())) {
         out.push(call.what);
     }
     out

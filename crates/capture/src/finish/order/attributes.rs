@@ -15,7 +15,7 @@ use crate::spool::record::Object;
 const PERMISSIONS: u64 = 0o777;
 
 impl Teller {
-    pub(super) fn attributes(&mut self, world: &mut World, seat: Seat, pending: &mut Pending, out: &mut Told) {
+    pub(super) fn attributes(&mut self, world: &mut World, seat: Seat, pending: &Pending, out: &mut Told) {
         if failed(pending.action.result) {
             return;
         }
@@ -36,7 +36,7 @@ impl Teller {
     }
 
     /// Permissions of files: those given, those seen at open files, and those told by `stat`.
-    fn modes(&self, world: &mut World, seat: Seat, pending: &mut Pending, given: Option<u64>, out: &mut Told) {
+    fn modes(&self, world: &mut World, seat: Seat, pending: &Pending, given: Option<u64>, out: &mut Told) {
         let change = given.map_or(Change::Nothing, Change::To);
         for object in regular(pending) {
             let is_made = made(pending).is_some_and(|made| made.fd == object.fd);

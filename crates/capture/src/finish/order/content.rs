@@ -12,7 +12,7 @@ use crate::memory::PAGE;
 use crate::spool::record::Object;
 
 impl Teller {
-    pub(super) fn content(&mut self, world: &mut World, seat: Seat, pending: &mut Pending, out: &mut Vec<Condition>) {
+    pub(super) fn content(&mut self, world: &mut World, seat: Seat, pending: &Pending, out: &mut Vec<Condition>) {
         if failed(pending.action.result) {
             return;
         }
@@ -42,7 +42,7 @@ impl Teller {
     }
 
     /// `truncate`.
-    fn cut(&self, world: &mut World, seat: Seat, pending: &mut Pending, out: &mut Vec<Condition>) {
+    fn cut(&self, world: &mut World, seat: Seat, pending: &Pending, out: &mut Vec<Condition>) {
         if let Some((device, inode)) = self.named(world, seat, pending) {
             let size = pending.action.args[1];
             out.push(Condition::new(thing(Thing::Size, device, inode), Found::Anything, Change::To(size)));
@@ -50,7 +50,7 @@ impl Teller {
     }
 
     /// The file that a path led to, as an open file has it.
-    pub(super) fn named(&self, world: &mut World, seat: Seat, pending: &mut Pending) -> Option<(u64, u64)> {
+    pub(super) fn named(&self, world: &mut World, seat: Seat, pending: &Pending) -> Option<(u64, u64)> {
         let (call, result) = (pending.call, pending.action.result);
         let decoded = pending.decoded();
         let (steps, is_last) = world.passes(&Seen { seat, call, decoded: &decoded, result }, 0);

@@ -42,12 +42,12 @@ impl Order {
         Order { world, seat, teller: Teller::default(), states: States::default() }
     }
 
-    fn told(&mut self, pending: &mut Pending) -> Told {
+    fn told(&mut self, pending: &Pending) -> Told {
         self.teller.told(&mut self.world, self.seat, &|_| None, pending)
     }
 
-    fn settle(&mut self, mut pending: Pending) {
-        let told = self.told(&mut pending);
+    fn settle(&mut self, pending: Pending) {
+        let told = self.told(&pending);
         self.states.settle(&Candidate { tid: 1, begin_ns: 0, end_ns: 1, told: told.into() });
         self.teller.took_place(self.seat, &pending);
     }
@@ -77,17 +77,17 @@ fn a_write_whose_number_was_closed_meanwhile_wrote_to_its_file() {
     let (mine, other) = (file(FD, 1, libc::O_APPEND), file(FD, 2, 0));
     order.settle(pending("dup", [0; 6], FD as i64, vec![mine]));
     for seen in [vec![], vec![other]] {
-        let told = order.told(&mut pending("write", [FD, 0, 100, 0, 0, 0], 100, seen));
+        let told = order.told(&pending("write", [FD, 0, 100, 0, 0, 0], 100, seen));
         let size = |c: &&super::Condition| c.change == Change::More(100) && c.found == Found::Anything;
         assert_eq!(told.all.iter().filter(size).count(), 1, "{told:?}");
     }
     // Nothing of the sort where what was seen is what it had, or where it had no time to wait.
     let at_end = Object { position: 100, size: 100, ..mine };
-    let told = order.told(&mut pending("write", [FD, 0, 100, 0, 0, 0], 100, vec![at_end]));
+    let told = order.told(&pending("write", [FD, 0, 100, 0, 0, 0], 100, vec![at_end]));
     assert!(told.all.iter().any(|c| c.change == Change::To(100) && c.found == Found::Exactly(0)), "{told:?}");
     let mut short = pending("write", [FD, 0, 100, 0, 0, 0], 100, vec![Object { position: 100, size: 100, ..other }]);
     short.action.duration_ns = 1_000;
-    assert!(order.told(&mut short).all.iter().any(|c| c.change == Change::UpTo(100)));
+    assert!(order.told(&short).all.iter().any(|c| c.change == Change::UpTo(100)));
 }
 
 /// The kernel gives the memory of an open file, by which that is known, to the next one.
@@ -100,7 +100,7 @@ fn what_is_opened_begins_at_0_whatever_had_its_number_before() {
     order.settle(read(56));
     order.settle(pending("close", [FD, 0, 0, 0, 0, 0], 0, Vec::new()));
     order.settle(pending("open", [0; 6], FD as i64, at(0)));
-    let told = order.told(&mut read(42));
+    let told = order.told(&read(42));
     let offset = told.all.iter().find(|c| c.change == Change::More(42)).expect("where it read");
     assert_eq!(order.states.get(offset), Some(0));
 }
@@ -109,14 +109,14 @@ fn what_is_opened_begins_at_0_whatever_had_its_number_before() {
 #[test]
 fn paths_and_files_begin_at_numbers_that_others_close() {
     let mut order = Order::new();
-    let ends = order.told(&mut pending("close", [FD, 0, 0, 0, 0, 0], 0, Vec::new())).moves;
+    let ends = order.told(&pending("close", [FD, 0, 0, 0, 0, 0], 0, Vec::new())).moves;
     let mut below = pending("mkdirat", [FD, 0, 0, 0, 0, 0], 0, Vec::new());
     below.action.path = Some(Name::from(&b"x"[..]));
     let mut elsewhere = pending("mkdirat", [FD, 0, 0, 0, 0, 0], 0, Vec::new());
     elsewhere.action.path = Some(Name::from(&b"/x"[..]));
-    let mut synced = pending("fsync", [FD, 0, 0, 0, 0, 0], 0, Vec::new());
-    let mut begins = |pending: &mut Pending| order.told(pending).begins_at.contains(&ends);
-    assert!(ends.is_some() && begins(&mut below) && begins(&mut synced) && !begins(&mut elsewhere));
+    let synced = pending("fsync", [FD, 0, 0, 0, 0, 0], 0, Vec::new());
+    let mut begins = |pending: &Pending| order.told(pending).begins_at.contains(&ends);
+    assert!(ends.is_some() && begins(&below) && begins(&synced) && !begins(&elsewhere));
 }
 
 /// What calls tell and change is within what is said of them before they are asked.
@@ -129,7 +129,7 @@ fn calls_change_no_more_than_they_are_said_to() {
         for (result, objects) in [1, 0, -9].into_iter().flat_map(|r| [(r, vec![]), (r, vec![file(FD, 1, 0)])]) {
             let mut pending = pending(call.name, [FD, 0, 1, 1, 0, 0], result, objects);
             pending.action.path = call.paths().next().map(|_| Name::from("/a"));
-            let told = order.told(&mut pending);
+            let told = order.told(&pending);
             let changes = told.all.iter().any(|c| c.change != Change::Nothing);
             assert!(!changes || Reaches::default().of(&pending).changes(), "{}: {told:?}", call.name);
             changing += usize::from(changes);

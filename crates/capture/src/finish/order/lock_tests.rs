@@ -159,7 +159,7 @@ fn ordered(calls: &[Call], knows: bool) -> Vec<Call> {
     let mut reaches = Reaches::default();
     let mut by_end = calls.to_vec();
     by_end.sort_by_key(|c| c.end_ns);
-    let mut told = |call: &mut Call| {
+    let mut told = |call: &Call| {
         let mut told = Told::default();
         locks.borrow_mut().told(seats[call.process], seat_of, &call.pending(), &mut told);
         told

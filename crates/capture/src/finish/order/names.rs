@@ -35,7 +35,7 @@ const NAMELESS: u64 = (libc::O_TMPFILE & !libc::O_DIRECTORY) as u64;
 const LISTED: usize = 256;
 
 /// What the result of a call tells of names.
-pub fn told(world: &mut World, seat: Seat, pending: &mut Pending, told: &mut Told) {
+pub fn told(world: &mut World, seat: Seat, pending: &Pending, told: &mut Told) {
     let (call, result, args) = (pending.call, pending.action.result, pending.action.args);
     let lists = call.effect == Effect::List;
     if pending.action.path.is_none() && !lists && call.name != "bind" {

@@ -123,8 +123,7 @@ fn ordered(calls: &[Call]) -> Vec<Call> {
             what: call.clone(),
         });
     }
-    while let Some(placed) = window.pop(true, &mut |call| teller.told(&mut world, seat, &|_| None, &mut call.pending()))
-    {
+    while let Some(placed) = window.pop(true, &mut |call| teller.told(&mut world, seat, &|_| None, &call.pending())) {
         let pending = placed.what.pending();
         let (call, result, decoded) = (pending.call, pending.action.result, pending.decoded());
         world.observe(&Seen { seat, call, decoded: &decoded, result });
