@@ -23,6 +23,7 @@ exec 5>> ../old5; (exec 5>&-; echo more >> /proc/$$/fd/5; chmod 640 /proc/$$/fd/
 echo other > /proc/self/cwd/../old6
 sh -c 'echo said > /dev/stderr; echo told > /dev/stdout' 2> ../old7 > ../old8
 exec 6< ..; echo new > /dev/fd/6/new; chmod 600 /dev/fd/6/old9; ls -l /dev/fd/6/ > /dev/null
+exec 3< ../old3; readlink /dev/fd/3 every/3 link > texts; stat /dev/fd/3 every/3 link > /dev/null
 "#;
 
 fn prepared(place: &Path) {

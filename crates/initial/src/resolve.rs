@@ -40,11 +40,13 @@ struct Way {
     stops: bool,
     /// The same path from that link on: its target, and what follows it.
     detour: Option<Vec<u8>>,
+    /// Whether the last name of that path is followed if it is a link.
+    detour_follows: bool,
 }
 
 impl Way {
     fn new(stops: bool) -> Way {
-        Way { links: LINKS, stops, detour: None }
+        Way { links: LINKS, stops, detour: None, detour_follows: true }
     }
 }
 
@@ -64,7 +66,7 @@ impl World {
         let found = self.walk(start, root, path, follow, exists, &mut way);
         match way.detour {
             None => found,
-            Some(detour) => match self.through_process(seat, &detour, true, exists) {
+            Some(detour) => match self.through_process(seat, &detour, way.detour_follows, exists) {
                 Some(found) => found,
                 None => self.resolve(start, root, path, follow, exists),
             },
@@ -142,6 +144,7 @@ impl World {
                         }
                         if let Some(detour) = &mut way.detour {
                             go_on(detour, components);
+                            way.detour_follows = last || follow || directory_wanted;
                             return Found::default();
                         }
                         if !last {

@@ -39,6 +39,8 @@ pub(crate) struct Way<'a> {
     /// The same path from the first link on that leads to a part of a process (`crate::lead`): the link's target, and what
     /// follows it.
     pub detour: Option<Vec<u8>>,
+    /// Whether the last name of that path is followed if it is a link.
+    pub detour_follows: bool,
     /// Where absolute paths begin is not where they begin in a replay.
     other_root: bool,
     /// A replay, which mounts nothing, would get elsewhere by the same path.
@@ -51,7 +53,7 @@ pub(crate) struct Way<'a> {
 
 impl<'a> Way<'a> {
     pub(crate) fn new(mounts: &'a Mounts, other_root: bool, astray: bool, nature: Nature) -> Way<'a> {
-        Way { mounts, links: LINKS, detour: None, other_root, astray, broken: None, nature }
+        Way { mounts, links: LINKS, detour: None, detour_follows: true, other_root, astray, broken: None, nature }
     }
 
     /// From one mount to another: what was met on the way says nothing of the file.
@@ -148,6 +150,7 @@ impl Names {
                         }
                         if let (Some(detour), false) = (&mut way.detour, known) {
                             go_on(detour, components.clone());
+                            way.detour_follows = last || follow || must_be_directory;
                         }
                         if !goes_on {
                             out.meet(nature);
