@@ -177,7 +177,7 @@ impl Next {
 #[cfg(test)]
 mod tests {
     use super::super::queue::{FileMark, Item};
-    use super::super::window_tests::Random;
+    use super::super::window_tests::{Random, item};
     use super::*;
 
     /// Whether one of the two can have changed what the other tells.
@@ -226,8 +226,8 @@ mod tests {
             let reach = reaches[r.below(reaches.len() as u64) as usize];
             let key_ns = if r.below(8) == 0 { begin_ns } else { end_ns };
             let is_ready = r.below(500) != 0;
-            let (tid, shown) = (tid as i32, None);
-            let place = queue.push(Item { key_ns, begin_ns, end_ns, tid, is_ready, reach, shown, what: () });
+            let item = item(tid as i32, [key_ns, begin_ns, end_ns], reach, ());
+            let place = queue.push(Item { is_ready, ..item });
             ahead.came(place);
             if queue.len() < 400 {
                 continue;

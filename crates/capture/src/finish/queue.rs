@@ -223,7 +223,7 @@ impl<T> Queue<T> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::window_tests::Random;
+    use super::super::window_tests::{Random, item};
     use super::*;
 
     /// Against a plain list that is sorted and searched anew each time.
@@ -234,9 +234,7 @@ mod tests {
         for now in (1_000..4_000_000u64).step_by(1_000) {
             let key_ns = now - r.below(1_000);
             let begin_ns = key_ns.saturating_sub(r.below(3 * LONG_NS));
-            let (reach, shown) = (Reach::All, None);
-            let item = Item { key_ns, begin_ns, end_ns: now, tid: 1, is_ready: true, reach, shown, what: begin_ns };
-            list.push((queue.push(item), begin_ns));
+            list.push((queue.push(item(1, [key_ns, begin_ns, now], Reach::All, begin_ns)), begin_ns));
             list.sort_unstable();
             if r.below(2) == 0 {
                 let (place, begin) = list.remove(r.below(list.len().min(8) as u64) as usize);

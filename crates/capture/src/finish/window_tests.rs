@@ -6,6 +6,11 @@ use super::search::{Candidate, States, TRIALS, best};
 use super::told::{Change, Condition, Found, SOMETHING, Told};
 use super::window::{Item, Window};
 
+/// Of a thread, by when it took effect, began and was over: complete, and showing nothing unasked.
+pub(super) fn item<T>(tid: i32, [key_ns, begin_ns, end_ns]: [u64; 3], reach: Reach, what: T) -> Item<T> {
+    Item { key_ns, begin_ns, end_ns, tid, is_ready: true, reach, shown: None, what }
+}
+
 pub(super) struct Random(pub(super) u64);
 
 impl Random {
@@ -103,7 +108,7 @@ fn ordered(calls: &[Call]) -> (Vec<Call>, u64) {
         let key_ns = if call.gives { begin_ns } else { end_ns };
         let file = FileMark::of(call.name << 60);
         let reach = if call.what == LOOKS { Reach::Content(file) } else { Reach::Changes(file) };
-        window.push(Item { key_ns, begin_ns, end_ns, tid: call.tid, is_ready: true, reach, shown: None, what: call });
+        window.push(item(call.tid, [key_ns, begin_ns, end_ns], reach, call));
         while let Some(call) = window.pop(false, &mut Call::told) {
             out.push(call.what);
         }
@@ -205,16 +210,7 @@ fn who_was_on_its_way_goes_before_who_moves_the_beginning_of_paths() {
         let mut window = Window::default();
         for call in calls {
             let (tid, begin_ns, end_ns, ..) = call;
-            window.push(Item {
-                key_ns: end_ns,
-                begin_ns,
-                end_ns,
-                tid,
-                is_ready: true,
-                reach: Reach::All,
-                shown: None,
-                what: call,
-            });
+            window.push(item(tid, [end_ns, begin_ns, end_ns], Reach::All, call));
         }
         let mut begun = Vec::new();
         while let Some(call) = window.pop(true, &mut told) {
@@ -248,16 +244,7 @@ fn what_is_made_by_who_was_on_its_way_is_seen_later() {
         let mut window = Window::default();
         for call in [(3, 1, 2)].into_iter().chain(calls) {
             let (tid, begin_ns, end_ns) = call;
-            window.push(Item {
-                key_ns: end_ns,
-                begin_ns,
-                end_ns,
-                tid,
-                is_ready: true,
-                reach: Reach::All,
-                shown: None,
-                what: call,
-            });
+            window.push(item(tid, [end_ns, begin_ns, end_ns], Reach::All, call));
         }
         let pops = std::iter::from_fn(|| window.pop(true, &mut told));
         pops.map(|call| (call.what.1, call.is_amid)).collect::<Vec<_>>()
@@ -280,16 +267,7 @@ fn who_found_something_goes_behind_who_made_it() {
         let mut window = Window::default();
         for call in calls {
             let (tid, begin_ns, end_ns, key_ns, ..) = call;
-            window.push(Item {
-                key_ns,
-                begin_ns,
-                end_ns,
-                tid,
-                is_ready: true,
-                reach: Reach::All,
-                shown: None,
-                what: call,
-            });
+            window.push(item(tid, [key_ns, begin_ns, end_ns], Reach::All, call));
         }
         let pops = std::iter::from_fn(|| window.pop(true, &mut told));
         pops.map(|call| call.what.0).collect::<Vec<i32>>()

@@ -6,8 +6,8 @@ use reprise_initial::{Links, World};
 use reprise_trace::Action;
 
 use super::super::decode::Pending;
-use super::super::window::{Item, Window};
-use super::super::window_tests::Random;
+use super::super::window::Window;
+use super::super::window_tests::{Random, item};
 use super::{Reaches, Teller};
 use crate::spool::record::Object;
 
@@ -120,7 +120,7 @@ fn ordered(calls: &[Call]) -> Vec<Call> {
     for call in by_end {
         let Call { begin_ns, end_ns, tid, .. } = call;
         let reach = reaches.of(&call.pending());
-        window.push(Item { key_ns: end_ns, begin_ns, end_ns, tid, is_ready: true, reach, shown: None, what: call });
+        window.push(item(tid, [end_ns, begin_ns, end_ns], reach, call));
     }
     while let Some(call) = window.pop(true, &mut |call| teller.told(&mut world, seat, &|_| None, &call.pending())) {
         out.push(call.what);

@@ -9,8 +9,8 @@ use reprise_trace::{Action, payload};
 
 use super::super::decode::Pending;
 use super::super::told::Told;
-use super::super::window::{Item, Window};
-use super::super::window_tests::Random;
+use super::super::window::Window;
+use super::super::window_tests::{Random, item};
 use super::Reaches;
 use super::locks::{Locks, SeatOf};
 use crate::locking;
@@ -169,7 +169,7 @@ fn ordered(calls: &[Call], knows: bool) -> Vec<Call> {
         let pending = call.pending();
         let (row, action, reach) = (pending.call, &pending.action, reaches.of(&pending));
         let key_ns = if locking::releases(row, &action.args, &action.input) { begin_ns } else { end_ns };
-        window.push(Item { key_ns, begin_ns, end_ns, tid, is_ready: true, reach, shown: None, what: call });
+        window.push(item(tid, [key_ns, begin_ns, end_ns], reach, call));
     }
     while let Some(call) = window.pop(true, &mut told) {
         locks.borrow_mut().took_place(seats[call.what.process], &call.what.pending());

@@ -8,8 +8,8 @@ use reprise_initial::{Links, Seen, World};
 use reprise_trace::{Action, Name};
 
 use super::super::decode::Pending;
-use super::super::window::{Item, Window};
-use super::super::window_tests::Random;
+use super::super::window::Window;
+use super::super::window_tests::{Random, item};
 use super::{Reaches, Teller};
 
 const TOP: &str = "/top";
@@ -112,16 +112,7 @@ fn ordered(calls: &[Call]) -> Vec<Call> {
     for call in calls {
         let Call { begin_ns, end_ns, tid, .. } = *call;
         let reach = reaches.of(&call.pending());
-        window.push(Item {
-            key_ns: end_ns,
-            begin_ns,
-            end_ns,
-            tid,
-            is_ready: true,
-            reach,
-            shown: None,
-            what: call.clone(),
-        });
+        window.push(item(tid, [end_ns, begin_ns, end_ns], reach, call.clone()));
     }
     while let Some(placed) = window.pop(true, &mut |call| teller.told(&mut world, seat, &|_| None, &call.pending())) {
         let pending = placed.what.pending();
