@@ -28,6 +28,6 @@ pub use category::Category;
 pub use command::{FcntlArg, IoctlEffect, fcntl_arg, ioctl_arg, ioctl_effect};
 pub use flags::{CommandSet, FlagSet};
 pub use index::{all, by_name, by_number, errno_name, errno_number, families};
-pub use process_path::{LINKS_OF_DEV, Part, ProcessPath, Whose, go_on, leads_to_process, process_path};
+pub use process_path::{Detour, LINKS_OF_DEV, Part, ProcessPath, Whose, leads_to_process, process_path};
 pub use unrelated::{UNRELATED, is_unrelated};
 pub use vocabulary::*;

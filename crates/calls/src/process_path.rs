@@ -86,11 +86,28 @@ pub fn leads_to_process(target: &[u8]) -> bool {
     target.starts_with(b"/proc/") || target == b"/dev/fd" || process_path(target).is_some()
 }
 
-/// Puts the names that follow a link on a path behind its target.
-pub fn go_on<'a>(target: &mut Vec<u8>, names: impl Iterator<Item = &'a [u8]>) {
-    for name in names {
-        target.push(b'/');
-        target.extend_from_slice(name);
+/// The same path as one that came to a link which leads to a part of a process, from that link on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Detour {
+    /// The target of the link, and what follows it.
+    pub path: Vec<u8>,
+    /// Whether the last name is followed if it is a link.
+    pub follows: bool,
+}
+
+impl Detour {
+    /// By a link with this target, which is followed.
+    pub fn by(target: Vec<u8>) -> Detour {
+        Detour { path: target, follows: true }
+    }
+
+    /// These names, if there are any, come behind the link; the last of them is followed or not.
+    pub fn go_on<'a>(&mut self, names: impl Iterator<Item = &'a [u8]>, follows: bool) {
+        for name in names {
+            self.path.push(b'/');
+            self.path.extend_from_slice(name);
+            self.follows = follows;
+        }
     }
 }
 
@@ -117,6 +134,18 @@ mod tests {
         for other in ["/proc/self/maps", "/proc/a/fd/3", "/proc/fd/3", "/proc/99999999999/cwd", "proc/self/cwd"] {
             assert_eq!(named(other), None, "{other}");
         }
+    }
+
+    #[test]
+    fn a_link_behind_which_nothing_comes_is_followed() {
+        let behind = |names: &[&'static [u8]], follows| {
+            let mut detour = Detour::by(b"/proc/self/fd".to_vec());
+            detour.go_on(names.iter().copied(), follows);
+            (detour.path, detour.follows)
+        };
+        assert_eq!(behind(&[], false), (b"/proc/self/fd".to_vec(), true));
+        assert_eq!(behind(&[b"3"], false), (b"/proc/self/fd/3".to_vec(), false));
+        assert_eq!(behind(&[b"3", b"a"], true), (b"/proc/self/fd/3/a".to_vec(), true));
     }
 
     #[test]

@@ -118,8 +118,6 @@ impl Kept {
 
     /// Where content begins that a call moved inside the kernel, as an address.
     pub fn moved(&self) -> Option<u64> {
-        // Mostly there is none.
-        self.exit.last().filter(|range| range.address >= MOVED_AT)?;
         let at = self.exit.partition_point(|r| r.address < MOVED_AT);
         self.exit.get(at).map(|range| range.address)
     }

@@ -1,7 +1,7 @@
 //! Paths over the names met, as the kernel resolves them.
 
 use reprise_calls::mounts::{At, Mounts};
-use reprise_calls::{Part, Whose, go_on, leads_to_process, process_path};
+use reprise_calls::{Detour, Part, Whose, leads_to_process, process_path};
 
 use super::names::Names;
 use super::node::{NodeId, Slot, Source, kind};
@@ -38,15 +38,13 @@ struct Way {
     links: u32,
     /// Stops at a link that leads to a part of a process.
     stops: bool,
-    /// The same path from that link on: its target, and what follows it.
-    detour: Option<Vec<u8>>,
-    /// Whether the last name of that path is followed if it is a link.
-    detour_follows: bool,
+    /// The same path from that link on.
+    detour: Option<Detour>,
 }
 
 impl Way {
     fn new(stops: bool) -> Way {
-        Way { links: LINKS, stops, detour: None, detour_follows: true }
+        Way { links: LINKS, stops, detour: None }
     }
 }
 
@@ -66,7 +64,7 @@ impl World {
         let found = self.walk(start, root, path, follow, exists, &mut way);
         match way.detour {
             None => found,
-            Some(detour) => match self.through_process(seat, &detour, way.detour_follows, exists) {
+            Some(detour) => match self.through_process(seat, &detour.path, detour.follows, exists) {
                 Some(found) => found,
                 None => self.resolve(start, root, path, follow, exists),
             },
@@ -138,13 +136,12 @@ impl World {
                         }
                         way.links -= 1;
                         if way.stops && leads_to_process(&target) {
-                            way.detour = Some(target);
+                            way.detour = Some(Detour::by(target));
                         } else {
                             found = self.walk(here, root, &target, true, exists, way);
                         }
                         if let Some(detour) = &mut way.detour {
-                            go_on(detour, components);
-                            way.detour_follows = last || follow || directory_wanted;
+                            detour.go_on(components, follow || directory_wanted);
                             return Found::default();
                         }
                         if !last {

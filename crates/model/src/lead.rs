@@ -103,8 +103,8 @@ impl World {
                 false => self.names.walk(from.at, root, &left, follow, &mut way, s.out),
             };
             (place, broken, astray) = (Some(found), way.broken, way.astray);
-            let (detour, follows) = (way.detour.filter(|_| own_root.is_none()), way.detour_follows);
-            named = detour.map_or(Named::No, |detour| self.through_process(s.thread, &detour, follows, s.out));
+            let detour = way.detour.filter(|_| own_root.is_none());
+            named = detour.map_or(Named::No, |to| self.through_process(s.thread, &to.path, to.follows, s.out));
             if matches!(named, Named::No) {
                 break;
             }

@@ -1,7 +1,7 @@
 //! Path resolution over the model's names, as the kernel does it (`path_resolution(7)`).
 
 use reprise_calls::mounts::{At, Mounts};
-use reprise_calls::{go_on, leads_to_process};
+use reprise_calls::{Detour, leads_to_process};
 
 use crate::interpretation::Interpretation;
 use crate::names::Names;
@@ -36,11 +36,8 @@ pub(crate) const LINKS: u32 = 40;
 pub(crate) struct Way<'a> {
     mounts: &'a Mounts,
     links: u32,
-    /// The same path from the first link on that leads to a part of a process (`crate::lead`): the link's target, and what
-    /// follows it.
-    pub detour: Option<Vec<u8>>,
-    /// Whether the last name of that path is followed if it is a link.
-    pub detour_follows: bool,
+    /// The same path from the first link on that leads to a part of a process (`crate::lead`).
+    pub detour: Option<Detour>,
     /// Where absolute paths begin is not where they begin in a replay.
     other_root: bool,
     /// A replay, which mounts nothing, would get elsewhere by the same path.
@@ -53,7 +50,7 @@ pub(crate) struct Way<'a> {
 
 impl<'a> Way<'a> {
     pub(crate) fn new(mounts: &'a Mounts, other_root: bool, astray: bool, nature: Nature) -> Way<'a> {
-        Way { mounts, links: LINKS, detour: None, detour_follows: true, other_root, astray, broken: None, nature }
+        Way { mounts, links: LINKS, detour: None, other_root, astray, broken: None, nature }
     }
 
     /// From one mount to another: what was met on the way says nothing of the file.
@@ -141,7 +138,7 @@ impl Names {
                         // Links that the kernel shows lead anywhere; what a link of the program's own says is known.
                         let is_known = node.nature != Nature::Pseudo || !node.initial;
                         if is_known && !known && leads_to_process(&target) {
-                            way.detour = Some(target.to_vec());
+                            way.detour = Some(Detour::by(target.to_vec()));
                         }
                         let (nature, goes_on) = (node.nature, way.links > 0 && is_known);
                         if goes_on {
@@ -149,8 +146,7 @@ impl Names {
                             here = self.walk(directory, root, &target, true, way, out);
                         }
                         if let (Some(detour), false) = (&mut way.detour, known) {
-                            go_on(detour, components.clone());
-                            way.detour_follows = last || follow || must_be_directory;
+                            detour.go_on(components.clone(), follow || must_be_directory);
                         }
                         if !goes_on {
                             out.meet(nature);

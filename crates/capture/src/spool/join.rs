@@ -264,10 +264,6 @@ impl Joiner {
         };
         let (tid, pid, time_ns) = (head.tid, head.pid, head.time_ns);
         match record {
-            // The usual case: all of it is here.
-            Record::Call(call, objects, ranges) if self.stands_alone(tid, call.call, call.more) => {
-                out.push(called(&head, call, objects, all_kept(ranges, place)));
-            }
             Record::Call(call, objects, ranges) => self.over(head, Over::Call(call, objects), ranges, place, out),
             Record::Request(request, ranges) => self.over(head, Over::Request(request), ranges, place, out),
             Record::Completion(completion, ranges) => self.over(head, Over::Completion(completion), ranges, place, out),
@@ -313,18 +309,16 @@ impl Joiner {
 
     fn over(&mut self, head: Head, over: Over, ranges: Ranges<'_>, place: &Place<'_>, out: &mut Vec<Event>) {
         let key = over.key();
-        if self.stands_alone(head.tid, key, over.more()) {
-            return out.push(heard(head, over, all_kept(ranges, place)));
+        if over.more() == 0 && !self.calls.contains_key(&(head.tid, key)) {
+            // The usual case: it stands alone.
+            let mut kept = Kept::default();
+            keep(&mut kept, ranges, place);
+            return out.push(heard(head, over, kept));
         }
         let parts = self.parts(head.tid, key);
         keep(&mut parts.kept, ranges, place);
         parts.over = Some((head, over));
         self.release(head.tid, key, out);
-    }
-
-    /// Whether nothing else belongs to a record that `more` belong to.
-    fn stands_alone(&self, tid: i32, call: u64, more: u32) -> bool {
-        more == 0 && !self.calls.contains_key(&(tid, call))
     }
 
     fn parts(&mut self, tid: i32, call: u64) -> &mut Parts {
@@ -378,15 +372,13 @@ impl Joiner {
     }
 }
 
-fn called(head: &Head, call: Call, objects: Objects, kept: Kept) -> Event {
-    let narrow = head.flags & RECORD_NARROW != 0;
-    Event::Call(Heard { tid: head.tid, pid: head.pid, end_ns: head.time_ns, call, narrow, objects, kept })
-}
-
 fn heard(head: Head, over: Over, kept: Kept) -> Event {
-    let Head { tid, pid, time_ns, .. } = head;
+    let Head { tid, pid, time_ns, flags, .. } = head;
     match over {
-        Over::Call(call, objects) => called(&head, call, objects, kept),
+        Over::Call(call, objects) => {
+            let narrow = flags & RECORD_NARROW != 0;
+            Event::Call(Heard { tid, pid, end_ns: time_ns, call, narrow, objects, kept })
+        }
         Over::Request(request) => Event::Request(Box::new(Asked { tid, pid, time_ns, request, kept })),
         Over::Completion(completion) => Event::Completion(Box::new(Done { time_ns, completion, kept })),
     }
@@ -420,12 +412,6 @@ fn stored(time_ns: u64, mapped: Mapped<'_>, place: &Place<'_>) -> Event {
         time_ns,
         content,
     }))
-}
-
-fn all_kept(ranges: Ranges<'_>, place: &Place<'_>) -> Kept {
-    let mut kept = Kept::default();
-    keep(&mut kept, ranges, place);
-    kept
 }
 
 fn keep(kept: &mut Kept, ranges: Ranges<'_>, place: &Place<'_>) {

@@ -16,11 +16,11 @@ const PAGE: u64 = 4096;
 
 /// Bytes of the head of a segment.
 pub const SEGMENT_HEAD: usize = size_of::<layout::SegmentHead>();
+/// Bytes of the head of a record.
+pub const RECORD_HEAD: usize = size_of::<layout::RecordHead>();
 /// Bytes of what is told of a call, and of one that has only begun.
 const CALL_BODY: usize = size_of::<layout::CallBody>();
 const ENTER_BODY: usize = size_of::<layout::EnterBody>();
-/// Bytes of the head of a record.
-pub const RECORD_HEAD: usize = size_of::<layout::RecordHead>();
 
 /// The head of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
