@@ -58,8 +58,12 @@ pub enum Struct {
     Timevals,
     /// `struct utimbuf`, 16 bytes, may be null.
     Utimbuf,
-    /// A structure whose size stands in that argument (`open_how`, `clone_args`, `xattr_args`).
+    /// A structure whose size stands in that argument (`open_how`).
     Sized(u8),
+    /// `struct clone_args`, whose size stands in that argument. Filled is what its `pidfd` points to, as [`Struct::ChildHandle`].
+    CloneArgs(u8),
+    /// The descriptor of the child, 4 bytes, if the call is asked for one (`CLONE_PIDFD`).
+    ChildHandle,
     /// An `int`, 4 bytes, may be null (wait status).
     Int,
     /// An array of 32-bit words, their number stands in that argument (`setgroups`).
@@ -116,8 +120,13 @@ impl Struct {
             Struct::OffsetCell | Struct::FdPair => Some(8),
             Struct::Timespecs | Struct::Timevals => Some(32),
             Struct::Utimbuf => Some(16),
-            Struct::Int => Some(4),
-            Struct::Sized(_) | Struct::Words(_) | Struct::ByCommand | Struct::Message | Struct::Messages(_) => None,
+            Struct::Int | Struct::ChildHandle => Some(4),
+            Struct::Sized(_)
+            | Struct::CloneArgs(_)
+            | Struct::Words(_)
+            | Struct::ByCommand
+            | Struct::Message
+            | Struct::Messages(_) => None,
         }
     }
 }

@@ -66,7 +66,7 @@ fn rows_are_consistent() {
             if let ArgKind::InData(i) | ArgKind::OutData(i) | ArgKind::InVector(i) | ArgKind::OutVector(i) = arg.kind {
                 assert_eq!(call.args[i as usize].kind, ArgKind::Length, "{}.{}", call.name, arg.name);
             }
-            if let ArgKind::In(Struct::Sized(i)) = arg.kind {
+            if let ArgKind::In(Struct::Sized(i)) | ArgKind::InOut(Struct::CloneArgs(i)) = arg.kind {
                 assert_eq!(call.args[i as usize].kind, ArgKind::Length, "{}.{}", call.name, arg.name);
             }
         }

@@ -10,6 +10,7 @@
 #define MOST_CONTROL 65536
 #define MESSAGE_BYTES 56      /* struct msghdr */
 #define MESSAGES_BYTES 64     /* struct mmsghdr */
+#define CLONE_PIDFD 0x1000
 
 enum found {
 	FOUND_AREA = 0,
@@ -176,6 +177,30 @@ static __always_inline int find_in_strings(struct thread *t, struct part *part, 
 	return FOUND_AREA;
 }
 
+/* `struct clone_args`, to its second word. */
+struct clone_words {
+	__u64 flags;
+	__u64 handle;
+};
+
+/* Element 0 is the structure, 1 the descriptor of the child. */
+static __always_inline int find_in_clone_args(struct thread *t, struct part *part, __u32 element, struct area *area)
+{
+	struct clone_words words;
+
+	if (element > 1 || (element && failed(t->result)))
+		return FOUND_END;
+	if (!element) {
+		area->length = at_most(argument(t, part->of), part->size);
+		return FOUND_AREA;
+	}
+	if (!peek(t, &words, sizeof(words), area->address))
+		return FOUND_FAULT;
+	area->address = words.handle;
+	area->length = words.flags & CLONE_PIDFD ? 4 : 0;
+	return FOUND_AREA;
+}
+
 #include "registered.h"
 #include "iocbs.h"
 
@@ -203,6 +228,12 @@ __noinline int find_area(struct thread *t)
 	case PART_SIZED:
 		area->length = at_most(argument(t, part->of), part->size);
 		break;
+	case PART_CHILD_HANDLE:
+		area->length = argument(t, 0) & CLONE_PIDFD ? part->size : 0;
+		break;
+	case PART_CLONE_ARGS:
+		area->single = 0;
+		return find_in_clone_args(t, part, element, area);
 	case PART_WORDS:
 		area->length = 4 * at_most(argument(t, part->of), part->size);
 		break;

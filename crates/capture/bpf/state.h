@@ -28,6 +28,8 @@ enum part_kind {
 	PART_IOCBS = 13,    /* requests of Linux AIO, as many as the result says, with what they are given */
 	PART_EVENTS = 14,   /* their completions, with what they filled */
 	PART_REGISTERED = 15, /* what is registered with a ring */
+	PART_CLONE_ARGS = 16, /* as PART_SIZED, and the descriptor of the child that it points to */
+	PART_CHILD_HANDLE = 17, /* the descriptor of the child, if argument 0 asks for one */
 };
 
 enum part_when {

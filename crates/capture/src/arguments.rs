@@ -3,6 +3,7 @@
 //! Goals: one exhaustive `match` over the kinds of argument; bounded memory however long a buffer is. Non-goals:
 //! knowing single calls.
 
+use reprise_calls::sharing::HANDLE;
 use reprise_calls::{ArgKind, Call, Effect, FcntlArg, Returns, Struct, fcntl_arg, ioctl_arg};
 use reprise_trace::payload::{Side, append, contributes};
 use reprise_trace::{Action, Keep, Name};
@@ -14,6 +15,8 @@ use crate::messages;
 
 /// The kernel moves no more in one call.
 const MOST_MOVED: u64 = 0x7fff_f000;
+/// Longer ones the kernel refuses.
+pub(crate) const LONGEST_SIZED: u64 = 4096;
 /// Content is read and stored in pieces of the trace's blobs.
 const PIECE: usize = 1 << 20;
 pub(crate) const PATH_LIMIT: usize = 4096;
@@ -55,7 +58,7 @@ pub fn keep(call: &Call) -> Keep {
 fn size(call: &Call, kind: Struct, side: Side, args: &[u64; 6]) -> Option<usize> {
     let arg = |i: u8| args.get(usize::from(i)).copied().unwrap_or(0);
     match kind {
-        Struct::Sized(i) => Some(arg(i).min(4096) as usize),
+        Struct::Sized(i) | Struct::CloneArgs(i) => Some(arg(i).min(LONGEST_SIZED) as usize),
         Struct::Words(i) => Some(4 * arg(i).min(65_536) as usize),
         Struct::ByCommand => {
             let of = match call.effect {
@@ -229,8 +232,7 @@ pub fn outputs(
                 append(&mut out.output, messages::filled(memory, kind, args[i], result).as_deref());
             }
             ArgKind::Out(kind) | ArgKind::InOut(kind) => {
-                let part = size(call, kind, Side::Output, args).and_then(|n| memory.exact(args[i], n));
-                append(&mut out.output, part.as_deref());
+                append(&mut out.output, filled(memory, call, kind, args[i], args).as_deref());
             }
             ArgKind::OutData(_) | ArgKind::OutVector(_) => {
                 out.moved = (result as u64).min(capacity);
@@ -251,6 +253,20 @@ pub fn outputs(
         }
     }
     out
+}
+
+/// A structure that a call filled.
+fn filled(memory: Memory<'_>, call: &Call, kind: Struct, at: u64, args: &[u64; 6]) -> Option<Vec<u8>> {
+    let handle = |flags: u64, at| memory.exact(at, 4).filter(|_| flags & HANDLE != 0);
+    match kind {
+        Struct::ChildHandle => handle(args[0], at),
+        Struct::CloneArgs(_) => {
+            let begin = memory.exact(at, 16)?;
+            let word = |at: usize| begin[at..].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+            handle(word(0), word(8))
+        }
+        other => memory.exact(at, size(call, other, Side::Output, args)?),
+    }
 }
 
 /// How many bytes buffers that were filled one after the other still hold: up to the first that was filled again.

@@ -61,7 +61,7 @@ fn structures(call: &Call, action: &Action, side: Side) -> String {
             }
             ArgKind::Out(Struct::Statx) => format!("{:?}", &part[20..30]),
             ArgKind::Out(Struct::Statfs) => String::new(),
-            ArgKind::In(Struct::Sized(_)) if call.effect == Effect::Spawn => String::new(),
+            ArgKind::InOut(Struct::CloneArgs(_)) if side == Side::Input => String::new(),
             ArgKind::In(Struct::Timespecs | Struct::Timevals | Struct::Utimbuf) => String::new(),
             ArgKind::InOut(Struct::ByCommand) if call.effect == Effect::DeviceControl => String::new(),
             // Between and behind the fields of `struct flock` lies what was on the stack.

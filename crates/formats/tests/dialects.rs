@@ -3,7 +3,10 @@
 mod means;
 
 use means::{import, import_threads};
+use reprise_calls::by_name;
 use reprise_formats::strace::{ImportError, Reason};
+use reprise_trace::Action;
+use reprise_trace::payload::child_handle;
 
 #[test]
 fn plain() {
@@ -315,6 +318,25 @@ fn a_link_that_was_made_was_not_there() {
         let reached: Vec<String> = log.tree().into_iter().filter(|row| row.starts_with("/d/")).collect();
         assert!(reached.is_empty(), "{maker}: {reached:?}");
     }
+}
+
+/// The number of the descriptor of a child, as versions of strace print it, with and without what it is.
+#[test]
+fn descriptors_of_children_have_their_numbers() {
+    let log = import(
+        "clone(child_stack=NULL, flags=CLONE_PIDFD|SIGCHLD, parent_tid=[3]) = 101\n\
+         clone(child_stack=NULL, flags=CLONE_PIDFD|SIGCHLD, parent_tid=[4<pid:102>]) = 102\n\
+         clone(child_stack=NULL, flags=CLONE_PARENT_SETTID|SIGCHLD, parent_tid=[103]) = 103\n\
+         clone3({flags=CLONE_PIDFD, pidfd=0x7ffe, exit_signal=SIGCHLD, stack=NULL, stack_size=0} => {pidfd=[5]}, 88) = 104\n\
+         clone3({flags=CLONE_PIDFD|CLONE_PARENT_SETTID, pidfd=0x7ffe, parent_tid=0x7ffc, exit_signal=SIGCHLD, stack=NULL, \
+         stack_size=0} => {pidfd=[6<pid:105>], parent_tid=[105]}, 88) = 105\n\
+         clone3({flags=0, exit_signal=SIGCHLD, stack=NULL, stack_size=0}, 88) = 106\n\
+         clone3({flags=CLONE_PIDFD, pidfd=0x7ffe, exit_signal=SIGCHLD, stack=NULL, stack_size=0}, 88) = -1 EAGAIN\n",
+    )
+    .unwrap();
+    let handle = |a: &Action| child_handle(by_name(&a.call).expect("a row"), &a.output);
+    let handles: Vec<Option<u32>> = log.actions().iter().map(handle).collect();
+    assert_eq!(handles, [Some(3), Some(4), None, Some(5), Some(6), None, None]);
 }
 
 /// No link that leads into what it led to can have been passed.

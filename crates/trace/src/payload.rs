@@ -5,7 +5,7 @@
 //! vectors (the `iov_len` of each element, u64), structures read, and the numbers of requests submitted; to the output
 //! structures filled, and the numbers of requests reaped.
 
-use reprise_calls::{ArgKind, Call};
+use reprise_calls::{ArgKind, Call, Struct};
 
 /// Which of the two columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,6 +79,13 @@ pub fn split<'a>(call: &Call, side: Side, mut bytes: &'a [u8]) -> [Option<&'a [u
         bytes = tail;
     }
     out
+}
+
+/// The number of the descriptor that a call which starts a thread got for it (`CLONE_PIDFD`), if it got one.
+pub fn child_handle(call: &Call, output: &[u8]) -> Option<u32> {
+    let at =
+        call.position(|kind| matches!(kind, ArgKind::Out(Struct::ChildHandle) | ArgKind::InOut(Struct::CloneArgs(_))))?;
+    split(call, Side::Output, output)[at]?.first_chunk().map(|bytes| u32::from_le_bytes(*bytes))
 }
 
 /// The lengths of a vector's elements, or the numbers of requests.

@@ -7,8 +7,8 @@ use crate::{Access::*, Call, Effect, FlagSet, Follow, Replay};
 
 /// The rows.
 pub const CALLS: &[Call] = &[
-    row!(clone 56 (flags: Flags(FlagSet::Clone), stack: Address, parent_tid: Address, child_tid: Address, tls: Address) Process Effect::Spawn, Replay::Engine, Outcome, "starts a thread or process"),
-    row!(clone3 435 (args: In(Sized(1)), size: Length) Process Effect::Spawn, Replay::Engine, Outcome, "starts a thread or process"),
+    row!(clone 56 (flags: Flags(FlagSet::Clone), stack: Address, parent_tid: Out(ChildHandle), child_tid: Address, tls: Address) Process Effect::Spawn, Replay::Engine, Outcome, "starts a thread or process"),
+    row!(clone3 435 (args: InOut(CloneArgs(1)), size: Length) Process Effect::Spawn, Replay::Engine, Outcome, "starts a thread or process"),
     row!(fork 57 () Process Effect::Spawn, Replay::Engine, Outcome, "starts a process"),
     row!(vfork 58 () Process Effect::Spawn, Replay::Engine, Outcome, "starts a process that borrows its parent's memory"),
     row!(execve 59 (path: Path(Follow::Always), argv: Strings, envp: Address) Zero Effect::Execute, Replay::Engine, Nothing, "starts another program (never run by a replay; close-on-exec is done)"),

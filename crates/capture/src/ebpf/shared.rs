@@ -30,6 +30,8 @@ pub mod part {
     pub const IOCBS: u8 = 13;
     pub const EVENTS: u8 = 14;
     pub const REGISTERED: u8 = 15;
+    pub const CLONE_ARGS: u8 = 16;
+    pub const CHILD_HANDLE: u8 = 17;
 }
 
 /// When a part is kept.
@@ -178,6 +180,7 @@ mod tests {
             number("sizeof(struct row)", ROW_BYTES),
             number("PART_MESSAGES", part::MESSAGES.into()),
             number("PART_REGISTERED", part::REGISTERED.into()),
+            number("PART_CHILD_HANDLE", part::CHILD_HANDLE.into()),
             number("OPCODES", OPCODES as usize),
             number("PART_IOCTL", part::IOCTL.into()),
             number("PART_UNWANTED", when::UNWANTED.into()),

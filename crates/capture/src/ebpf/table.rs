@@ -10,7 +10,7 @@ use reprise_calls::{
 use reprise_trace::{DataPolicy, Keep};
 
 use super::shared::{PARTS, ROW_BYTES, ROWS, look, object, part, row, when};
-use crate::arguments::{self, PATH_LIMIT, STRINGS_LIMIT, TEXT_LIMIT};
+use crate::arguments::{self, LONGEST_SIZED, PATH_LIMIT, STRINGS_LIMIT, TEXT_LIMIT};
 use crate::filter::RESTART;
 use crate::spool::layout::INLINE_BYTES;
 
@@ -182,7 +182,10 @@ fn asynchronous(call: &str, arg: u8) -> Option<Part> {
 fn structure(call: &Call, arg: u8, kind: Struct, when: u8) -> Option<Part> {
     let part = |kind, of, when, size| Some(Part { kind, arg, of, when, size });
     match kind {
-        Struct::Sized(of) => part(part::SIZED, of, when, 4096),
+        Struct::Sized(of) => part(part::SIZED, of, when, LONGEST_SIZED as u32),
+        // Nothing of it changes; what it points to is there when the call is over.
+        Struct::CloneArgs(of) => part(part::CLONE_ARGS, of, when::EXIT, LONGEST_SIZED as u32),
+        Struct::ChildHandle => part(part::CHILD_HANDLE, 0, when, 4),
         Struct::Words(of) => part(part::WORDS, of, when, 65_536),
         // Whether it is given or filled says the command.
         Struct::ByCommand => match call.effect {

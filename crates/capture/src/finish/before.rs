@@ -11,7 +11,7 @@ use reprise_calls::locking::LockKind;
 use reprise_calls::sharing::{Parts, shared, unshared};
 use reprise_calls::{ArgKind, Call, Effect, Returns, by_number};
 use reprise_trace::Name;
-use reprise_trace::payload::{Side, split};
+use reprise_trace::payload::{Side, child_handle, split};
 
 use super::locks;
 use super::mappings::{Began, Called};
@@ -333,6 +333,7 @@ pub fn makes(call: &Call, args: &[u64; 6], result: i64, output: &[u8], fd: u32) 
         (Some(at), _) => split(call, Side::Output, output)[at]
             .is_some_and(|bytes| bytes.as_chunks::<4>().0.iter().any(|number| u32::from_le_bytes(*number) == fd)),
         (None, Effect::DuplicateTo) => args[1] as u32 == fd,
+        (None, Effect::Spawn) => child_handle(call, output) == Some(fd),
         (None, Effect::Control) => {
             let copies = [libc::F_DUPFD as u64, libc::F_DUPFD_CLOEXEC as u64].contains(&args[1]);
             copies && result as u32 == fd

@@ -25,7 +25,7 @@ use reprise_calls::locking::HeldLock;
 use reprise_calls::moving::ends;
 use reprise_calls::{ArgKind, Call, Effect};
 use reprise_initial::{Seat, World};
-use reprise_trace::payload::{Side, split};
+use reprise_trace::payload::{Side, child_handle, split};
 
 use super::decode::Pending;
 use super::facts;
@@ -186,17 +186,20 @@ impl Teller {
         self.held.copied(maker, made);
     }
 
-    /// What a copy of a table of descriptors tells of it: which numbers were open, bit by bit.
-    pub fn copied(&self, seat: Seat, open: &[u64]) -> Told {
+    /// What the birth of a process tells of its maker's descriptors: which numbers were open when they were copied, bit by bit,
+    /// and which the call got a descriptor of the child at.
+    pub fn born(&self, seat: Seat, open: &[u64], call: Option<&Pending>) -> Told {
         /// Higher numbers that are not open are not looked at: who opens a file gets the lowest.
         const NEXT: u64 = 16;
         let is_open = |fd: u64| open[fd as usize / 64] >> (fd % 64) & 1 == 1;
         let numbers = open.len() as u64 * 64;
         let highest = (0..numbers).rev().find(|fd| is_open(*fd)).unwrap_or(0);
+        let handle = call.and_then(handle);
         let found = |is_open| if is_open { Found::Something } else { Found::Exactly(NOTHING) };
-        let all = (0..numbers.min(highest + NEXT + 1))
-            .map(|fd| Condition::new(self.number(seat, fd), found(is_open(fd)), Change::Nothing));
-        Told { all: all.collect(), ..Told::default() }
+        let copied = (0..numbers.min(highest + NEXT + 1)).filter(|fd| handle != Some(*fd));
+        let copied = copied.map(|fd| Condition::new(self.number(seat, fd), found(is_open(fd)), Change::Nothing));
+        let made = handle.map(|fd| Condition::new(self.number(seat, fd), Found::Exactly(NOTHING), Change::Unknown));
+        Told { all: copied.chain(made).collect(), ..Told::default() }
     }
 
     /// A number in a table of descriptors.
@@ -304,7 +307,7 @@ fn files(pending: &Pending) -> impl Iterator<Item = i32> {
 fn opened(pending: &Pending) -> impl Iterator<Item = u64> {
     let (call, action) = (pending.call, &pending.action);
     let new = call.opens(&action.args) && call.effect != Effect::DuplicateTo;
-    let one = new.then_some(action.result as u64);
+    let one = new.then_some(action.result as u64).or_else(|| handle(pending));
     one.into_iter().chain(pair(pending).into_iter().flatten())
 }
 
@@ -314,6 +317,12 @@ fn closed_by_name(args: &[u64; 6]) -> std::ops::Range<u64> {
     let [first, last, flags, ..] = args.map(|arg| arg & 0xffff_ffff);
     let is_plain = flags == 0 && last.saturating_sub(first) < FEW;
     if is_plain { first..last + 1 } else { 0..0 }
+}
+
+/// The number of the handle of a child.
+fn handle(pending: &Pending) -> Option<u64> {
+    let spawns = pending.call.effect == Effect::Spawn;
+    spawns.then(|| child_handle(pending.call, &pending.action.output)).flatten().map(u64::from)
 }
 
 /// The two numbers that a call made.

@@ -152,7 +152,7 @@ impl Writing {
                 None => Told::default(),
             },
             What::Birth(birth) => match self.known(birth.task.parent_tid) {
-                Some(maker) => self.teller.copied(maker.seat, &birth.task.open),
+                Some(maker) => self.teller.born(maker.seat, &birth.task.open, birth.call.as_deref()),
                 None => Told::default(),
             },
             What::Stored(_) | What::Loaded(_) | What::Exec { .. } | What::End { .. } => Told::default(),

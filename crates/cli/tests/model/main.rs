@@ -86,6 +86,7 @@ cases! {
     several;
     passed.simulating(&["socketpair"]);
     taken.simulating(&["pidfd_open", "pidfd_getfd:EBADF"]);
+    handles.simulating(&["openat"]);
     failures.simulating(&OF_THE_MACHINE);
     failures_user.needing_root().simulating(&["mknodat:EPERM", "setresuid:EPERM"]);
 }

@@ -13,6 +13,9 @@ use reprise_trace::{Action, BlobReader, TraceReader};
 
 use crate::cases::{End, Place, end};
 
+/// `include/uapi/linux/sched.h`.
+const CLONE_PIDFD: u64 = 0x1000;
+
 /// Names that a replay makes otherwise on purpose: the row, the name, the reason.
 const DELIBERATE: &[(&str, &str, &str)] = &[
     ("mknod", "null", "a replay makes no device nodes: others could open them later"),
@@ -207,6 +210,14 @@ fn compare_action(row: &Call, said: &Issued, action: &Action, blobs: &mut BlobRe
                 same("length", &said.result.unwrap_or(0), &i64::from(if count == 1 { lengths[0] } else { 2 }));
             }
             ArgKind::In(_) => same(&what, &before.as_deref(), &inputs[i]),
+            // What is filled stands elsewhere.
+            ArgKind::InOut(Struct::CloneArgs(_)) => {
+                same(&what, &before.as_deref(), &inputs[i]);
+                same(&format!("{what}: bytes of a descriptor"), &succeeded.then_some(4), &outputs[i].map(<[u8]>::len));
+            }
+            ArgKind::Out(Struct::ChildHandle) if said.args[0] & CLONE_PIDFD == 0 => {
+                same(&what, &None::<&[u8]>, &outputs[i])
+            }
             ArgKind::InOut(_) => {
                 let (reads, fills) = sides(row, &said.args);
                 let given = before.filter(|_| reads);

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use reprise_calls::mounts::Mounts;
 use reprise_calls::{ArgKind, Effect, Object, Returns};
-use reprise_trace::payload::{Side, split};
+use reprise_trace::payload::{Side, child_handle, split};
 
 use super::Seen;
 use crate::descriptors::Description;
@@ -50,6 +50,13 @@ impl World {
                 self.take_tree(s);
                 self.configure(s);
             }
+        }
+    }
+
+    /// The descriptor of a child, if its maker got one.
+    pub(super) fn make_handle(&mut self, s: &Seen<'_>) {
+        if let Some(fd) = child_handle(s.call, &s.decoded.output) {
+            self.open_file(s.seat, fd, None, false);
         }
     }
 

@@ -170,7 +170,8 @@ impl World {
                 self.name_socket(s);
             }
             Sync | Advise | Lock | SyncAll | Poll | Watch | Asynchronous => self.use_descriptors(s),
-            Unmap | Remap | MapAdvise | MapSync | MappedRead | MappedWrite | Spawn | Exit | Wait => {}
+            Spawn => self.make_handle(s),
+            Unmap | Remap | MapAdvise | MapSync | MappedRead | MappedWrite | Exit | Wait => {}
             Mount => self.mount(s),
         }
     }

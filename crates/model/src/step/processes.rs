@@ -1,7 +1,7 @@
 //! Threads and processes: start, exec, exit, wait, identity.
 
 use reprise_calls::sharing::{HANDLE, NEW_MOUNTS, NEW_USERS, enters_users};
-use reprise_trace::payload::{Side, split};
+use reprise_trace::payload::{Side, child_handle, split};
 
 use super::Step;
 use super::opening::word;
@@ -75,14 +75,16 @@ impl World {
         self.process_handle(s);
     }
 
-    /// `CLONE_PIDFD`: the parent gets a descriptor of the child. Its number stands in the parent's memory only, but the
-    /// kernel always takes the lowest that is free.
+    /// `CLONE_PIDFD`: the parent gets a descriptor of the child. Where the trace lacks its number, it is the lowest that is
+    /// free.
     fn process_handle(&mut self, s: &mut Step<'_>) {
         if clone_flags(s) & HANDLE == 0 {
             return;
         }
-        let open = &self.descriptors.tables[s.thread.table as usize].slots;
-        let free = (0..).find(|fd| !open.contains_key(fd)).unwrap_or(u32::MAX);
+        let fd = child_handle(s.call, &s.action.output).unwrap_or_else(|| {
+            let open = &self.descriptors.tables[s.thread.table as usize].slots;
+            (0..).find(|fd| !open.contains_key(fd)).unwrap_or(u32::MAX)
+        });
         let process = s.out.spawned.and_then(|child| self.thread_facts.get(child as usize)).map(|facts| facts.process);
         let links = Links { process, ..Links::default() };
         let description = self.descriptors.describe(Description {
@@ -93,7 +95,7 @@ impl World {
             links,
             ..Description::default()
         });
-        self.bind(s, free, description, true);
+        self.bind(s, fd, description, true);
     }
 
     pub(super) fn execute(&mut self, s: &mut Step<'_>) {

@@ -82,7 +82,7 @@ pub(super) fn prepare(
         _ => FcntlArg::Value,
     };
     let size = |s: Struct| match s {
-        Struct::Sized(i) => number(i).min(LONGEST_STRUCTURE),
+        Struct::Sized(i) | Struct::CloneArgs(i) => number(i).min(LONGEST_STRUCTURE),
         Struct::Words(i) => number(i).saturating_mul(4).min(LONGEST_STRUCTURE),
         Struct::ByCommand => match by_command() {
             FcntlArg::In(n) | FcntlArg::Out(n) | FcntlArg::InOut(n) => n as u64,

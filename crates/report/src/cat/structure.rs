@@ -42,6 +42,9 @@ pub(super) fn structure(call: &Call, kind: Struct, args: &[u64; 6], b: &[u8]) ->
             format!("[{}]", words.collect::<Vec<_>>().join(", "))
         }
         Struct::Sized(_) => sized(call, b),
+        Struct::CloneArgs(_) if Struct::ChildHandle.size() == Some(b.len()) => format!("{{pidfd={}}}", w(b, 0)),
+        Struct::CloneArgs(_) => format!("{{flags={}}}", FlagSet::Clone.text(d(b, 0))),
+        Struct::ChildHandle => format!("[{}]", w(b, 0)),
         Struct::ByCommand => by_command(call, args, b),
         Struct::Message | Struct::Messages(_) => {
             Envelope::decode(b).iter().map(envelope).collect::<Vec<_>>().join(", ")
@@ -101,7 +104,6 @@ fn sized(call: &Call, b: &[u8]) -> String {
         Effect::Open => {
             format!("{{flags={}, mode={:04o}, resolve={:#x}}}", FlagSet::Open.text(d(b, 0)), d(b, 8), d(b, 16))
         }
-        Effect::Spawn => format!("{{flags={}}}", FlagSet::Clone.text(d(b, 0))),
         _ => raw(b),
     }
 }

@@ -149,7 +149,7 @@ pub(super) fn prepare(row: &'static Call, given: &[(&str, Value)]) -> Prepared {
                 length_is(of, v.len());
             }
             (ArgKind::In(s) | ArgKind::Out(s) | ArgKind::InOut(s), Content::Bytes(_)) => match s {
-                Struct::Sized(of) => length_is(of, total),
+                Struct::Sized(of) | Struct::CloneArgs(of) => length_is(of, total),
                 Struct::Words(of) => length_is(of, total / 4),
                 Struct::ByCommand => {}
                 // `struct msghdr`; an array of `struct mmsghdr`, whose number the case sets.

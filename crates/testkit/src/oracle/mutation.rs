@@ -18,6 +18,7 @@ pub(super) fn exchanged(row: &Call, at: usize) -> &'static Call {
             ArgKind::InVector(of) => ArgKind::InVector(moved(of)),
             ArgKind::OutVector(of) => ArgKind::OutVector(moved(of)),
             ArgKind::In(Struct::Sized(of)) => ArgKind::In(Struct::Sized(moved(of))),
+            ArgKind::InOut(Struct::CloneArgs(of)) => ArgKind::InOut(Struct::CloneArgs(moved(of))),
             ArgKind::In(Struct::Messages(of)) => ArgKind::In(Struct::Messages(moved(of))),
             ArgKind::Out(Struct::Messages(of)) => ArgKind::Out(Struct::Messages(moved(of))),
             ArgKind::In(Struct::Words(of)) => ArgKind::In(Struct::Words(moved(of))),

@@ -47,38 +47,44 @@ fn was_child(c: &Context, pid: i64, name: &str, status: i32) {
 
 fn clone(c: &Context) {
     let parent = std::process::id();
-    let cells = [Guarded::new(&[0; 4]), Guarded::new(&[0; 4])];
-    let bits = (CLONE_PARENT_SETTID | CLONE_CHILD_SETTID | SIGCHLD) as i64;
-    let done = c.call(&[
-        ("flags", flags(bits)),
-        ("stack", address(0)),
-        ("parent_tid", address(cells[0].address())),
-        ("child_tid", address(cells[1].address())),
-        ("tls", address(0)),
-    ]);
-    let pid = done.ok();
-    if pid == 0 {
-        let me = raw::sys(SYS_getpid, &[]);
-        let told = super::context::number(&cells[1].bytes(), 0, 4) as i64;
-        let parent_is = raw::sys(SYS_getppid, &[]) == i64::from(parent);
-        be_child("new", if told == me && parent_is { 7 } else { 8 });
+    // Where the parent is told the child's number, or its descriptor.
+    for (name, bit) in [("new", CLONE_PARENT_SETTID), ("newer", CLONE_PIDFD)] {
+        let cell = Guarded::new(&[0; 4]);
+        let done = c.call(&[
+            ("flags", flags((bit | CLONE_CHILD_SETTID | SIGCHLD).into())),
+            ("stack", address(0)),
+            ("parent_tid", header(&[0; 4])),
+            ("child_tid", address(cell.address())),
+            ("tls", address(0)),
+        ]);
+        let pid = done.ok();
+        if pid == 0 {
+            let me = raw::sys(SYS_getpid, &[]);
+            let told = super::context::number(&cell.bytes(), 0, 4) as i64;
+            let parent_is = raw::sys(SYS_getppid, &[]) == i64::from(parent);
+            be_child(name, if told == me && parent_is { 7 } else { 8 });
+        }
+        let told = done.number("parent_tid", 0, 4) as i64;
+        match bit {
+            CLONE_PIDFD => c.check(|| assert_eq!(fixture::fd_info(told, "Pid"), pid.to_string())),
+            _ => assert_eq!(told, pid),
+        }
+        was_child(c, pid, name, 7);
     }
-    assert_eq!(super::context::number(&cells[0].bytes(), 0, 4) as i64, pid);
-    was_child(c, pid, "new", 7);
 }
 
 /// `struct clone_args`: flags, pidfd, child_tid, parent_tid, exit_signal, stack, stack_size, tls, set_tid, …
 fn clone3(c: &Context) {
     let cell = Guarded::new(&[0; 4]);
     let args = longs(&[CLONE_PIDFD as u64, cell.address(), 0, 0, SIGCHLD as u64, 0, 0, 0, 0, 0, 0]);
-    let pid = c.call(&[("args", input(&args))]).ok();
+    let pid = c.call(&[("args", inout(&args))]).ok();
     if pid == 0 {
         be_child("new", 9);
     }
     let pidfd = super::context::number(&cell.bytes(), 0, 4) as i64;
     c.check(|| assert_eq!(fixture::fd_info(pidfd, "Pid"), pid.to_string()));
     was_child(c, pid, "new", 9);
-    c.call(&[("args", input(&[0; 8]))]).fails(EINVAL);
+    c.call(&[("args", inout(&[0; 8]))]).fails(EINVAL);
 }
 
 fn fork(c: &Context) {

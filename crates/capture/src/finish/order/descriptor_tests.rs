@@ -2,6 +2,7 @@
 
 use reprise_calls::by_name;
 use reprise_initial::{Links, Seat, World};
+use reprise_trace::payload::append;
 use reprise_trace::{Action, Name};
 
 use super::super::decode::Pending;
@@ -59,7 +60,8 @@ fn a_copy_of_descriptors_tells_who_had_opened_and_closed_by_then() {
     let opens = |fd: u64| pending("dup", [0; 6], fd as i64, vec![file(fd, 1, 0)]);
     order.settle(opens(FD));
     // 0, of which it is a duplicate, is open.
-    let copied = |order: &Order, open: u64| order.states.permit(&order.teller.copied(order.seat, &[open | 1, 0, 0, 0]));
+    let copied =
+        |order: &Order, open: u64| order.states.permit(&order.teller.born(order.seat, &[open | 1, 0, 0, 0], None));
     assert!(copied(&order, 1 << FD));
     assert!(!copied(&order, 0), "it was open");
     order.settle(pending("close", [FD, 0, 0, 0, 0, 0], 0, vec![]));
@@ -68,6 +70,24 @@ fn a_copy_of_descriptors_tells_who_had_opened_and_closed_by_then() {
     order.settle(opens(FD));
     order.settle(pending("close_range", [FD - 1, FD + 1, 0, 0, 0, 0], 0, vec![]));
     assert!(!copied(&order, 1 << FD), "it was closed, with its neighbours");
+}
+
+/// It is not in the copy: that is made before.
+#[test]
+fn a_descriptor_of_the_child_is_its_makers_from_then_on() {
+    let mut order = Order::new();
+    let mut makes = pending("clone", [0x1000, 0, 0x7f00, 0, 0, 0], 77, vec![]);
+    append(&mut makes.action.output, Some(&(FD as u32).to_le_bytes()));
+    let born = order.teller.born(order.seat, &[1, 0, 0, 0], Some(&makes));
+    let settle = |order: &mut Order, told: Told| {
+        order.states.settle(&Candidate { tid: 1, begin_ns: 0, end_ns: 1, told: told.into() })
+    };
+    order.settle(pending("close", [FD, 0, 0, 0, 0, 0], 0, vec![]));
+    assert!(settle(&mut order, born.clone()).is_none(), "its number was free");
+    assert!(settle(&mut order, born).is_none(), "what is there now is not known");
+    order.settle(pending("dup", [0; 6], FD as i64, vec![file(FD, 1, 0)]));
+    let taken = order.teller.born(order.seat, &[1, 0, 0, 0], Some(&makes));
+    assert!(settle(&mut order, taken).is_some(), "a file has its number");
 }
 
 /// The size of a file that a write which waited left: of the file that it was given, not of another that was opened since.

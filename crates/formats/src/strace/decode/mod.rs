@@ -10,6 +10,7 @@ mod structures;
 
 use std::borrow::Cow;
 
+use reprise_calls::sharing::HANDLE;
 use reprise_calls::{ArgKind, Call, Effect, FcntlArg, Returns, Struct, fcntl_arg, ioctl_arg};
 use reprise_initial::{Decoded, Entry};
 use reprise_trace::payload::{Side, append, contributes};
@@ -314,14 +315,12 @@ impl<'a> Decoder<'_, 'a> {
             Struct::Timespecs => structures::times(text),
             Struct::Timevals => structures::times(text),
             Struct::Utimbuf => structures::utimbuf(text),
-            Struct::Sized(of) => {
-                let size = self.out.args[usize::from(of)].min(4096) as usize;
-                match self.call.name {
-                    "openat2" => structures::open_how(text, size),
-                    "clone3" => structures::clone_args(text, size),
-                    _ => None,
-                }
-            }
+            Struct::Sized(of) => structures::open_how(text, self.size(of)),
+            Struct::CloneArgs(of) => match side {
+                Side::Input => structures::clone_args(text, self.size(of)),
+                Side::Output => structures::handle_of_clone_args(text),
+            },
+            Struct::ChildHandle => structures::handle(text).filter(|_| self.out.args[0] & HANDLE != 0),
             Struct::Int => structures::wait_status(text),
             Struct::Words(_) => structures::words(text),
             Struct::ByCommand => self.by_command(text, side),
@@ -332,6 +331,11 @@ impl<'a> Decoder<'_, 'a> {
         let column = if side == Side::Input { &mut self.out.input } else { &mut self.out.output }.to_mut();
         append(column, bytes.as_deref());
         debug_assert!(i < 6);
+    }
+
+    /// The size of a structure, as far as it may be true.
+    fn size(&self, of: u8) -> usize {
+        self.out.args[usize::from(of)].min(4096) as usize
     }
 
     fn attributes(&mut self, kind: Struct, text: &[u8]) -> Option<Vec<u8>> {

@@ -16,7 +16,7 @@ pub(super) fn inside(text: &[u8]) -> Option<&[u8]> {
 /// `[5]`, or `[0] => [4096]`: a position before and after.
 pub fn cell(text: &[u8], side: Side) -> Option<Vec<u8>> {
     let (before, rest) = bracketed(text)?;
-    let after = rest.trim_ascii_start().strip_prefix(b"=>").and_then(|r| inside(r.trim_ascii_start()));
+    let after = given_back(rest);
     let number = match side {
         Side::Input => exact(before),
         Side::Output => exact(after.unwrap_or(before)),
@@ -69,6 +69,23 @@ pub fn clone_args(text: &[u8], size: usize) -> Option<Vec<u8>> {
     let mut out = names.map(|name| field(inside, name).map_or(0, |v| value(v).number).to_le_bytes()).concat();
     out.resize(size.max(64), 0);
     Some(out)
+}
+
+/// `{flags=CLONE_PIDFD, …} => {pidfd=[3]}`: the descriptor of the child.
+pub fn handle_of_clone_args(text: &[u8]) -> Option<Vec<u8>> {
+    let (_, rest) = bracketed(text)?;
+    handle(field(given_back(rest)?, b"pidfd")?)
+}
+
+/// `[3]`: a descriptor, perhaps annotated.
+pub fn handle(text: &[u8]) -> Option<Vec<u8>> {
+    let number = exact(annotated(inside(text)?).0)?;
+    Some((number as u32).to_le_bytes().to_vec())
+}
+
+/// `=> [1]`: what stands behind a structure that was changed.
+fn given_back(rest: &[u8]) -> Option<&[u8]> {
+    rest.trim_ascii_start().strip_prefix(b"=>").and_then(|r| inside(r.trim_ascii_start()))
 }
 
 /// `[{WIFEXITED(s) && WEXITSTATUS(s) == 1}]`.
@@ -148,7 +165,7 @@ pub fn by_command(effect: Effect, command: u64, text: &[u8], side: Side) -> Opti
 fn lock(text: &[u8], side: Side) -> Option<Vec<u8>> {
     const UNLOCKED: u64 = 2;
     let (before, rest) = bracketed(text)?;
-    let after = rest.trim_ascii_start().strip_prefix(b"=>").and_then(|r| inside(r.trim_ascii_start()));
+    let after = given_back(rest);
     let text = if side == Side::Output { after.unwrap_or(before) } else { before };
     let number = |name: &[u8]| field(text, name).or_else(|| field(text, &name[2..])).and_then(exact);
     let mut kind = number(b"l_type")?;

@@ -29,7 +29,7 @@ impl Shape {
             ArgKind::Path(_) | ArgKind::Text => Shape::Text,
             ArgKind::Address => Shape::Address,
             // How long these are other arguments say.
-            ArgKind::In(Struct::Sized(_) | Struct::Words(_) | Struct::ByCommand) => return None,
+            ArgKind::In(Struct::Sized(_) | Struct::CloneArgs(_) | Struct::Words(_) | Struct::ByCommand) => return None,
             ArgKind::In(structure) => Shape::Structure(structure.size()? as u64),
             ArgKind::Flags(_)
             | ArgKind::Command(_)

@@ -29,6 +29,11 @@ pub(super) fn structure(call: &Call, kind: Struct, args: &[u64; 6], bytes: &[u8]
             format!("[{}]", words.collect::<Vec<_>>().join(", "))
         }
         Struct::Sized(_) => sized(call, &b),
+        Struct::CloneArgs(_) if Struct::ChildHandle.size() == Some(bytes.len()) => {
+            format!("{{pidfd=[{}]}}", b.u32(0) as i32)
+        }
+        Struct::CloneArgs(_) => clone_args(&b),
+        Struct::ChildHandle => format!("[{}]", b.u32(0) as i32),
         Struct::ByCommand => by_command(call, args, &b),
         Struct::Message => Envelope::decode(bytes).first().map_or_else(|| UNKNOWN.to_owned(), message),
         Struct::Messages(_) => {
@@ -163,13 +168,14 @@ fn sized(call: &Call, b: &Bytes<'_>) -> String {
         Effect::Open => {
             format!("{{flags={}, mode=0{:o}, resolve={:#x}}}", FlagSet::Open.text(b.u64(0)), b.u64(8), b.u64(16))
         }
-        Effect::Spawn => {
-            const NAMES: [&str; 7] = ["pidfd", "child_tid", "parent_tid", "exit_signal", "stack", "stack_size", "tls"];
-            let rest = NAMES.iter().enumerate().map(|(i, name)| format!(", {name}={:#x}", b.u64(8 * (i + 1))));
-            format!("{{flags={}{}}}", FlagSet::Clone.text(b.u64(0)), rest.collect::<String>())
-        }
         _ => UNKNOWN.to_owned(),
     }
+}
+
+fn clone_args(b: &Bytes<'_>) -> String {
+    const NAMES: [&str; 7] = ["pidfd", "child_tid", "parent_tid", "exit_signal", "stack", "stack_size", "tls"];
+    let rest = NAMES.iter().enumerate().map(|(i, name)| format!(", {name}={:#x}", b.u64(8 * (i + 1))));
+    format!("{{flags={}{}}}", FlagSet::Clone.text(b.u64(0)), rest.collect::<String>())
 }
 
 fn by_command(call: &Call, args: &[u64; 6], b: &Bytes<'_>) -> String {
