@@ -10,7 +10,6 @@
 #define MOST_CONTROL 65536
 #define MESSAGE_BYTES 56      /* struct msghdr */
 #define MESSAGES_BYTES 64     /* struct mmsghdr */
-#define CLONE_PIDFD 0x1000
 
 enum found {
 	FOUND_AREA = 0,

@@ -4,6 +4,10 @@
 #define REPRISE_KERNEL_H
 
 #include <linux/bpf.h>
+#include <linux/fcntl.h>
+#include <linux/mman.h>
+#include <linux/sched.h>
+#include <linux/stat.h>
 #include <linux/types.h>
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>

@@ -25,9 +25,6 @@
 #define EXT4_MAGIC 0xef53
 #define XFS_MAGIC 0x58465342
 
-#define FORMAT_OF_FILE 0170000
-#define REGULAR 0100000
-
 /* The kernel notes in the bits above whether somebody has asked for the time. */
 #define NANOSECONDS 0x3fffffff
 
@@ -49,7 +46,7 @@ static __always_inline __u64 changed_ns(struct inode *inode)
 	struct super_block *super;
 	__u64 magic;
 
-	if (!inode || !bpf_core_field_exists(inode->i_ctime_sec) || (FIELD(inode, i_mode) & FORMAT_OF_FILE) != REGULAR)
+	if (!inode || !bpf_core_field_exists(inode->i_ctime_sec) || !S_ISREG(FIELD(inode, i_mode)))
 		return 0;
 	super = FIELD(inode, i_sb);
 	magic = super ? FIELD(super, s_magic) : 0;

@@ -12,8 +12,6 @@
 #include "looks.h"
 #include "regions.h"
 
-#define S_IFMT 0170000
-#define S_IFREG 0100000
 /* What is `pending` of a thread: no record. */
 #define PENDING_LOAD 2
 /* Of the kernel's own: memory that processes share without a file. */
@@ -106,7 +104,7 @@ static __always_inline struct inode *file_of_area(struct vm_area_struct *area)
 		return 0;
 	inode = TYPED(struct inode, inode);
 	super = FIELD(inode, i_sb);
-	if ((FIELD(inode, i_mode) & S_IFMT) != S_IFREG || !super)
+	if (!S_ISREG(FIELD(inode, i_mode)) || !super)
 		return 0;
 	super = TYPED(struct super_block, super);
 	return BPF_CORE_READ((struct super_block___loads *)super, s_flags) & SB_NOUSER ? 0 : inode;

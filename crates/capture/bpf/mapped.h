@@ -11,20 +11,6 @@
 #include "shared.h"
 #include "tasks.h"
 
-#define MAP_TYPE 0xf
-#define MAP_SHARED 1
-#define MAP_SHARED_VALIDATE 3
-#define MAP_FIXED 0x10
-#define MAP_ANONYMOUS 0x20
-#define MAP_LOCKED 0x2000
-#define MAP_POPULATE 0x8000
-#define MADV_POPULATE_READ 22
-#define MADV_POPULATE_WRITE 23
-#define MS_SYNC 4
-#define O_ACCMODE 3
-#define O_RDWR 2
-#define O_APPEND 02000
-#define PROT_WRITE 2
 #define FAULT_PRESENT 1
 #define FAULT_WRITE 2
 #define HUGE_PAGES 512
@@ -157,7 +143,7 @@ __noinline int before_write(struct thread *t, struct row *row)
 	object = &t->objects[0];
 	__builtin_memset(object, 0, sizeof(*object));
 	look_at(object, task, t->args[0]);
-	if ((object->mode & S_IFMT) != S_IFREG)
+	if (!S_ISREG(object->mode))
 		return 0;
 	at = row->offset ? argument(t, row->offset - 1) : ~0ULL;
 	if ((__s64)at < 0)
@@ -277,7 +263,7 @@ static __always_inline int stores_to_file(struct thread *t)
 	__u32 type = t->args[3] & MAP_TYPE;
 
 	return (type == MAP_SHARED || type == MAP_SHARED_VALIDATE) && !(t->args[3] & MAP_ANONYMOUS) &&
-	       (t->objects[0].mode & S_IFMT) == S_IFREG && (t->objects[0].flags & O_ACCMODE) == O_RDWR;
+	       S_ISREG(t->objects[0].mode) && (t->objects[0].flags & O_ACCMODE) == O_RDWR;
 }
 
 static __always_inline void after_map(struct thread *t, struct task_struct *task)

@@ -14,8 +14,6 @@
 #define REGION_IS_MAPPED 1
 /* More than any request moves. */
 #define STEPS_PIECES 32768
-#define S_IFMT 0170000
-#define S_IFREG 0100000
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
@@ -148,7 +146,7 @@ static __always_inline int moved_in(struct moved *out, void *file, __u64 given, 
 {
 	struct file___moved *of = file;
 
-	if (!file || (BPF_CORE_READ(of, f_inode, i_mode) & S_IFMT) != S_IFREG)
+	if (!file || !S_ISREG(BPF_CORE_READ(of, f_inode, i_mode)))
 		return 0;
 	out->file = (__u64)file;
 	out->offset = given == (__u64)-1 ? BPF_CORE_READ(of, f_pos) - result : given;

@@ -9,7 +9,6 @@
 
 #include "suspects.h"
 
-#define CLONE_THREAD 0x10000
 /* Such mappings in one sheet, and sheets of one process at once; mappings for which there is no room are lost, and counted. */
 #define RANGES 64
 #define SHEETS 256

@@ -5,8 +5,6 @@
 
 #include "transport.h"
 
-#define CLONE_FILES 0x400
-
 static __always_inline void fill_identity(struct identity *out, struct task_struct *task)
 {
 	const struct cred *cred = task->cred;
