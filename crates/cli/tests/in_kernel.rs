@@ -404,6 +404,36 @@ fn what_a_vector_names_again_is_kept_once() {
     assert!(fs::read(Path::new(&work).join("out")).unwrap() == fs::read(replica).unwrap());
 }
 
+/// Processes that wait in turn for a lock of an open file, which its holder gives back by closing it right before it ends.
+#[test]
+fn locks_that_end_with_their_files() {
+    const SCRIPT: &str = "import fcntl, os, struct, sys, time\n\
+        lock = struct.pack('hhqqi4x', fcntl.F_WRLCK, 0, 0, 1, 0)\n\
+        def holder():\n\
+        \x20   f = os.open('lock', os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)\n\
+        \x20   fcntl.flock(f, fcntl.LOCK_EX) if sys.argv[1] == 'flock' else fcntl.fcntl(f, 38, lock)\n\
+        \x20   d = os.open('data', os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644); os.write(d, b'x'); os.close(d)\n\
+        \x20   time.sleep(0.001); os.close(f); os._exit(0)\n\
+        def child(what):\n\
+        \x20   if os.fork() == 0: what(); os._exit(0)\n\
+        def chain():\n\
+        \x20   for _ in range(15): child(holder); os.wait()\n\
+        for _ in range(4): child(chain)\n\
+        for _ in range(4): os.wait()\n";
+    let s = Scratch::new();
+    let dir = s.path();
+    if !in_kernel("locks_that_end_with_their_files", dir) {
+        return;
+    }
+    for kind in ["flock", "range"] {
+        let (work, trace) = (mkdir(dir, kind), format!("{kind}.reprise"));
+        let words =
+            ["record", "--backend", "ebpf", "-o", &format!("../{trace}"), "--", "/usr/bin/python3", "-c", SCRIPT, kind];
+        run(Path::new(&work), &words).ends(0);
+        run(dir, &["replay", "-t", &mkdir(dir, &format!("{kind}.target")), &trace]).ends(0);
+    }
+}
+
 /// What is read twice into the same memory is known once: what was there first is counted as truncated, and no replay differs there.
 #[test]
 fn buffers_that_overlap_are_filled_again() {

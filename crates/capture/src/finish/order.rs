@@ -33,7 +33,7 @@ use super::queue::{FileMark, Reach};
 use super::told::{Change, Condition, Found, NOTHING, Told};
 use crate::arguments::failed;
 use crate::locking;
-use locks::SeatOf;
+use locks::{SeatOf, Seated};
 
 const EBADF: i64 = -(libc::EBADF as i64);
 /// Errors of calls with paths that tell that the directory was open where they begin, or was not.
@@ -176,7 +176,7 @@ impl Teller {
         self.content(world, seat, pending, &mut told.all);
         self.attributes(world, seat, pending, &mut told);
         names::told(world, seat, pending, &mut told);
-        self.locks.told(seat, seat_of, pending, &mut told);
+        self.locks.told(Seated { seat, held: &self.held }, seat_of, pending, &mut told);
         self.places(seat, pending, &mut told);
         told
     }
@@ -210,8 +210,8 @@ impl Teller {
 
     /// A call has its place: numbers that it opened or closed without naming them are not known any more.
     pub fn took_place(&mut self, seat: Seat, pending: &Pending) {
+        self.locks.took_place(Seated { seat, held: &self.held }, pending);
         self.held.took_place(seat, pending);
-        self.locks.took_place(seat, pending);
         if failed(pending.action.result) {
             return;
         }
@@ -223,7 +223,7 @@ impl Teller {
             _ => (false, false),
         };
         if closes {
-            self.locks.closed_some(seat);
+            self.locks.closed_some(Seated { seat, held: &self.held });
         }
         if voids {
             self.held.forget(seat);
@@ -233,8 +233,8 @@ impl Teller {
 
     /// The last thread that used a table has ended, and with it locks.
     pub fn ended(&mut self, seat: Seat) {
-        self.held.forget(seat);
-        self.locks.ended(seat);
+        self.locks.ended(Seated { seat, held: &self.held });
+        self.held.ended(seat);
     }
 
     /// Nothing is known any more of the numbers of a table.

@@ -184,3 +184,42 @@ fn what_a_call_may_concern() {
     assert_eq!(reach("pwrite64", [FD, 0, 10], 10, &open), Reach::All);
     assert_eq!(reach("pread64", [FD, 0, 10], 10, &open), read);
 }
+
+/// Whether a lock of an open file is free is told by the end of its last number, in whatever table that is.
+#[test]
+fn a_lock_ends_with_the_last_number_of_its_open_file() {
+    let mut order = Order::new();
+    let whole = |fd: u64, inode: u64| {
+        pending("flock", [fd, libc::LOCK_EX as u64, 0, 0, 0, 0], 0, vec![Object { inode: 7, ..file(fd, inode, 0) }])
+    };
+    let opened =
+        |fd: u64, inode: u64| pending("open", [0; 6], fd as i64, vec![Object { inode: 7, ..file(fd, inode, 0) }]);
+    let close =
+        |fd: u64, inode: u64| pending("close", [fd, 0, 0, 0, 0, 0], 0, vec![Object { inode: 7, ..file(fd, inode, 0) }]);
+    let is_free = |order: &mut Order| {
+        let told = order.told(&whole(9, 90));
+        told.impossible(|condition| condition.known.flatten()).is_none()
+    };
+    for [ends_with_the_child, runs_another] in [[false, false], [true, false], [true, true]] {
+        order.settle(opened(FD, 1));
+        order.settle(whole(FD, 1));
+        assert!(!is_free(&mut order));
+        let child = order.world.fork(order.seat, 0);
+        order.teller.forked(order.seat, child);
+        if ends_with_the_child {
+            order.settle(close(FD, 1));
+            assert!(!is_free(&mut order), "the child has it, too");
+        }
+        if runs_another {
+            // Which of its numbers are closed then nobody tells.
+            order.teller.took_place(child, &pending("execve", [0; 6], 0, vec![]));
+        }
+        assert!(order.world.end(child));
+        order.teller.ended(child);
+        if !ends_with_the_child {
+            assert!(!is_free(&mut order), "its maker has it");
+            order.settle(close(FD, 1));
+        }
+        assert!(is_free(&mut order));
+    }
+}

@@ -1,25 +1,57 @@
-//! Which file a call wrote to whose number another thread closed meanwhile.
+//! Which files are open where: the file that a call wrote to whose number another thread closed meanwhile, and whether a number
+//! that ends is the last of its open file.
 //!
 //! The kernel tells which files stand behind the numbers of a call when that returns. A write that waited for the disk had its file
 //! in hand since it began; behind the number there may be none by then, or another.
 
-use foldhash::HashMap;
-use reprise_calls::Effect;
+use std::collections::hash_map::Entry;
+
+use foldhash::{HashMap, HashSet};
+use reprise_calls::{Effect, Envelope};
 use reprise_initial::Seat;
+use reprise_trace::payload::{Side, split};
 
 use super::super::decode::Pending;
 use super::super::told::{Change, Condition, Found};
 use super::content::{appends, given, is_regular, size_of};
-use super::opened;
+use super::{opened, sends};
 use crate::arguments::failed;
 use crate::spool::record::Object;
 
 /// A call so short had what was seen when it was over, unless nothing was.
 const SHORT_NS: u64 = 50_000;
 
-/// Open files by table and number, as calls that have their place opened and closed them.
+/// What becomes of an open file when a number of it ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// It was the last, and what is locked by it is free.
+    Ends,
+    /// There are others.
+    Stays,
+    /// Whether there are others is not known.
+    Unknown,
+}
+
+/// What is known of a table of descriptors.
+#[derive(Debug, Default, Clone)]
+struct Table {
+    /// Open files by number, as calls that have their place opened and closed them.
+    open: HashMap<i32, Object>,
+    /// Open files that it may have besides: they were open when all that was known of its numbers became void.
+    perhaps: HashSet<u64>,
+}
+
+/// Open files of all tables.
 #[derive(Debug, Default)]
-pub(super) struct Held(HashMap<u32, HashMap<i32, Object>>);
+pub(super) struct Held {
+    tables: HashMap<u32, Table>,
+    /// How many numbers lead to an open file.
+    numbers: HashMap<u64, u32>,
+    /// How many tables may have an open file besides.
+    perhaps: HashMap<u64, u32>,
+    /// Open files that may be held without a number: by mappings, rings and messages.
+    elsewhere: HashSet<u64>,
+}
 
 impl Held {
     /// A call has its place.
@@ -28,30 +60,107 @@ impl Held {
         if failed(action.result) {
             return;
         }
-        let mut keep = |fd: i32, object: Option<&Object>| {
-            let table = self.0.entry(seat.table()).or_default();
-            match object {
-                Some(object) => drop(table.insert(fd, *object)),
-                None => drop(table.remove(&fd)),
-            }
-        };
         match call.effect {
-            Effect::Close => keep(action.args[0] as i32, None),
-            Effect::DuplicateTo => keep(action.args[1] as i32, pending.object(action.args[1])),
-            _ => opened(pending).for_each(|fd| keep(fd as i32, pending.object(fd))),
+            Effect::Close => self.keep(seat, action.args[0] as i32, None),
+            Effect::DuplicateTo => self.keep(seat, action.args[1] as i32, pending.object(action.args[1])),
+            Effect::Map => self.elsewhere.extend(pending.object(action.args[4]).map(|object| object.id)),
+            Effect::Message => self.sent(seat, pending),
+            // It may keep files of its own.
+            Effect::Asynchronous if call.name == "io_uring_register" => {
+                let table = self.tables.get(&seat.table()).into_iter();
+                self.elsewhere.extend(table.flat_map(|table| table.open.values()).map(|object| object.id));
+            }
+            _ => opened(pending).for_each(|fd| {
+                let object = pending.object(fd);
+                if matches!(call.effect, Effect::Open | Effect::MakeObject(_)) {
+                    // It is new, even where the kernel gives it the memory of an earlier one.
+                    object.map(|object| self.elsewhere.remove(&object.id));
+                }
+                self.keep(seat, fd as i32, object);
+            }),
         }
+    }
+
+    /// A number leads there from now on.
+    fn keep(&mut self, seat: Seat, fd: i32, object: Option<&Object>) {
+        let table = self.tables.entry(seat.table()).or_default();
+        let before = match object {
+            Some(object) => table.open.insert(fd, *object),
+            None => table.open.remove(&fd),
+        };
+        object.into_iter().for_each(|object| more(&mut self.numbers, object.id));
+        before.into_iter().for_each(|object| fewer(&mut self.numbers, object.id));
+    }
+
+    /// Open files that a message takes along are open until somebody has it.
+    fn sent(&mut self, seat: Seat, pending: &Pending) {
+        let Some(table) = self.tables.get(&seat.table()).filter(|_| sends(pending.call)) else { return };
+        let given = split(pending.call, Side::Input, &pending.action.input);
+        let envelopes = given.into_iter().flatten().flat_map(Envelope::decode);
+        let taken = envelopes.flat_map(|envelope| envelope.descriptors).filter_map(|fd| table.open.get(&(fd as i32)));
+        self.elsewhere.extend(taken.map(|object| object.id));
     }
 
     /// A table begins as a copy of another.
     pub(super) fn copied(&mut self, from: Seat, to: Seat) {
-        if let Some(table) = self.0.get(&from.table()).cloned() {
-            self.0.insert(to.table(), table);
+        if let Some(table) = self.tables.get(&from.table()).cloned() {
+            table.open.values().for_each(|object| more(&mut self.numbers, object.id));
+            table.perhaps.iter().for_each(|id| more(&mut self.perhaps, *id));
+            self.ended(to);
+            self.tables.insert(to.table(), table);
         }
     }
 
     /// Nothing is known any more of the numbers of a table.
     pub(super) fn forget(&mut self, seat: Seat) {
-        self.0.remove(&seat.table());
+        let Some(table) = self.tables.get_mut(&seat.table()) else { return };
+        for object in std::mem::take(&mut table.open).into_values() {
+            fewer(&mut self.numbers, object.id);
+            if table.perhaps.insert(object.id) {
+                more(&mut self.perhaps, object.id);
+            }
+        }
+    }
+
+    /// All numbers of a table ended.
+    pub(super) fn ended(&mut self, seat: Seat) {
+        let Some(table) = self.tables.remove(&seat.table()) else { return };
+        table.open.values().for_each(|object| fewer(&mut self.numbers, object.id));
+        table.perhaps.iter().for_each(|id| fewer(&mut self.perhaps, *id));
+    }
+
+    /// What the end of a number does to its open file.
+    pub(super) fn fate(&self, seat: Seat, fd: i32, id: u64) -> Fate {
+        let held = self.tables.get(&seat.table()).and_then(|table| table.open.get(&fd));
+        let own = u32::from(held.is_some_and(|held| held.id == id));
+        if own == 0 { Fate::Unknown } else { self.fate_without_some(id, own, 0) }
+    }
+
+    /// What the end of a whole table does to an open file.
+    pub(super) fn fate_without(&self, seat: Seat, id: u64) -> Fate {
+        let Some(table) = self.tables.get(&seat.table()) else { return self.fate_without_some(id, 0, 0) };
+        let own = table.open.values().filter(|object| object.id == id).count();
+        self.fate_without_some(id, own as u32, u32::from(table.perhaps.contains(&id)))
+    }
+
+    /// What becomes of an open file that has so many numbers less, and may be in so many tables less.
+    fn fate_without_some(&self, id: u64, numbers: u32, perhaps: u32) -> Fate {
+        let count = |of: &HashMap<u64, u32>| of.get(&id).copied().unwrap_or(0);
+        match (count(&self.numbers), count(&self.perhaps)) {
+            _ if self.elsewhere.contains(&id) => Fate::Unknown,
+            (all, _) if all > numbers => Fate::Stays,
+            // Nobody has told of it.
+            (0, 0) => Fate::Unknown,
+            (_, all) if all > perhaps => Fate::Unknown,
+            _ => Fate::Ends,
+        }
+    }
+
+    /// Whether a table may have a number of an open file.
+    pub(super) fn may_be_in(&self, seat: Seat, id: u64) -> bool {
+        let is_known = self.numbers.contains_key(&id) && !self.elsewhere.contains(&id);
+        let has = |table: &Table| table.perhaps.contains(&id) || table.open.values().any(|object| object.id == id);
+        !is_known || self.tables.get(&seat.table()).is_some_and(has)
     }
 
     /// The file that a call wrote to, if behind its number there was another, or none, when it was over.
@@ -60,7 +169,8 @@ impl Held {
         if pending.call.effect != Effect::Write || action.result <= 0 {
             return None;
         }
-        let held = self.0.get(&seat.table())?.get(&(action.args[0] as i32)).filter(|held| is_regular(held))?;
+        let held =
+            self.tables.get(&seat.table())?.open.get(&(action.args[0] as i32)).filter(|held| is_regular(held))?;
         match pending.object(action.args[0]) {
             Some(seen) if seen.id == held.id || action.duration_ns < SHORT_NS => None,
             _ => Some(held),
@@ -78,5 +188,20 @@ impl Held {
         };
         out.push(Condition::new(size_of(held), Found::Anything, change));
         true
+    }
+}
+
+/// One more of a thing.
+fn more(counts: &mut HashMap<u64, u32>, of: u64) {
+    *counts.entry(of).or_default() += 1;
+}
+
+/// One less; what there is none of has no entry.
+fn fewer(counts: &mut HashMap<u64, u32>, of: u64) {
+    if let Entry::Occupied(mut count) = counts.entry(of) {
+        match count.get() {
+            1 => drop(count.remove()),
+            _ => *count.get_mut() -= 1,
+        }
     }
 }

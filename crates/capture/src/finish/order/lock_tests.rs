@@ -12,7 +12,8 @@ use super::super::told::Told;
 use super::super::window::Window;
 use super::super::window_tests::{Random, item};
 use super::Reaches;
-use super::locks::{Locks, SeatOf};
+use super::held::Held;
+use super::locks::{Locks, SeatOf, Seated};
 use crate::locking;
 use crate::spool::record::Object;
 
@@ -151,6 +152,12 @@ fn contradictions(calls: &[Call]) -> usize {
     calls.iter().filter(|call| !bytes.perform(call)).count()
 }
 
+/// Where nobody has told of open files.
+fn at(seat: Seat) -> Seated<'static> {
+    static NONE: std::sync::LazyLock<Held> = std::sync::LazyLock::new(Held::default);
+    Seated { seat, held: &NONE }
+}
+
 fn ordered(calls: &[Call], knows: bool) -> Vec<Call> {
     let mut world = World::new(Box::new(Links::default()));
     let seats: Vec<Seat> = (0..PROCESSES as u32).map(|process| world.begin(process, None)).collect();
@@ -161,7 +168,7 @@ fn ordered(calls: &[Call], knows: bool) -> Vec<Call> {
     by_end.sort_by_key(|c| c.end_ns);
     let mut told = |call: &Call| {
         let mut told = Told::default();
-        locks.borrow_mut().told(seats[call.process], seat_of, &call.pending(), &mut told);
+        locks.borrow_mut().told(at(seats[call.process]), seat_of, &call.pending(), &mut told);
         told
     };
     for call in by_end {
@@ -172,7 +179,7 @@ fn ordered(calls: &[Call], knows: bool) -> Vec<Call> {
         window.push(item(tid, [key_ns, begin_ns, end_ns], reach, call));
     }
     while let Some(call) = window.pop(true, &mut told) {
-        locks.borrow_mut().took_place(seats[call.what.process], &call.what.pending());
+        locks.borrow_mut().took_place(at(seats[call.what.process]), &call.what.pending());
         out.push(call.what);
     }
     out
@@ -229,15 +236,15 @@ fn of_very_many_ranges_the_last_are_told_apart() {
     };
     let is_possible = |locks: &mut Locks, call: &Call| {
         let mut told = Told::default();
-        locks.told(seats[call.process], &|_| None, &call.pending(), &mut told);
+        locks.told(at(seats[call.process]), &|_| None, &call.pending(), &mut told);
         assert!(!told.all.is_empty() || !told.any.is_empty(), "nothing is told");
         told.impossible(|condition| condition.known.flatten()).is_none()
     };
     for from in (100..10_000).step_by(10) {
-        locks.took_place(seats[0], &call(0, libc::F_WRLCK, from, true).pending());
+        locks.took_place(at(seats[0]), &call(0, libc::F_WRLCK, from, true).pending());
         let refused = call(1, libc::F_WRLCK, from + 3, false);
         assert!(is_possible(&mut locks, &refused));
-        locks.took_place(seats[0], &call(0, libc::F_UNLCK, from, true).pending());
+        locks.took_place(at(seats[0]), &call(0, libc::F_UNLCK, from, true).pending());
         assert!(!is_possible(&mut locks, &refused), "nobody has {from} any more");
     }
 }

@@ -94,6 +94,15 @@ impl Locked {
         self.holders.len() == MOST_HOLDERS && ended > MOST_HOLDERS / 2
     }
 
+    /// The open files that hold locks, or have held some.
+    pub fn descriptions(&self) -> Vec<u64> {
+        let id = |holder: &Holder| match holder {
+            Holder::Description(id) => Some(*id),
+            Holder::Table(_) | Holder::Ended => None,
+        };
+        self.holders.iter().filter_map(id).collect()
+    }
+
     /// All bits of such holders.
     pub fn bits_of(&self, is_such: impl Fn(&Holder) -> bool) -> u64 {
         let such = self.holders.iter().enumerate().filter(|(_, holder)| is_such(holder));

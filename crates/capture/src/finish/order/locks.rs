@@ -15,6 +15,7 @@ use reprise_trace::payload::Side;
 
 use super::super::decode::Pending;
 use super::super::told::{Change, Found, Told};
+use super::held::{Fate, Held};
 use super::locked::{Holder, Locked};
 use crate::arguments::failed;
 use crate::locking;
@@ -96,6 +97,13 @@ fn met(wish: Wish, lock: &[u8]) -> Option<Met> {
     Some(Met { wish, begin, end, pid })
 }
 
+/// Where a call was made, and which files are open where.
+#[derive(Clone, Copy)]
+pub(super) struct Seated<'a> {
+    pub seat: Seat,
+    pub held: &'a Held,
+}
+
 /// Where a process sits, if it is known and lives.
 pub type SeatOf<'a> = &'a dyn Fn(i32) -> Option<Seat>;
 
@@ -117,11 +125,11 @@ impl Locks {
     }
 
     /// What a result tells; processes sit where `seat_of` says.
-    pub fn told(&mut self, seat: Seat, seat_of: SeatOf<'_>, pending: &Pending, told: &mut Told) {
-        for (key, _, change) in self.closed(seat, pending) {
+    pub(super) fn told(&mut self, at: Seated<'_>, seat_of: SeatOf<'_>, pending: &Pending, told: &mut Told) {
+        for (key, _, change) in self.closed(at, pending) {
             told.all.extend(self.files[&key].conditions(0, u64::MAX, Found::Anything, change));
         }
-        let Some((key, request)) = request(seat, pending) else { return };
+        let Some((key, request)) = request(at.seat, pending) else { return };
         let Some((could, met)) = could(pending, request.asks) else { return };
         let file = self.files.entry(key).or_default();
         let Some(bit) = file.bit(request.holder) else { return };
@@ -136,15 +144,20 @@ impl Locks {
     }
 
     /// A call has its place.
-    pub fn took_place(&mut self, seat: Seat, pending: &Pending) {
-        for (key, bits, change) in self.closed(seat, pending) {
+    pub(super) fn took_place(&mut self, at: Seated<'_>, pending: &Pending) {
+        for (key, bits, change) in self.closed(at, pending) {
             let Some(file) = self.files.get_mut(&key) else { continue };
             match change {
                 Change::Unknown => file.unsettle(bits),
                 change => file.apply(0, u64::MAX, Found::Anything, change),
             }
+            if let Some(object) = pending.object(pending.action.args[0])
+                && at.held.fate(at.seat, object.fd, object.id) == Fate::Ends
+            {
+                file.ended(Holder::Description(object.id));
+            }
         }
-        let Some((key, request)) = request(seat, pending) else { return };
+        let Some((key, request)) = request(at.seat, pending) else { return };
         let Some((true, _)) = could(pending, request.asks) else { return };
         let file = self.files.entry(key).or_default();
         let Some(bit) = file.bit(request.holder) else { return };
@@ -153,38 +166,49 @@ impl Locks {
         file.apply(request.begin, request.end, found, change);
     }
 
-    /// The end of any descriptor of a file ends all that its process had locked there: the bits of these locks. Whether it
-    /// was the last of its description nobody tells: then what becomes of them is not known.
-    fn closed(&self, seat: Seat, pending: &Pending) -> Vec<(Key, u64, Change)> {
+    /// The end of any descriptor of a file ends all that its process had locked there: the bits of these locks; that of the last
+    /// of its description also what was locked by that.
+    fn closed(&self, Seated { seat, held }: Seated<'_>, pending: &Pending) -> Vec<(Key, u64, Change)> {
+        let fd = pending.action.args[0];
         if pending.call.effect != Effect::Close || failed(pending.action.result) {
             return Vec::new();
         }
-        let Some(object) = pending.object(pending.action.args[0]) else { return Vec::new() };
+        let Some(object) = pending.object(fd) else { return Vec::new() };
         let keys = [false, true].map(|is_whole| Key { is_whole, device: object.device, inode: object.inode });
         let ended = |key: Key| {
             let file = self.files.get(&key)?;
             let of = |holder| file.bits_of(|known| *known == holder);
-            match (of(Holder::Description(object.id)), of(Holder::Table(seat.table()))) {
-                (0, 0) => None,
-                (0, own) => Some((key, own, Change::Bits(own, 0))),
-                (description, own) => Some((key, description | own, Change::Unknown)),
+            let (description, own) = (of(Holder::Description(object.id)), of(Holder::Table(seat.table())));
+            let fate = if description == 0 { Fate::Stays } else { held.fate(seat, fd as i32, object.id) };
+            match fate {
+                Fate::Ends => Some((key, description | own, Change::Bits(description | own, 0))),
+                Fate::Unknown => Some((key, description | own, Change::Unknown)),
+                Fate::Stays => (own != 0).then_some((key, own, Change::Bits(own, 0))),
             }
         };
         keys.into_iter().filter_map(ended).collect()
     }
 
-    /// The last thread of a process has ended, and with it what the process held.
-    pub fn ended(&mut self, seat: Seat) {
+    /// The last thread of a process has ended, and with it what the process held, and open files that nobody else has.
+    pub(super) fn ended(&mut self, Seated { seat, held }: Seated<'_>) {
         for file in self.files.values_mut() {
             file.ended(Holder::Table(seat.table()));
-            file.unsettle(file.bits_of(|holder| matches!(holder, Holder::Description(_))));
+            for id in file.descriptions() {
+                match held.fate_without(seat, id) {
+                    Fate::Ends => file.ended(Holder::Description(id)),
+                    Fate::Stays => {}
+                    Fate::Unknown => file.unsettle(file.bits_of(|holder| *holder == Holder::Description(id))),
+                }
+            }
         }
     }
 
     /// Descriptors of a process were closed that no call named; which locks ended with them is not known.
-    pub fn closed_some(&mut self, seat: Seat) {
-        let may_have_lost =
-            |holder: &Holder| matches!(holder, Holder::Description(_)) || *holder == Holder::Table(seat.table());
+    pub(super) fn closed_some(&mut self, Seated { seat, held }: Seated<'_>) {
+        let may_have_lost = |holder: &Holder| match *holder {
+            Holder::Description(id) => held.may_be_in(seat, id),
+            holder => holder == Holder::Table(seat.table()),
+        };
         for file in self.files.values_mut() {
             file.unsettle(file.bits_of(may_have_lost));
         }
