@@ -413,11 +413,11 @@ fn locks_that_end_with_their_files() {
         \x20   f = os.open('lock', os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)\n\
         \x20   fcntl.flock(f, fcntl.LOCK_EX) if sys.argv[1] == 'flock' else fcntl.fcntl(f, 38, lock)\n\
         \x20   d = os.open('data', os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644); os.write(d, b'x'); os.close(d)\n\
-        \x20   time.sleep(0.001); os.close(f); os._exit(0)\n\
+        \x20   time.sleep(0.0015); os.close(f); os._exit(0)\n\
         def child(what):\n\
         \x20   if os.fork() == 0: what(); os._exit(0)\n\
         def chain():\n\
-        \x20   for _ in range(15): child(holder); os.wait()\n\
+        \x20   for _ in range(25): child(holder); os.wait()\n\
         for _ in range(4): child(chain)\n\
         for _ in range(4): os.wait()\n";
     let s = Scratch::new();
@@ -432,6 +432,38 @@ fn locks_that_end_with_their_files() {
         run(Path::new(&work), &words).ends(0);
         run(dir, &["replay", "-t", &mkdir(dir, &format!("{kind}.target")), &trace]).ends(0);
     }
+}
+
+/// A program that takes a completion of Linux AIO out of the queue's memory itself, and then asks by the same block again: what is
+/// fetched by a call is the later request.
+#[test]
+fn a_block_of_aio_that_is_asked_by_again() {
+    const SCRIPT: &str = "import ctypes, os, struct\n\
+        call = ctypes.CDLL(None).syscall; queue = ctypes.c_ulong(); call(206, 8, ctypes.byref(queue))\n\
+        ring = (ctypes.c_uint * 8).from_address(queue.value)\n\
+        f = os.open('file', os.O_RDWR | os.O_CREAT); os.pwrite(f, b'A' * 4096 + b'B' * 4096, 0)\n\
+        into = ctypes.create_string_buffer(4096); block = ctypes.create_string_buffer(64)\n\
+        def ask(at):\n\
+        \x20   words = (0, 0, 0, 0, 0, f, ctypes.addressof(into), 4096, at, 0, 0, 0)\n\
+        \x20   block.raw = struct.pack('QIIHhIQQqQII', *words)\n\
+        \x20   assert call(209, queue, ctypes.c_long(1), ctypes.byref(ctypes.c_void_p(ctypes.addressof(block)))) == 1\n\
+        ask(0)\n\
+        while ring[2] == ring[3]: pass\n\
+        ring[2] = (ring[2] + 1) % ring[1]; assert into.raw == b'A' * 4096\n\
+        ask(4096); events = ctypes.create_string_buffer(32)\n\
+        assert call(208, queue, ctypes.c_long(1), ctypes.c_long(1), events, None) == 1 and into.raw == b'B' * 4096\n";
+    let s = Scratch::new();
+    let dir = s.path();
+    if !in_kernel("a_block_of_aio_that_is_asked_by_again", dir) {
+        return;
+    }
+    let work = mkdir(dir, "work");
+    run(Path::new(&work), &["record", "--backend", "ebpf", "-o", "../t", "--", "/usr/bin/python3", "-c", SCRIPT])
+        .ends(0);
+    run(dir, &["replay", "-t", &mkdir(dir, "target"), "t"]).ends(0);
+    let ask = "select offset, result from actions where call = 'pread64' and request is not null";
+    let said = run(dir, &["sql", "t", ask, "--csv"]);
+    assert_eq!(said.ends(0).out.trim().lines().last(), Some("4096,4096"), "{}", said.out);
 }
 
 /// What is read twice into the same memory is known once: what was there first is counted as truncated, and no replay differs there.

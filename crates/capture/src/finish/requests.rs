@@ -593,7 +593,8 @@ impl Asynchronous {
             };
             let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| event[at + i]));
             let channel = self.books.channels.get(&key);
-            let flight = channel.and_then(|channel| channel.flights.iter().find(|f| f.key == word(8)));
+            // The program has its block back before it asks by it again: the completion of an earlier request it took itself.
+            let flight = channel.and_then(|channel| channel.flights.iter().rfind(|f| f.key == word(8)));
             let Some(number) = flight.map(|flight| flight.number) else { continue };
             numbers.push(number);
             let outcome = Outcome::of(end_ns, word(16) as i64);
