@@ -358,7 +358,20 @@ fn traces_without_contents() {
         assert!(replay.out.contains("without contents") && replay.out.contains("length"), "{replay:#?}");
         let out = fs::metadata(dir.join(format!("t-{data}{}/out-{data}", dir.display()))).unwrap();
         assert_eq!(out.len(), 15);
+        run(dir, &["verify", "--tree", &trace, &target]).ends(0);
     }
+}
+
+#[test]
+fn directories_deeper_than_a_path_may_be_long() {
+    let s = Scratch::new();
+    let dir = s.path();
+    let deep = "n".repeat(200);
+    let script = format!("for i in $(seq 40); do mkdir {deep}; cd -P {deep} || exit; done; echo deep > f; ln -s f l");
+    run(dir, &["record", "-q", "-o", "t.reprise", "bash", "-c", &script]).ends(0);
+    let target = mkdir(dir, "t");
+    run(dir, &["replay", "-q", "t.reprise", "--target", &target]).ends(0);
+    run(dir, &["verify", "--tree", "t.reprise", &target]).ends(0);
 }
 
 #[test]

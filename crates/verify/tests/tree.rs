@@ -197,6 +197,62 @@ fn content_kept_as_a_hash_is_still_compared_and_none_is_counted() {
 }
 
 #[test]
+fn content_kept_as_a_hash_is_counted_where_a_replay_made_it_up() {
+    let mut s = script();
+    s.data = reprise_trace::DataPolicy::Hash;
+    let c = compared(&s, |t| {
+        fs::write(t.join(".reprise-tree"), "{\"version\":1,\"trace_id\":\"x\"}").unwrap();
+        change_byte(t, "d/f", 2);
+    });
+    assert!(c.is_same(), "{c:#?}");
+    assert_eq!(c.unrecorded_bytes, 9);
+    let zero = compared(&s, |t| {
+        fs::write(t.join(".reprise-tree"), "{\"version\":1,\"trace_id\":\"x\"}").unwrap();
+        change_byte(t, "d/f", 9_999);
+    });
+    assert_eq!(zero.groups[0].cause, "other content", "what is known to be zero");
+}
+
+#[test]
+fn names_deeper_than_a_path_may_be_long_are_compared() {
+    use rustix::fs::{Mode, OFlags};
+    const LEVELS: usize = 50;
+    let name = "n".repeat(200);
+    let path = |levels: usize| format!("/{name}").repeat(levels);
+    let mut rows = Vec::new();
+    for level in 1..=LEVELS {
+        rows.push(row("mkdir", &[0, 0o755], 0).path(&path(level)));
+    }
+    let deepest = path(LEVELS);
+    rows.push(row("symlink", &[0, 0], 0).input(b"nowhere").path(&format!("{deepest}/l")));
+    rows.push(row("open", &[0, 0o102, 0o644], 3).path(&format!("{deepest}/f")));
+    rows.push(row("write", &[3, 0, 5], 5).content(b"hello"));
+    let s = Script::new(rows);
+    let build = |text: &str| {
+        let dir = tempfile::tempdir().unwrap();
+        let trace = s.record(dir.path());
+        let target = dir.path().join("t");
+        fs::create_dir(&target).unwrap();
+        fs::set_permissions(&target, Permissions::from_mode(0o755)).unwrap();
+        let way = OFlags::PATH | OFlags::DIRECTORY;
+        let mut at = rustix::fs::open(&target, way, Mode::empty()).unwrap();
+        for _ in 0..LEVELS {
+            rustix::fs::mkdirat(&at, &name, Mode::from_raw_mode(0o755)).unwrap();
+            at = rustix::fs::openat(&at, &name, way, Mode::empty()).unwrap();
+        }
+        rustix::fs::symlinkat("nowhere", &at, "l").unwrap();
+        let made = OFlags::CREATE | OFlags::WRONLY;
+        let file = rustix::fs::openat(&at, "f", made, Mode::from_raw_mode(0o644)).unwrap();
+        rustix::io::write(&file, text.as_bytes()).unwrap();
+        compare_tree(&trace, &target).unwrap()
+    };
+    let same = build("hello");
+    assert!(same.is_same() && same.names == LEVELS as u64 + 3, "{same:#?}");
+    let other = build("hallo");
+    assert_eq!((other.diverged, &*other.groups[0].cause), (1, "other content"));
+}
+
+#[test]
 fn a_mapped_file_may_differ() {
     let mut s = script();
     s.rows.push(row("mmap", &[0, 4096, 3, 1, 3, 0], 0x7000_0000));

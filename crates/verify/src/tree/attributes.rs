@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 /// How a replay marks its target.
-const MARK: &[u8] = b"user.reprise.tree";
+pub(super) const MARK: &[u8] = b"user.reprise.tree";
 
 /// Whether an attribute belongs to the system and comes and goes without the program.
 pub(crate) fn is_of_the_system(name: &[u8]) -> bool {

@@ -48,6 +48,8 @@ pub(super) struct Comparer<'a> {
     pub world: &'a World,
     pub blobs: &'a mut BlobReader,
     pub bytes: &'a mut Bytes,
+    /// A replay wrote the files: content that the trace does not hold it made up.
+    pub replayed: bool,
     pub file: &'a File,
 }
 
@@ -100,7 +102,7 @@ impl Comparer<'_> {
         let payload = self.blobs.get(blob)?;
         let begin = at as usize;
         let wanted = payload.content.as_ref().and_then(|c| c.get(begin..begin + length as usize));
-        let whole = at == 0 && length == u64::from(payload.length);
+        let whole = at == 0 && length == u64::from(payload.length) && !self.replayed;
         if wanted.is_none() && !whole {
             self.bytes.unrecorded += length;
             return Ok(None);

@@ -3,19 +3,58 @@
 use std::ffi::OsStr;
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io;
+use std::ops::Deref;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{Mode, OFlags};
+
+use super::attributes;
 use crate::error::VerifyError;
+
+/// How a replay marks its target where there are no attributes.
+pub(super) const MARK_FILE: &str = ".reprise-tree";
 
 /// Names and values.
 pub(super) type Xattrs = Vec<(Vec<u8>, Vec<u8>)>;
 
-/// Where the name with this absolute path of the replayed world lies.
-pub(super) fn place(dir: &Path, path: &[u8]) -> PathBuf {
-    let relative = path.strip_prefix(b"/").unwrap_or(path);
-    if relative.is_empty() { dir.to_owned() } else { dir.join(OsStr::from_bytes(relative)) }
+/// A longer path than this goes by descriptors of directories on its way: the kernel takes paths of fewer than 4096 bytes.
+const LONGEST: usize = 3000;
+
+/// Where a name lies.
+pub(super) struct Place {
+    path: PathBuf,
+    /// The directory that the path begins at, if it is too long for one call.
+    _from: Option<OwnedFd>,
+}
+
+impl Deref for Place {
+    type Target = Path;
+
+    fn deref(&self) -> &Path {
+        &self.path
+    }
+}
+
+/// Where the name with this absolute path of the replayed world lies. Directories on its way must be known to be such.
+pub(super) fn place(dir: &Path, path: &[u8]) -> Result<Place, VerifyError> {
+    let mut rest = path.strip_prefix(b"/").unwrap_or(path);
+    let mut place = Place { path: dir.to_owned(), _from: None };
+    while rest.len() > LONGEST {
+        // A name is shorter than this, so there is one before.
+        let end = rest[..LONGEST].iter().rposition(|b| *b == b'/').unwrap_or(LONGEST);
+        let way = place.path.join(OsStr::from_bytes(&rest[..end]));
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let opened = rustix::fs::open(&way, flags, Mode::empty()).map_err(|e| failed(&way, "open", e.into()))?;
+        place = Place { path: format!("/proc/self/fd/{}", opened.as_raw_fd()).into(), _from: Some(opened) };
+        rest = rest.get(end + 1..).unwrap_or_default();
+    }
+    if !rest.is_empty() {
+        place.path.push(OsStr::from_bytes(rest));
+    }
+    Ok(place)
 }
 
 fn failed(path: &Path, action: &'static str, source: io::Error) -> VerifyError {
@@ -54,6 +93,14 @@ pub(super) fn open(place: &Path) -> Result<Option<File>, VerifyError> {
         Err(e) if e.kind() == io::ErrorKind::PermissionDenied => Ok(None),
         Err(e) => Err(failed(place, "open", e)),
     }
+}
+
+/// Whether a replay marked this directory as its own.
+pub(super) fn is_replayed(dir: &Path) -> bool {
+    const MARK: &[u8] = b"\"trace_id\"";
+    let attribute = sized(|buffer| rustix::fs::getxattr(dir, attributes::MARK, buffer));
+    let mark = attribute.ok().or_else(|| fs::read(dir.join(MARK_FILE)).ok());
+    mark.is_some_and(|mark| mark.windows(MARK.len()).any(|part| part == MARK))
 }
 
 /// Extended attributes of the name itself, name and value; none where the file system has none, or this user may not see

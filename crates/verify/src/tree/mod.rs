@@ -126,6 +126,7 @@ pub fn compare_tree(trace: &TraceReader, dir: &Path) -> Result<TreeComparison, V
         dir,
         expected: &expected,
         blobs: trace.blobs(),
+        replayed: found::is_replayed(dir),
         privileged: rustix::process::geteuid().is_root(),
         notes: Notes { groups: Gathered::new(), unavoidable: BTreeMap::new(), differs: false, excused: false },
         bytes: content::Bytes::default(),

@@ -15,7 +15,7 @@ use crate::error::VerifyError;
 use crate::traces::kind_word;
 
 /// Names in the root that a replay or a file system puts there.
-const NOT_OURS: [&[u8]; 2] = [b".reprise-tree", b"lost+found"];
+const NOT_OURS: [&[u8]; 2] = [found::MARK_FILE.as_bytes(), b"lost+found"];
 
 pub(super) struct Walk<'a> {
     pub dir: &'a Path,
@@ -23,6 +23,8 @@ pub(super) struct Walk<'a> {
     pub blobs: BlobReader,
     /// Owners can be what they should be.
     pub privileged: bool,
+    /// A replay made what is there.
+    pub replayed: bool,
     pub notes: Notes,
     pub bytes: Bytes,
     /// Expected directories that are directories: nothing else is looked into.
@@ -61,16 +63,14 @@ impl Walk<'_> {
         }
         let path = &name.path[..];
         let reachable = path == b"/" || self.directories.contains(parent(path));
-        let place = found::place(self.dir, path);
-        let about = if path == b"/" {
+        let place = if reachable { Some(found::place(self.dir, path)?) } else { None };
+        let about = match &place {
             // The user's own spelling of the directory may be a link.
-            std::fs::metadata(&place).ok()
-        } else if reachable {
-            found::look(&place)?
-        } else {
-            None
+            Some(place) if path == b"/" => std::fs::metadata(&**place).ok(),
+            Some(place) => found::look(place)?,
+            None => None,
         };
-        let Some(about) = about else {
+        let (Some(about), Some(place)) = (about, place) else {
             self.notes.differs(Kind::Missing, path, "missing", kind_word(mode_of(name.kind)));
             return Ok(());
         };
@@ -169,8 +169,13 @@ impl Walk<'_> {
             self.notes.excuse("not readable by this user");
             return Ok(());
         };
-        let mut comparer =
-            Comparer { world: &self.expected.world, blobs: &mut self.blobs, bytes: &mut self.bytes, file: &file };
+        let mut comparer = Comparer {
+            world: &self.expected.world,
+            blobs: &mut self.blobs,
+            bytes: &mut self.bytes,
+            replayed: self.replayed,
+            file: &file,
+        };
         match comparer.file(&name.content, name.size) {
             Ok(Outcome::Same) => {}
             Ok(Outcome::DiffersAt(_)) if name.mapped => self.notes.excuse("written through a mapping"),
@@ -194,12 +199,12 @@ impl Walk<'_> {
         for directory in directories {
             let is_root = directory.path == b"/";
             let prefix = if is_root { b"".as_slice() } else { &directory.path };
-            for name in found::list(&found::place(self.dir, &directory.path))? {
+            for name in found::list(&found::place(self.dir, &directory.path)?)? {
                 let path = [prefix, b"/", &name].concat();
                 let ours = !(is_root && NOT_OURS.contains(&&name[..]));
                 if ours && !expected.contains(&path[..]) {
                     extra += 1;
-                    let about = found::look(&found::place(self.dir, &path))?;
+                    let about = found::look(&found::place(self.dir, &path)?)?;
                     let kind = about.map_or("gone meanwhile", |a| kind_word(a.mode()));
                     self.notes.differs(Kind::Extra, &path, "should not be there", kind);
                 }
