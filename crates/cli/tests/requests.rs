@@ -159,6 +159,14 @@ fn what_calls_do_not_have_is_told_by_calls() {
     }
 }
 
+#[test]
+fn a_pipe_that_a_ring_makes_is_one() {
+    for backend in backends() {
+        let Some(recorded) = Recorded::of_program(backend, "pipe") else { return };
+        recorded.holds(&["root", "root:file=range"]);
+    }
+}
+
 /// Engines of fio with their arguments, and whether ptrace can record them without losing anything.
 const ENGINES: [(&[&str], bool); 5] = [
     (&["--ioengine=libaio", "--iodepth=32"], true),

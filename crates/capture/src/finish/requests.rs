@@ -202,7 +202,9 @@ impl Asynchronous {
             log.loss(Loss::Dropped, "paths and structures of io_uring requests that found no room", 0);
         }
         let touches = decoded.asked.is_some() || decoded.table != Table::Untouched;
-        if !touches && decoded.choice == Choice::Nothing {
+        if decoded.pipe_in_table {
+            log.loss(Loss::Dropped, requests::PIPE_IN_TABLE, 0);
+        } else if !touches && decoded.choice == Choice::Nothing {
             log.note("asynchronous requests that touch no storage (polls, timers, messages …) are not recorded");
         }
         if decoded.several {

@@ -220,6 +220,9 @@ pub struct Channel {
 pub const REFUSED: &str = "requests of io_uring that the kernel refused for what no call can ask (malformed, no such place in the ring's \
      table, no buffer left to choose): they did nothing";
 
+/// Said of requests for a pipe whose ends have no numbers.
+pub const PIPE_IN_TABLE: &str = "pipes that io_uring made in a ring's table (what goes through them is not followed)";
+
 /// Completions beyond this number were fetched long ago.
 const UNFETCHED: usize = 1 << 16;
 

@@ -15,6 +15,7 @@ const PROVIDE_BUFFERS: u8 = 31;
 const SPLICE_FROM_FIXED: u32 = 1 << 31;
 const MESSAGE_SENDS_FILE: u64 = 1;
 const ACCEPT: u8 = 13;
+const PIPE: u8 = 62;
 const ACCEPTS_SEVERAL: u8 = 1;
 
 /// What a request does besides, or instead of, a call.
@@ -73,6 +74,8 @@ pub struct Request {
     pub silent: bool,
     /// It accepts connections again and again, each told by a completion of its own, which names no request.
     pub several: bool,
+    /// It makes a pipe of which both ends go into the ring's table: not followed.
+    pub pipe_in_table: bool,
     /// Fields are set that mean nothing for it: the kernel refuses it with `EINVAL`, and does nothing.
     pub malformed: bool,
 }
@@ -167,6 +170,7 @@ pub fn request(bytes: &[u8; BYTES]) -> Request {
         // Installs an entry of the table as an ordinary descriptor: F_DUPFD_CLOEXEC, or F_DUPFD.
         54 => Asked::call("fcntl", &[fd, if op_flags & 1 == 0 { 1030 } else { 0 }, 0]),
         55 => Asked::call("ftruncate", &[fd, off]),
+        PIPE if index == 0 => Asked::call("pipe2", &[addr, op_flags]),
         _ => None,
     };
     let group = f.half(40) as u16;
@@ -185,6 +189,7 @@ pub fn request(bytes: &[u8; BYTES]) -> Request {
         drains: flags & DRAIN != 0,
         silent: flags & SKIP_SUCCESS != 0,
         several: opcode == ACCEPT && bytes[2] & ACCEPTS_SEVERAL != 0,
+        pipe_in_table: opcode == PIPE && index != 0,
         malformed: is_malformed(opcode, &f),
     }
 }
@@ -198,7 +203,9 @@ fn is_malformed(opcode: u8, f: &Fields<'_>) -> bool {
     const TRANSFERS: &[u8] = &[1, 2, 4, 5, 22, 23];
     let has_no_class = u16::from_le_bytes([f.0[2], f.0[3]]) >> 13 > 3;
     let (buffer, file) = (f.half(40) as u16, f.half(44));
-    BUFFER.contains(&opcode) && (buffer != 0 || file != 0)
+    // Before Linux 6.16 there was no such request, whatever its fields.
+    opcode == PIPE
+        || BUFFER.contains(&opcode) && (buffer != 0 || file != 0)
         || ADDRESS.contains(&opcode) && f.word(16) != 0
         || TRANSFERS.contains(&opcode) && has_no_class
 }
@@ -242,6 +249,7 @@ mod tests {
         assert_eq!(of(sqe(3, 0, 3, 0, 0, 0, 1, 0)), ("fdatasync", [3, 0, 0, 0, 0, 0]));
         assert_eq!(of(sqe(17, 0, 3, 100, 200, 1, 0, 0)), ("fallocate", [3, 1, 100, 200, 0, 0]));
         assert_eq!(of(sqe(35, 0, 3, 0x2000, 0x1000, 4, 1, 0)), ("renameat2", [3, 0x1000, 4, 0x2000, 1, 0]));
+        assert_eq!(of(sqe(62, 0, 0, 0, 0x1000, 0, 0o4000, 0)), ("pipe2", [0x1000, 0o4000, 0, 0, 0, 0]));
         assert_eq!(of(sqe(0, 0, 0, 0, 0, 0, 0, 0)), ("", [0; 6]));
     }
 
@@ -272,6 +280,13 @@ mod tests {
         let mut read = sqe(22, 0, 3, 0, 0x1000, 0, 0, 0);
         (read[2], read[3]) = (0xff, 0xff);
         assert!(request(&read).malformed, "with a class of priorities that there is not");
+    }
+
+    #[test]
+    fn a_pipe_in_the_table_of_a_ring_is_told_of() {
+        let in_table = request(&sqe(62, 0, 0, 0, 0x1000, 0, 0, 3));
+        assert_eq!((in_table.asked, in_table.pipe_in_table), (None, true));
+        assert!(!request(&sqe(62, 0, 0, 0, 0x1000, 0, 0, 0)).pipe_in_table);
     }
 
     #[test]

@@ -159,8 +159,22 @@ impl Tracer<'_> {
                 break;
             };
             // Where there are several completions, they are met.
-            let requests::Request { mark, asked, fixed, table, choice, linked, drains, silent, malformed, several: _ } =
-                request;
+            let requests::Request {
+                mark,
+                asked,
+                fixed,
+                table,
+                choice,
+                linked,
+                drains,
+                silent,
+                malformed,
+                several: _,
+                pipe_in_table,
+            } = request;
+            if pipe_in_table {
+                self.log.loss(Loss::Dropped, requests::PIPE_IN_TABLE, 0);
+            }
             let submitted = Submitted { key: mark, asked, fixed, table, choice, after, drains, silent, malformed };
             let number = self.fly(key, tid, submitted, begin_ns);
             after = linked.then_some(number.0);

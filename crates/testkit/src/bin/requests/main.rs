@@ -6,6 +6,7 @@
 //!     requests table    registered files, whose own descriptors are closed
 //!     requests edges    what calls do not have: requests refused, a vector whose memory is used again, a buffer that is chosen,
 //!                       a file sent to another ring, a ring that ends before its requests
+//!     requests pipe     a pipe that the ring makes, written to by a call, spliced into a file by a request (Linux 6.16)
 //!
 //! What it reads goes on to another file, so that a wrong content is seen there.
 
@@ -14,8 +15,8 @@ mod ring;
 use libc::*;
 use reprise_testkit::raw::{self, Guarded};
 use ring::{
-    ASYNC, BUFFER_SELECT, CLOSE, DRAIN, FIXED_FILE, FSYNC, LINK, MESSAGE, OPENAT, PROVIDE_BUFFERS, READ, READV,
-    Request, Ring, WRITE, WRITEV,
+    ASYNC, BUFFER_SELECT, CLOSE, DRAIN, FIXED_FILE, FSYNC, LINK, MESSAGE, OPENAT, PIPE, PROVIDE_BUFFERS, READ, READV,
+    Request, Ring, SPLICE, WRITE, WRITEV,
 };
 
 const BLOCK: u64 = 4096;
@@ -294,6 +295,33 @@ fn edges() {
     left_behind(room.address());
 }
 
+fn pipe() {
+    const OWN_POSITION: u64 = u64::MAX;
+    let ring = Ring::new(8);
+    let ends = Guarded::new(&[0; 8]);
+    let made = ring.perform(&[Request { opcode: PIPE, address: ends.address(), ..Request::default() }], false);
+    if made == [-EINVAL] {
+        return;
+    }
+    assert_eq!(made, [0]);
+    let words = ends.bytes();
+    let end = |at: usize| u32::from_le_bytes(words[at..at + 4].try_into().expect("four bytes"));
+    let text = Guarded::new(b"through a pipe");
+    assert_eq!(raw::must(SYS_write, &[end(4).into(), text.address(), 14]), 14);
+    let file = open("piped");
+    let splice = Request {
+        opcode: SPLICE,
+        fd: file as u32,
+        offset: 100,
+        address: OWN_POSITION,
+        length: 14,
+        slot: end(0),
+        ..Request::default()
+    };
+    assert_eq!(ring.perform(&[splice], false), [14]);
+    [end(0).into(), end(4).into(), file].iter().for_each(|fd| _ = raw::must(SYS_close, &[*fd]));
+}
+
 fn main() {
     match std::env::args().nth(1).as_deref() {
         Some("aio") => aio(),
@@ -301,6 +329,7 @@ fn main() {
         Some("chain") => chain(),
         Some("table") => table(),
         Some("edges") => edges(),
-        other => panic!("requests aio|uring|chain|table|edges, not {other:?}"),
+        Some("pipe") => pipe(),
+        other => panic!("requests aio|uring|chain|table|edges|pipe, not {other:?}"),
     }
 }

@@ -12,6 +12,8 @@ pub const READV: u8 = 1;
 pub const WRITEV: u8 = 2;
 pub const PROVIDE_BUFFERS: u8 = 31;
 pub const MESSAGE: u8 = 40;
+pub const SPLICE: u8 = 30;
+pub const PIPE: u8 = 62;
 
 pub const FIXED_FILE: u8 = 1;
 pub const DRAIN: u8 = 2;
