@@ -300,6 +300,25 @@ def unwaiting():
     put("out", repr(flags).encode())
 
 
+def allocated_by_request():
+    """Ranges that `ioctl` reserves, makes zero and gives back, told from the begin, the position and the end."""
+    RESERVE, GIVE_BACK, ZERO = 0x4030582A, 0x4030582B, 0x40305839
+    fd = os.open("f", os.O_RDWR | os.O_CREAT, 0o644)
+    os.write(fd, b"A" * 32768)
+    os.lseek(fd, 20480, os.SEEK_SET)
+    for request, whence, start in (
+        (ZERO, os.SEEK_SET, 4096),
+        (GIVE_BACK, os.SEEK_CUR, -4096),
+        (GIVE_BACK, os.SEEK_END, -4096),
+        (RESERVE, os.SEEK_SET, 65536),
+    ):
+        try:
+            fcntl.ioctl(fd, request, struct.pack("hhqqiI4i", 0, whence, start, 4096, 0, 0, 0, 0, 0, 0))
+        except OSError as e:
+            put(f"refused-{request}-{whence}", str(e.errno).encode())
+    put("out", os.pread(fd, 65536, 0))
+
+
 def kept_over_programs():
     """Whether a descriptor is closed when a program is run, told by `ioctl`, for this descriptor alone."""
     FIONCLEX, FIOCLEX = 0x5450, 0x5451

@@ -20,6 +20,9 @@ pub enum IoctlEffect {
     Clone,
     /// `FICLONERANGE`: `struct file_clone_range`.
     CloneRange,
+    /// `FS_IOC_RESVSP`, `FS_IOC_UNRESVSP`, `FS_IOC_ZERO_RANGE`: what `fallocate` does in this mode, on the range in
+    /// `struct space_resv` ([`SpaceRange`]).
+    Allocate(u64),
     /// `FIOCLEX`.
     SetCloseOnExec,
     /// `FIONCLEX`.
@@ -36,6 +39,44 @@ pub enum IoctlEffect {
     LendConfigured,
     /// Asks for or changes a terminal, socket or unknown device: taken from the trace.
     Foreign,
+}
+
+/// The range of a request that allocates: `struct space_resv` (`linux/falloc.h`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SpaceRange {
+    /// From where `start` counts: `SEEK_SET`, `SEEK_CUR` or `SEEK_END`.
+    pub whence: u16,
+    /// Where it begins.
+    pub start: i64,
+    /// How long it is.
+    pub length: i64,
+}
+
+impl SpaceRange {
+    /// Takes the structure apart; `None` if it is not whole.
+    pub fn of(bytes: &[u8]) -> Option<SpaceRange> {
+        let word = |at: usize| bytes.get(at..)?.first_chunk().map(|b| i64::from_le_bytes(*b));
+        let whence = bytes.get(2..)?.first_chunk().map(|b| u16::from_le_bytes(*b))?;
+        Some(SpaceRange { whence, start: word(8)?, length: word(16)? })
+    }
+
+    /// Begin and end in a file whose descriptor stands at `position` and that has this size; `None` where the kernel takes
+    /// none.
+    pub fn within(self, position: u64, size: u64) -> Option<(u64, u64)> {
+        let base = match self.whence {
+            0 => 0,
+            1 => position,
+            2 => size,
+            _ => return None,
+        };
+        let begin = base.checked_add_signed(self.start)?;
+        Some((begin, begin.checked_add_signed(self.length)?))
+    }
+}
+
+/// Whether a request that is not known gives the kernel something (`_IOW`), so that it may change a file.
+pub const fn ioctl_gives(request: u64) -> bool {
+    (request & 0xffff_ffff) >> 30 == 1
 }
 
 /// The argument of an `fcntl` command (`include/uapi/asm-generic/fcntl.h`).
@@ -81,6 +122,10 @@ pub const fn ioctl_effect(request: u64) -> IoctlEffect {
     match request & 0xffff_ffff {
         0x40049409 => IoctlEffect::Clone,
         0x4020940d => IoctlEffect::CloneRange,
+        // The modes are FALLOC_FL_KEEP_SIZE alone, with PUNCH_HOLE, with ZERO_RANGE.
+        0x40305828 | 0x4030582a => IoctlEffect::Allocate(0x1),
+        0x40305829 | 0x4030582b => IoctlEffect::Allocate(0x1 | 0x2),
+        0x40305839 => IoctlEffect::Allocate(0x1 | 0x10),
         0x5451 => IoctlEffect::SetCloseOnExec,
         0x5450 => IoctlEffect::ClearCloseOnExec,
         0x5421 => IoctlEffect::SetWaiting,
@@ -89,5 +134,37 @@ pub const fn ioctl_effect(request: u64) -> IoctlEffect {
         0x4c00 | 0x4c06 => IoctlEffect::Lend,
         0x4c0a => IoctlEffect::LendConfigured,
         _ => IoctlEffect::Foreign,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reserved(whence: u16, start: i64, length: i64) -> Vec<u8> {
+        let mut out = vec![0; 48];
+        out[2..4].copy_from_slice(&whence.to_le_bytes());
+        out[8..16].copy_from_slice(&start.to_le_bytes());
+        out[16..24].copy_from_slice(&length.to_le_bytes());
+        out
+    }
+
+    #[test]
+    fn ranges_count_from_the_begin_the_position_or_the_end() {
+        let within = |whence, start| SpaceRange::of(&reserved(whence, start, 10)).and_then(|r| r.within(100, 1000));
+        assert_eq!(within(0, 5), Some((5, 15)));
+        assert_eq!(within(1, -5), Some((95, 105)));
+        assert_eq!(within(2, -5), Some((995, 1005)));
+        assert_eq!(within(0, -5), None, "before the begin");
+        assert_eq!(within(3, 5), None, "SEEK_DATA");
+        assert_eq!(SpaceRange::of(&[0; 20]), None, "cut off");
+    }
+
+    #[test]
+    fn the_structures_of_allocating_requests_are_kept() {
+        for request in [0x40305828, 0x4030582a, 0x40305829, 0x4030582b, 0x40305839] {
+            assert!(matches!(ioctl_effect(request), IoctlEffect::Allocate(_)), "{request:#x}");
+            assert_eq!(ioctl_arg(request), FcntlArg::In(48), "{request:#x}");
+        }
     }
 }

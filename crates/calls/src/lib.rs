@@ -25,7 +25,7 @@ mod vocabulary;
 
 pub use address::{SOCKET_ADDRESS_BYTES, socket_path};
 pub use category::Category;
-pub use command::{FcntlArg, IoctlEffect, fcntl_arg, ioctl_arg, ioctl_effect};
+pub use command::{FcntlArg, IoctlEffect, SpaceRange, fcntl_arg, ioctl_arg, ioctl_effect, ioctl_gives};
 pub use flags::{CommandSet, FlagSet};
 pub use index::{all, by_name, by_number, errno_name, errno_number, families};
 pub use process_path::{Detour, LINKS_OF_DEV, Part, ProcessPath, Whose, leads_to_process, process_path};

@@ -212,7 +212,7 @@ const PROGRAMS: [Program; 6] = [
 
 /// Programs of `tests/programs/corners.py`, and whether their final tree is in the trace: what went through a pipe from a
 /// file that was just written is not.
-const CORNERS: [(&str, bool); 28] = [
+const CORNERS: [(&str, bool); 29] = [
     ("xattrs", true),
     ("links", true),
     ("listing", true),
@@ -232,6 +232,7 @@ const CORNERS: [(&str, bool); 28] = [
     ("taken", true),
     ("locked", true),
     ("unwaiting", true),
+    ("allocated_by_request", true),
     ("kept_over_programs", true),
     ("too_many", true),
     ("bound", true),

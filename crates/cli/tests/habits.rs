@@ -363,6 +363,32 @@ fn traces_without_contents() {
 }
 
 #[test]
+fn requests_that_no_replay_makes_are_counted() {
+    const SCRIPT: &str = "import fcntl, struct, sys\n\
+        GET, SET, NODUMP = 0x80086601, 0x40086602, 0x40\n\
+        with open('f', 'w') as f:\n\
+        \x20   try:\n\
+        \x20       bits = struct.unpack('i', fcntl.ioctl(f, GET, bytes(4)))[0]\n\
+        \x20       fcntl.ioctl(f, SET, struct.pack('i', bits | NODUMP))\n\
+        \x20   except OSError:\n\
+        \x20       sys.exit(9)\n";
+    if !has("python3") {
+        return;
+    }
+    let s = Scratch::new();
+    let dir = s.path();
+    fs::write(dir.join("p.py"), SCRIPT).unwrap();
+    let recorded = run(dir, &["record", "-q", "-o", "t.reprise", "python3", "p.py"]);
+    if recorded.code == Some(9) {
+        return skip("requests on files", "this file system has no flags of files");
+    }
+    recorded.ends(0);
+    let target = mkdir(dir, "t");
+    let replay = run(dir, &["replay", "--json", "t.reprise", "--target", &target]);
+    assert_eq!(replay.json()["unsupported"], 1, "{replay:#?}");
+}
+
+#[test]
 fn directories_deeper_than_a_path_may_be_long() {
     let s = Scratch::new();
     let dir = s.path();

@@ -267,6 +267,9 @@ fn account(record: &Record, action: &Action, writer: &mut TraceWriter) {
         (_, Some((_, Effect::Map | Effect::Unmap | Effect::Remap | Effect::MapAdvise | Effect::MapSync))) => {
             "concerns no file's mapping".to_owned()
         }
+        (_, Some((_, Effect::DeviceControl))) => {
+            "a request that no replay does, on a file it may have changed".to_owned()
+        }
         (_, Some(_)) => "left out by the plan".to_owned(),
         (_, None) => "unknown call".to_owned(),
     };

@@ -77,6 +77,7 @@ fn touched(tid: i32, call: &Call, args: &[u64; 6], length: u64, before: bool) ->
         Map if args[3] & libc::MAP_ANONYMOUS as u64 == 0 => Touched::Whole([Some(args[4]), None]),
         DeviceControl => match ioctl_effect(args[1]) {
             IoctlEffect::Clone | IoctlEffect::CloneRange => Touched::Anything,
+            IoctlEffect::Allocate(_) => Touched::Whole([Some(args[0]), None]),
             _ => Touched::Nothing,
         },
         Open if may_truncate(call, args) => Touched::Anything,
@@ -229,9 +230,10 @@ fn changed(mapped: &mut Mapped, tid: i32, call: &Call, args: &[u64; 6], result: 
         Allocate => written(args[0], &ALL),
         Copy if call.name == "sendfile" => written(args[0], &ALL),
         Copy | Splice => written(args[2], &ALL),
-        DeviceControl if matches!(ioctl_effect(args[1]), IoctlEffect::Clone | IoctlEffect::CloneRange) => {
-            written(args[0], &ALL);
-        }
+        DeviceControl => match ioctl_effect(args[1]) {
+            IoctlEffect::Clone | IoctlEffect::CloneRange | IoctlEffect::Allocate(_) => written(args[0], &ALL),
+            _ => {}
+        },
         Truncate if matches!(call.args[0].kind, ArgKind::Fd(_)) => {
             mapped.resized(file(tid, args[0]).map(|(id, _)| id));
         }

@@ -293,28 +293,32 @@ impl World {
     }
 
     pub(super) fn allocate(&mut self, s: &Seen<'_>) {
-        const KEEP_SIZE: u64 = 1;
-        const ZERO: u64 = 16;
         let (fd, annotation) = s.fd(0);
         if let (true, Some(node)) = (s.ok(), self.file(s.seat, fd, annotation)) {
-            let end = s.arg(2).saturating_add(s.arg(3));
-            if s.arg(1) != 0 && s.arg(1) != KEEP_SIZE {
-                self.copies.changed(node, 0, u64::MAX);
+            self.allocate_range(node, s.arg(1), s.arg(2), s.arg(2).saturating_add(s.arg(3)));
+        }
+    }
+
+    /// What `fallocate` did in a mode.
+    pub(super) fn allocate_range(&mut self, node: NodeId, mode: u64, begin: u64, end: u64) {
+        const KEEP_SIZE: u64 = 1;
+        const ZERO: u64 = 16;
+        if mode != 0 && mode != KEEP_SIZE {
+            self.copies.changed(node, 0, u64::MAX);
+        }
+        let n = self.names.node_mut(node);
+        match mode {
+            // What was there stays.
+            0 => n.size.written(end),
+            KEEP_SIZE => {}
+            ZERO => {
+                n.size.written(end);
+                n.touched.add(begin, end);
             }
-            let n = self.names.node_mut(node);
-            match s.arg(1) {
-                // What was there stays.
-                0 => n.size.written(end),
-                KEEP_SIZE => {}
-                ZERO => {
-                    n.size.written(end);
-                    n.touched.add(s.arg(2), end);
-                }
-                mode if mode & KEEP_SIZE != 0 => n.touched.add(s.arg(2), end),
-                _ => {
-                    n.size.cut();
-                    n.touched.all();
-                }
+            mode if mode & KEEP_SIZE != 0 => n.touched.add(begin, end),
+            _ => {
+                n.size.cut();
+                n.touched.all();
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Content that becomes visible, or changes, without a call that carries it: mappings and clones.
 
-use reprise_calls::{ArgKind, IoctlEffect, ioctl_effect};
+use reprise_calls::{ArgKind, IoctlEffect, SpaceRange, ioctl_effect};
 use reprise_trace::payload::{Side, split};
 
 use super::Seen;
@@ -93,6 +93,7 @@ impl World {
         let (source, begin, length, to) = match ioctl_effect(s.arg(1)) {
             IoctlEffect::Clone => (s.arg(2), 0, 0, 0),
             IoctlEffect::CloneRange => (word(0), word(1), word(2), word(3)),
+            IoctlEffect::Allocate(mode) => return self.allocate_by_request(s, mode, parts[2].and_then(SpaceRange::of)),
             IoctlEffect::MakeHandle => return self.open_file(s.seat, s.result as u32, None, false),
             IoctlEffect::SetCloseOnExec
             | IoctlEffect::ClearCloseOnExec
@@ -112,6 +113,16 @@ impl World {
             let n = self.names.node_mut(node);
             n.size.cut();
             n.touched.add(to, to.saturating_add(length));
+        }
+    }
+
+    /// Which range that is: where it counts from a position or an end, all of the file may have changed.
+    fn allocate_by_request(&mut self, s: &Seen<'_>, mode: u64, range: Option<SpaceRange>) {
+        const FROM_BEGIN: u16 = 0;
+        let absolute = range.filter(|range| range.whence == FROM_BEGIN).and_then(|range| range.within(0, 0));
+        if let Some(node) = self.file(s.seat, s.arg(0) as u32, None) {
+            let (begin, end) = absolute.unwrap_or((0, u64::MAX));
+            self.allocate_range(node, mode, begin, end);
         }
     }
 }

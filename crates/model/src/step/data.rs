@@ -172,15 +172,18 @@ impl World {
     }
 
     pub(super) fn allocate(&mut self, s: &mut Step<'_>) {
+        if let Some((_, node)) = self.file(s, 0) {
+            self.allocate_range(s, node, s.arg(1), s.arg(2), s.arg(3));
+        }
+    }
+
+    /// What `fallocate` does in a mode.
+    pub(super) fn allocate_range(&mut self, s: &mut Step<'_>, node: NodeId, mode: u64, offset: u64, length: u64) {
         const KEEP_SIZE: u64 = 1;
         const PUNCH: u64 = 2;
         const COLLAPSE: u64 = 8;
         const ZERO: u64 = 16;
         const INSERT: u64 = 32;
-        let Some((_, node)) = self.file(s, 0) else {
-            return;
-        };
-        let (mode, offset, length) = (s.arg(1), s.arg(2), s.arg(3));
         if !s.succeeded() {
             // ext4 and XFS take it away before they look whether the range suits them.
             const EINVAL: i64 = -22;

@@ -2,7 +2,7 @@
 
 use reprise_calls::locking::{HeldLock, LockKind, Wish, change, lock_command, locked_range};
 use reprise_calls::sharing::unshared;
-use reprise_calls::{IoctlEffect, ioctl_effect};
+use reprise_calls::{IoctlEffect, SpaceRange, ioctl_effect};
 use reprise_trace::payload::{Side, split};
 
 use super::opening::{word, word4};
@@ -256,6 +256,7 @@ impl World {
                     self.copy_range(source, from, target, to, length, &[]);
                 }
             }
+            IoctlEffect::Allocate(mode) => self.allocate_by_request(s, mode),
             IoctlEffect::Inspect => {
                 if let Some((_, node)) = self.file(s, 0) {
                     s.out.read(node, 0, u64::MAX);
@@ -275,6 +276,26 @@ impl World {
             IoctlEffect::Foreign => {
                 self.descriptor(s, 0);
             }
+        }
+    }
+
+    /// The range of the structure; where the trace does not hold that, the whole file may have changed.
+    fn allocate_by_request(&mut self, s: &mut Step<'_>, mode: u64) {
+        const FROM_POSITION: u16 = 1;
+        const FROM_END: u16 = 2;
+        let Some((slot, node)) = self.file(s, 0) else { return };
+        let range = split(s.call, Side::Input, &s.action.input)[2].and_then(SpaceRange::of);
+        match range.map(|range| range.whence) {
+            Some(FROM_POSITION) => s.out.look(self.offset(slot)),
+            Some(FROM_END) => s.out.look(Resource::Size(node)),
+            _ => {}
+        }
+        let position = self.descriptors.descriptions[slot.description as usize].offset;
+        let size = self.names.node(node).size;
+        match range.and_then(|range| range.within(position, size)) {
+            Some((begin, end)) => self.allocate_range(s, node, mode, begin, end - begin),
+            None if range.is_none() && s.succeeded() => s.out.write(node, 0, u64::MAX),
+            None => {}
         }
     }
 

@@ -2,7 +2,7 @@
 
 use reprise_calls::moving::{End, Ends, ends};
 use reprise_calls::sharing::{Parts, SHARE_DESCRIPTORS, SHARE_DIRECTORIES};
-use reprise_calls::{ArgKind, Effect, FlagSet, IoctlEffect, Object, Replay, ioctl_effect};
+use reprise_calls::{ArgKind, Effect, FlagSet, IoctlEffect, Object, Replay, ioctl_effect, ioctl_gives};
 use reprise_model::Nature;
 use reprise_trace::payload::{Side, split};
 
@@ -42,6 +42,12 @@ const OF_THE_MACHINE: [i64; 18] = [
     EINTR, EIO, ENXIO, ENOMEM, EFAULT, EBUSY, EXDEV, ENODEV, ENFILE, EMFILE, ENOTTY, ETXTBSY, EFBIG, ENOSPC, EROFS,
     ENOSYS, EDQUOT, ECANCELED,
 ];
+
+/// Whether a request that is not known may have changed an ordinary file.
+fn may_change_file(l: &Lowering<'_>) -> bool {
+    let on_file = l.found.nature == Nature::Ordinary && l.found.arguments[0].is_some();
+    on_file && l.action.result >= 0 && ioctl_gives(l.action.args[1])
+}
 
 impl Compiler {
     pub(super) fn lower(&mut self, l: &Lowering<'_>) -> Result<Command, CompileError> {
@@ -284,7 +290,9 @@ impl Compiler {
 
     fn device_control(&mut self, l: &Lowering<'_>) -> Result<Command, CompileError> {
         match ioctl_effect(l.action.args[1]) {
-            IoctlEffect::Clone | IoctlEffect::CloneRange if l.action.result < 0 => self.simulate(l),
+            IoctlEffect::Clone | IoctlEffect::CloneRange | IoctlEffect::Allocate(_) if l.action.result < 0 => {
+                self.simulate(l)
+            }
             IoctlEffect::Clone => {
                 let mut command = self.issue(l, Op::Issue)?;
                 command.args[2] = self.descriptor(l, 2);
@@ -301,9 +309,11 @@ impl Compiler {
                 command.tolerance = Tolerance::Machine;
                 Ok(command)
             }
-            IoctlEffect::SetWaiting | IoctlEffect::SetCloseOnExec | IoctlEffect::ClearCloseOnExec => {
-                self.issue(l, Op::Issue)
-            }
+            IoctlEffect::Allocate(_)
+            | IoctlEffect::SetWaiting
+            | IoctlEffect::SetCloseOnExec
+            | IoctlEffect::ClearCloseOnExec => self.issue(l, Op::Issue),
+            IoctlEffect::Foreign if may_change_file(l) => Ok(l.bare(Op::Unsupported)),
             IoctlEffect::MakeHandle | IoctlEffect::Lend | IoctlEffect::LendConfigured | IoctlEffect::Foreign => {
                 self.simulate(l)
             }

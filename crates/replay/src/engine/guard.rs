@@ -33,6 +33,8 @@ pub(super) fn refusal(command: &Command, call: &Call) -> Option<&'static str> {
         Effect::DeviceControl => match (ioctl_effect(value(command, 1)), command.args.get(2)) {
             (IoctlEffect::Clone, Some(Arg::Fd(_))) => None,
             (IoctlEffect::CloneRange, _) if !command.list.is_empty() => None,
+            (IoctlEffect::Allocate(_), Some(Arg::InOut(..) | Arg::Bytes(..))) => None,
+            (IoctlEffect::Allocate(_), _) => Some("ioctl: the range is not known"),
             (
                 IoctlEffect::SetCloseOnExec
                 | IoctlEffect::ClearCloseOnExec

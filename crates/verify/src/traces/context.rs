@@ -94,6 +94,7 @@ impl Context {
                 | IoctlEffect::Foreign => Some("the file system's own value"),
                 IoctlEffect::Clone
                 | IoctlEffect::CloneRange
+                | IoctlEffect::Allocate(_)
                 | IoctlEffect::SetCloseOnExec
                 | IoctlEffect::ClearCloseOnExec
                 | IoctlEffect::SetWaiting => None,

@@ -1,7 +1,7 @@
 //! Small structures: from the text to the bytes that were in memory.
 
 use reprise_calls::attributes::Time;
-use reprise_calls::{Effect, FcntlArg, ioctl_arg};
+use reprise_calls::{Effect, FcntlArg, IoctlEffect, ioctl_arg, ioctl_effect};
 use reprise_trace::payload::Side;
 
 use super::stat::time;
@@ -146,6 +146,7 @@ pub fn by_command(effect: Effect, command: u64, text: &[u8], side: Side) -> Opti
             let numbers: Option<Vec<u64>> = names.iter().map(|n| exact(annotated(field(inside, n)?).0)).collect();
             Some(numbers?.iter().flat_map(|n| n.to_le_bytes()).collect())
         }
+        (Effect::DeviceControl, c) if matches!(ioctl_effect(c), IoctlEffect::Allocate(_)) => space(text, ioctl_arg(c)),
         (_, LOOP_CONFIGURE) => {
             // Of which file the device is made; nothing else matters here.
             let FcntlArg::In(bytes) = ioctl_arg(LOOP_CONFIGURE) else { return None };
@@ -159,6 +160,21 @@ pub fn by_command(effect: Effect, command: u64, text: &[u8], side: Side) -> Opti
         }
         _ => None,
     }
+}
+
+/// `{l_type=0, l_whence=SEEK_SET, l_start=0, l_len=4096}`, of `struct space_resv`.
+fn space(text: &[u8], arg: FcntlArg) -> Option<Vec<u8>> {
+    let FcntlArg::In(bytes) = arg else { return None };
+    let inside = inside(text)?;
+    let number = |name: &[u8]| field(inside, name).and_then(exact);
+    let mut out = Vec::with_capacity(bytes);
+    out.extend_from_slice(&(number(b"l_type")? as u16).to_le_bytes());
+    out.extend_from_slice(&(number(b"l_whence")? as u16).to_le_bytes());
+    out.resize(8, 0);
+    out.extend_from_slice(&number(b"l_start")?.to_le_bytes());
+    out.extend_from_slice(&number(b"l_len")?.to_le_bytes());
+    out.resize(bytes, 0);
+    Some(out)
 }
 
 /// `{l_type=F_WRLCK, l_whence=SEEK_SET, l_start=0, l_len=0, l_pid=0}`; old versions leave the `l_` out.

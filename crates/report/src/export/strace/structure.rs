@@ -199,6 +199,15 @@ fn by_command(call: &Call, args: &[u64; 6], b: &Bytes<'_>) -> String {
             b.u64(16),
             b.u64(24)
         ),
+        "FS_IOC_RESVSP" | "FS_IOC_RESVSP64" | "FS_IOC_UNRESVSP" | "FS_IOC_UNRESVSP64" | "FS_IOC_ZERO_RANGE" => {
+            let whence = CommandSet::Whence.text(b.u16(2));
+            format!(
+                "{{l_type={}, l_whence={whence}, l_start={}, l_len={}}}",
+                b.u16(0),
+                b.u64(8) as i64,
+                b.u64(16) as i64
+            )
+        }
         "FS_IOC_GETFLAGS" | "FS_IOC_SETFLAGS" => format!("[{:#x}]", b.u32(0)),
         "F_GETOWN_EX" | "F_SETOWN_EX" => format!("{{type={}, pid={}}}", b.u32(0), b.u32(4) as i32),
         _ => UNKNOWN.to_owned(),
