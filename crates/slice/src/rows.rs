@@ -246,6 +246,7 @@ impl Beginning<'_> {
         hidden: &HashMap<NodeId, String>,
     ) -> Descriptor {
         const CLOEXEC: u64 = 0o2000000;
+        const EXCL: u64 = 0o200;
         const TMPFILE: u64 = 0o20000000;
         const DIRECTORY: u64 = 0o200000;
         const READ_WRITE: u64 = 2;
@@ -253,7 +254,9 @@ impl Beginning<'_> {
         let file = node.map(|node| &self.snapshot.files[&node]);
         let name = node.and_then(|node| self.path(node, hidden));
         let mut flags = d.flags & !CLOEXEC | if d.close_on_exec { CLOEXEC } else { 0 };
-        if flags & TMPFILE != 0 {
+        // Kept where it says that the file can be given a name.
+        let is_nameless = node.is_some_and(|node| self.snapshot.path(node).is_none());
+        if flags & TMPFILE != 0 && (flags & EXCL != 0 || !is_nameless) {
             flags &= !(TMPFILE | DIRECTORY);
         }
         // A file in memory is open for both, though its making says nothing of it.

@@ -460,8 +460,4 @@ fn note_lost(first: &[Speaker<'_>], snapshot: &Snapshot, report: &mut SliceRepor
     let open = tables.iter().flat_map(|table| &snapshot.tables[table]);
     let listing = open.filter(|d| d.listing && d.stream.is_none()).count();
     note("listings that had begun are not compared", listing);
-    const TMPFILE: u64 = 0o20000000;
-    let open = tables.iter().flat_map(|table| &snapshot.tables[table]);
-    let nameless = open.filter(|d| d.flags & TMPFILE != 0 && d.node.is_some_and(|node| snapshot.path(node).is_none()));
-    note("files made without a name (O_TMPFILE) cannot be given one", nameless.count());
 }

@@ -252,6 +252,42 @@ fn what_was_mapped_and_locked_before() {
     }
 }
 
+/// Files that never had a name have their content, and are given names (`tests/programs/unnamed.c`).
+#[test]
+fn files_made_without_a_name_before() {
+    if !can_attach("files_made_without_a_name_before") {
+        return;
+    }
+    let scratch = Scratch::new();
+    let dir = scratch.path();
+    let (binary, work) = (build("unnamed", dir), PathBuf::from(mkdir(dir, "work")));
+    let child = Command::new(binary).arg(&work).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+    let mut child = Kin(child.expect("started"));
+    let mut asks = child.0.stdin.take().expect("a pipe");
+    let mut said = BufReader::new(child.0.stdout.take().expect("a pipe"));
+    let mut hears = |expected: &str| {
+        let mut line = String::new();
+        said.read_line(&mut line).expect("a line");
+        assert_eq!(line, expected);
+    };
+    hears(&format!("ready {}\n", child.0.id()));
+    let recorder = Recorder::attach(dir, "t.reprise", &["--pid", &child.0.id().to_string(), "--with-children"]);
+    for _ in 0..5 {
+        asks.write_all(b"go on\n").expect("asked");
+        hears("done\n");
+    }
+    drop(asks);
+    assert_eq!(child.0.wait().expect("its end").code(), Some(0));
+    let trace = recorder.wait();
+
+    assert_eq!(trace.losses(), [""; 0]);
+    assert_eq!(fs::read(work.join("by_path")).expect("a file"), b"one+++++");
+    replays_to(dir, "t.reprise", &work, &work);
+    // The same from the middle of it: names are given after the cut.
+    run(dir, &["slice", "t.reprise", "-o", "half", "--from", "50%", "-q"]).ends(0);
+    replays_to(dir, "half", &work, &work);
+}
+
 /// A file system that is mounted as long as the test lasts.
 struct Mounted(PathBuf);
 

@@ -217,9 +217,10 @@ fn by_path(number: i64, before: Option<u64>, path: &CStr, flags: u64) -> i64 {
     unsafe { raw(number, args) }
 }
 
-/// `openat` from the working directory, without a mode: it must not create.
+/// `openat` from the working directory, without a mode: it must not create. What was made without a name is no directory.
 pub(super) fn open(path: &CStr, flags: u64) -> i64 {
-    let creates = (libc::O_CREAT | libc::O_TMPFILE & !libc::O_DIRECTORY) as u64;
+    const NAMELESS: u64 = libc::O_TMPFILE as u64;
+    let creates = libc::O_CREAT as u64 | if flags & NAMELESS == NAMELESS { NAMELESS } else { 0 };
     by_path(libc::SYS_openat, Some(fd(libc::AT_FDCWD)), path, flags & !creates)
 }
 

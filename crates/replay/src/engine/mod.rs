@@ -24,6 +24,7 @@ mod listing;
 mod locks;
 mod mappings;
 pub(crate) mod memory;
+mod nameless;
 mod pacing;
 mod pages;
 mod perform;

@@ -6,6 +6,7 @@ use std::ffi::CString;
 use reprise_plan::{FdSource, KinStart, ProcessPlan, ProcessStart, ThreadPlan};
 
 use super::failure::{Failure, Stop, error_name};
+use super::nameless::Nameless;
 use super::thread::Worker;
 use super::{Engine, issue, lock, spawn};
 
@@ -58,10 +59,14 @@ fn begin_first(worker: &mut Worker) -> Result<(), Stop> {
     spawn::unshare(false, false)?;
     issue::close_range(0, u32::try_from(engine.reserved.first - 1).unwrap_or(0));
     issue::umask(0o022);
+    if let Some(start) = first(engine).filter(|start| is_early(engine, start)) {
+        identity(worker, start);
+    }
+    let mut nameless = Nameless::default();
     for (process, plan) in (0..).zip(&engine.processes) {
         let Some(start) = &plan.start else { continue };
-        descriptors(worker, start)?;
-        mappings(worker, process, start)?;
+        descriptors(worker, start, &mut nameless)?;
+        mappings(worker, process, start, &nameless)?;
     }
     remove_nameless(engine);
     for process in engine.starts.roots.iter().skip(1) {
@@ -98,12 +103,28 @@ fn begin(worker: &mut Worker) -> Result<(), Stop> {
             directories(worker, start);
         }
         locks(engine, start)?;
-        identity(worker, start);
+        if !is_early(engine, start) {
+            identity(worker, start);
+        }
     }
     for thread in engine.starts.threads(worker.process)?.1 {
         spawn::start(engine, *thread, Box::new(|_| Ok(())))?;
     }
     Ok(())
+}
+
+/// How the first process is at the start.
+fn first(engine: &Engine) -> Option<&ProcessStart> {
+    engine.processes.get(*engine.starts.roots.first()? as usize)?.start.as_deref()
+}
+
+/// Whether a process runs as the first one, and that as root: who can open anything is that before anything is opened, for a
+/// file that was made without a name is given one by nobody but who opened it, with the very same credentials.
+fn is_early(engine: &Engine, start: &ProcessStart) -> bool {
+    first(engine).is_some_and(|first| {
+        let is_same = (first.uids, first.gids, &first.groups) == (start.uids, start.gids, &start.groups);
+        is_same && first.uids.iter().all(|user| *user == 0)
+    })
 }
 
 /// Begins a process that shares with that of the calling thread.
@@ -138,11 +159,14 @@ fn remove_nameless(engine: &Engine) {
     }
 }
 
-fn descriptors(worker: &Worker, start: &ProcessStart) -> Result<(), Stop> {
+fn descriptors(worker: &Worker, start: &ProcessStart, nameless: &mut Nameless) -> Result<(), Stop> {
     let engine = worker.engine;
     for fd in &start.descriptors {
         let result = match &fd.source {
-            FdSource::File { path, flags, offset } => open(path, *flags, *offset),
+            FdSource::File { path, flags, offset } => {
+                let made = nameless.open(engine, path, *flags, *offset);
+                made.unwrap_or_else(|| open(path, *flags, *offset))
+            }
             FdSource::Duplicate { slot } => issue::fcntl_number(engine.slots.get(*slot)?, libc::F_DUPFD, 0),
             FdSource::StandIn(kind) => {
                 worker.stand_in(*kind, [fd.slot, u32::MAX])?;
@@ -171,10 +195,11 @@ fn locks(engine: &Engine, start: &ProcessStart) -> Result<(), Stop> {
     Ok(())
 }
 
-fn mappings(worker: &Worker, process: u32, start: &ProcessStart) -> Result<(), Stop> {
+fn mappings(worker: &Worker, process: u32, start: &ProcessStart, nameless: &Nameless) -> Result<(), Stop> {
     for mapping in &start.mappings {
         let shared = mapping.flags & libc::MAP_SHARED as u32 != 0;
-        let mut result = open(&mapping.path, if shared { libc::O_RDWR } else { libc::O_RDONLY } as u64, 0);
+        let flags = if shared { libc::O_RDWR } else { libc::O_RDONLY } as u64;
+        let mut result = nameless.again(&mapping.path).unwrap_or_else(|| open(&mapping.path, flags, 0));
         if shared && result < 0 {
             // It may have been mapped for loads alone.
             result = open(&mapping.path, libc::O_RDONLY as u64, 0);

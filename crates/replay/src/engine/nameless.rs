@@ -1,0 +1,87 @@
+//! Files that were made without a name (`O_TMPFILE`) and are open at the start.
+//!
+//! Goals: they can be given a name (`linkat`). A file that had one and lost it cannot, so they are made as the program made them,
+//! with the content that stands under a name in the initial tree. Non-goals: files whose last name was removed.
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::fs::{File, FileTimes, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::os::fd::{AsRawFd, IntoRawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
+use std::path::Path;
+
+use super::{Engine, issue};
+
+/// What `O_TMPFILE` says beside `O_DIRECTORY`.
+const MADE: u64 = (libc::O_TMPFILE & !libc::O_DIRECTORY) as u64;
+
+/// Those that were made, by the paths of their content.
+#[derive(Debug, Default)]
+pub(super) struct Nameless(HashMap<Vec<u8>, i32>);
+
+impl Nameless {
+    /// A descriptor for a file that stands at `path` and was opened with these flags, if it was made without a name and still
+    /// has none. All descriptors of it share an offset: without `/proc` it cannot be opened again.
+    pub(super) fn open(&mut self, engine: &Engine, path: &[u8], flags: u64, offset: u64) -> Option<i64> {
+        if let Some(number) = self.again(path) {
+            return Some(number);
+        }
+        if flags & MADE == 0 || !engine.nameless.iter().any(|nameless| nameless == path) {
+            return None;
+        }
+        match made(Path::new(OsStr::from_bytes(path)), flags) {
+            Ok(file) => {
+                let number = file.into_raw_fd();
+                let on_exec = if flags & libc::O_CLOEXEC as u64 != 0 { libc::FD_CLOEXEC } else { 0 };
+                issue::fcntl_number(number, libc::F_SETFD, on_exec as u64);
+                issue::fcntl_number(number, libc::F_SETFL, flags & !(libc::O_ASYNC as u64));
+                issue::seek(number, offset);
+                self.0.insert(path.to_vec(), number);
+                Some(number.into())
+            }
+            Err(error) => {
+                engine.note(format!("a file that was made without a name cannot be given one ({error})"));
+                None
+            }
+        }
+    }
+
+    /// A further descriptor for one that was made.
+    pub(super) fn again(&self, path: &[u8]) -> Option<i64> {
+        self.0.get(path).map(|number| issue::fcntl_number(*number, libc::F_DUPFD, 0))
+    }
+}
+
+/// A file without a name that is as the one at `path`, but for extended attributes.
+fn made(path: &Path, flags: u64) -> io::Result<File> {
+    let from = File::open(path)?;
+    let about = from.metadata()?;
+    let reads = flags & libc::O_ACCMODE as u64 != libc::O_WRONLY as u64;
+    let mut options = OpenOptions::new();
+    options.read(reads).write(true).custom_flags(libc::O_TMPFILE).mode(about.mode() & 0o7777);
+    let file = options.open(path.parent().unwrap_or(Path::new("/")))?;
+    copy(&from, &file, about.len())?;
+    // The mode after the owner, whose change takes bits from it.
+    fchown(&file, Some(about.uid()), Some(about.gid()))?;
+    file.set_permissions(about.permissions())?;
+    file.set_times(FileTimes::new().set_accessed(about.accessed()?).set_modified(about.modified()?))?;
+    Ok(file)
+}
+
+/// Copies what is no hole.
+fn copy(from: &File, mut to: &File, length: u64) -> io::Result<()> {
+    to.set_len(length)?;
+    let mut at = 0;
+    while let Ok(begin) = u64::try_from(issue::seek_by(from.as_raw_fd(), at, libc::SEEK_DATA)) {
+        let hole = issue::seek_by(from.as_raw_fd(), begin, libc::SEEK_HOLE);
+        let end = u64::try_from(hole).unwrap_or(length);
+        let mut from = from;
+        from.seek(SeekFrom::Start(begin))?;
+        to.seek(SeekFrom::Start(begin))?;
+        io::copy(&mut from.take(end.saturating_sub(begin)), &mut to)?;
+        at = end.max(begin + 1);
+    }
+    Ok(())
+}
