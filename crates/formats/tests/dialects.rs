@@ -68,6 +68,25 @@ fn threads_with_unfinished_calls() {
     assert_eq!(log.trace.manifest().started_ns, 1_700_000_000_000_001_000);
 }
 
+/// Errors that are about the ends of paths: the directories on the way stood there.
+#[test]
+fn the_way_of_calls_that_failed() {
+    let log = import(
+        "execve(\"/x\", [\"x\"], 0x7ff /* 0 vars */) = 0\n\
+         link(\"/\", \"/srv/a/new\") = -1 EPERM (Operation not permitted)\n\
+         rename(\"/from/old\", \"/to/new\") = -1 EXDEV (Invalid cross-device link)\n\
+         mkdir(\"/made/before\", 0755) = -1 EEXIST (File exists)\n\
+         link(\"/lacks/old\", \"/lacking/new\") = -1 ENOENT (No such file or directory)\n\
+         exit_group(0) = ?\n",
+    )
+    .unwrap();
+    let directories =
+        ["/from 40755 0", "/made 40755 0", "/made/before 40755 0", "/srv 40755 0", "/srv/a 40755 0", "/to 40755 0"];
+    let tree = log.tree();
+    let found: Vec<_> = tree.iter().filter(|name| !name.starts_with("/assumed") && !name.starts_with("/x ")).collect();
+    assert_eq!(found, directories.iter().collect::<Vec<_>>());
+}
+
 #[test]
 fn the_rest_of_a_call_without_its_thread() {
     // strace 6.1 -f -z, as it is.

@@ -10,12 +10,25 @@ use crate::World;
 use crate::node::{NodeId, Slot, Source, kind};
 use crate::resolve::Found;
 
+/// Whether all directories on the way of a call that failed stood there: its error is about what is at the ends of its paths.
+fn shows_the_way(s: &Seen<'_>) -> bool {
+    use Effect::{Link, MakeDirectory, MakeNode, MakeSymlink, Remove, Rename};
+    use errors::{EBUSY, EEXIST, EISDIR, EMLINK, ENOTEMPTY, EPERM, EXDEV};
+    match s.call.effect {
+        Link | Rename => [EPERM, EBUSY, EEXIST, EXDEV, EISDIR, EMLINK, ENOTEMPTY].contains(&s.result),
+        MakeDirectory | MakeNode | MakeSymlink => s.result == EEXIST,
+        Remove => s.result == ENOTEMPTY,
+        _ => false,
+    }
+}
+
 impl World {
     pub(super) fn failed(&mut self, s: &Seen<'_>) {
         let paths = s.call.paths().count();
         // What still stands where it stood is known better than any error could tell.
         self.asks = !self.outside.is_empty();
-        let found: Vec<Found> = (0..paths).map(|number| self.place(s, number, false)).collect();
+        let exists = shows_the_way(s);
+        let found: Vec<Found> = (0..paths).map(|number| self.place(s, number, exists)).collect();
         self.asks = false;
         let Some((first, last)) = found.first().zip(found.last()) else { return };
         match s.result {

@@ -28,14 +28,18 @@ const O_NOFOLLOW: u64 = 0o400000;
 
 /// Error numbers that show something.
 mod errors {
+    pub const EPERM: i64 = -1;
     pub const ENOENT: i64 = -2;
     pub const EBADF: i64 = -9;
     pub const EACCES: i64 = -13;
+    pub const EBUSY: i64 = -16;
     pub const EEXIST: i64 = -17;
+    pub const EXDEV: i64 = -18;
     pub const ENOTDIR: i64 = -20;
     pub const EISDIR: i64 = -21;
     pub const EINVAL: i64 = -22;
     pub const ESPIPE: i64 = -29;
+    pub const EMLINK: i64 = -31;
     pub const ENOTEMPTY: i64 = -39;
     pub const ELOOP: i64 = -40;
     pub const EADDRINUSE: i64 = -98;
