@@ -178,6 +178,9 @@ pub enum ArgKind {
     Owner,
     /// An address in the traced program's memory that is not read: recorded as a number.
     Address,
+    /// The environment of a program to run: its address, recorded as a number. Whom the process runs as afterwards is kept with
+    /// the call ([`crate::Credentials`]).
+    Environment,
     /// How many asynchronous requests to submit; which they were is kept with the call: their numbers, 64 bits each.
     Submits,
     /// How many completions of asynchronous requests to fetch; those of which requests were there is kept likewise.

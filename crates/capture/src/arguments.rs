@@ -129,6 +129,8 @@ pub fn inputs(memory: Memory<'_>, call: &Call, args: &[u64; 6], log: &mut Log) -
             // Which requests they were turns out later.
             | ArgKind::Submits
             | ArgKind::Reaps
+            // Whom it leads to is known when the program runs.
+            | ArgKind::Environment
             | ArgKind::Address => None,
         };
         if contributes(arg.kind, Side::Input) {

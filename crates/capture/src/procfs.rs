@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::os::unix::ffi::OsStringExt;
 
+use reprise_calls::Credentials;
 use reprise_trace::Name;
 
 use crate::gate::Doing;
@@ -26,6 +27,13 @@ pub struct Status {
     pub umask: u32,
     /// Whether no program executed can gain privileges.
     pub no_new_privileges: bool,
+}
+
+impl Status {
+    /// Whom it runs as, if that could be read.
+    pub fn credentials(&self) -> Option<Credentials> {
+        Some(Credentials { users: *self.uids.first_chunk()?, groups: *self.gids.first_chunk()? })
+    }
 }
 
 /// Reads the status of a thread.

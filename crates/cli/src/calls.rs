@@ -76,7 +76,8 @@ fn argument(arg: &Arg) -> String {
         | ArgKind::Number
         | ArgKind::Device
         | ArgKind::Owner
-        | ArgKind::Address => name.to_owned(),
+        | ArgKind::Address
+        | ArgKind::Environment => name.to_owned(),
     }
 }
 

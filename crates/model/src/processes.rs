@@ -69,6 +69,11 @@ impl Identity {
         Identity { real: id(0), effective: id(1), saved: id(2), files: id(3) }
     }
 
+    /// After another program was run, as far as that follows from before: a program with rights of its own changes more.
+    pub(crate) fn executed(self) -> Identity {
+        Identity { saved: self.effective, files: self.effective, ..self }
+    }
+
     /// After a successful call of the `set*id` family; `privileged` decides what `setuid` and `setgid` mean.
     pub(crate) fn changed(self, call: &str, args: [u32; 3], privileged: bool) -> Identity {
         let or = |new: u32, old: u32| if new == u32::MAX { old } else { new };

@@ -42,6 +42,7 @@ pub enum Op {
     /// directories with this thread. Slots in `list` are then filled with stand-ins (handles of the child).
     Spawn,
     /// The program is replaced: end the slots in `list` (close-on-exec), forget mappings in `unmap`. Never run anything.
+    /// Where the thread runs as others from then on, arguments 0 to 5 are as those of a [`Op::ChangeIdentity`] of groups.
     Execute,
     /// The thread ends; bit 0 of `produces[0]`: it was the last of its process, whose descriptor table and mappings end.
     Exit,

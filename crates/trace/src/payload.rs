@@ -3,9 +3,9 @@
 //!
 //! To the input contribute [`ArgKind::Text`] (bytes without NUL), [`ArgKind::Strings`] (each string ended by NUL),
 //! vectors (the `iov_len` of each element, u64), structures read, and the numbers of requests submitted; to the output
-//! structures filled, and the numbers of requests reaped.
+//! structures filled, the numbers of requests reaped, and whom a process that runs another program is from then on.
 
-use reprise_calls::{ArgKind, Call, Struct};
+use reprise_calls::{ArgKind, Call, Credentials, Struct};
 
 /// Which of the two columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub fn contributes(kind: ArgKind, side: Side) -> bool {
             side == Side::Input
         }
         (ArgKind::Submits, _) => side == Side::Input,
-        (ArgKind::Out(_) | ArgKind::Reaps, _) => side == Side::Output,
+        (ArgKind::Out(_) | ArgKind::Environment | ArgKind::Reaps, _) => side == Side::Output,
         (ArgKind::InOut(_), _) => true,
         (
             ArgKind::Fd(_)
@@ -86,6 +86,19 @@ pub fn child_handle(call: &Call, output: &[u8]) -> Option<u32> {
     let at =
         call.position(|kind| matches!(kind, ArgKind::Out(Struct::ChildHandle) | ArgKind::InOut(Struct::CloneArgs(_))))?;
     split(call, Side::Output, output)[at]?.first_chunk().map(|bytes| u32::from_le_bytes(*bytes))
+}
+
+/// What stands in `output` of a call that made a process run another program, if it is known whom that runs as.
+pub fn runs_as(credentials: Option<&Credentials>) -> Vec<u8> {
+    let mut out = Vec::new();
+    append(&mut out, credentials.map(Credentials::encode).as_ref().map(<[u8; Credentials::BYTES]>::as_slice));
+    out
+}
+
+/// Whom a process runs as since it runs another program, where the trace tells it.
+pub fn ran_as(call: &Call, output: &[u8]) -> Option<Credentials> {
+    let at = call.position(|kind| kind == ArgKind::Environment)?;
+    Credentials::decode(split(call, Side::Output, output)[at]?)
 }
 
 /// The lengths of a vector's elements, or the numbers of requests.

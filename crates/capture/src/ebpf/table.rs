@@ -162,6 +162,7 @@ pub fn part_of(call: &Call, arg: u8, kind: ArgKind) -> Option<Part> {
         | ArgKind::Number
         | ArgKind::Device
         | ArgKind::Owner
+        | ArgKind::Environment
         | ArgKind::Submits
         | ArgKind::Reaps => None,
     }

@@ -40,8 +40,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use foldhash::HashMap;
-use reprise_calls::by_number;
+use reprise_calls::{Credentials, Effect, by_number};
 use reprise_initial::Seeds;
+use reprise_trace::payload::runs_as;
 use reprise_trace::{End, Loss, Manifest, TraceWriter, WriterOptions, contents_elsewhere};
 
 use crate::environment;
@@ -185,6 +186,8 @@ struct Finisher {
     /// Places of births whose maker's call is not over, by maker.
     beside: beside::Beside,
     births: HashMap<i32, Vec<Place>>,
+    /// Whom threads run as whose call to run another program is not over, though the program runs.
+    run_as: HashMap<i32, Credentials>,
     /// Until the beginning, where that was not the first record.
     before: Option<Before>,
     /// When it was.
@@ -211,6 +214,7 @@ impl Finisher {
             reaches: Default::default(),
             beside: Default::default(),
             births: HashMap::default(),
+            run_as: HashMap::default(),
             before,
             began_ns: if begin.attached { begin.monotonic_ns } else { 0 },
             requests: Asynchronous::default(),
@@ -315,7 +319,8 @@ impl Finisher {
                 let at = self.decoder.since_begin_ns(load.time_ns);
                 self.push(load.tid, (at, at, at), true, What::Loaded(load));
             }
-            Event::Exec { tid, old_tid, time_ns } => {
+            Event::Exec { tid, old_tid, credentials, time_ns } => {
+                self.run_as.insert(tid, credentials);
                 let at = self.decoder.since_begin_ns(time_ns);
                 if let Some(places) = self.births.remove(&old_tid) {
                     self.births.insert(tid, places);
@@ -355,7 +360,15 @@ impl Finisher {
         self.take_requests();
         if let Some(mut pending) = decoded {
             about.put_into(&mut pending.action);
+            self.runs_as(&mut pending);
             self.called(pending);
+        }
+    }
+
+    /// A call to run another program tells whom it runs as.
+    fn runs_as(&mut self, pending: &mut Pending) {
+        if pending.call.effect == Effect::Execute && pending.action.result >= 0 {
+            pending.action.output = runs_as(self.run_as.remove(&pending.tid).as_ref());
         }
     }
 
@@ -397,7 +410,7 @@ impl Finisher {
 
     /// The birth that a call brought about.
     fn birth_of(&mut self, pending: &Pending) -> Option<Place> {
-        let makes = pending.call.effect == reprise_calls::Effect::Spawn && pending.action.result > 0;
+        let makes = pending.call.effect == Effect::Spawn && pending.action.result > 0;
         let places = self.births.get_mut(&pending.tid).filter(|_| makes)?;
         let (begin, end) = (pending.action.begin_ns, pending.end_ns());
         let at = places.iter().position(|place| (begin..=end).contains(&place.key_ns))?;

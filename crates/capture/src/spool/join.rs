@@ -7,6 +7,7 @@ use std::fs::File;
 use std::rc::Rc;
 
 use foldhash::HashMap;
+use reprise_calls::Credentials;
 
 use super::layout::{RECORD_NARROW, request_more};
 use super::reader::{Place, read_up_to};
@@ -135,6 +136,8 @@ pub enum Event {
         tid: i32,
         /// Its number before.
         old_tid: i32,
+        /// Whom it runs as from now on.
+        credentials: Credentials,
         /// When.
         time_ns: u64,
     },
@@ -284,9 +287,9 @@ impl Joiner {
                 self.ended(tid, out);
                 out.push(Event::Task { tid, pid, time_ns, task: Box::new(task) });
             }
-            Record::Exec(old_tid) => {
+            Record::Exec(old_tid, credentials) => {
                 self.rename(old_tid, tid, out);
-                out.push(Event::Exec { tid, old_tid, time_ns });
+                out.push(Event::Exec { tid, old_tid, credentials, time_ns });
             }
             Record::End(status) => {
                 let call = self.ended(tid, out).map(Box::new);

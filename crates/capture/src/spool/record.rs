@@ -3,6 +3,7 @@
 //! Goals: any bytes give a record or none; nothing is read beyond what was written. Non-goals: what belongs together
 //! (`join`).
 
+use reprise_calls::Credentials;
 use smallvec::SmallVec;
 
 use super::layout::{
@@ -103,8 +104,8 @@ pub enum Record<'a> {
     Enter(Call, Ranges<'a>),
     /// A new thread.
     Task(Task),
-    /// A thread runs another program: its number before.
-    Exec(i32),
+    /// A thread runs another program: its number before, and whom it runs as from then on.
+    Exec(i32, Credentials),
     /// A thread has ended: its status as of `wait`.
     End(i32),
     /// A ring of io_uring was made.
@@ -399,7 +400,10 @@ impl<'a> Record<'a> {
                 Record::Enter(call, ranges(count, cursor))
             }
             kind::TASK => Record::Task(task(&mut cursor)?),
-            kind::EXEC => Record::Exec(cursor.u32()? as i32),
+            kind::EXEC => {
+                let (old_tid, _reserved) = (cursor.u32()? as i32, cursor.u32()?);
+                Record::Exec(old_tid, credentials(&mut cursor)?)
+            }
             kind::END => Record::End(cursor.u32()? as i32),
             kind::RING => Record::Ring(Ring { ring: cursor.u64()?, fd: cursor.u32()? as i32 }),
             kind::REQUEST => {
@@ -493,18 +497,18 @@ fn object(cursor: &mut Cursor<'_>) -> Option<Object> {
     Some(Object { id, device, inode, size, position, mode, flags, fd, links, file_mode })
 }
 
+fn credentials(cursor: &mut Cursor<'_>) -> Option<Credentials> {
+    Credentials::decode(cursor.take(Credentials::BYTES)?)
+}
+
 fn task(cursor: &mut Cursor<'_>) -> Option<Task> {
     let (parent_tid, parent_pid) = (cursor.u32()? as i32, cursor.u32()? as i32);
     let flags = cursor.u64()?;
-    let mut ids = [0; 8];
-    for id in &mut ids {
-        *id = cursor.u32()?;
-    }
-    let [u0, u1, u2, u3, g0, g1, g2, g3] = ids;
+    let Credentials { users: uids, groups: gids } = credentials(cursor)?;
     let (umask, words) = (cursor.u32()?, cursor.u32()?);
     let name = cursor.take(16)?.split(|b| *b == 0).next().unwrap_or_default().to_vec();
     let open = (0..words.min(OPEN_WORDS)).map(|_| cursor.u64()).collect::<Option<_>>()?;
-    Some(Task { parent_tid, parent_pid, flags, uids: [u0, u1, u2, u3], gids: [g0, g1, g2, g3], umask, name, open })
+    Some(Task { parent_tid, parent_pid, flags, uids, gids, umask, name, open })
 }
 
 fn loaded<'a>(cursor: &mut Cursor<'a>, total: usize) -> Option<Loaded<'a>> {

@@ -4,13 +4,14 @@ use std::time::Instant;
 
 use reprise_calls::{Call, Effect};
 use reprise_trace::Action;
+use reprise_trace::payload::runs_as;
 
 use super::{Entered, Phase, Returned, Tracer, step};
 use crate::arguments::{self, Outputs, UNREADABLE, failed};
 use crate::error::CaptureError;
 use crate::memory::Memory;
 use crate::sys::{self, CallInfo};
-use crate::{effects, movers};
+use crate::{effects, movers, procfs};
 
 /// −ERESTARTSYS, −ERESTARTNOINTR, −ERESTARTNOHAND, −ERESTART_RESTARTBLOCK: never seen by a program.
 const RESTARTS: [i64; 4] = [-512, -513, -514, -516];
@@ -89,6 +90,9 @@ impl Tracer<'_> {
             t.cpu.leave();
             t.thread
         });
+        if call.effect == Effect::Execute && !failed(result) {
+            out.output = runs_as(procfs::status(tid).credentials().as_ref());
+        }
         let lacks = out.lacks(UNREADABLE);
         let mut action = Action { thread, cpu_ns, ..told.action(call, args, (begin_ns, end_ns), result, out) };
         if let Some(about) = about {

@@ -88,5 +88,6 @@ cases! {
     taken.simulating(&["pidfd_open", "pidfd_getfd:EBADF"]);
     handles.simulating(&["openat"]);
     failures.simulating(&OF_THE_MACHINE);
+    programs_of_others.needing_root().simulating(&["fcntl", "read"]);
     failures_user.needing_root().simulating(&["mknodat:EPERM", "setresuid:EPERM"]);
 }

@@ -1,13 +1,13 @@
 //! Threads and processes: start, exec, exit, wait, identity.
 
 use reprise_calls::sharing::{HANDLE, NEW_MOUNTS, NEW_USERS, enters_users};
-use reprise_trace::payload::{Side, child_handle, split};
+use reprise_trace::payload::{Side, child_handle, ran_as, split};
 
 use super::Step;
 use super::opening::word;
 use crate::descriptors::{Description, StreamKind};
 use crate::mapping::Space;
-use crate::processes::{Thread, ThreadFacts};
+use crate::processes::{Identity, Thread, ThreadFacts};
 use crate::streams::Links;
 use crate::touch::Resource;
 use crate::world::World;
@@ -121,6 +121,23 @@ impl World {
         if let Some(thread) = self.thread_mut(s.action.thread) {
             thread.space = space;
         }
+        self.run_as(s);
+    }
+
+    /// A set-user-ID program runs as its owner, which the trace tells; saved users and those for files are the effective ones
+    /// in any case (`begin_new_exec` in fs/exec.c).
+    fn run_as(&mut self, s: &mut Step<'_>) {
+        if s.thread.foreign_users {
+            return;
+        }
+        let before = (s.thread.users, s.thread.groups);
+        let after = match ran_as(s.call, &s.action.output) {
+            Some(told) => (Identity::from_list(&told.users), Identity::from_list(&told.groups)),
+            None => (before.0.executed(), before.1.executed()),
+        };
+        let Some(thread) = self.thread_mut(s.action.thread) else { return };
+        (thread.users, thread.groups) = after;
+        s.out.identity = Some(after).filter(|after| *after != before);
     }
 
     pub(super) fn exit(&mut self, s: &mut Step<'_>) {

@@ -83,7 +83,7 @@ impl Compiler {
                     Some(bytes) => Arg::InOut(self.store.bytes(bytes)?, bytes.len() as u64),
                     None => pointer(None),
                 },
-                ArgKind::Address => Arg::Value(0),
+                ArgKind::Address | ArgKind::Environment => Arg::Value(0),
                 // Asked for as it was done.
                 ArgKind::Length if counts(l, i) => Arg::Value(value.min(done(l))),
                 ArgKind::Flags(_)

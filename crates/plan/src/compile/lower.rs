@@ -3,7 +3,7 @@
 use reprise_calls::moving::{End, Ends, ends};
 use reprise_calls::sharing::{Parts, SHARE_DESCRIPTORS, SHARE_DIRECTORIES};
 use reprise_calls::{ArgKind, Effect, FlagSet, IoctlEffect, Object, Replay, ioctl_effect, ioctl_gives};
-use reprise_model::Nature;
+use reprise_model::{Identity, Nature};
 use reprise_trace::payload::{Side, split};
 
 use super::arguments::memory;
@@ -233,7 +233,11 @@ impl Compiler {
         if l.action.result < 0 {
             return l.bare(Op::Simulate);
         }
-        Command { list: self.ended(l), ..l.bare(Op::Execute) }
+        let (args, expect) = match l.found.identity {
+            Some((users, groups)) => ([ids(users), ids(groups)].concat(), Expect::Outcome),
+            None => (Vec::new(), Expect::Nothing),
+        };
+        Command { list: self.ended(l), args, expect, ..l.bare(Op::Execute) }
     }
 
     /// Users and groups are given as they are afterwards; a change that failed changes nothing.
@@ -242,7 +246,7 @@ impl Compiler {
         const SETRESGID: u32 = 119;
         const SETGROUPS: u32 = 116;
         let Some((users, groups)) = l.found.identity else { return self.simulate(l) };
-        let mut args: Vec<Arg> = [users.real, users.effective, users.files].map(|id| Arg::Value(id.into())).into();
+        let mut args = ids(users).to_vec();
         let number = match l.call.name {
             "setgroups" => {
                 let list = split(l.call, Side::Input, &l.action.input)[1].unwrap_or_default();
@@ -250,7 +254,7 @@ impl Compiler {
                 SETGROUPS
             }
             "setgid" | "setregid" | "setresgid" | "setfsgid" => {
-                args.extend([groups.real, groups.effective, groups.files].map(|id| Arg::Value(id.into())));
+                args.extend(ids(groups));
                 SETRESGID
             }
             _ => SETRESUID,
@@ -472,6 +476,11 @@ impl Compiler {
             ..l.bare(Op::Issue)
         })
     }
+}
+
+/// Users or groups as the engine takes them on: real, effective, for files.
+fn ids(of: Identity) -> [Arg; 3] {
+    [of.real, of.effective, of.files].map(|id| Arg::Value(id.into()))
 }
 
 /// Whether an `fcntl` is `F_DUPFD` or `F_DUPFD_CLOEXEC`.

@@ -119,7 +119,7 @@ pub(super) fn prepare(
                 Arg::Value(v) => Place::Word(v),
                 _ => return Err(MISMATCH),
             },
-            ArgKind::Address => match value {
+            ArgKind::Address | ArgKind::Environment => match value {
                 Arg::Value(v) => Place::Word(pointer(v)),
                 _ => return Err(MISMATCH),
             },

@@ -44,10 +44,16 @@ impl Worker {
         if !command.args.is_empty() {
             super::spawn::unshare(false, true)?;
         }
-        for slot in &command.list {
+        self.close_all(&command.list)?;
+        Ok(Done { result: command.result, ..Done::not_issued(Handling::Issued, command, Difference::NONE) })
+    }
+
+    /// Ends the lives of these slots.
+    pub(super) fn close_all(&self, slots: &[u32]) -> Result<(), Stop> {
+        for slot in slots {
             issue::close(self.engine.slots.get(*slot)?);
         }
-        Ok(Done { result: command.result, ..Done::not_issued(Handling::Issued, command, Difference::NONE) })
+        Ok(())
     }
 
     pub(super) fn duplicate_to(&mut self, command: &Command) -> Result<Done, Stop> {

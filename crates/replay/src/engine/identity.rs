@@ -1,7 +1,7 @@
 //! Users and groups of a thread, as the traced calls left them.
 //!
 //! The traced program may have kept capabilities over a change of user (`PR_SET_KEEPCAPS`) and changed groups afterwards;
-//! whether that was allowed is known from the trace. So the engine keeps the saved user 0, returns to it for each change,
+//! whether that was allowed is known from the trace. So is whom a set-user-ID program runs as. So the engine keeps the saved user 0, returns to it for each change,
 //! and then takes the users on that the program had: the kernel judges accesses by them as it did for the program.
 
 use reprise_plan::command::{Arg, Command};
@@ -29,7 +29,7 @@ impl Worker {
         let mut result = issue::set_users(SAME, 0, SAME);
         if result == 0 {
             result = match i64::from(command.number) {
-                libc::SYS_setresgid => {
+                libc::SYS_setresgid | libc::SYS_execve | libc::SYS_execveat => {
                     let done = issue::set_groups(number(3)?, number(4)?, number(4)?);
                     issue::set_file_group(number(5)?);
                     done

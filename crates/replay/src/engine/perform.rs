@@ -29,11 +29,7 @@ impl Worker {
             Op::CloseMany => self.close_many(command),
             Op::DuplicateTo => self.duplicate_to(command),
             Op::Spawn => self.spawn(command),
-            Op::Execute => {
-                self.unmap_all();
-                self.leave_shared_table()?;
-                self.close_many(command)
-            }
+            Op::Execute => self.execute(command),
             Op::Exit => self.exit(command),
             Op::Map => self.map(command),
             Op::OnMapping => self.on_mapping(command),

@@ -119,6 +119,17 @@ impl Worker {
         Ok(Done { result: command.result, ..Done::not_issued(Handling::Issued, command, Difference::NONE) })
     }
 
+    pub(super) fn execute(&mut self, command: &Command) -> Result<Done, Stop> {
+        self.unmap_all();
+        self.leave_shared_table()?;
+        self.close_all(&command.list)?;
+        if command.args.is_empty() {
+            let done = Done::not_issued(Handling::Issued, command, Difference::NONE);
+            return Ok(Done { result: command.result, ..done });
+        }
+        self.change_identity(command)
+    }
+
     pub(super) fn exit(&mut self, command: &Command) -> Result<Done, Stop> {
         if command.produces[0] != u32::MAX && command.produces[0] & 1 != 0 {
             self.unmap_all();

@@ -70,7 +70,7 @@ pub(super) fn arguments(call: &Call, action: &Action, blobs: &mut BlobReader) ->
             ArgKind::Number => format!("{value:#x}"),
             ArgKind::Device => device(value),
             ArgKind::Owner => (value as u32 as i32).to_string(),
-            ArgKind::Address => pointer(),
+            ArgKind::Address | ArgKind::Environment => pointer(),
         });
     }
     Ok(out.join(", "))

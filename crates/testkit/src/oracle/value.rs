@@ -83,7 +83,7 @@ impl Is {
                 | (Is::Number, ArgKind::Number | ArgKind::Submits | ArgKind::Reaps)
                 | (Is::Device, ArgKind::Device)
                 | (Is::Owner, ArgKind::Owner)
-                | (Is::Address, ArgKind::Address)
+                | (Is::Address, ArgKind::Address | ArgKind::Environment)
         )
     }
 }

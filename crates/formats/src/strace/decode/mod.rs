@@ -123,7 +123,8 @@ impl<'a> Decoder<'_, 'a> {
             | ArgKind::OutVector(_)
             | ArgKind::In(_)
             | ArgKind::Out(_)
-            | ArgKind::Address => match text.first() {
+            | ArgKind::Address
+            | ArgKind::Environment => match text.first() {
                 Some(b'"' | b'{' | b'[' | b'@' | b'~') => SOME_ADDRESS,
                 _ => value(text).number,
             },
@@ -200,7 +201,9 @@ impl<'a> Decoder<'_, 'a> {
             | ArgKind::Number
             | ArgKind::Device
             | ArgKind::Owner
-            | ArgKind::Address => {}
+            | ArgKind::Address
+            // Whom the process runs as is not told.
+            | ArgKind::Environment => {}
         }
         debug_assert!(self.call.args.len() > i || !contributes(kind, Side::Input));
     }

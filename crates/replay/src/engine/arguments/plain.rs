@@ -27,7 +27,7 @@ impl Shape {
         Some(match kind {
             ArgKind::Fd(_) | ArgKind::Dirfd => Shape::Descriptor,
             ArgKind::Path(_) | ArgKind::Text => Shape::Text,
-            ArgKind::Address => Shape::Address,
+            ArgKind::Address | ArgKind::Environment => Shape::Address,
             // How long these are other arguments say.
             ArgKind::In(Struct::Sized(_) | Struct::CloneArgs(_) | Struct::Words(_) | Struct::ByCommand) => return None,
             ArgKind::In(structure) => Shape::Structure(structure.size()? as u64),

@@ -69,7 +69,7 @@ fn argument(
     Some(match kind {
         ArgKind::Dirfd if value as i32 == AT_FDCWD => "AT_FDCWD".to_owned(),
         ArgKind::Fd(_) | ArgKind::Dirfd => (value as i32).to_string(),
-        ArgKind::Path(_) | ArgKind::Address => pointer(),
+        ArgKind::Path(_) | ArgKind::Address | ArgKind::Environment => pointer(),
         ArgKind::Text => sides.input.map_or_else(pointer, quote),
         ArgKind::Strings => sides.input.map_or_else(pointer, strings),
         ArgKind::InData(_) if value == 0 => pointer(),
