@@ -81,7 +81,7 @@ fn the_way_of_calls_that_failed() {
     )
     .unwrap();
     let directories =
-        ["/from 40755 0", "/made 40755 0", "/made/before 40755 0", "/srv 40755 0", "/srv/a 40755 0", "/to 40755 0"];
+        ["/srv 40755 0", "/srv/a 40755 0", "/from 40755 0", "/to 40755 0", "/made 40755 0", "/made/before 40755 0"];
     let tree = log.tree();
     let found: Vec<_> = tree.iter().filter(|name| !name.starts_with("/assumed") && !name.starts_with("/x ")).collect();
     assert_eq!(found, directories.iter().collect::<Vec<_>>());
