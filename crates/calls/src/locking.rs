@@ -66,20 +66,22 @@ pub struct LockCommand {
     pub kind: LockKind,
     /// Only asks.
     pub asks: bool,
+    /// Waits until the lock can be had.
+    pub waits: bool,
 }
 
 /// The command, if a call is `fcntl` and about a lock.
 pub fn lock_command(call: &Call, args: &[u64; 6]) -> Option<LockCommand> {
-    let (kind, asks) = match args[1] as u32 {
+    let (kind, asks, waits) = match args[1] as u32 {
         _ if call.effect != Effect::Control => return None,
         // `F_GETLK`, `F_SETLK` and `F_SETLKW`; the same with `OFD` in their names.
-        5 => (LockKind::Process, true),
-        6 | 7 => (LockKind::Process, false),
-        36 => (LockKind::Range, true),
-        37 | 38 => (LockKind::Range, false),
+        5 => (LockKind::Process, true, false),
+        command @ (6 | 7) => (LockKind::Process, false, command == 7),
+        36 => (LockKind::Range, true, false),
+        command @ (37 | 38) => (LockKind::Range, false, command == 38),
         _ => return None,
     };
-    Some(LockCommand { kind, asks })
+    Some(LockCommand { kind, asks, waits })
 }
 
 fn number(lock: &[u8], at: usize) -> Option<i64> {

@@ -30,6 +30,14 @@ pub fn releases(call: &Call, args: &[u64; 6], input: &[u8]) -> bool {
     }
 }
 
+/// Whether a call that is about a lock waits until that can be had.
+pub fn waits(call: &Call, args: &[u64; 6]) -> bool {
+    match call.effect {
+        Effect::Lock => args[1] & (libc::LOCK_NB | libc::LOCK_UN) as u64 == 0,
+        _ => lock_command(call, args).is_some_and(|command| command.waits),
+    }
+}
+
 /// Whether the result says that somebody else has the lock.
 pub fn is_refused(result: i64) -> bool {
     matches!(result, EAGAIN | EACCES)

@@ -33,13 +33,16 @@ impl Tracer<'_> {
         if !woken && !numbered {
             return Vec::new();
         }
+        // Who waits for a lock gives none away that another has without waiting: that one may have woken it, by taking less than it had.
+        let at_once = locks && !refused && !locking::waits(entered.call, &entered.args);
         let related = |other: &i32| match self.threads.get(other).map(|t| &t.phase) {
             Some(Phase::Inside(e)) => {
                 // The ends of a connection are two objects: any call that sends may be the cause.
                 let shared =
                     e.objects.iter().flatten().any(|o| ours.contains(&Some(*o))) || (receives(entered) && sends(e));
                 let closes = matches!(e.call.effect, Effect::Close | Effect::CloseRange);
-                ((woken && shared) || (numbered && closes)) && procfs::is_moving(*other)
+                let gives = !(at_once && locking::waits(e.call, &e.args));
+                ((woken && shared && gives) || (numbered && closes)) && procfs::is_moving(*other)
             }
             _ => false,
         };

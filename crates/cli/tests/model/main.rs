@@ -79,6 +79,7 @@ cases! {
     listed_later;
     mappings;
     locks;
+    downgrade;
     lives.simulating(&["wait4", "execve:ENOENT"]);
     chroot.needing_root();
     directories;
