@@ -51,6 +51,7 @@ with_each_backend! {
     what_calls_write_is_not_written_twice;
     hundreds_of_mappings_at_once;
     python_maps_a_file;
+    pieces_that_are_unmapped_one_by_one;
     lmdb_writes_through_its_map;
     fio_writes_through_its_map;
     sqlite_shares_its_index;
@@ -192,6 +193,26 @@ fn hundreds_of_mappings_at_once() {
     std::fs::create_dir(&before).expect("a directory");
     replays(scratch.path(), &before, "many", &[&hundreds, "300"]);
     fails_without(scratch.path(), &before, "many", &[&hundreds, "300"]);
+}
+
+/// What was stored in a piece that was unmapped first is not lost when another process maps the other piece only.
+fn pieces_that_are_unmapped_one_by_one() {
+    if !has("python3") {
+        return skip("pieces_that_are_unmapped_one_by_one", "there is no python3");
+    }
+    const SCRIPT: &str = "import mmap, os\n\
+        size = 64 * 4096; f = os.open('m', os.O_RDWR | os.O_CREAT); os.ftruncate(f, 2 * size)\n\
+        one = mmap.mmap(f, size); other = mmap.mmap(f, size, offset=size)\n\
+        one[0] = 97; other[0] = 98; other.close(); one.close(); os.close(f)\n\
+        child = os.fork()\n\
+        f = os.open('m', os.O_RDWR)\n\
+        if child == 0: one = mmap.mmap(f, size); one[0] = 99; one.close(); os._exit(0)\n\
+        os.wait()\n";
+    let scratch = Scratch::new();
+    let before = scratch.path().join("before");
+    std::fs::create_dir(&before).expect("a directory");
+    replays(scratch.path(), &before, "pieces", &["/usr/bin/python3", "-c", SCRIPT]);
+    fails_without(scratch.path(), &before, "pieces", &["/usr/bin/python3", "-c", SCRIPT]);
 }
 
 fn python_maps_a_file() {

@@ -299,7 +299,11 @@ impl Stores {
         if self.left.len() >= MOST_LEFT && !gone.is_empty() {
             self.left.clear();
         }
-        self.left.extend(gone.into_iter().filter_map(|file| Some((file, self.known.remove(&file)?))));
+        for file in gone {
+            // Pages that were looked at before it was mapped once more, and not since, are as they were.
+            let known = self.known.remove(&file).unwrap_or_default();
+            self.left.entry(file).or_default().extend(known);
+        }
     }
 
     /// A process was made with a copy of another's memory.
