@@ -70,7 +70,7 @@ impl SpaceRange {
             _ => return None,
         };
         let begin = base.checked_add_signed(self.start)?;
-        Some((begin, begin.checked_add_signed(self.length)?))
+        Some((begin, begin.checked_add(u64::try_from(self.length).ok()?)?))
     }
 }
 

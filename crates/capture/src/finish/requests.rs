@@ -573,6 +573,12 @@ impl Asynchronous {
                 log.loss_several(Loss::Dropped, "requests of io_submit whose memory could not be read", count - i);
                 break;
             };
+            // A program has its block back before it asks by it again: what became of the earlier request it took from the queue's
+            // memory itself.
+            let earlier = self.books.channels.get(&key).and_then(|c| c.flights.iter().find(|f| f.key == address));
+            if let Some(number) = earlier.map(|flight| flight.number) {
+                self.assume(key, number, begin_ns, log);
+            }
             let asked = bytes.first_chunk().and_then(requests::iocb);
             let inputs = asked.as_ref().map(|asked| asked.inputs(memory, log)).unwrap_or_default();
             let number = self.books.number();
@@ -595,8 +601,7 @@ impl Asynchronous {
             };
             let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| event[at + i]));
             let channel = self.books.channels.get(&key);
-            // The program has its block back before it asks by it again: the completion of an earlier request it took itself.
-            let flight = channel.and_then(|channel| channel.flights.iter().rfind(|f| f.key == word(8)));
+            let flight = channel.and_then(|channel| channel.flights.iter().find(|f| f.key == word(8)));
             let Some(number) = flight.map(|flight| flight.number) else { continue };
             numbers.push(number);
             let outcome = Outcome::of(end_ns, word(16) as i64);

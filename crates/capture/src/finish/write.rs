@@ -251,6 +251,9 @@ impl Writing {
             && let Some(live) = self.lives.get_mut(tid)
         {
             live.seat = seat;
+            if seat.table() != life.seat.table() {
+                self.teller.forked(life.seat, seat);
+            }
         }
         self.state_of_process(&life, &pending);
         self.stores.called(life.pid, &pending);

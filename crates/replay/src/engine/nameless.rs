@@ -56,8 +56,11 @@ impl Nameless {
 
 /// A file without a name that is as the one at `path`, but for extended attributes.
 fn made(path: &Path, flags: u64) -> io::Result<File> {
-    let from = File::open(path)?;
+    let from = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOFOLLOW).open(path)?;
     let about = from.metadata()?;
+    if !about.is_file() {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
     let reads = flags & libc::O_ACCMODE as u64 != libc::O_WRONLY as u64;
     let mut options = OpenOptions::new();
     options.read(reads).write(true).custom_flags(libc::O_TMPFILE).mode(about.mode() & 0o7777);

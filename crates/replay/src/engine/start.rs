@@ -266,7 +266,8 @@ fn identity(worker: &Worker, start: &ProcessStart) {
         issue::set_further_groups(&start.groups),
         issue::set_groups(groups[0], groups[1], groups[2]),
         issue::set_file_group(groups[3]).min(0),
-        issue::set_users(users[0], users[1], users[2]),
+        // The saved user stays 0: what its calls, and programs that it runs, make of it later is changed from there (`identity`).
+        issue::set_users(users[0], users[1], 0),
         issue::set_file_user(users[3]).min(0),
     ];
     if results.iter().any(|r| *r < 0) {

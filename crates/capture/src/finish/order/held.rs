@@ -14,7 +14,7 @@ use reprise_trace::payload::{Side, split};
 use super::super::decode::Pending;
 use super::super::told::{Change, Condition, Found};
 use super::content::{appends, given, is_regular, size_of};
-use super::{opened, sends};
+use super::{EBADF, closed_by_name, opened, sends};
 use crate::arguments::failed;
 use crate::spool::record::Object;
 
@@ -41,6 +41,13 @@ struct Table {
     perhaps: HashSet<u64>,
 }
 
+impl Table {
+    /// Open files that it has, or may have.
+    fn all(&self) -> impl Iterator<Item = u64> {
+        self.open.values().map(|object| object.id).chain(self.perhaps.iter().copied())
+    }
+}
+
 /// Open files of all tables.
 #[derive(Debug, Default)]
 pub(super) struct Held {
@@ -57,27 +64,47 @@ impl Held {
     /// A call has its place.
     pub(super) fn took_place(&mut self, seat: Seat, pending: &Pending) {
         let (call, action) = (pending.call, &pending.action);
-        if failed(action.result) {
-            return;
-        }
         match call.effect {
-            Effect::Close => self.keep(seat, action.args[0] as i32, None),
-            Effect::DuplicateTo => self.keep(seat, action.args[1] as i32, pending.object(action.args[1])),
+            // The number is gone, whatever the file system says of its file.
+            Effect::Close if action.result != EBADF => self.keep(seat, action.args[0] as i32, None),
+            _ if failed(action.result) => {}
+            Effect::CloseRange => closed_by_name(&action.args).for_each(|fd| self.keep(seat, fd as i32, None)),
+            Effect::DuplicateTo => {
+                let object = pending.object(action.args[1]);
+                object.into_iter().for_each(|object| self.meet(object.id));
+                self.keep(seat, action.args[1] as i32, object);
+            }
             Effect::Map => self.elsewhere.extend(pending.object(action.args[4]).map(|object| object.id)),
             Effect::Message => self.sent(seat, pending),
             // It may keep files of its own.
             Effect::Asynchronous if call.name == "io_uring_register" => {
                 let table = self.tables.get(&seat.table()).into_iter();
-                self.elsewhere.extend(table.flat_map(|table| table.open.values()).map(|object| object.id));
+                self.elsewhere.extend(table.flat_map(Table::all));
             }
             _ => opened(pending).for_each(|fd| {
                 let object = pending.object(fd);
-                if matches!(call.effect, Effect::Open | Effect::MakeObject(_)) {
-                    // It is new, even where the kernel gives it the memory of an earlier one.
-                    object.map(|object| self.elsewhere.remove(&object.id));
+                let id = object.map(|object| object.id);
+                match call.effect {
+                    Effect::Open | Effect::MakeObject(_) => id.into_iter().for_each(|id| self.begin(seat, id)),
+                    _ => id.into_iter().for_each(|id| self.meet(id)),
                 }
                 self.keep(seat, fd as i32, object);
             }),
+        }
+    }
+
+    /// An open file is new, even where the kernel gives it the memory of an earlier one.
+    fn begin(&mut self, seat: Seat, id: u64) {
+        self.elsewhere.remove(&id);
+        if self.tables.get_mut(&seat.table()).is_some_and(|table| table.perhaps.remove(&id)) {
+            fewer(&mut self.perhaps, id);
+        }
+    }
+
+    /// A number that comes of another: where no call told of the open file before, other numbers of it are not known.
+    fn meet(&mut self, id: u64) {
+        if !self.numbers.contains_key(&id) && !self.perhaps.contains_key(&id) {
+            self.elsewhere.insert(id);
         }
     }
 
@@ -97,8 +124,12 @@ impl Held {
         let Some(table) = self.tables.get(&seat.table()).filter(|_| sends(pending.call)) else { return };
         let given = split(pending.call, Side::Input, &pending.action.input);
         let envelopes = given.into_iter().flatten().flat_map(Envelope::decode);
-        let taken = envelopes.flat_map(|envelope| envelope.descriptors).filter_map(|fd| table.open.get(&(fd as i32)));
-        self.elsewhere.extend(taken.map(|object| object.id));
+        for fd in envelopes.flat_map(|envelope| envelope.descriptors) {
+            match table.open.get(&(fd as i32)) {
+                Some(object) => _ = self.elsewhere.insert(object.id),
+                None => self.elsewhere.extend(&table.perhaps),
+            }
+        }
     }
 
     /// A table begins as a copy of another.
@@ -138,6 +169,9 @@ impl Held {
 
     /// What the end of a whole table does to an open file.
     pub(super) fn fate_without(&self, seat: Seat, id: u64) -> Fate {
+        if self.elsewhere.contains(&id) {
+            return Fate::Unknown;
+        }
         let Some(table) = self.tables.get(&seat.table()) else { return self.fate_without_some(id, 0, 0) };
         let own = table.open.values().filter(|object| object.id == id).count();
         self.fate_without_some(id, own as u32, u32::from(table.perhaps.contains(&id)))
