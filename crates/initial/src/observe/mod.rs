@@ -168,7 +168,7 @@ impl World {
             }
             Execute => self.execute(s),
             Map => self.map(s),
-            DeviceControl => self.clone_range(s),
+            DeviceControl => self.device_control(s),
             Message => {
                 self.use_descriptors(s);
                 self.name_socket(s);

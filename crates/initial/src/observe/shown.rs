@@ -80,7 +80,7 @@ impl World {
     }
 
     /// `FICLONE`, `FICLONERANGE` and other requests.
-    pub(super) fn clone_range(&mut self, s: &Seen<'_>) {
+    pub(super) fn device_control(&mut self, s: &Seen<'_>) {
         self.use_descriptors(s);
         if !s.ok() {
             return;
@@ -116,12 +116,15 @@ impl World {
         }
     }
 
-    /// Which range that is: where it counts from a position or an end, all of the file may have changed.
+    /// Where it counts from the position or the end of a file of which these are not known, all of the file may have changed.
     fn allocate_by_request(&mut self, s: &Seen<'_>, mode: u64, range: Option<SpaceRange>) {
         const FROM_BEGIN: u16 = 0;
-        let absolute = range.filter(|range| range.whence == FROM_BEGIN).and_then(|range| range.within(0, 0));
+        // Neither is changed by the request.
+        let stands = s.decoded.object(s.arg(0) as u32).map(|object| (object.position, object.size));
+        let stands = stands.or(range.filter(|range| range.whence == FROM_BEGIN).map(|_| (0, 0)));
+        let within = stands.zip(range).and_then(|((position, size), range)| range.within(position, size));
         if let Some(node) = self.file(s.seat, s.arg(0) as u32, None) {
-            let (begin, end) = absolute.unwrap_or((0, u64::MAX));
+            let (begin, end) = within.unwrap_or((0, u64::MAX));
             self.allocate_range(node, mode, begin, end);
         }
     }
