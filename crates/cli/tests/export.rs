@@ -72,6 +72,10 @@ fn by_thread(path: &Path) -> BTreeMap<i32, Vec<String>> {
             continue;
         }
         action.begin_ns = action.begin_ns.saturating_sub(first);
+        // Nor whom a program runs as.
+        if call.effect == reprise_calls::Effect::Execute {
+            action.output.clear();
+        }
         // Beyond the device's number strace's names are newer than the importer: number of the mount, alignment for direct I/O.
         if call.name == "statx" {
             action.output.truncate(4 + 144);

@@ -260,26 +260,8 @@ fn files_made_without_a_name_before() {
     }
     let scratch = Scratch::new();
     let dir = scratch.path();
-    let (binary, work) = (build("unnamed", dir), PathBuf::from(mkdir(dir, "work")));
-    let child = Command::new(binary).arg(&work).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
-    let mut child = Kin(child.expect("started"));
-    let mut asks = child.0.stdin.take().expect("a pipe");
-    let mut said = BufReader::new(child.0.stdout.take().expect("a pipe"));
-    let mut hears = |expected: &str| {
-        let mut line = String::new();
-        said.read_line(&mut line).expect("a line");
-        assert_eq!(line, expected);
-    };
-    hears(&format!("ready {}\n", child.0.id()));
-    let recorder = Recorder::attach(dir, "t.reprise", &["--pid", &child.0.id().to_string(), "--with-children"]);
-    for _ in 0..5 {
-        asks.write_all(b"go on\n").expect("asked");
-        hears("done\n");
-    }
-    drop(asks);
-    assert_eq!(child.0.wait().expect("its end").code(), Some(0));
-    let trace = recorder.wait();
-
+    let work = PathBuf::from(mkdir(dir, "work"));
+    let trace = asked_to_go_on(dir, "unnamed", &work, 5);
     assert_eq!(trace.losses(), [""; 0]);
     assert_eq!(fs::read(work.join("by_path")).expect("a file"), b"one+++++");
     replays_to(dir, "t.reprise", &work, &work);
@@ -336,13 +318,12 @@ fn what_was_mapped_before_on_other_file_systems() {
     }
 }
 
-fn mapped_and_locked(dir: &Path, work: &Path) {
-    let binary = build("holds", dir);
-    let mut command = Command::new(binary);
-    let child = command.arg(work).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+/// A program that is ready before the recorder comes, and goes on so often as it is asked to.
+fn asked_to_go_on(dir: &Path, program: &str, work: &Path, times: usize) -> Trace {
+    let child = Command::new(build(program, dir)).arg(work).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
     let mut child = Kin(child.expect("started"));
-    let (mut asks, mut said) =
-        (child.0.stdin.take().expect("a pipe"), BufReader::new(child.0.stdout.take().expect("a pipe")));
+    let mut asks = child.0.stdin.take().expect("a pipe");
+    let mut said = BufReader::new(child.0.stdout.take().expect("a pipe"));
     let mut hears = |expected: &str| {
         let mut line = String::new();
         said.read_line(&mut line).expect("a line");
@@ -350,14 +331,17 @@ fn mapped_and_locked(dir: &Path, work: &Path) {
     };
     hears(&format!("ready {}\n", child.0.id()));
     let recorder = Recorder::attach(dir, "t.reprise", &["--pid", &child.0.id().to_string(), "--with-children"]);
-    for _ in 0..20 {
+    for _ in 0..times {
         asks.write_all(b"go on\n").expect("asked");
         hears("done\n");
     }
     drop(asks);
     assert_eq!(child.0.wait().expect("its end").code(), Some(0));
-    let trace = recorder.wait();
+    recorder.wait()
+}
 
+fn mapped_and_locked(dir: &Path, work: &Path) {
+    let trace = asked_to_go_on(dir, "holds", work, 20);
     assert_eq!(trace.losses(), [""; 0], "{}", work.display());
     let mappings = trace.reader.mappings().expect("mappings");
     let of = |name: &str| mappings.iter().filter(|m| m.path.ends_with(name.as_bytes())).collect::<Vec<_>>();
