@@ -183,8 +183,8 @@ struct Finisher {
     decoder: Decoder,
     window: Window<What>,
     reaches: order::Reaches,
-    /// Places of births whose maker's call is not over, by maker.
     beside: beside::Beside,
+    /// Places of births whose maker's call is not over, by maker.
     births: HashMap<i32, Vec<Place>>,
     /// Whom threads run as whose call to run another program is not over, though the program runs.
     run_as: HashMap<i32, Credentials>,
