@@ -262,11 +262,7 @@ fn filled(memory: Memory<'_>, call: &Call, kind: Struct, at: u64, args: &[u64; 6
     let handle = |flags: u64, at| memory.exact(at, 4).filter(|_| flags & HANDLE != 0);
     match kind {
         Struct::ChildHandle => handle(args[0], at),
-        Struct::CloneArgs(_) => {
-            let begin = memory.exact(at, 16)?;
-            let word = |at: usize| begin[at..].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
-            handle(word(0), word(8))
-        }
+        Struct::CloneArgs(_) => handle(memory.word(at)?, memory.word(at.wrapping_add(8))?),
         other => memory.exact(at, size(call, other, Side::Output, args)?),
     }
 }
