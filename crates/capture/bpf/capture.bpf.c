@@ -291,6 +291,20 @@ int on_exec(__u64 *ctx)
 	return 0;
 }
 
+/* Locks of a process, and of open files by range. */
+SEC("tp_btf/locks_remove_posix")
+int on_ranges_unlocked(__u64 *ctx)
+{
+	return unlocked();
+}
+
+/* Those of whole open files. */
+SEC("tp_btf/flock_lock_inode")
+int on_whole_unlocked(__u64 *ctx)
+{
+	return unlocked();
+}
+
 SEC("tp_btf/sched_process_exit")
 int on_end(__u64 *ctx)
 {

@@ -37,6 +37,7 @@ enum record_kind {
 	RECORD_MAPPED = 10,    /* a page that was stored to through memory */
 	RECORD_LOADED = 11,    /* a page that came into a process's memory by a load */
 	RECORD_BRIEF = 12,     /* a call whose numbers are small, with one open file and one range at most */
+	RECORD_UNLOCKED = 13,  /* locks of a thread that ends are free */
 };
 
 /* Where an object of a call is found. */

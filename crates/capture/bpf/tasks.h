@@ -108,4 +108,30 @@ static __always_inline void write_end(struct cpu *cpu, struct task_struct *task)
 	close_small(cpu, record, bytes, RECORD_END);
 }
 
+/* A process gives its locks back when its files are closed, which is after its memory is freed: long after its end was told, if
+ * that is much. Who asks meanwhile is refused. */
+static __noinline int unlocked(void)
+{
+	const __u32 bytes = sizeof(struct record_head);
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct control *c = control();
+	struct record_head *record;
+	struct cpu *cpu;
+
+	if (!(task->flags & PF_EXITING) || !bpf_task_storage_get(&threads, task, 0, 0))
+		return 0;
+	cpu = this_cpu();
+	if (!cpu || c->stopped)
+		return 0;
+	if (!occupy(cpu)) {
+		__sync_fetch_and_add(&c->nested, 1);
+		return 0;
+	}
+	record = open_small(cpu, bytes);
+	if (record)
+		close_small(cpu, record, bytes, RECORD_UNLOCKED);
+	leave(cpu);
+	return 0;
+}
+
 #endif

@@ -425,13 +425,40 @@ fn locks_that_end_with_their_files() {
     if !in_kernel("locks_that_end_with_their_files", dir) {
         return;
     }
-    for kind in ["flock", "range"] {
-        let (work, trace) = (mkdir(dir, kind), format!("{kind}.reprise"));
-        let words =
-            ["record", "--backend", "ebpf", "-o", &format!("../{trace}"), "--", "/usr/bin/python3", "-c", SCRIPT, kind];
-        run(Path::new(&work), &words).ends(0);
-        run(dir, &["replay", "-t", &mkdir(dir, &format!("{kind}.target")), &trace]).ends(0);
+    ["flock", "range"].iter().for_each(|kind| locked_in_turn(dir, SCRIPT, kind));
+}
+
+/// Processes that end with a lock, or are killed: they give it back once their memory is freed, and whoever asks without waiting
+/// meanwhile is refused.
+#[test]
+fn locks_that_end_with_their_processes() {
+    const SCRIPT: &str = "import fcntl, os, struct, sys, time\n\
+        lock = struct.pack('hhqqi4x', fcntl.F_WRLCK, 0, 0, 1, 0)\n\
+        kinds = {'flock': lambda f: fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB),\n\
+        \x20   'range': lambda f: fcntl.fcntl(f, 37, lock), 'process': lambda f: fcntl.fcntl(f, fcntl.F_SETLK, lock)}\n\
+        def one(n):\n\
+        \x20   f = os.open('lock', os.O_RDWR | os.O_CREAT, 0o644); memory = b'x' * (n % 3 << 24)\n\
+        \x20   while True:\n\
+        \x20       try: kinds[sys.argv[1]](f); break\n\
+        \x20       except BlockingIOError: time.sleep(0.0002)\n\
+        \x20   os.write(f, b'%d had %s' % (n, os.read(f, 9))); os.kill(os.getpid(), 9) if n % 4 == 0 else os._exit(0)\n\
+        for n in range(12):\n\
+        \x20   if os.fork() == 0: one(n)\n\
+        for n in range(12): os.wait()\n";
+    let s = Scratch::new();
+    let dir = s.path();
+    if in_kernel("locks_that_end_with_their_processes", dir) {
+        ["flock", "range", "process"].iter().for_each(|kind| locked_in_turn(dir, SCRIPT, kind));
     }
+}
+
+/// Records a script and replays it.
+fn locked_in_turn(dir: &Path, script: &str, kind: &str) {
+    let (work, trace) = (mkdir(dir, kind), format!("{kind}.reprise"));
+    let words =
+        ["record", "--backend", "ebpf", "-o", &format!("../{trace}"), "--", "/usr/bin/python3", "-c", script, kind];
+    run(Path::new(&work), &words).ends(0);
+    run(dir, &["replay", "-t", &mkdir(dir, &format!("{kind}.target")), &trace]).ends(0);
 }
 
 /// A program that takes a completion of Linux AIO out of the queue's memory itself, and then asks by the same block again: what is

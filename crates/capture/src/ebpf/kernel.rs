@@ -56,6 +56,9 @@ const FOLLOW: [&CStr; 5] = [c"on_fault_user", c"on_fault_kernel", c"on_dirtied",
 /// The same thing was told by another tracepoint once.
 const DIRTIED: [(&CStr, &str); 2] =
     [(c"on_dirtied", "writeback_dirty_folio"), (c"on_dirtied_page", "writeback_dirty_page")];
+/// What a kernel without locks, or an old one, has no tracepoint for.
+const UNLOCKED: [(&CStr, &str); 2] =
+    [(c"on_ranges_unlocked", "locks_remove_posix"), (c"on_whole_unlocked", "flock_lock_inode")];
 
 /// Without a sign of life of the recorder for so long, nobody waits for it.
 pub const PATIENCE: Duration = Duration::from_secs(5);
@@ -168,7 +171,8 @@ impl Kernel {
         let seed = random();
         object.constants(&seed.to_le_bytes())?;
         let types = Types::load()?;
-        for (program, _) in DIRTIED.iter().filter(|(_, told_by)| types.tracepoint_arguments(told_by).is_none()) {
+        let may_lack = DIRTIED.iter().chain(&UNLOCKED);
+        for (program, _) in may_lack.filter(|(_, told_by)| types.tracepoint_arguments(told_by).is_none()) {
             object.leave_out(program)?;
         }
         opcodes::fit(&mut object, &types)?;

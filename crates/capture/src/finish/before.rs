@@ -68,6 +68,8 @@ impl Before {
             Event::Exec { tid, old_tid, .. } => self.exec(*tid, *old_tid),
             // A request that was asked for before the beginning belongs to what was before.
             Event::Ring { .. } | Event::Request(_) | Event::Completion(_) => {}
+            // It has ended.
+            Event::Unlocked { .. } => {}
             // Content that was there at the beginning.
             Event::Stored(_) | Event::Loaded(_) => {}
             Event::End { tid, .. } => {

@@ -41,6 +41,8 @@ pub struct Gone {
     pub begin_ns: u64,
     /// When it had ended.
     pub end_ns: u64,
+    /// When what its process had locked was free, if it had anything.
+    pub unlocked_ns: Option<u64>,
     /// As `wait` tells it.
     pub status: i32,
     /// The argument of its `exit`, if it made that call.

@@ -9,6 +9,7 @@ mod before;
 mod beside;
 mod content;
 mod decode;
+mod ends;
 mod facts;
 mod lanes;
 mod lives;
@@ -186,6 +187,7 @@ struct Finisher {
     beside: beside::Beside,
     /// Places of births whose maker's call is not over, by maker.
     births: HashMap<i32, Vec<Place>>,
+    ends: ends::Ends,
     /// Whom threads run as whose call to run another program is not over, though the program runs.
     run_as: HashMap<i32, Credentials>,
     /// Until the beginning, where that was not the first record.
@@ -214,6 +216,7 @@ impl Finisher {
             reaches: Default::default(),
             beside: Default::default(),
             births: HashMap::default(),
+            ends: Default::default(),
             run_as: HashMap::default(),
             before,
             began_ns: if begin.attached { begin.monotonic_ns } else { 0 },
@@ -306,6 +309,7 @@ impl Finisher {
                 self.take_requests();
             }
             Event::Task { tid, pid, time_ns, task } => {
+                self.ends.begun(tid);
                 let (maker, at) = (task.parent_tid, self.decoder.since_begin_ns(time_ns));
                 let birth = Birth { tid, pid, at_ns: at, task: *task, call: None };
                 let place = self.push(maker, (at, at, at), false, What::Birth(Box::new(birth)));
@@ -339,16 +343,31 @@ impl Finisher {
                     self.writing.log.note("a call was cut off by the end of its thread");
                 }
                 let begin_ns = exit.map_or(at, |c| self.decoder.since_begin_ns(c.begin_ns));
-                let end = lives::Gone {
+                let gone = lives::Gone {
                     begin_ns,
                     end_ns: at,
+                    unlocked_ns: None,
                     status,
                     asked: exit.map(|c| c.args[0]),
                     cpu_ns: exit.map_or(0, |c| c.cpu_ns),
                 };
-                self.push(tid, (begin_ns, begin_ns, at), true, What::End { tid, pid, gone: Box::new(end) });
+                let gone = self.ends.ended(tid, gone);
+                self.ends(What::End { tid, pid, gone: Box::new(gone) });
+            }
+            Event::Unlocked { tid, time_ns } => {
+                let at = self.decoder.since_begin_ns(time_ns);
+                let end = self.ends.unlocked(tid, at, &mut self.window);
+                end.into_iter().for_each(|what| self.ends(what));
             }
         }
+    }
+
+    /// A thread ends: where it asked to, or was made to, unless it had locks.
+    fn ends(&mut self, what: What) {
+        let What::End { tid, gone: end, .. } = &what else { return };
+        let (tid, begin_ns, key_ns) = (*tid, end.begin_ns, end.unlocked_ns.unwrap_or(end.begin_ns));
+        let place = self.push(tid, (key_ns, begin_ns, end.end_ns), true, what);
+        self.ends.waits(tid, place);
     }
 
     fn call(&mut self, heard: &mut Heard) {

@@ -231,6 +231,11 @@ impl Teller {
         }
     }
 
+    /// What the end of the last thread that uses a table tells: what was locked is free.
+    pub fn ending(&self, seat: Seat) -> Told {
+        Told { all: self.locks.ending(Seated { seat, held: &self.held }), ..Told::default() }
+    }
+
     /// The last thread that used a table has ended, and with it locks.
     pub fn ended(&mut self, seat: Seat) {
         self.locks.ended(Seated { seat, held: &self.held });

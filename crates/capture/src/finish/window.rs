@@ -147,8 +147,11 @@ impl<T> Window<T> {
         self.items.get_mut(place).into_iter().for_each(|item| item.is_ready = true);
     }
 
-    /// Takes one out that is not complete yet.
+    /// Takes one out that has not its place yet.
     pub fn remove(&mut self, place: Place) -> Option<T> {
+        if self.settled.contains(&place) {
+            self.settled.clear();
+        }
         Some(self.items.remove(place)?.what)
     }
 

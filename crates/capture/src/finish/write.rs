@@ -155,6 +155,9 @@ impl Writing {
                 Some(maker) => self.teller.born(maker.seat, &birth.task.open, birth.call.as_deref()),
                 None => Told::default(),
             },
+            What::End { tid, gone, .. } if gone.unlocked_ns.is_some() => {
+                self.lives.get(*tid).map(|life| self.teller.ending(life.seat)).unwrap_or_default()
+            }
             What::Stored(_) | What::Loaded(_) | What::Exec { .. } | What::End { .. } => Told::default(),
         }
     }

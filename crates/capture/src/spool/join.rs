@@ -158,6 +158,13 @@ pub enum Event {
         /// The call that it ended by, or in.
         call: Option<Box<Call>>,
     },
+    /// Locks of a thread that ends are free: what it, as the last of its process, had left open was closed.
+    Unlocked {
+        /// Its number.
+        tid: i32,
+        /// When.
+        time_ns: u64,
+    },
 }
 
 impl Event {
@@ -167,7 +174,10 @@ impl Event {
             Event::Call(heard) => heard.end_ns,
             Event::Stored(stored) => stored.time_ns,
             Event::Loaded(load) => load.time_ns,
-            Event::Task { time_ns, .. } | Event::Exec { time_ns, .. } | Event::End { time_ns, .. } => *time_ns,
+            Event::Task { time_ns, .. }
+            | Event::Exec { time_ns, .. }
+            | Event::End { time_ns, .. }
+            | Event::Unlocked { time_ns, .. } => *time_ns,
             Event::Request(asked) => asked.time_ns,
             Event::Completion(done) => done.time_ns,
             // Requests are told by it, whenever it was.
@@ -295,6 +305,7 @@ impl Joiner {
                 let call = self.ended(tid, out).map(Box::new);
                 out.push(Event::End { tid, pid, time_ns, status, call });
             }
+            Record::Unlocked => out.push(Event::Unlocked { tid, time_ns }),
             Record::Mapped(mapped) => out.push(stored(time_ns, mapped, place)),
             Record::Loaded(loaded) => out.push(load(&head, loaded, place)),
             Record::Unknown => {}

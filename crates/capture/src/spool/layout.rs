@@ -40,6 +40,8 @@ pub mod kind {
     pub const LOADED: u16 = 11;
     /// A call that returned, with small numbers, one open file and one range at most.
     pub const BRIEF: u16 = 12;
+    /// Locks of a thread that ends are free.
+    pub const UNLOCKED: u16 = 13;
 }
 
 /// States of a request, or of its completion.
@@ -238,6 +240,7 @@ mod tests {
             ("RECORD_MAPPED", kind::MAPPED.into()),
             ("RECORD_LOADED", kind::LOADED.into()),
             ("RECORD_BRIEF", kind::BRIEF.into()),
+            ("RECORD_UNLOCKED", kind::UNLOCKED.into()),
             ("OBJECT_ARG", OBJECT_ARG.into()),
             ("OBJECT_RESULT", OBJECT_RESULT.into()),
             ("LOADED_LACKING", LOADED_LACKING.into()),

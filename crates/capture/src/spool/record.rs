@@ -108,6 +108,8 @@ pub enum Record<'a> {
     Exec(i32, Credentials),
     /// A thread has ended: its status as of `wait`.
     End(i32),
+    /// Locks of a thread that ends are free.
+    Unlocked,
     /// A ring of io_uring was made.
     Ring(Ring),
     /// A request was submitted to a ring.
@@ -405,6 +407,7 @@ impl<'a> Record<'a> {
                 Record::Exec(old_tid, credentials(&mut cursor)?)
             }
             kind::END => Record::End(cursor.u32()? as i32),
+            kind::UNLOCKED => Record::Unlocked,
             kind::RING => Record::Ring(Ring { ring: cursor.u64()?, fd: cursor.u32()? as i32 }),
             kind::REQUEST => {
                 let (request, count) = request(&mut cursor)?;
