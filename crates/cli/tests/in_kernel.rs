@@ -461,6 +461,29 @@ fn locked_in_turn(dir: &Path, script: &str, kind: &str) {
     run(dir, &["replay", "-t", &mkdir(dir, &format!("{kind}.target")), &trace]).ends(0);
 }
 
+/// What a thread alone does leaves nothing to find out: a rename that leaves a device in the file's place, a file that may not get a
+/// name, a link to nothing.
+#[test]
+fn a_thread_alone_is_explained() {
+    const SCRIPT: &str = "import ctypes, os\n\
+        call = ctypes.CDLL(None).syscall; open('a', 'w').close(); at = ctypes.c_int(-100)\n\
+        assert call(316, at, b'a', at, b'b', 4) == 0 and os.lstat('a').st_mode == 0o20000 and os.path.getsize('b') == 0; os.unlink('a')\n\
+        f = os.open('.', os.O_TMPFILE | os.O_EXCL | os.O_RDWR, 0o600)\n\
+        assert call(265, at, b'/proc/self/fd/%d' % f, at, b'c', 0x400) == -1 and not os.path.exists('c')\n\
+        assert call(88, b'', b'x') == -1 and not os.path.lexists('x')\n";
+    let s = Scratch::new();
+    let dir = s.path();
+    if !in_kernel("a_thread_alone_is_explained", dir) {
+        return;
+    }
+    let work = mkdir(dir, "work");
+    let words = ["record", "--backend", "ebpf", "-o", "../t", "--", "/usr/bin/python3", "-I", "-c", SCRIPT];
+    run(Path::new(&work), &words).ends(0);
+    let said = run(dir, &["info", "t"]);
+    assert!(!said.out.contains("no order") && !said.out.contains("outside of the log"), "{}", said.out);
+    run(dir, &["replay", "-t", &mkdir(dir, "target"), "t"]).ends(0);
+}
+
 /// A program that takes a completion of Linux AIO out of the queue's memory itself, and then asks by the same block again: what is
 /// fetched by a call is the later request.
 #[test]

@@ -172,6 +172,7 @@ impl World {
             return;
         }
         const EXCHANGE: u64 = 2;
+        const WHITEOUT: u64 = 4;
         let found = self.place(s, 0, true);
         let old = found.entry.clone();
         let moved = self.settle(s, found, kind::REGULAR, false);
@@ -187,6 +188,9 @@ impl World {
             }
         } else if target.node != Some(moved) {
             self.names.set(from, &from_name, Slot::Absent);
+            if self.flags(s, FlagSet::Rename) & WHITEOUT != 0 {
+                self.names.add(from, &from_name, kind::CHARACTER, true, Source::Made);
+            }
         }
         self.names.set(to, &to_name, Slot::File(moved));
         self.moved(moved, to, &to_name);

@@ -2,6 +2,7 @@
 
 use reprise_calls::{ArgKind, Call, Effect, FlagSet};
 use reprise_initial::{Seat, Seen, Stands, Step, World, as_mknod};
+use reprise_trace::payload::{Side, split};
 
 use super::super::decode::Pending;
 use super::super::facts;
@@ -74,12 +75,14 @@ pub fn told(world: &mut World, seat: Seat, pending: &Pending, told: &mut Told) {
             path.as_ref().is_some_and(|path| path.rsplit(|byte| *byte == b'/').next().is_some_and(is_dots))
         });
         let has_empty = paths_given.iter().any(|path| path.as_ref().is_some_and(|path| path.is_empty()));
+        let says_nothing = call.effect == Effect::MakeSymlink
+            && split(call, Side::Input, &decoded.input)[0].is_some_and(<[u8]>::is_empty);
         let outcome = Outcome {
             call,
             flags,
             has_slash,
             ends_with_dots,
-            has_empty,
+            has_empty: has_empty || says_nothing,
             from_no_directory,
             result,
             args: decoded.args,
@@ -98,7 +101,7 @@ struct Outcome<'a> {
     has_slash: [bool; 2],
     /// Whether the paths end with `.` or `..`, which is no name.
     ends_with_dots: [bool; 2],
-    /// Whether a path is empty.
+    /// Whether a path is empty, or the text of a link.
     has_empty: bool,
     /// Whether a path begins at a descriptor that may name no directory.
     from_no_directory: bool,
@@ -117,7 +120,7 @@ impl Outcome<'_> {
     fn tell(&self, paths: &[Path; 2], told: &mut Told) {
         match self.result {
             // Not for want of one of these names, or of one that is not known.
-            ENOENT if self.wants_directory(paths) || self.has_empty => {}
+            ENOENT if self.wants_directory(paths) || self.has_empty || self.is_of_open_file() => {}
             ENOENT | ENOTDIR
                 if paths.iter().zip(self.ends_with_dots).any(|(path, dots)| !dots && is_cut_short(path)) => {}
             ENOTDIR if self.from_no_directory => {}
@@ -170,12 +173,19 @@ impl Outcome<'_> {
         }
     }
 
+    /// Whether a name was to be made of what is open, or of what a link leads to: a file that has no name may not get one.
+    fn is_of_open_file(&self) -> bool {
+        const GIVEN_OPEN: u64 = (libc::AT_SYMLINK_FOLLOW | libc::AT_EMPTY_PATH) as u64;
+        let flags = self.call.flags_arg(FlagSet::At).map_or(0, |i| self.args[i]);
+        self.call.effect == Effect::Link && flags & GIVEN_OPEN != 0
+    }
+
     /// Names that were to stand: all on the way, and the last unless the call would have made it.
     fn looked_for<'p>(&self, paths: &'p [Path; 2]) -> impl Iterator<Item = &'p Step> {
         let makes = match self.call.effect {
             Effect::MakeDirectory | Effect::MakeNode | Effect::MakeSymlink => [true, false],
             Effect::Open => [self.flags & libc::O_CREAT as u64 != 0, false],
-            Effect::Rename if exchanges(self.call, &self.args) => [false, false],
+            Effect::Rename if renames(self.call, &self.args, libc::RENAME_EXCHANGE) => [false, false],
             Effect::Link | Effect::Rename => [false, true],
             _ => [false, false],
         };
@@ -222,10 +232,13 @@ impl Outcome<'_> {
             }
             // Two names of one file: nothing happens.
             Rename if ends[0].zip(ends[1]).is_some_and(|(a, b)| a.node.is_some() && a.node == b.node) => [there, there],
-            Rename if exchanges(self.call, &self.args) => {
+            Rename if renames(self.call, &self.args, libc::RENAME_EXCHANGE) => {
                 [(Found::Something, kind(ends[1])), (Found::Something, kind(ends[0]))]
             }
-            Rename => [(Found::Something, Change::To(NOTHING)), (Found::Anything, kind(ends[0]))],
+            Rename => {
+                let left = if renames(self.call, &self.args, libc::RENAME_WHITEOUT) { FILE } else { NOTHING };
+                [(Found::Something, Change::To(left)), (Found::Anything, kind(ends[0]))]
+            }
             _ => [there, there],
         }
     }
@@ -239,6 +252,10 @@ impl Outcome<'_> {
             (Change::Nothing, Some(inode)) => of_name(Found::Exactly(inode), Change::Nothing),
             (Change::Nothing, None) => None,
             (Change::To(NOTHING), _) => of_name(Found::Anything, Change::To(NOTHING)),
+            // Of a file that goes away from there, and leaves another.
+            (Change::To(FILE), _) if renames(self.call, &self.args, libc::RENAME_WHITEOUT) => {
+                of_name(Found::Anything, Change::Unknown)
+            }
             (_, Some(inode)) => of_name(Found::Anything, Change::To(inode)),
             (_, None) => of_name(Found::Anything, Change::Unknown),
         }
@@ -290,6 +307,7 @@ fn step_is(step: &Step, found: Found, change: Change) -> Condition {
     Condition { known, is_passed: true, ..Condition::new(name(Thing::Name, step), found, change) }
 }
 
-fn exchanges(call: &Call, args: &[u64; 6]) -> bool {
-    call.flags_arg(FlagSet::Rename).is_some_and(|i| args[i] & u64::from(libc::RENAME_EXCHANGE) != 0)
+/// Whether a call renames in such a way.
+fn renames(call: &Call, args: &[u64; 6], way: u32) -> bool {
+    call.flags_arg(FlagSet::Rename).is_some_and(|i| args[i] & u64::from(way) != 0)
 }
