@@ -99,7 +99,7 @@ pub enum CaptureError {
     },
     /// There is no raw recording.
     #[error(
-        "{path}: no raw recording: {source}; `reprise recover` finishes a trace whose recorder was killed, and there is nothing to finish here"
+        "{path}: no raw recording: {source}; `reprise recover` finishes a trace whose recorder was killed, or had no room left, and there is nothing to finish here"
     )]
     NoSpool {
         /// Where it should be.

@@ -184,7 +184,7 @@ pub enum Backend {
 /// Arguments of `recover`.
 #[derive(Debug, Args)]
 pub struct Recover {
-    /// The trace whose recorder was killed
+    /// The trace whose recorder was killed, or had no room left
     pub trace: PathBuf,
     /// Show no progress, and no summary
     #[arg(short, long)]

@@ -30,7 +30,7 @@ pub enum ReadError {
     },
     /// The recorder was killed before it made a trace of what it had kept, or is still at it.
     #[error(
-        "{path}: the recording is not finished; if the recorder was killed, `reprise recover {path}` makes a trace of what it had kept"
+        "{path}: the recording is not finished; if the recorder was killed, or had no room left, `reprise recover {path}` makes a trace of what it had kept"
     )]
     Unfinished {
         /// The trace.

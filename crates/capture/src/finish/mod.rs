@@ -86,7 +86,7 @@ pub fn recover(trace: &Path, progress: &mut dyn FnMut(u64, u64)) -> Result<Outco
     for tree in lost {
         log.note(format!("--tree {tree}: its snapshot was lost with the recorder"));
     }
-    log.note("the recorder was killed; what it had kept until then was finished later");
+    log.note("the recorder was killed, or had no room left; what it had kept until then was finished later");
     let known = Known { until_ns: mark::read(&spool), end: None, passed: 0, lacks: Lacks::default() };
     // Without handlers, a signal simply ends this process; what is on the disk is the same.
     let _installed = Signals::install();
