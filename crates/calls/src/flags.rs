@@ -58,12 +58,20 @@ pub enum CommandSet {
     Other,
 }
 
+/// `O_TMPFILE`, which contains `O_DIRECTORY` (open(2)).
+const O_TMPFILE: u64 = 0o20200000;
+
+/// Whether an open with these flags makes a file without a name.
+pub const fn makes_nameless(open_flags: u64) -> bool {
+    open_flags & O_TMPFILE == O_TMPFILE
+}
+
 impl FlagSet {
     /// Bits and their names; where one includes another the wider comes first.
     pub const fn names(self) -> &'static [(u64, &'static str)] {
         match self {
             FlagSet::Open => &[
-                (0o20200000, "O_TMPFILE"),
+                (O_TMPFILE, "O_TMPFILE"),
                 (0o4010000, "O_SYNC"),
                 (0o1, "O_WRONLY"),
                 (0o2, "O_RDWR"),

@@ -28,7 +28,7 @@ pub use address::{SOCKET_ADDRESS_BYTES, socket_path};
 pub use category::Category;
 pub use command::{FcntlArg, IoctlEffect, SpaceRange, fcntl_arg, ioctl_arg, ioctl_effect, ioctl_gives};
 pub use credentials::Credentials;
-pub use flags::{CommandSet, FlagSet};
+pub use flags::{CommandSet, FlagSet, makes_nameless};
 pub use index::{all, by_name, by_number, errno_name, errno_number, families};
 pub use process_path::{Detour, LINKS_OF_DEV, Part, ProcessPath, Whose, leads_to_process, process_path};
 pub use unrelated::{UNRELATED, is_unrelated};

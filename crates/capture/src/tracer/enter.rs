@@ -9,7 +9,7 @@ use crate::gate::{Numbers, Ticket};
 use crate::memory::Memory;
 use crate::procfs;
 use crate::sys::{self, CallInfo, FileId, HERE, Stat};
-use crate::{arguments, effects, movers};
+use crate::{arguments, effects, locking, movers};
 
 impl Tracer<'_> {
     /// A thread is stopped by the filter.
@@ -254,9 +254,8 @@ fn admission(call: &Call, args: &[u64; 6], plain: Plain) -> (Admission, bool) {
         Effect::Spawn => EXCLUSIVE,
         Effect::MakeObject(Object::Socket) if call.name != "socket" => FREE,
         // Who gets a lock decides what all others get.
-        Effect::Lock if args[1] & (libc::LOCK_NB | libc::LOCK_UN) as u64 != 0 => EXCLUSIVE,
-        Effect::Lock => UNTIL_ASLEEP,
-        Effect::Control if matches!(args[1] as i32, libc::F_SETLKW | libc::F_OFD_SETLKW) => UNTIL_ASLEEP,
+        _ if locking::waits(call, args) => UNTIL_ASLEEP,
+        Effect::Lock => EXCLUSIVE,
         // The file on the other side changes, or an offset in it moves.
         Effect::Copy | Effect::Splice if plain == Plain::Some => UNTIL_ASLEEP,
         Effect::Read | Effect::Write | Effect::Copy | Effect::Splice | Effect::DeviceControl

@@ -8,6 +8,7 @@ use std::fs::{File, OpenOptions};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 
+use reprise_calls::makes_nameless;
 use reprise_trace::{Content, DataPolicy, Keep, Loss};
 
 use super::World;
@@ -59,7 +60,6 @@ impl World {
     /// After a successful open: the whole of a small file that was there before the program.
     pub fn opened(&mut self, tid: i32, fd: u32, flags: u64, log: &mut Log) {
         const PATH_ONLY: u64 = libc::O_PATH as u64;
-        const MADE: u64 = libc::O_TMPFILE as u64 & !(libc::O_DIRECTORY as u64);
         if flags & PATH_ONLY != 0 {
             return;
         }
@@ -69,7 +69,7 @@ impl World {
         };
         let id = stat.id;
         let new = !self.seen.contains_key(&id);
-        let emptied = flags & (libc::O_TRUNC as u64 | MADE) != 0;
+        let emptied = flags & libc::O_TRUNC as u64 != 0 || makes_nameless(flags);
         if emptied || (new && stat.size == 0 && flags & libc::O_CREAT as u64 != 0) {
             self.fresh.insert(id);
         }

@@ -1,7 +1,7 @@
 //! Names: opened, made, moved, removed, listed.
 
 use reprise_calls::mounts::{At, Mounts};
-use reprise_calls::{ArgKind, FlagSet};
+use reprise_calls::{ArgKind, FlagSet, makes_nameless};
 
 use super::{O_CREAT, O_EXCL, Seen};
 use crate::World;
@@ -13,7 +13,6 @@ const O_PATH: u64 = 0o10000000;
 const O_TRUNC: u64 = 0o1000;
 const O_APPEND: u64 = 0o2000;
 const O_DIRECTORY: u64 = 0o200000;
-const O_TMPFILE: u64 = 0o20200000;
 
 impl World {
     pub(super) fn open(&mut self, s: &Seen<'_>) {
@@ -21,7 +20,7 @@ impl World {
             return;
         }
         let flags = s.open_flags();
-        let at = if flags & O_TMPFILE == O_TMPFILE {
+        let at = if makes_nameless(flags) {
             let directory = self.existing_at(s, 0, kind::DIRECTORY, true);
             let mount = directory.map_or(Mounts::FIRST, |at| at.mount);
             Some(At { mount, node: self.names.add_nameless(kind::REGULAR) })

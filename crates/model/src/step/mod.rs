@@ -33,8 +33,6 @@ const O_APPEND: u64 = 0o2000;
 const O_NOFOLLOW: u64 = 0o400000;
 const O_CLOEXEC: u64 = 0o2000000;
 const O_PATH: u64 = 0o10000000;
-const O_DIRECTORY: u64 = 0o200000;
-const O_TMPFILE: u64 = 0o20000000 | O_DIRECTORY;
 
 /// An action on its way through the model.
 pub(crate) struct Step<'a> {

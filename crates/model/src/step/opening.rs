@@ -1,9 +1,9 @@
 //! Opening files and making nameless objects.
 
-use reprise_calls::{ArgKind, FlagSet, Object, Returns};
+use reprise_calls::{ArgKind, FlagSet, Object, Returns, makes_nameless};
 use reprise_trace::payload::{Side, split};
 
-use super::{O_CLOEXEC, O_CREAT, O_PATH, O_TMPFILE, O_TRUNC, Step, open_flags};
+use super::{O_CLOEXEC, O_CREAT, O_PATH, O_TRUNC, Step, open_flags};
 use crate::descriptors::{Description, StreamKind};
 use crate::interpretation::NewDescriptor;
 use crate::node::{Attributes, FileKind, Nature, NodeId};
@@ -33,7 +33,7 @@ impl World {
             |i| s.arg(i),
         );
         let node = match (place.node, place.entry) {
-            (Some(directory), _) if flags & O_TMPFILE == O_TMPFILE && s.succeeded() => {
+            (Some(directory), _) if makes_nameless(flags) && s.succeeded() => {
                 s.out.change(Resource::Directories(s.thread.directories));
                 let attributes = self.new_attributes(s, directory, mode as u32);
                 let node = self.names.add_node(FileKind::Regular, attributes);

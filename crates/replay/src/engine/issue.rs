@@ -12,6 +12,7 @@ use std::ffi::CStr;
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::sync::atomic::AtomicU64;
 
+use reprise_calls::makes_nameless;
 use reprise_plan::InitialLock;
 
 use super::arguments::Checked;
@@ -219,8 +220,7 @@ fn by_path(number: i64, before: Option<u64>, path: &CStr, flags: u64) -> i64 {
 
 /// `openat` from the working directory, without a mode: it must not create. What was made without a name is no directory.
 pub(super) fn open(path: &CStr, flags: u64) -> i64 {
-    const NAMELESS: u64 = libc::O_TMPFILE as u64;
-    let creates = libc::O_CREAT as u64 | if flags & NAMELESS == NAMELESS { NAMELESS } else { 0 };
+    let creates = (libc::O_CREAT | if makes_nameless(flags) { libc::O_TMPFILE } else { 0 }) as u64;
     by_path(libc::SYS_openat, Some(fd(libc::AT_FDCWD)), path, flags & !creates)
 }
 

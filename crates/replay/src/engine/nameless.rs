@@ -12,10 +12,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
 use std::path::Path;
 
-use super::{Engine, issue};
+use reprise_calls::makes_nameless;
 
-/// What `O_TMPFILE` says beside `O_DIRECTORY`.
-const MADE: u64 = (libc::O_TMPFILE & !libc::O_DIRECTORY) as u64;
+use super::{Engine, issue};
 
 /// Those that were made, by the paths of their content.
 #[derive(Debug, Default)]
@@ -28,7 +27,7 @@ impl Nameless {
         if let Some(number) = self.again(path) {
             return Some(number);
         }
-        if flags & MADE == 0 || !engine.nameless.iter().any(|nameless| nameless == path) {
+        if !makes_nameless(flags) || !engine.nameless.iter().any(|nameless| nameless == path) {
             return None;
         }
         match made(Path::new(OsStr::from_bytes(path)), flags) {

@@ -169,9 +169,6 @@ impl Held {
 
     /// What the end of a whole table does to an open file.
     pub(super) fn fate_without(&self, seat: Seat, id: u64) -> Fate {
-        if self.elsewhere.contains(&id) {
-            return Fate::Unknown;
-        }
         let Some(table) = self.tables.get(&seat.table()) else { return self.fate_without_some(id, 0, 0) };
         let own = table.open.values().filter(|object| object.id == id).count();
         self.fate_without_some(id, own as u32, u32::from(table.perhaps.contains(&id)))

@@ -97,6 +97,14 @@ fn met(wish: Wish, lock: &[u8]) -> Option<Met> {
     Some(Met { wish, begin, end, pid })
 }
 
+/// What becomes of ranges that somebody had these locks on, with the fate of the open file.
+fn without(bits: u64, fate: Fate) -> Change {
+    match fate {
+        Fate::Ends | Fate::Stays => Change::Bits(bits, 0),
+        Fate::Unknown => Change::Unknown,
+    }
+}
+
 /// Where a call was made, and which files are open where.
 #[derive(Clone, Copy)]
 pub(super) struct Seated<'a> {
@@ -126,8 +134,8 @@ impl Locks {
 
     /// What a result tells; processes sit where `seat_of` says.
     pub(super) fn told(&mut self, at: Seated<'_>, seat_of: SeatOf<'_>, pending: &Pending, told: &mut Told) {
-        for (key, _, change) in self.closed(at, pending) {
-            told.all.extend(self.files[&key].conditions(0, u64::MAX, Found::Anything, change));
+        for (key, bits, fate) in self.closed(at, pending) {
+            told.all.extend(self.files[&key].conditions(0, u64::MAX, Found::Anything, without(bits, fate)));
         }
         let Some((key, request)) = request(at.seat, pending) else { return };
         let Some((could, met)) = could(pending, request.asks) else { return };
@@ -145,15 +153,13 @@ impl Locks {
 
     /// A call has its place.
     pub(super) fn took_place(&mut self, at: Seated<'_>, pending: &Pending) {
-        for (key, bits, change) in self.closed(at, pending) {
+        for (key, bits, fate) in self.closed(at, pending) {
             let Some(file) = self.files.get_mut(&key) else { continue };
-            match change {
+            match without(bits, fate) {
                 Change::Unknown => file.unsettle(bits),
                 change => file.apply(0, u64::MAX, Found::Anything, change),
             }
-            if let Some(object) = pending.object(pending.action.args[0])
-                && at.held.fate(at.seat, object.fd, object.id) == Fate::Ends
-            {
+            if let (Fate::Ends, Some(object)) = (fate, pending.object(pending.action.args[0])) {
                 file.ended(Holder::Description(object.id));
             }
         }
@@ -167,8 +173,8 @@ impl Locks {
     }
 
     /// The end of any descriptor of a file ends all that its process had locked there: the bits of these locks; that of the last
-    /// of its description also what was locked by that.
-    fn closed(&self, Seated { seat, held }: Seated<'_>, pending: &Pending) -> Vec<(Key, u64, Change)> {
+    /// of its description, whose fate that is, also what was locked by that.
+    fn closed(&self, Seated { seat, held }: Seated<'_>, pending: &Pending) -> Vec<(Key, u64, Fate)> {
         let fd = pending.action.args[0];
         if pending.call.effect != Effect::Close || failed(pending.action.result) {
             return Vec::new();
@@ -180,11 +186,8 @@ impl Locks {
             let of = |holder| file.bits_of(|known| *known == holder);
             let (description, own) = (of(Holder::Description(object.id)), of(Holder::Table(seat.table())));
             let fate = if description == 0 { Fate::Stays } else { held.fate(seat, fd as i32, object.id) };
-            match fate {
-                Fate::Ends => Some((key, description | own, Change::Bits(description | own, 0))),
-                Fate::Unknown => Some((key, description | own, Change::Unknown)),
-                Fate::Stays => (own != 0).then_some((key, own, Change::Bits(own, 0))),
-            }
+            let bits = if fate == Fate::Stays { own } else { description | own };
+            (bits != 0).then_some((key, bits, fate))
         };
         keys.into_iter().filter_map(ended).collect()
     }
@@ -199,7 +202,7 @@ impl Locks {
             let gone: Vec<(Holder, Fate)> = gone.collect();
             let bits = file.bits_of(|holder| gone.iter().any(|(other, _)| other == holder));
             let is_known = gone.iter().all(|(_, fate)| *fate == Fate::Ends);
-            let change = if is_known { Change::Bits(bits, 0) } else { Change::Unknown };
+            let change = without(bits, if is_known { Fate::Ends } else { Fate::Unknown });
             let conditions = (bits != 0).then(|| file.conditions(0, u64::MAX, Found::Anything, change));
             conditions.into_iter().flatten().collect::<Vec<_>>()
         };

@@ -1,6 +1,6 @@
 //! What calls tell of names: which must have stood, and which not.
 
-use reprise_calls::{ArgKind, Call, Effect, FlagSet};
+use reprise_calls::{ArgKind, Call, Effect, FlagSet, makes_nameless};
 use reprise_initial::{Seat, Seen, Stands, Step, World, as_mknod};
 use reprise_trace::payload::{Side, split};
 
@@ -28,9 +28,6 @@ const COMES_FIRST: [i64; 8] = [
     -(libc::ENFILE as i64),
     -(libc::ENOMEM as i64),
 ];
-
-/// `O_TMPFILE` without `O_DIRECTORY`, which it contains.
-const NAMELESS: u64 = (libc::O_TMPFILE & !libc::O_DIRECTORY) as u64;
 
 /// Names of a listing beyond these are not looked at.
 const LISTED: usize = 256;
@@ -64,7 +61,7 @@ pub fn told(world: &mut World, seat: Seat, pending: &Pending, told: &mut Told) {
         };
         let inode = match opened {
             // A file without a name in that directory.
-            _ if flags & NAMELESS == NAMELESS => None,
+            _ if makes_nameless(flags) => None,
             Some((_, inode)) => Some(inode),
             None => decoded.stat.and_then(|stat| stat.identity).map(|(_, inode)| inode),
         };
