@@ -38,6 +38,22 @@ static __always_inline void make(struct thread *t, struct row *row, struct task_
 	}
 }
 
+/* What is kept at the entry of a call. */
+static __always_inline void make_entry(struct thread *t, struct row *row, struct task_struct *task)
+{
+	t->accept = 1;
+	begin_record(t, row, 1);
+	make(t, row, task);
+	t->unread = row->flags & ROW_EXECUTE && t->lacking + t->lost;
+}
+
+/* What a program is run with (a text that nobody has touched since `fork`) the kernel has brought into memory meanwhile. */
+static __always_inline void read_again(struct thread *t, struct task_struct *task)
+{
+	make_entry(t, row_of_record(t->nr, t->flags), task);
+	t->unread = 0;
+}
+
 /* The recording is over, or has no room left for ever: the call is counted. */
 static __always_inline int pass_by(void)
 {
@@ -127,17 +143,14 @@ static __noinline int enter_slowly(__u64 *ctx)
 	t->flags = narrow ? RECORD_NARROW : 0;
 	count_call(t);
 	t->inside = 1;
-	t->looking = 0;
+	t->looking = t->unread = 0;
 	take_arguments(t, regs);
 	if (is_followed(row, task, regs->di))
 		before_call(t, row);
 	if (row->flags & ROW_ENDS)
 		look_at_objects(t, row, task);
-	if (row->flags & ROW_ENTER) {
-		t->accept = 1;
-		begin_record(t, row, 1);
-		make(t, row, task);
-	}
+	if (row->flags & ROW_ENTER)
+		make_entry(t, row, task);
 	return 0;
 }
 
@@ -214,6 +227,8 @@ static __noinline int exit_slowly(__u64 *ctx)
 	if (!(row->flags & ROW_ENDS))
 		look_at_objects(t, row, task);
 	after_call(t, row, task);
+	if (t->unread)
+		read_again(t, task);
 	t->accept = !CAN_WAIT || failed(t->result);
 	begin_record(t, row, 0);
 	if (row->flags & ROW_MOVES && t->result > 0)
@@ -266,6 +281,18 @@ int on_new_task(__u64 *ctx)
 	}
 	write_task(cpu, task, ctx[1]);
 	leave(cpu);
+	return 0;
+}
+
+/* The last moment at which what the caller named stands where it did. */
+SEC("tp_btf/sched_prepare_exec")
+int on_prepare_exec(__u64 *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct thread *t = bpf_task_storage_get(&threads, task, 0, 0);
+
+	if (t && t->inside && t->unread)
+		read_again(t, task);
 	return 0;
 }
 

@@ -238,7 +238,8 @@ __noinline int keep_piece(struct thread *t, struct cpu *cpu, int urgent, int mea
 
 	if (!t || !cpu)
 		return VERDICT_NO_ROOM;
-	bytes = unwanted(t) ? 0 : t->length;
+	/* How long a string is shows as it is read. */
+	bytes = unwanted(t) ? 0 : t->area.string ? STRING_PIECE : t->length;
 	if (!t->inlined) {
 		head = sizeof(struct record_head) + sizeof(struct more_body);
 		if (!make_room(cpu, head + sizeof(*range) + LINE + padded(bytes), urgent))

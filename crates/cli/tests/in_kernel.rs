@@ -484,6 +484,52 @@ fn a_thread_alone_is_explained() {
     run(dir, &["replay", "-t", &mkdir(dir, "target"), "t"]).ends(0);
 }
 
+/// Paths longer than the kernel takes are kept as far as it may look at them, wherever in the raw recording they come to stand.
+#[test]
+fn paths_that_are_too_long() {
+    const SCRIPT: &str = "import os\n\
+        for n in range(600):\n\
+        \x20   try: os.stat('x' * 65535)\n\
+        \x20   except OSError as error: assert error.errno == 36\n";
+    let s = Scratch::new();
+    let dir = s.path();
+    if !in_kernel("paths_that_are_too_long", dir) {
+        return;
+    }
+    let words = ["record", "--json", "--backend", "ebpf", "-o", "../t", "--", "/usr/bin/python3", "-c", SCRIPT];
+    let json = summary(run(Path::new(&mkdir(dir, "work")), &words).ends(0));
+    assert_eq!(json["ledger"]["losses"].to_string(), "{}", "{json}");
+    let said = run(dir, &["sql", "t", "select count(*) from actions where errno = 'ENAMETOOLONG'", "--csv"]);
+    assert_eq!(said.out.lines().last(), Some("600"));
+}
+
+/// A program that a child runs by a path and arguments that stand in a file that is mapped, which nobody has touched since `fork`.
+#[test]
+fn a_program_that_is_run_by_texts_not_in_memory() {
+    const SCRIPT: &str = "import ctypes, mmap, os, sys\n\
+        with open('texts', 'wb') as f: f.write(b'/nowhere\\0'.ljust(8192, b'.') + b'/bin/true\\0'.ljust(8192, b'.') + b'one\\0two\\0')\n\
+        m = mmap.mmap(os.open('texts', os.O_RDWR), 0, mmap.MAP_PRIVATE)\n\
+        at = ctypes.addressof(ctypes.c_char.from_buffer(m)); call = ctypes.CDLL(None).syscall\n\
+        given = (ctypes.c_void_p * 3)(at + 16384, at + 16388, None); none = (ctypes.c_void_p * 1)(None)\n\
+        if os.fork() == 0:\n\
+        \x20   for text in (at, at + 8192): call(59, ctypes.c_void_p(text), given, none)\n\
+        \x20   os._exit(1)\n\
+        sys.exit(os.wait()[1])\n";
+    let s = Scratch::new();
+    let dir = s.path();
+    if !in_kernel("a_program_that_is_run_by_texts_not_in_memory", dir) {
+        return;
+    }
+    let words = ["record", "--backend", "ebpf", "-o", "../t", "--", "/usr/bin/python3", "-c", SCRIPT];
+    run(Path::new(&mkdir(dir, "work")), &words).ends(0);
+    let said = run(dir, &["cat", "--call", "execve", "t"]).out;
+    // Before Linux 6.10 nothing tells when a program is about to run.
+    let kept = said.contains("execve(\"/bin/true\", [\"one\", \"two\"]");
+    let counted = || run(dir, &["info", "t"]).out.contains("execve: memory could not be read");
+    assert!(said.contains("execve(\"/nowhere\", [\"one\", \"two\"]") && (kept || counted()), "{said}");
+    assert!(kept == Path::new("/sys/kernel/tracing/events/sched/sched_prepare_exec").exists(), "{said}");
+}
+
 /// A program that takes a completion of Linux AIO out of the queue's memory itself, and then asks by the same block again: what is
 /// fetched by a call is the later request.
 #[test]

@@ -56,9 +56,12 @@ const FOLLOW: [&CStr; 5] = [c"on_fault_user", c"on_fault_kernel", c"on_dirtied",
 /// The same thing was told by another tracepoint once.
 const DIRTIED: [(&CStr, &str); 2] =
     [(c"on_dirtied", "writeback_dirty_folio"), (c"on_dirtied_page", "writeback_dirty_page")];
-/// What a kernel without locks, or an old one, has no tracepoint for.
-const UNLOCKED: [(&CStr, &str); 2] =
-    [(c"on_ranges_unlocked", "locks_remove_posix"), (c"on_whole_unlocked", "flock_lock_inode")];
+/// What not all kernels tell: which locks are free (those without any), and when a program begins to run (Linux 6.10).
+const OPTIONAL: [(&CStr, &str); 3] = [
+    (c"on_ranges_unlocked", "locks_remove_posix"),
+    (c"on_whole_unlocked", "flock_lock_inode"),
+    (c"on_prepare_exec", "sched_prepare_exec"),
+];
 
 /// Without a sign of life of the recorder for so long, nobody waits for it.
 pub const PATIENCE: Duration = Duration::from_secs(5);
@@ -171,7 +174,7 @@ impl Kernel {
         let seed = random();
         object.constants(&seed.to_le_bytes())?;
         let types = Types::load()?;
-        let may_lack = DIRTIED.iter().chain(&UNLOCKED);
+        let may_lack = DIRTIED.iter().chain(&OPTIONAL);
         for (program, _) in may_lack.filter(|(_, told_by)| types.tracepoint_arguments(told_by).is_none()) {
             object.leave_out(program)?;
         }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use reprise_calls::sharing::shared;
-use reprise_calls::{Effect, Replay, by_number};
+use reprise_calls::{ArgKind, Effect, Replay, by_number};
 use reprise_initial::{Seeds, Seen, World};
 use reprise_trace::{AMID, Action, End, IN_THE_KERNEL, Loss, Name, Process, RESPONSE_TIME};
 
@@ -19,7 +19,7 @@ use super::stores::Stores;
 use super::told::Told;
 use super::window::Placed;
 use super::{movers, stores, unseen};
-use crate::arguments::failed;
+use crate::arguments::{UNREADABLE, failed};
 use crate::error::CaptureError;
 use crate::log::Log;
 use crate::record::Outcome;
@@ -74,6 +74,14 @@ pub struct Birth {
 /// Whether a call ends its thread.
 pub fn is_exit(number: u32) -> bool {
     by_number(number).is_some_and(|call| call.effect == Effect::Exit)
+}
+
+/// Whether a call was given a path, as its success shows, that is not known: it was in no memory when the call began.
+fn lacks_path(pending: &Pending) -> bool {
+    let given = pending.call.position(|kind| matches!(kind, ArgKind::Path(_)));
+    pending.action.path.is_none()
+        && !failed(pending.action.result)
+        && given.is_some_and(|at| pending.action.args[at] != 0)
 }
 
 /// Writes rows.
@@ -265,6 +273,9 @@ impl Writing {
         if let (Replay::Unsupported(why), false) = (call.replay, failed(result)) {
             self.log.loss(Loss::Unsupported, format!("{}: {why}", call.name), pending.action.data_bytes);
         }
+        if lacks_path(&pending) {
+            self.log.loss(Loss::Truncated, format!("{}: {UNREADABLE}", call.name), 0);
+        }
         pending.action.thread = life.thread;
         pending.action.cpu_ns = self.used(tid, pending.cpu_ns, &pending.action);
         // What is not found at the end either is counted then.
@@ -284,7 +295,7 @@ impl Writing {
         match pending.call.effect {
             Effect::Execute => {
                 self.launching = false;
-                let path = pending.action.path.as_ref().map(|p| p.0.clone()).unwrap_or_default();
+                let Some(path) = pending.action.path.as_ref().map(|p| p.0.clone()) else { return };
                 let absolute = match path.starts_with(b"/") {
                     true => path,
                     false => [self.world.places(life.seat).0, path].join(&b'/'),
