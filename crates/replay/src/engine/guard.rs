@@ -90,8 +90,6 @@ pub(crate) fn allowed_calls(executor: Executor) -> Vec<u32> {
         SYS_mlock,
         SYS_munlock,
         SYS_mincore,
-        SYS_process_vm_readv,
-        SYS_process_vm_writev,
         SYS_dup3,
         SYS_close_range,
         SYS_unshare,

@@ -4,6 +4,7 @@
 //! Goals: every address handed to the kernel lies in memory owned here. Non-goals: which addresses a call gets.
 #![allow(unsafe_code)]
 
+mod copy;
 mod region;
 mod window;
 
@@ -12,6 +13,7 @@ use std::io;
 use std::ops::Deref;
 use std::os::fd::AsRawFd;
 
+pub(super) use copy::end_copy;
 pub(super) use region::Region;
 pub(super) use window::{Window, replace_missing_page};
 

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::super::memory::replace_missing_page;
+use super::super::memory::{end_copy, replace_missing_page};
 use super::raw;
 
 /// Processors that the calling thread may use.
@@ -178,16 +178,19 @@ pub(crate) fn worker_signals() {
         handle(signal, libc::SIG_IGN);
     }
     handle(INTERRUPT, nothing as extern "C" fn(i32) as usize);
-    let action = on_bus_error as extern "C" fn(i32, *const libc::siginfo_t, *const libc::c_void);
-    handle_with(libc::SIGBUS, action as usize, libc::SA_SIGINFO);
+    let action = on_missing_memory as extern "C" fn(i32, *const libc::siginfo_t, *mut libc::c_void);
+    for signal in [libc::SIGBUS, libc::SIGSEGV] {
+        handle_with(signal, action as usize, libc::SA_SIGINFO);
+    }
 }
 
-/// A file that is touched has become shorter: see [`super::super::memory::replace_missing_page`]. Anything else ends the worker, as it
-/// would without a handler: the instruction is repeated.
-extern "C" fn on_bus_error(signal: i32, about: *const libc::siginfo_t, _: *const libc::c_void) {
+/// A file that is touched has become shorter, or the memory of a traced program is not to be accessed: see
+/// [`super::super::memory::replace_missing_page`] and [`super::super::memory::end_copy`]. Anything else ends the worker, as it would
+/// without a handler: the instruction is repeated.
+extern "C" fn on_missing_memory(signal: i32, about: *const libc::siginfo_t, context: *mut libc::c_void) {
     // SAFETY: the kernel passes what SA_SIGINFO promises.
     let address = unsafe { (*about).si_addr() } as usize;
-    if !replace_missing_page(address) {
+    if !replace_missing_page(address) && !end_copy(context) {
         handle(signal, libc::SIG_DFL);
     }
 }

@@ -1,10 +1,11 @@
-//! Mappings of traced programs. Rules as in the parent module; nothing here dereferences an address of theirs.
+//! Mappings of traced programs. Rules as in the parent module; nothing here refers to an address of theirs.
 
 use std::io;
 
+use super::copy::copy;
 use super::{PAGE, Scratch, map, unmap};
 
-/// A mapping of a traced program. Its memory is never touched by this process, and its addresses stay its own until it
+/// A mapping of a traced program. Its memory is only touched by copies that may fail, and its addresses stay its own until it
 /// is dropped: a part that the program unmaps becomes inaccessible, so that nothing else can come to lie there.
 #[derive(Debug)]
 pub(in crate::engine) struct Region {
@@ -88,7 +89,7 @@ impl Region {
             libc::SYS_mlock | libc::SYS_munlock => 0,
             _ => return None,
         };
-        // SAFETY: the range lies in this mapping, whose memory is never touched by this process.
+        // SAFETY: the range lies in this mapping, to whose memory nothing in this process refers.
         let result = unsafe { libc::syscall(i64::from(call), address, length, third) };
         Some(if result < 0 { number(&io::Error::last_os_error()) } else { result })
     }
@@ -97,7 +98,8 @@ impl Region {
     /// bytes before it are counted. `None`: the place lies outside.
     pub(in crate::engine) fn store(&self, delta: u64, content: &[u8]) -> Option<i64> {
         let at = self.exactly(delta, content.len() as u64)?;
-        Some(transfer(libc::SYS_process_vm_writev, content.as_ptr() as usize, at, content.len()))
+        // SAFETY: `at` lies in this mapping, to whose memory nothing in this process refers.
+        Some(unsafe { copy(at, content.as_ptr() as usize, content.len()) })
     }
 
     /// Copies from a place in it to the begin of the scratch memory, as loads would; results as of [`Region::store`].
@@ -107,7 +109,8 @@ impl Region {
         if !scratch.reserve(length) {
             return Some(-i64::from(libc::ENOMEM));
         }
-        Some(transfer(libc::SYS_process_vm_readv, scratch.address(0) as usize, at, length))
+        // SAFETY: the scratch memory has this length and is lent for the copy; `at` lies in this mapping.
+        Some(unsafe { copy(scratch.address(0) as usize, at, length) })
     }
 
     /// The address of bytes that lie within.
@@ -148,20 +151,6 @@ impl Region {
         };
         at as i64
     }
-}
-
-/// Copies between this process's own memory at `here` and a mapping, by the kernel: an address that cannot be accessed is
-/// an error and no signal.
-fn transfer(call: i64, here: usize, there: usize, length: usize) -> i64 {
-    let part = |at: usize| libc::iovec { iov_base: at as *mut _, iov_len: length };
-    let (ours, theirs) = (part(here), part(there));
-    // SAFETY: `here` is memory of this length that the caller lends for the call, or lends to be read; `there` lies in a
-    // mapping that nothing in this process refers to.
-    let result = unsafe {
-        let (process, ours, theirs) = (libc::getpid() as usize, &raw const ours, &raw const theirs);
-        libc::syscall(call, process, ours, 1usize, theirs, 1usize, 0usize)
-    };
-    if result < 0 { number(&io::Error::last_os_error()) } else { result }
 }
 
 impl Drop for Region {
