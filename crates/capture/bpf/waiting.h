@@ -254,7 +254,12 @@ static long fetch_page(__u64 i, struct fetch *f)
 static __always_inline void fetch(struct thread *t)
 {
 	struct fetch f = { .address = t->fault_address, .end = t->fault_address + t->fault_bytes };
+	__u32 page = f.address >> PAGE_SHIFT;
 
+	/* Where memory is short they may be gone again before they are read, each time anew. */
+	if (page != t->fetched)
+		t->rounds = 0;
+	t->fetched = page;
 	loop(PIECE_BYTES / PAGE + 2, fetch_page, &f);
 	if (f.failed || t->rounds++ > MOST_FETCHES)
 		t->accept = 1;

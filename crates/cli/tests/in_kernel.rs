@@ -530,6 +530,52 @@ fn a_program_that_is_run_by_texts_not_in_memory() {
     assert!(kept == Path::new("/sys/kernel/tracing/events/sched/sched_prepare_exec").exists(), "{said}");
 }
 
+/// A write of much memory that nothing has brought in, and that the call itself does not look at.
+#[test]
+fn much_memory_that_is_not_there() {
+    const SCRIPT: &str = "import mmap, os\n\
+        m = mmap.mmap(-1, 12 << 20); null = os.open('/dev/null', os.O_WRONLY); assert os.write(null, m) == 12 << 20\n";
+    let s = Scratch::new();
+    let dir = s.path();
+    if !in_kernel("much_memory_that_is_not_there", dir) {
+        return;
+    }
+    let words = ["record", "--json", "--backend", "ebpf", "-o", "../t", "--", "/usr/bin/python3", "-c", SCRIPT];
+    let json = summary(run(Path::new(&mkdir(dir, "work")), &words).ends(0));
+    assert_eq!(json["ledger"]["losses"].to_string(), "{}", "{json}");
+    let said = run(
+        dir,
+        &[
+            "sql",
+            "t",
+            "select data_bytes, truncated_bytes from actions where path like '%null' or data_bytes > 1 << 20",
+            "--csv",
+        ],
+    );
+    assert!(said.out.lines().any(|row| row.trim() == "12582912,0"), "{}", said.out);
+}
+
+/// Pages of a mapped file that calls leave as they are stand in the trace once: sent from, allocated and punched elsewhere.
+#[test]
+fn stores_that_calls_leave_alone_are_told_once() {
+    const SCRIPT: &str = "import ctypes, mmap, os\n\
+        f = os.open('file', os.O_RDWR | os.O_CREAT); os.ftruncate(f, 1 << 20); m = mmap.mmap(f, 1 << 20)\n\
+        m[0:1] = b'a'; m[4096:4097] = b'b'; os.pread(f, 8192, 0); g = os.open('copy', os.O_WRONLY | os.O_CREAT)\n\
+        allocate = ctypes.CDLL(None).fallocate; of = ctypes.c_long\n\
+        os.sendfile(g, f, 0, 8192); assert [allocate(f, how, of(65536), of(4096)) for how in (3, 16, 0)] == [0, 0, 0]\n\
+        os.pread(f, 8192, 0); m.close(); assert os.pread(f, 1, 4096) == b'b'\n";
+    let s = Scratch::new();
+    let dir = s.path();
+    if !in_kernel("stores_that_calls_leave_alone_are_told_once", dir) {
+        return;
+    }
+    let words = ["record", "--backend", "ebpf", "-o", "../t", "--", "/usr/bin/python3", "-c", SCRIPT];
+    run(Path::new(&mkdir(dir, "work")), &words).ends(0);
+    let said = run(dir, &["sql", "t", "select offset, moved_bytes from actions where call = 'mmap_pwrite'", "--csv"]);
+    assert_eq!(said.out.lines().skip(1).map(str::trim).collect::<Vec<_>>(), ["0,8192"]);
+    run(dir, &["replay", "-t", &mkdir(dir, "target"), "t"]).ends(0);
+}
+
 /// A program that takes a completion of Linux AIO out of the queue's memory itself, and then asks by the same block again: what is
 /// fetched by a call is the later request.
 #[test]

@@ -11,7 +11,8 @@ use std::hash::BuildHasher;
 
 use foldhash::fast::RandomState;
 use foldhash::quality::FixedState;
-use reprise_calls::Effect;
+use reprise_calls::moving::ends;
+use reprise_calls::{Effect, IoctlEffect, ioctl_effect};
 use reprise_trace::{Action, Content, Keep, Loss};
 
 use super::decode::Pending;
@@ -24,6 +25,7 @@ use crate::mapped::{
     space::{Piece, Space},
 };
 use crate::spool::join::{self, Stored};
+use crate::spool::record::Object;
 
 const PAGE: u64 = 4096;
 const TRUNCATES: u64 = libc::O_TRUNC as u64;
@@ -230,12 +232,19 @@ impl Stores {
             }
             Effect::Execute => self.ended(pid),
             Effect::Write => self.written(pending),
-            Effect::Copy | Effect::Splice | Effect::Allocate | Effect::DeviceControl => self.forget(pending),
+            Effect::Copy | Effect::Splice => {
+                let target = ends(call).map_or(0, |ends| ends.target.fd);
+                self.forget(pending.object(args[target]));
+            }
+            Effect::Allocate => self.allocated(pending),
+            Effect::DeviceControl if ioctl_effect(args[1]) != IoctlEffect::Inspect => {
+                self.forget(pending.object(args[0]));
+            }
             Effect::Truncate => self.truncated(pending),
             Effect::Open
                 if call.effective_open_flags(args, action.input.get(4..).unwrap_or_default()) & TRUNCATES != 0 =>
             {
-                self.forget(pending);
+                self.forget(pending.objects.first());
             }
             _ => {}
         }
@@ -274,11 +283,25 @@ impl Stores {
         }
     }
 
-    /// What is in the files of a call may be something else now.
-    fn forget(&mut self, pending: &Pending) {
-        if !self.known.is_empty() {
-            pending.objects.iter().for_each(|o| _ = self.known.remove(&(o.device, o.inode)));
+    /// A part of a file was allocated, which leaves what is there; made zeros; or cut out or put in, which moves what is behind it.
+    fn allocated(&mut self, pending: &Pending) {
+        const ZEROS: u64 = (libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_ZERO_RANGE) as u64;
+        const MOVES: u64 = (libc::FALLOC_FL_COLLAPSE_RANGE | libc::FALLOC_FL_INSERT_RANGE) as u64;
+        let [_, mode, begin, length, ..] = pending.action.args;
+        let end = match mode {
+            _ if mode & MOVES != 0 => u64::MAX,
+            _ if mode & ZEROS != 0 => begin.saturating_add(length),
+            _ => begin,
+        };
+        let Some(object) = pending.objects.first().filter(|_| begin < end) else { return };
+        if let Some(known) = self.known.get_mut(&(object.device, object.inode)) {
+            known.retain(|page, _| page.saturating_add(PAGE) <= begin || *page >= end);
         }
+    }
+
+    /// What is in a file may be something else now.
+    fn forget(&mut self, object: Option<&Object>) {
+        object.into_iter().for_each(|object| _ = self.known.remove(&(object.device, object.inode)));
     }
 
     fn change(&mut self, pid: i32, change: impl FnOnce(&mut Space<File>)) {
