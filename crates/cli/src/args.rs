@@ -172,8 +172,7 @@ pub enum Mapped {
 /// How a program is recorded.
 #[derive(Debug, Clone, Copy, ValueEnum, PartialEq, Eq)]
 pub enum Backend {
-    /// By the first that is possible here, and said which and why; of a command by ptrace as long as recording in the kernel is
-    /// young
+    /// In the kernel where that is possible, else by ptrace; says which and why
     Auto,
     /// By programs in the kernel: the recorded program hardly slows down (needs root)
     Ebpf,
@@ -284,7 +283,7 @@ pub enum Sink {
 pub struct InKernel {
     /// Memory between kernel and disk (--backend ebpf): 64M unless told
     #[arg(long, value_name = "SIZE")]
-    pub ring: Option<Size>,
+    pub ring: Option<Bytes>,
     /// What a thread does when all of that is full (--backend ebpf): wait unless told
     #[arg(long, value_enum)]
     pub on_full: Option<OnFull>,

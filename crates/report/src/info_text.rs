@@ -56,6 +56,7 @@ impl Info {
         line(if self.kind == Kind::Replay { "original ended" } else { "ended" }, ended);
         let complete = match (self.complete, &self.ended_early) {
             (false, _) => style.bad("no: it was not closed in order and ends at the last flush"),
+            (true, Some(how)) if self.kind == Kind::Record => style.bad(&format!("no: {how}")),
             (true, Some(how)) => style.bad(&format!("no: the replay ended early ({how})")),
             (true, None) => style.good("yes"),
         };

@@ -23,7 +23,7 @@ pub const IN_THE_KERNEL: &str = "measured in the kernel";
 /// The fact of a replay's trace that is the first action that it was to perform, where it continues another replay.
 pub const FIRST_ACTION: &str = "first_action";
 
-/// The fact of a replay's trace that says how it ended.
+/// The fact of a replay's trace, or of a recording that broke off, that says how it ended.
 pub const END: &str = "end";
 /// The value of [`END`] where all actions were performed.
 pub const COMPLETE: &str = "complete";
@@ -167,7 +167,7 @@ impl Manifest {
         self.facts.get(FIRST_ACTION).map_or(Some(0), |text| text.parse().ok())
     }
 
-    /// Of a replay's trace: how it ended, if that was before its last action.
+    /// How a replay ended, if that was before its last action, or a recording that broke off.
     pub fn ended_early(&self) -> Option<&str> {
         self.facts.get(END).map(String::as_str).filter(|end| *end != COMPLETE)
     }

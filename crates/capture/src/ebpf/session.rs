@@ -193,7 +193,11 @@ impl Session {
 
     fn listen(&mut self) -> Result<(), SpoolError> {
         let advice = "check RLIMIT_SIGPENDING (ulimit -i)";
-        let mut signals = Signals::install().map_err(step("install signal handlers", advice))?;
+        let signals = match &self.options.scope {
+            Scope::Command => Signals::install(),
+            _ => Signals::install_to_be_interrupted(),
+        };
+        let mut signals = signals.map_err(step("install signal handlers", advice))?;
         if self.options.duration.is_some() {
             signals.tick_every(LOOK).map_err(step("set a timer", advice))?;
         }

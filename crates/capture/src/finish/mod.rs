@@ -44,7 +44,7 @@ use foldhash::HashMap;
 use reprise_calls::{Credentials, Effect, by_number};
 use reprise_initial::Seeds;
 use reprise_trace::payload::runs_as;
-use reprise_trace::{End, Loss, Manifest, TraceWriter, WriterOptions, contents_elsewhere};
+use reprise_trace::{END, End, Loss, Manifest, TraceWriter, WriterOptions, contents_elsewhere};
 
 use crate::environment;
 use crate::error::CaptureError;
@@ -64,6 +64,10 @@ use write::{Birth, What, Writing};
 
 /// Name of the directory of a spool in that of its trace.
 pub const SPOOL: &str = reprise_trace::SPOOL;
+
+/// How a recording ended whose recorder did not finish it.
+const BROKE_OFF: &str =
+    "the recorder was killed, or had no room left, and what the program did after that is not there";
 
 /// Is told bytes read, and of how many; says whether to go on.
 pub(crate) type Progress<'a> = &'a mut dyn FnMut(u64, u64) -> ControlFlow<()>;
@@ -86,6 +90,7 @@ pub fn recover(trace: &Path, progress: &mut dyn FnMut(u64, u64)) -> Result<Outco
     for tree in lost {
         log.note(format!("--tree {tree}: its snapshot was lost with the recorder"));
     }
+    log.manifest_mut().facts.insert(END.into(), BROKE_OFF.into());
     log.note("the recorder was killed, or had no room left; what it had kept until then was finished later");
     let known = Known { until_ns: mark::read(&spool), end: None, passed: 0, lacks: Lacks::default() };
     // Without handlers, a signal simply ends this process; what is on the disk is the same.

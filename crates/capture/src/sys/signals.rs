@@ -36,6 +36,16 @@ pub struct Signals {
 impl Signals {
     /// Installs the handlers (signals that are ignored stay ignored) and starts the tick for the calling thread.
     pub fn install() -> io::Result<Signals> {
+        Signals::heeding(&[])
+    }
+
+    /// The same; SIGINT is heeded though it be ignored, as it is in what a shell without job control starts in the background: a
+    /// recording of what runs already ends by it.
+    pub fn install_to_be_interrupted() -> io::Result<Signals> {
+        Signals::heeding(&[libc::SIGINT])
+    }
+
+    fn heeding(always: &[i32]) -> io::Result<Signals> {
         let tick = libc::SIGRTMIN() + 3;
         let mut before = Vec::new();
         while take_signal().is_some() {}
@@ -44,7 +54,7 @@ impl Signals {
             unsafe {
                 let mut old: libc::sigaction = std::mem::zeroed();
                 check(libc::sigaction(signal, std::ptr::null(), &mut old).into())?;
-                if old.sa_sigaction == libc::SIG_IGN {
+                if old.sa_sigaction == libc::SIG_IGN && !always.contains(&signal) {
                     continue;
                 }
                 let mut new: libc::sigaction = std::mem::zeroed();

@@ -605,9 +605,28 @@ fn a_killed_recorder() {
     server.goes_on();
     server.end();
     run(dir, &["recover", "t.reprise"]).ends(0);
+    let said = run(dir, &["info", "t.reprise"]).out;
+    assert!(said.contains("no: the recorder was killed"), "{said}");
     let trace = Trace::open(&dir.join("t.reprise"));
     assert!(trace.calls("write").count() > 50 && trace.losses().is_empty(), "{:?}", trace.losses());
     replays_to(dir, "t.reprise", &work, &expected);
+}
+
+/// A shell without job control has what it starts in the background ignore SIGINT.
+#[test]
+fn an_interrupt_is_heeded_where_it_is_ignored() {
+    const SCRIPT: &str = "sleep 60 & pid=$!; \"$0\" record -q --pid $pid -o t.reprise & recorder=$!; \
+                          until [ -e t.reprise/spool/complete-until ]; do sleep 0.05; done; kill -INT $recorder; \
+                          wait $recorder; code=$?; kill $pid; exit $code";
+    if !can_attach("an_interrupt_is_heeded_where_it_is_ignored") {
+        return;
+    }
+    let scratch = Scratch::new();
+    let mut shell = Command::new("bash");
+    shell.args(["-c", SCRIPT, env!("CARGO_BIN_EXE_reprise")]).current_dir(scratch.path());
+    let mut shell = shell.spawn().expect("started");
+    until("the recording is over", || shell.try_wait().expect("its end").is_some());
+    assert_eq!(shell.wait().unwrap().code(), Some(0));
 }
 
 #[test]
