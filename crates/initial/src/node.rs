@@ -1,6 +1,11 @@
 //! A file, as far as calls have shown it.
 
+use std::ops::{Deref, DerefMut};
+use std::sync::LazyLock;
+
 use foldhash::HashMap;
+
+use crate::touched::Touched;
 
 /// Number of a file.
 pub type NodeId = u32;
@@ -54,8 +59,6 @@ pub struct Node {
     pub parent: NodeId,
     /// Its name there.
     pub name: Box<[u8]>,
-    /// Both before it was moved for the first time.
-    pub first_place: Option<(NodeId, Box<[u8]>)>,
     /// Permission bits, if shown before a call changed them.
     pub mode: Option<u32>,
     /// Whether a call changed them.
@@ -78,34 +81,58 @@ pub struct Node {
     pub filesystem: u64,
     /// The number of what stands for a file system that a call brought, and in which it stands; 0 if in none.
     pub brought: u32,
-    /// Text of a link.
-    pub target: Vec<u8>,
     /// Whether that text is a guess.
     pub target_guessed: bool,
     /// Whether a call reached it by a name at which it would have followed a link.
     pub is_followed: bool,
-    /// Extended attributes at the beginning; those that a call set or removed first stand as `None`.
-    pub xattrs: HashMap<Vec<u8>, Option<Vec<u8>>>,
     /// What is known of its size.
     pub size: super::sizes::Size,
-    /// What calls changed of its content.
-    pub touched: super::touched::Touched,
-    /// What calls showed of its content.
-    pub seen: super::touched::Touched,
     /// Whether a call emptied it.
     pub is_emptied: bool,
-    /// Content that is told beside the calls, as it was before they changed it.
-    pub told: super::touched::Touched,
-    /// Ranges that became visible without a call that carries them, with why.
-    pub shown: Vec<(u64, u64, &'static str)>,
     /// Whether its content at the beginning is known beside the calls, too.
     pub is_seeded: bool,
     /// Whether what it was at the beginning is known beside the calls.
     pub is_looked_at: bool,
     /// Whether all names that a directory had at the beginning, or when it was made, are known.
     pub is_listed: bool,
+    more: Option<Box<More>>,
+}
+
+/// What is known of few files: a program may make very many, and of those it made there is nothing of this.
+#[derive(Debug, Clone, Default)]
+pub struct More {
+    /// Directory and name before it was moved for the first time.
+    pub first_place: Option<(NodeId, Box<[u8]>)>,
+    /// Text of a link.
+    pub target: Vec<u8>,
+    /// Extended attributes at the beginning; those that a call set or removed first stand as `None`.
+    pub xattrs: HashMap<Vec<u8>, Option<Vec<u8>>>,
+    /// What calls changed of its content.
+    pub touched: Touched,
+    /// What calls showed of its content.
+    pub seen: Touched,
+    /// Content that is told beside the calls, as it was before they changed it.
+    pub told: Touched,
+    /// Ranges that became visible without a call that carries them, with why.
+    pub shown: Vec<(u64, u64, &'static str)>,
     /// Names of a directory.
     pub entries: HashMap<Box<[u8]>, Slot>,
+}
+
+static NOTHING: LazyLock<More> = LazyLock::new(More::default);
+
+impl Deref for Node {
+    type Target = More;
+
+    fn deref(&self) -> &More {
+        self.more.as_deref().unwrap_or(&NOTHING)
+    }
+}
+
+impl DerefMut for Node {
+    fn deref_mut(&mut self) -> &mut More {
+        self.more.get_or_insert_default()
+    }
 }
 
 impl Node {
@@ -117,7 +144,6 @@ impl Node {
             source,
             parent,
             name: name.into(),
-            first_place: None,
             mode: None,
             mode_changed: false,
             times_changed: false,
@@ -129,20 +155,14 @@ impl Node {
             identity: None,
             filesystem: 0,
             brought: 0,
-            target: Vec::new(),
             target_guessed: false,
             is_followed: false,
-            xattrs: HashMap::default(),
             size: Default::default(),
-            touched: Default::default(),
-            seen: Default::default(),
             is_emptied: false,
-            told: Default::default(),
-            shown: Vec::new(),
             is_seeded: false,
             is_looked_at: false,
             is_listed: false,
-            entries: HashMap::default(),
+            more: None,
         }
     }
 

@@ -73,7 +73,7 @@ impl World {
 
     /// What is known of `from` is known of `to`.
     fn absorb(&mut self, from: NodeId, to: NodeId) {
-        let a = self.names.node(from).clone();
+        let mut a = self.names.node(from).clone();
         if let Some(identity) = a.identity {
             self.names.identities.insert(identity, to);
         }
@@ -87,14 +87,14 @@ impl World {
         b.mode_changed |= a.mode_changed;
         b.times_changed |= a.times_changed;
         b.owner_changed |= a.owner_changed;
-        for (name, value) in a.xattrs {
+        for (name, value) in std::mem::take(&mut a.xattrs) {
             b.xattrs.entry(name).or_insert(value);
         }
         b.size.join(&a.size);
         b.touched.join(&a.touched);
         b.seen.join(&a.seen);
         b.told.join(&a.told);
-        b.shown.extend(a.shown);
+        b.shown.extend(&a.shown);
         b.is_emptied |= a.is_emptied;
         b.is_listed |= a.is_listed;
         b.is_seeded |= a.is_seeded;

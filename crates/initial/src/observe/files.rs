@@ -168,7 +168,9 @@ impl World {
         if n.kind != kind::REGULAR || n.filesystem_is_pseudo() {
             return;
         }
-        n.seen.add(offset, offset.saturating_add(got));
+        if n.may_be_initial() {
+            n.seen.add(offset, offset.saturating_add(got));
+        }
         if n.size.read(offset, asked, got) {
             self.names.was_there(node);
         }
@@ -191,7 +193,9 @@ impl World {
         } else {
             let end = offset.saturating_add(length);
             n.size.written(end);
-            n.touched.add(offset, end);
+            if n.may_be_initial() {
+                n.touched.add(offset, end);
+            }
             self.copies.changed(node, offset, end);
         }
     }
