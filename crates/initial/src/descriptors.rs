@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use foldhash::{HashMap, HashSet};
+use reprise_calls::Identity;
 use reprise_calls::brought::Brought;
 use reprise_calls::mounts::{At, Mounts};
 
@@ -49,8 +50,8 @@ pub struct Table {
     pub origin: u32,
     /// Numbers that a call gave or closed: what they name now says nothing of the beginning.
     pub told: HashSet<u32>,
-    /// User and group of the process that it belongs to, as far as they are known.
-    pub owner: (Option<u32>, Option<u32>),
+    /// Users and groups of the process that it belongs to, if they are known.
+    pub owner: Option<(Identity, Identity)>,
     /// Number of that process, if this is the table that its first thread has.
     pub pid: Option<i32>,
     /// Its directories, then.

@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use reprise_calls::Identity;
 use reprise_calls::locking::take;
 use reprise_calls::memory::{SHARED, WRITE};
 use reprise_calls::mounts::Mounts;
@@ -14,7 +15,7 @@ use crate::initial::components;
 use crate::listing::ListingState;
 use crate::mapping::{MappingId, Region, Space, whole_pages};
 use crate::node::{FileKind, Nature, NodeId};
-use crate::processes::{Directories, Identity, Thread};
+use crate::processes::{Directories, Thread};
 use crate::world::World;
 
 /// What the trace tells of the beginning beside the tree.

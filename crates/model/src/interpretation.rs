@@ -1,11 +1,11 @@
 //! What the model found out about one action, for the plan.
 
+use reprise_calls::Identity;
 use reprise_calls::sharing::Parts;
 
 use crate::descriptors::{Binding, StreamKind};
 use crate::mapping::MappingId;
 use crate::node::{Nature, NodeId};
-use crate::processes::Identity;
 use crate::streams::Letter;
 use crate::touch::{Resource, Touch};
 

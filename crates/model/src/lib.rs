@@ -40,7 +40,6 @@ pub use interpretation::{Interpretation, Listing, MappedRange, NewDescriptor, Pa
 pub use kin::Kin;
 pub use listing::entry_names;
 pub use node::{Attributes, FileKind, Nature, NodeId};
-pub use processes::Identity;
 pub use state::{PresentDescriptor, PresentFile, PresentMapping, PresentName, PresentThread};
 pub use streams::{Letter, Links};
 pub use touch::{Resource, StreamId, Touch};

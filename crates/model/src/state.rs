@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 
 use reprise_calls::locking::HeldLock;
-use reprise_calls::{ArgKind, Call, Effect};
+use reprise_calls::{ArgKind, Call, Effect, Identity};
 use reprise_trace::payload::{Side, split};
 use reprise_trace::{Action, BlobReader, ReadError};
 
@@ -14,7 +14,6 @@ use crate::descriptors::StreamKind;
 use crate::interpretation::Interpretation;
 use crate::mapping::Space;
 use crate::node::{Attributes, FileKind, Nature, NodeId};
-use crate::processes::Identity;
 use crate::world::World;
 
 /// A name that exists now.

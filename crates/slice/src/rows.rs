@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use reprise_model::{FileKind, Identity, Nature, NodeId, PresentDescriptor, PresentMapping, PresentThread, StreamKind};
+use reprise_calls::Identity;
+use reprise_model::{FileKind, Nature, NodeId, PresentDescriptor, PresentMapping, PresentThread, StreamKind};
 use reprise_trace::{
     BlobReader, CHUNK_BYTES, Content, Descriptor, Keep, Lock, Mapping, Name, Process, TraceWriter, TreeNode,
     encode_xattrs,

@@ -7,6 +7,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use foldhash::HashMap;
+use reprise_calls::Identity;
 use reprise_calls::sharing::SHARE_BOTH;
 use reprise_initial::{AtStart, Seat, Stat};
 use reprise_trace::{DataPolicy, Descriptor, Lock, Loss, Name, Process, TreeNode};
@@ -175,8 +176,9 @@ impl Writing {
         self.world.numbered(first, process.pid);
         self.present.tables.seats.extend(process.table.map(|number| (number, first)));
         self.present.directories.seats.extend(process.directories.map(|number| (number, first)));
-        if let (Some(user), Some(group)) = (process.uids.last(), process.gids.last()) {
-            self.world.belongs(first, (*user, *group));
+        if !process.uids.is_empty() {
+            let [users, groups] = [&process.uids, &process.gids].map(|list| Identity::from_list(list));
+            self.world.belongs(first, users, groups);
         }
         let others = process.threads.len().saturating_sub(1);
         std::iter::once(first).chain((0..others).map(|_| self.world.fork(first, SHARE_BOTH))).collect()

@@ -90,5 +90,6 @@ cases! {
     handles.simulating(&["openat"]);
     failures.simulating(&OF_THE_MACHINE);
     programs_of_others.needing_root().simulating(&["fcntl", "read"]);
+    users_for_files.needing_root();
     failures_user.needing_root().simulating(&["mknodat:EPERM", "setresuid:EPERM"]);
 }

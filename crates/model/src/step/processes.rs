@@ -1,5 +1,7 @@
 //! Threads and processes: start, exec, exit, wait, identity.
 
+use reprise_calls::Identity;
+use reprise_calls::credentials::changed;
 use reprise_calls::sharing::{HANDLE, NEW_MOUNTS, NEW_USERS, enters_users};
 use reprise_trace::payload::{Side, child_handle, ran_as, split};
 
@@ -7,7 +9,7 @@ use super::Step;
 use super::opening::word;
 use crate::descriptors::{Description, StreamKind};
 use crate::mapping::Space;
-use crate::processes::{Identity, Thread, ThreadFacts};
+use crate::processes::{Thread, ThreadFacts};
 use crate::streams::Links;
 use crate::touch::Resource;
 use crate::world::World;
@@ -217,15 +219,10 @@ impl World {
         if !s.succeeded() || s.thread.foreign_users {
             return;
         }
-        let args = [0, 1, 2].map(|i| s.arg(i) as u32);
-        let privileged = s.thread.users.effective == 0;
-        let (name, users, groups) = (s.call.name, s.thread.users, s.thread.groups);
+        let (args, result) = ([0, 1, 2].map(|i| s.arg(i) as u32), s.action.result as u32);
+        let after = changed((s.thread.users, s.thread.groups), s.call.name, args, result);
         let Some(thread) = self.thread_mut(s.action.thread) else { return };
-        match name {
-            "setuid" | "setreuid" | "setresuid" | "setfsuid" => thread.users = users.changed(name, args, privileged),
-            "setgid" | "setregid" | "setresgid" | "setfsgid" => thread.groups = groups.changed(name, args, privileged),
-            _ => {}
-        }
-        s.out.identity = Some((thread.users, thread.groups));
+        (thread.users, thread.groups) = after;
+        s.out.identity = Some(after);
     }
 }

@@ -2,8 +2,8 @@
 
 use reprise_calls::moving::{End, Ends, ends};
 use reprise_calls::sharing::{Parts, SHARE_DESCRIPTORS, SHARE_DIRECTORIES};
-use reprise_calls::{ArgKind, Effect, FlagSet, IoctlEffect, Object, Replay, ioctl_effect, ioctl_gives};
-use reprise_model::{Identity, Nature};
+use reprise_calls::{ArgKind, Effect, FlagSet, Identity, IoctlEffect, Object, Replay, ioctl_effect, ioctl_gives};
+use reprise_model::Nature;
 use reprise_trace::payload::{Side, split};
 
 use super::arguments::memory;
