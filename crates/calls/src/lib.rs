@@ -6,6 +6,7 @@
 //!
 //! Sources: the man pages of section 2 and `arch/x86/entry/syscalls/syscall_64.tbl` of the Linux kernel.
 
+pub mod acl;
 mod address;
 pub mod attributes;
 pub mod brought;

@@ -3,6 +3,7 @@
 mod means;
 
 use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -358,4 +359,46 @@ fn what_cannot_be_cut_is_said() {
     recorded.run(&["tree", "t.reprise", "--at", "1h"]).fails(2, &["beyond the trace"]);
     recorded.run(&["tree", "nothing"]).fails(3, &["nothing"]);
     recorded.run(&["tree", "t.reprise", "--extract", "."]).fails(5, &["not empty"]);
+}
+
+/// Access lists give modes, and those that a directory has for what is made in it take the place of the mask.
+#[test]
+fn access_lists_make_modes() {
+    const LISTED: &str = "
+        echo listed > a; chmod 600 a; cp -p a b
+        mkdir d; setfacl -d -m u::7,g::5,o::5 d
+        (umask 077; mkdir d/x; echo in > d/x/f; ln -s f d/x/l)
+        setfacl -m u:65534:rwx a; chmod 640 a; echo more > c; setfacl -m u::rw,g::rw,o::- c
+        mkdir e; setfacl -d -m u::rwx,u:65534:rx,g::rx,o::rx e; (umask 0; mkdir e/y; : > e/y/f); chmod 750 e/y; setfacl -k e
+        umask 027; : > e/g; echo done";
+    if !has("setfacl") {
+        return skip("access_lists_make_modes", "no setfacl");
+    }
+    let place = Scratch::new();
+    std::fs::write(place.path().join("f"), "").unwrap();
+    if !Command::new("setfacl").args(["-m", "u:65534:r"]).arg(place.path().join("f")).status().unwrap().success() {
+        return skip("access_lists_make_modes", "no access lists here");
+    }
+    let recorded = Recorded::script(LISTED);
+    let modes = |work: &Path| {
+        let below = ["a", "b", "c", "d", "d/x", "d/x/f", "e", "e/y", "e/y/f", "e/g"];
+        let mode = |name: &&str| work.join(name).symlink_metadata().unwrap().mode();
+        below.map(|name| format!("{name} {:o}", mode(&name))).join(" ")
+    };
+    let wanted = modes(&recorded.work);
+    assert!(wanted.contains("d/x 40755 d/x/f 100644"), "{wanted}");
+    let target = mkdir(recorded.dir(), "target");
+    recorded.run(&["replay", "t.reprise", "--target", "target", "-q"]).ends(0);
+    recorded.run(&["verify", "--tree", "t.reprise", "target"]).ends(0);
+    let there = |target: &str| recorded.dir().join(target).join(recorded.work.strip_prefix("/").unwrap());
+    assert_eq!(modes(&there(&target)), wanted);
+    // A slice of nothing has the tree that was there in the end; lists, too.
+    mkdir(recorded.dir(), "extracted");
+    recorded.run(&["tree", "t.reprise", "--at", &part(recorded.actions(), 10), "--extract", "extracted"]).ends(0);
+    assert_eq!(modes(&there("extracted")), wanted);
+    let lists = |work: &Path| {
+        let output = Command::new("getfacl").args(["-R", "-n", "."]).current_dir(work).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert_eq!(lists(&there("extracted")), lists(&recorded.work));
 }

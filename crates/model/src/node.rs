@@ -1,5 +1,7 @@
 //! Files and names.
 
+use reprise_calls::acl::{self, Acl};
+
 use crate::content::Content;
 use crate::touch::EntryId;
 
@@ -78,6 +80,52 @@ pub struct Attributes {
     pub mtime_ns: i64,
     /// Extended attributes, by name.
     pub xattrs: std::collections::BTreeMap<Vec<u8>, Vec<u8>>,
+}
+
+impl Attributes {
+    /// Of what is made with a mode where these are the directory's. A default list there takes the place of the mask.
+    pub(crate) fn of_made(&self, kind: FileKind, mode: u32, mask: u32, (user, group): (u32, u32)) -> Attributes {
+        let inherits = self.mode & 0o2000 != 0;
+        let gid = if inherits { self.gid } else { group };
+        let mut made = Attributes { mode: mode & 0o7777 & !mask, uid: user, gid, ..Attributes::default() };
+        if kind == FileKind::Symlink {
+            return Attributes { mode: 0o777, ..made };
+        }
+        let default = self.xattrs.get(acl::DEFAULT);
+        if let Some(list) = default.and_then(|value| Acl::decode(value)).map(|list| list.made_with(mode)) {
+            made.mode = mode & 0o7000;
+            made.set(acl::ACCESS.to_vec(), list.encode());
+        }
+        if kind == FileKind::Directory {
+            made.mode |= if inherits { 0o2000 } else { 0 };
+            made.xattrs.extend(default.map(|value| (acl::DEFAULT.to_vec(), value.clone())));
+        }
+        made
+    }
+
+    /// Gives a mode, which stands in an access list, too.
+    pub(crate) fn change_mode(&mut self, mode: u32) {
+        self.mode = mode & 0o7777;
+        if let Some(value) = self.xattrs.get_mut(acl::ACCESS)
+            && let Some(list) = Acl::decode(value)
+        {
+            *value = list.with_mode(mode).encode();
+        }
+    }
+
+    /// Sets an extended attribute. An access list gives a mode, and is kept only if it says more than that.
+    pub(crate) fn set(&mut self, name: Vec<u8>, value: Vec<u8>) {
+        let is_list = [acl::ACCESS, acl::DEFAULT].contains(&&name[..]);
+        let list = Acl::decode(&value).filter(|_| is_list);
+        let is_access = name == acl::ACCESS;
+        if let Some(list) = list.as_ref().filter(|_| is_access) {
+            self.mode = list.mode(self.mode);
+        }
+        match list.is_none_or(|list| is_access && list.is_only_a_mode()) && is_list {
+            true => drop(self.xattrs.remove(&name)),
+            false => drop(self.xattrs.insert(name, value)),
+        }
+    }
 }
 
 /// A file.

@@ -137,7 +137,8 @@ impl World {
         let found = self.follow(call, action, blobs)?;
         let mut unknown = None;
         if call.effect == Effect::SetXattr && action.result >= 0 {
-            let kept = action.truncated_bytes == 0 && (action.data_bytes == 0 || !action.data.is_empty());
+            let is_told = call.position(|k| matches!(k, ArgKind::InData(_))).is_some();
+            let kept = is_told && action.truncated_bytes == 0 && (action.data_bytes == 0 || !action.data.is_empty());
             match blobs.content(&action.data)?.filter(|_| kept) {
                 Some(value) => self.attribute_set(call, action, value),
                 None => {

@@ -1,7 +1,7 @@
 //! Attributes and content: looked at, changed.
 
 use reprise_calls::moving::ends;
-use reprise_calls::{ArgKind, Effect, FlagSet};
+use reprise_calls::{ArgKind, Effect, FlagSet, acl};
 use reprise_trace::payload::{Side, split};
 
 use super::{Seen, errors};
@@ -114,6 +114,7 @@ impl World {
             }
             Effect::SetXattr | Effect::RemoveXattr => {
                 let (name, set) = (text().map(<[u8]>::to_vec).unwrap_or_default(), s.call.effect == Effect::SetXattr);
+                n.mode_changed |= set && name == acl::ACCESS;
                 // What is removed was there; what is set anew may have been.
                 n.xattrs.entry(name).or_insert(if set { None } else { Some(Vec::new()) });
             }

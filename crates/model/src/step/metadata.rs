@@ -55,7 +55,7 @@ impl World {
         match s.call.effect {
             Effect::ChangeMode => {
                 let mode = s.call.position(|k| matches!(k, ArgKind::Mode)).map_or(0, |i| s.arg(i));
-                n.attributes.mode = mode as u32 & 0o7777;
+                n.attributes.change_mode(mode as u32);
             }
             Effect::ChangeOwner => {
                 let (uid, gid) = if s.thread.foreign_users { (u32::MAX, u32::MAX) } else { owners() };
@@ -107,7 +107,7 @@ impl World {
         };
         let input = split(call, Side::Input, &action.input);
         if let Some(name) = call.position(|k| matches!(k, ArgKind::Text)).and_then(|i| input[i]) {
-            self.names.node_mut(node).attributes.xattrs.insert(name.to_vec(), value);
+            self.names.node_mut(node).attributes.set(name.to_vec(), value);
         }
     }
 

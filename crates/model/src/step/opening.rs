@@ -35,7 +35,7 @@ impl World {
         let node = match (place.node, place.entry) {
             (Some(directory), _) if makes_nameless(flags) && s.succeeded() => {
                 s.out.change(Resource::Directories(s.thread.directories));
-                let attributes = self.new_attributes(s, directory, mode as u32);
+                let attributes = self.new_attributes(s, directory, FileKind::Regular, mode as u32);
                 let node = self.names.add_node(FileKind::Regular, attributes);
                 s.out.create(Resource::File(node));
                 node
@@ -144,14 +144,7 @@ impl World {
     /// Makes a file under a free name.
     pub(super) fn create(&mut self, s: &mut Step<'_>, entry: EntryId, kind: FileKind, mode: u32) -> NodeId {
         let directory = self.names.entries[entry as usize].directory;
-        let mut attributes = self.new_attributes(s, directory, mode);
-        let parent = &self.names.node(directory).attributes;
-        if kind == FileKind::Directory && parent.mode & 0o2000 != 0 {
-            attributes.mode |= 0o2000;
-        }
-        if kind == FileKind::Symlink {
-            attributes.mode = 0o777;
-        }
+        let attributes = self.new_attributes(s, directory, kind, mode);
         let (on_btrfs, nature) = (self.names.node(directory).on_btrfs, self.names.node(directory).nature);
         let node = self.names.add_node(kind, attributes);
         self.names.node_mut(node).on_btrfs = on_btrfs;
@@ -164,14 +157,13 @@ impl World {
         node
     }
 
-    fn new_attributes(&mut self, s: &mut Step<'_>, directory: NodeId, mode: u32) -> Attributes {
+    fn new_attributes(&mut self, s: &mut Step<'_>, directory: NodeId, kind: FileKind, mode: u32) -> Attributes {
         let directories = self.directories[s.thread.directories as usize];
         if directories.shared {
             s.out.look(Resource::Directories(s.thread.directories));
         }
-        let parent = &self.names.node(directory).attributes;
-        let gid = if parent.mode & 0o2000 != 0 { parent.gid } else { s.thread.groups.files };
-        Attributes { mode: mode & 0o7777 & !directories.umask, uid: s.thread.users.files, gid, ..Attributes::default() }
+        let owners = (s.thread.users.files, s.thread.groups.files);
+        self.names.node(directory).attributes.of_made(kind, mode, directories.umask, owners)
     }
 
     /// Notes that something is made or removed under a name.

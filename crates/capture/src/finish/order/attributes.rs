@@ -1,7 +1,8 @@
 //! What calls tell of the permissions of files, and of the mask that new ones are made with.
 
-use reprise_calls::{ArgKind, Effect};
+use reprise_calls::{ArgKind, Effect, acl};
 use reprise_initial::{Seat, World};
+use reprise_trace::payload::{Side, split};
 
 use super::super::decode::Pending;
 use super::super::facts;
@@ -36,8 +37,8 @@ impl Teller {
     }
 
     /// Permissions of files: those given, those seen at open files, and those told by `stat`.
-    fn modes(&self, world: &mut World, seat: Seat, pending: &Pending, given: Option<u64>, out: &mut Told) {
-        let change = given.map_or(Change::Nothing, Change::To);
+    fn modes(&self, world: &mut World, seat: Seat, pending: &Pending, given: Option<Change>, out: &mut Told) {
+        let change = given.unwrap_or(Change::Nothing);
         for object in regular(pending) {
             let is_made = made(pending).is_some_and(|made| made.fd == object.fd);
             let change = if is_made { Change::Unknown } else { change };
@@ -62,13 +63,20 @@ impl Teller {
     }
 }
 
-/// The permissions that a call gives to a file.
-fn given(pending: &Pending) -> Option<u64> {
-    if pending.call.effect != Effect::ChangeMode {
-        return None;
+/// What a call makes of the permissions of a file; which ones come with an access list is not asked.
+fn given(pending: &Pending) -> Option<Change> {
+    match pending.call.effect {
+        Effect::ChangeMode => {
+            let wanted = pending.call.position(|kind| matches!(kind, ArgKind::Mode))?;
+            Some(Change::To(pending.action.args[wanted] & PERMISSIONS))
+        }
+        Effect::SetXattr => {
+            let named = pending.call.position(|kind| matches!(kind, ArgKind::Text))?;
+            let name = split(pending.call, Side::Input, &pending.action.input)[named]?;
+            (name == acl::ACCESS).then_some(Change::Unknown)
+        }
+        _ => None,
     }
-    let wanted = pending.call.position(|kind| matches!(kind, ArgKind::Mode))?;
-    Some(pending.action.args[wanted] & PERMISSIONS)
 }
 
 /// The file that an open made.
