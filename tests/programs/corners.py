@@ -630,13 +630,28 @@ def sandbox():
         if libc.unshare(NEW_MOUNTS) == 0 and call(165, 0, b"/", 0, PRIVATE, 0) == 0:
             body()
 
+    def returned():
+        """To a namespace that was left, and to the own one: both lead to the root."""
+        own, here = os.open("/proc/self/ns/mnt", os.O_RDONLY), os.getcwd()[1:]
+
+        def back(name):
+            if libc.setns(own, NEW_MOUNTS) == 0:
+                put(f"{here}/{name}", repr((os.getcwd(), get(f"{here}/sub/in"))).encode())
+
+        put("sub/in", b"not bound")
+        back("stayed")
+        os.chdir(here)
+        alone(lambda: mount(b"data", b"sub", BIND))
+        back("returned")
+
     for name in ("data", "data/k", "sub", "m", "n", "o", "p"):
         os.mkdir(name)
     put("data/in", b"within")
     put("file", b"without")
     for body in (bound, rooted):
         child(lambda: alone(body))
-    child(entered)
+    for body in (entered, returned):
+        child(body)
 
 
 if __name__ == "__main__":

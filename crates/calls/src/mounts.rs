@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use crate::process_path::{Whose, shown};
 use crate::vocabulary::Call;
 
 /// A file as it is reached through a mount.
@@ -92,10 +93,9 @@ pub fn taking(call: &Call, args: &[u64; 6]) -> Option<Taking> {
     })
 }
 
-/// The process whose mounts a file of this path stands for (`/proc/PID/ns/mnt`).
-pub fn owner_of_mounts(path: &[u8]) -> Option<i32> {
-    let pid = path.strip_prefix(b"/proc/")?.strip_suffix(b"/ns/mnt")?;
-    std::str::from_utf8(pid).ok()?.parse().ok()
+/// The process whose mounts a file of this path stands for (`/proc/PID/ns/mnt`): those that it has when the file is opened.
+pub fn owner_of_mounts(path: &[u8]) -> Option<Whose> {
+    shown(path).and_then(|(whose, rest)| (rest == b"/ns/mnt").then_some(whose))
 }
 
 /// What a call names that does something to mounts.
@@ -455,7 +455,9 @@ mod tests {
         assert_eq!(of("open_tree", 1), Some(Taking::Copy { deep: false }));
         assert_eq!(of("open_tree_attr", 0x8001), Some(Taking::Copy { deep: true }));
         assert_eq!(of("fsmount", 1), None);
-        assert_eq!((owner_of_mounts(b"/proc/7/ns/mnt"), owner_of_mounts(b"/proc/7/ns/net")), (Some(7), None));
+        assert_eq!(owner_of_mounts(b"/proc/7/ns/mnt"), Some(Whose::Numbered(7)));
+        assert_eq!(owner_of_mounts(b"/proc/self/ns/mnt"), Some(Whose::Process));
+        assert_eq!(owner_of_mounts(b"/proc/7/ns/net"), None);
     }
 
     #[test]

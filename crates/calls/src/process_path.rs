@@ -54,13 +54,7 @@ pub fn process_path(path: &[u8]) -> Option<ProcessPath<'_>> {
             None => descriptor(Whose::Process, rest.strip_prefix(b"/")?),
         };
     }
-    let path = path.strip_prefix(b"/proc/")?;
-    let (name, rest) = path.split_at(path.iter().position(|b| *b == b'/')?);
-    let whose = match name {
-        b"self" => Whose::Process,
-        b"thread-self" => Whose::Thread,
-        number => Whose::Numbered(std::str::from_utf8(number).ok()?.parse().ok()?),
-    };
+    let (whose, rest) = shown(path)?;
     if let Some(rest) = rest.strip_prefix(b"/cwd") {
         return whole(whose, Part::Directory, rest);
     }
@@ -68,6 +62,18 @@ pub fn process_path(path: &[u8]) -> Option<ProcessPath<'_>> {
         return whole(whose, Part::Root, rest);
     }
     descriptor(whose, rest.strip_prefix(b"/fd/")?)
+}
+
+/// The process of which a path of `/proc` shows something, and what follows, beginning with a slash.
+pub(crate) fn shown(path: &[u8]) -> Option<(Whose, &[u8])> {
+    let path = path.strip_prefix(b"/proc/")?;
+    let (name, rest) = path.split_at(path.iter().position(|b| *b == b'/')?);
+    let whose = match name {
+        b"self" => Whose::Process,
+        b"thread-self" => Whose::Thread,
+        number => Whose::Numbered(std::str::from_utf8(number).ok()?.parse().ok()?),
+    };
+    Some((whose, rest))
 }
 
 fn descriptor(whose: Whose, path: &[u8]) -> Option<ProcessPath<'_>> {

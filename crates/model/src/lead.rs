@@ -230,7 +230,7 @@ impl World {
     }
 
     /// The thread whose descriptors and directories are shown.
-    fn shown(&self, thread: Thread, whose: Whose) -> Option<Thread> {
+    pub(crate) fn shown(&self, thread: Thread, whose: Whose) -> Option<Thread> {
         let pid = self.processes.get(thread.process as usize)?.pid;
         match whose {
             Whose::Thread => Some(thread),

@@ -1,10 +1,11 @@
 //! Mounts and their namespaces: which files the paths of a sandbox mean.
 
+use reprise_calls::Whose;
 use reprise_calls::brought::{Brought, TMPFS, brings, stand_in};
 use reprise_calls::mounts::{At, Deed, Mounting, Mounts, Named, Taking, mounting, owner_of_mounts, taking};
 use reprise_trace::payload::{Side, split};
 
-use super::Seen;
+use super::{Seat, Seen};
 use crate::World;
 use crate::names::{MOUNTED, Names};
 use crate::node::{NodeId, Source, kind};
@@ -144,13 +145,35 @@ impl World {
         }
     }
 
-    /// `setns`, given `/proc/PID/ns/mnt`: the mounts are those of another process now, and the directories the root of these.
+    /// `setns`, given `/proc/PID/ns/mnt`: the mounts are those of another namespace now, or of the same, and the directories the root
+    /// of these.
     fn enter_mounts(&mut self, s: &Seen<'_>) {
-        let Some(file) = self.peek(s.seat, s.fd(0).0) else { return };
-        let Some(pid) = owner_of_mounts(&self.names.path(file)) else { return };
-        let Some(places) = self.table_of(pid).map(|table| table.places) else { return };
-        let top = self.mounts.top(self.places[places as usize].root.mount);
+        let open = self.tables[s.seat.table as usize].open.get(&s.fd(0).0);
+        // What was open at the beginning tells no more than its path.
+        let by_path = || self.namespace_at(s.seat, self.peek(s.seat, s.fd(0).0)?);
+        let Some(mount) = open.and_then(|open| open.borrow().namespace).or_else(by_path) else { return };
+        let top = self.mounts.top(mount);
         let own = &mut self.places[s.seat.places as usize];
         (own.cwd, own.root) = (top, top);
+    }
+
+    /// An open takes hold of the mounts that a process has then. It may go on to others.
+    pub(super) fn open_namespace(&mut self, s: &Seen<'_>, file: NodeId) {
+        let Some(mount) = self.namespace_at(s.seat, file) else { return };
+        if let Some(open) = self.tables[s.seat.table as usize].open.get(&(s.result as u32)) {
+            open.borrow_mut().namespace = Some(mount);
+        }
+    }
+
+    /// One of the mounts of the namespace that a file stands for.
+    fn namespace_at(&self, seat: Seat, file: NodeId) -> Option<u32> {
+        if &*self.names.node(file).name != b"mnt" {
+            return None;
+        }
+        let places = match owner_of_mounts(&self.names.path(file))? {
+            Whose::Process | Whose::Thread => seat.places,
+            Whose::Numbered(pid) => self.table_of(pid)?.places,
+        };
+        Some(self.places[places as usize].root.mount)
     }
 }

@@ -43,6 +43,9 @@ impl World {
             }
         }
         self.open_file(s.seat, s.result as u32, at, flags & O_APPEND != 0);
+        if let Some(at) = at {
+            self.open_namespace(s, at.node);
+        }
     }
 
     fn opened(&mut self, s: &Seen<'_>, flags: u64) -> Option<At> {

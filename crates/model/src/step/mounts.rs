@@ -3,6 +3,7 @@
 //! A replay mounts nothing: what is bound is reached by the path that it has otherwise, and so is what happens in a file system that
 //! was mounted, for which a directory stands; where none does (`/proc`), it is taken from the trace.
 
+use reprise_calls::Effect;
 use reprise_calls::brought::{Brought, brings, stand_in};
 use reprise_calls::mounts::{At, Deed, Mounting, Mounts, Named, Taking, mounting, owner_of_mounts, taking};
 use reprise_calls::sharing::copies_mounts;
@@ -194,26 +195,44 @@ impl World {
         }
     }
 
-    /// `setns`: the mounts are those of another process now, and the directories the root of these.
+    /// `setns`: the mounts are those of another namespace now, or of the same, and the directories the root of these.
     fn enter_mounts(&mut self, s: &mut Step<'_>) {
-        let Some(of) = self.whose_mounts(s) else { return };
-        let top = self.mounts.top(self.directories[of.directories as usize].root.mount);
+        let Some(mount) = self.namespace_given(s) else { return };
+        let top = self.mounts.top(mount);
         let Directories { cwd, root, .. } = &mut self.directories[s.thread.directories as usize];
         (*cwd, *root) = (top, top);
         s.out.change(Resource::Directories(s.thread.directories));
     }
 
-    /// The thread whose mounts `setns` enters: it was given `/proc/PID/ns/mnt`, or a handle of the process.
-    fn whose_mounts(&self, s: &Step<'_>) -> Option<Thread> {
+    /// One of the mounts of the namespace that `setns` enters: it was given `/proc/PID/ns/mnt`, or a handle of the process.
+    fn namespace_given(&self, s: &Step<'_>) -> Option<u32> {
         const MOUNTS: u64 = 0x2_0000;
         let slot = self.descriptors.get(s.thread.table, s.arg(0))?;
         let description = &self.descriptors.descriptions[slot.description as usize];
         if let Some(process) = description.links.process {
             let of_process = |thread: &Thread| thread.process == process;
             let mut threads = self.threads.iter().filter_map(|thread| thread.as_deref().copied());
-            return threads.find(of_process).filter(|_| s.arg(1) & MOUNTS != 0);
+            return threads.find(of_process).filter(|_| s.arg(1) & MOUNTS != 0).map(|thread| self.namespace_of(thread));
         }
-        self.other(owner_of_mounts(&self.descriptor_path(s.action.thread, s.arg(0))?)?)
+        // What was open at the beginning tells no more than its path.
+        let by_path = || self.namespace_at(s.thread, &self.descriptor_path(s.action.thread, s.arg(0))?);
+        description.namespace.or_else(by_path)
+    }
+
+    /// One of the mounts of the namespace that an open took hold of. The process may go on to another.
+    pub(super) fn namespace_opened(&self, s: &Step<'_>) -> Option<u32> {
+        if s.call.effect != Effect::Open || s.out.nature != Nature::Pseudo {
+            return None;
+        }
+        self.namespace_at(s.thread, &self.argument_path(s.call, s.action, 0)?)
+    }
+
+    fn namespace_at(&self, thread: Thread, path: &[u8]) -> Option<u32> {
+        Some(self.namespace_of(self.shown(thread, owner_of_mounts(path)?)?))
+    }
+
+    fn namespace_of(&self, thread: Thread) -> u32 {
+        self.directories[thread.directories as usize].root.mount
     }
 
     /// Whether the path of a working directory is the same in a replay.

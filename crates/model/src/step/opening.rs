@@ -120,7 +120,8 @@ impl World {
         self.describe_new(s, Description { node, mount, opened_as, stream, flags, links, ..Description::default() });
     }
 
-    fn describe_new(&mut self, s: &mut Step<'_>, description: Description) {
+    fn describe_new(&mut self, s: &mut Step<'_>, mut description: Description) {
+        description.namespace = self.namespace_opened(s);
         let close_on_exec = description.flags & O_CLOEXEC != 0;
         let description = self.descriptors.describe(description);
         self.bind(s, s.action.result as u32, description, close_on_exec);
