@@ -14,6 +14,15 @@ use super::thread::{Done, Worker};
 /// "Leave it" for `setresuid` and `setresgid`.
 const SAME: u32 = u32::MAX;
 
+/// Takes users on; the saved one is 0. Who is for files somebody else (the program's saved user) may be that only as one of them:
+/// then as the real one, who matters to `access` alone.
+pub(super) fn take_on(real: u32, effective: u32, files: u32) -> i64 {
+    let is_permitted = effective == 0 || [real, effective, 0].contains(&files);
+    let done = issue::set_users(if is_permitted { real } else { files }, effective, 0);
+    issue::set_file_user(files);
+    done
+}
+
 impl Worker {
     /// Applies what the command says of users (arguments 0 to 2: real, effective, for files) and, by its call, of groups
     /// (arguments 3 to 5: real, effective, for files; or the list).
@@ -41,8 +50,7 @@ impl Worker {
                 _ => 0,
             };
         }
-        let back = issue::set_users(real, effective, 0);
-        issue::set_file_user(files);
+        let back = take_on(real, effective, files);
         self.judged(command, if result < 0 { result } else { back }, Range::default())
     }
 

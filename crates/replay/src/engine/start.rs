@@ -6,6 +6,7 @@ use std::ffi::CString;
 use reprise_plan::{FdSource, KinStart, ProcessPlan, ProcessStart, ThreadPlan};
 
 use super::failure::{Failure, Stop, error_name};
+use super::identity::take_on;
 use super::nameless::Nameless;
 use super::thread::Worker;
 use super::{Engine, issue, lock, spawn};
@@ -267,8 +268,7 @@ fn identity(worker: &Worker, start: &ProcessStart) {
         issue::set_groups(groups[0], groups[1], groups[2]),
         issue::set_file_group(groups[3]).min(0),
         // The saved user stays 0: what its calls, and programs that it runs, make of it later is changed from there (`identity`).
-        issue::set_users(users[0], users[1], 0),
-        issue::set_file_user(users[3]).min(0),
+        take_on(users[0], users[1], users[3]),
     ];
     if results.iter().any(|r| *r < 0) {
         engine.note("a process does not run as its own user or groups (no permission)");

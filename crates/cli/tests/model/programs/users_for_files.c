@@ -47,6 +47,14 @@ static void is_the_real_one(void) {
     fails(EPERM, unlink("sticky/of_root"));
 }
 
+static void is_the_saved_one(void) {
+    must(syscall(SYS_setresuid, 1, OTHER, 2));
+    setfsuid(2);
+    put("open/saved", "of the saved one");
+    must(syscall(SYS_setresuid, -1, 1, -1));
+    put("open/another", "of the real one");
+}
+
 int main(void) {
     put("secret", "of root");
     must(chmod("secret", 0600));
@@ -58,7 +66,8 @@ int main(void) {
     put("sticky/of_root", "x");
     must(mkdir("open", 0777));
     must(chmod("open", 0777));
-    void (*bodies[])(void) = {asks_for_the_user, asks_for_the_group, comes_back, is_refused, is_the_real_one};
+    void (*bodies[])(void) = {asks_for_the_user, asks_for_the_group, comes_back, is_refused, is_the_real_one,
+                              is_the_saved_one};
     for (unsigned i = 0; i < sizeof bodies / sizeof *bodies; i++) {
         pid_t child = must(fork());
         if (child == 0) {
