@@ -233,7 +233,7 @@ impl Teller {
 
     /// What the end of the last thread that uses a table tells: what was locked is free.
     pub fn ending(&self, seat: Seat) -> Told {
-        Told { all: self.locks.ending(Seated { seat, held: &self.held }), ..Told::default() }
+        self.locks.ending(Seated { seat, held: &self.held })
     }
 
     /// The last thread that used a table has ended, and with it locks.

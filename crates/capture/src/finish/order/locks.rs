@@ -14,7 +14,7 @@ use reprise_initial::Seat;
 use reprise_trace::payload::Side;
 
 use super::super::decode::Pending;
-use super::super::told::{Change, Condition, Found, Told};
+use super::super::told::{Change, Found, Told};
 use super::held::{Fate, Held};
 use super::locked::{Holder, Locked};
 use crate::arguments::failed;
@@ -192,21 +192,21 @@ impl Locks {
         keys.into_iter().filter_map(ended).collect()
     }
 
-    /// What the end of the last thread of a process does to locks of which calls have told.
-    pub(super) fn ending(&self, Seated { seat, held }: Seated<'_>) -> Vec<Condition> {
-        let of_file = |file: &Locked| {
-            let fates =
-                file.descriptions().into_iter().map(|id| (Holder::Description(id), held.fate_without(seat, id)));
-            let gone =
-                fates.chain([(Holder::Table(seat.table()), Fate::Ends)]).filter(|(_, fate)| *fate != Fate::Stays);
-            let gone: Vec<(Holder, Fate)> = gone.collect();
-            let bits = file.bits_of(|holder| gone.iter().any(|(other, _)| other == holder));
-            let is_known = gone.iter().all(|(_, fate)| *fate == Fate::Ends);
-            let change = without(bits, if is_known { Fate::Ends } else { Fate::Unknown });
-            let conditions = (bits != 0).then(|| file.conditions(0, u64::MAX, Found::Anything, change));
-            conditions.into_iter().flatten().collect::<Vec<_>>()
+    /// What the end of the last thread of a process tells of which the kernel says that it gave locks back: it had some, and they are
+    /// free. What it may have had by open files counts as that, unless others are known to have these; what others hold stays.
+    pub(super) fn ending(&self, Seated { seat, held }: Seated<'_>) -> Told {
+        let gives_back = |holder: &Holder| match *holder {
+            Holder::Description(id) => held.may_be_in(seat, id) && held.fate_without(seat, id) != Fate::Stays,
+            holder => holder == Holder::Table(seat.table()),
         };
-        self.files.values().flat_map(of_file).collect()
+        let mut told = Told::default();
+        for file in self.files.values() {
+            let bits = file.bits_of(gives_back);
+            let of_all = |found, change| file.conditions(0, u64::MAX, found, change).filter(|_| bits != 0);
+            told.all.extend(of_all(Found::Anything, Change::Bits(bits, 0)));
+            told.any.extend(of_all(Found::SomeOf(bits), Change::Nothing));
+        }
+        told
     }
 
     /// The last thread of a process has ended, and with it what the process held, and open files that nobody else has.
