@@ -63,6 +63,9 @@ pub enum Nature {
     Device,
 }
 
+/// The extended attribute that gives a program capabilities.
+pub const CAPABILITIES: &[u8] = b"security.capability";
+
 /// Attributes that a replay reproduces.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Attributes {
@@ -125,6 +128,12 @@ impl Attributes {
             true => drop(self.xattrs.remove(&name)),
             false => drop(self.xattrs.insert(name, value)),
         }
+    }
+
+    /// Whoever changes content or owner, with privilege or without, takes a program's capabilities away (`ATTR_KILL_PRIV`). Whether it
+    /// had any.
+    pub(crate) fn lose_capabilities(&mut self) -> bool {
+        self.xattrs.remove(CAPABILITIES).is_some()
     }
 }
 

@@ -4,7 +4,7 @@ use reprise_calls::{ArgKind, Effect};
 use reprise_trace::payload::{Side, split};
 
 use super::Step;
-use crate::node::{FileKind, NodeId};
+use crate::node::{CAPABILITIES, FileKind, NodeId};
 use crate::touch::{Resource, Touch};
 use crate::world::World;
 
@@ -33,6 +33,10 @@ impl World {
         if let Some(entry) = self.names.node(node).stood {
             s.out.change(Resource::Entry(entry));
         }
+        if s.call.effect == Effect::SetXattr && named_attribute(s) == Some(CAPABILITIES) {
+            // Changes of content before it take none away, those behind it do.
+            s.out.flush(node);
+        }
         if s.succeeded() {
             self.apply(s, node);
             // A replay has a stand-in for an open FIFO: the file itself is reached by its name.
@@ -49,9 +53,6 @@ impl World {
             let mut next = || at.next().map_or(u32::MAX, |(i, _)| s.arg(i) as u32);
             (next(), next())
         };
-        let input = split(s.call, Side::Input, &s.action.input);
-        let text =
-            || s.call.position(|k| matches!(k, ArgKind::Text)).and_then(|i| input[i]).unwrap_or_default().to_vec();
         match s.call.effect {
             Effect::ChangeMode => {
                 let mode = s.call.position(|k| matches!(k, ArgKind::Mode)).map_or(0, |i| s.arg(i));
@@ -66,6 +67,7 @@ impl World {
                     n.attributes.gid = gid;
                 }
                 if n.kind != FileKind::Directory {
+                    n.attributes.lose_capabilities();
                     // The kernel drops set-user-id, and set-group-id where the group may execute.
                     n.attributes.mode &= !0o4000;
                     if n.attributes.mode & 0o10 != 0 {
@@ -74,7 +76,7 @@ impl World {
                 }
             }
             Effect::RemoveXattr => {
-                n.attributes.xattrs.remove(&text());
+                n.attributes.xattrs.remove(named_attribute(s).unwrap_or_default());
             }
             // Values are fetched by whoever follows contents, see `World::attribute_set`.
             Effect::SetXattr | Effect::ChangeTimes => {}
@@ -82,11 +84,17 @@ impl World {
         }
     }
 
-    /// Whoever changes content without privilege takes set-user-id away, and set-group-id where the group may execute.
+    /// Whoever changes content takes capabilities away; without privilege set-user-id, too, and set-group-id where the group may execute.
     /// Where there was nothing to take there must be nothing in a replay either: not before a `chmod` that gives it.
     pub(super) fn drop_set_id(&mut self, s: &mut Step<'_>, node: NodeId) {
         let n = self.names.node_mut(node);
-        if s.thread.users.effective == 0 || n.kind != FileKind::Regular {
+        if n.kind != FileKind::Regular {
+            return;
+        }
+        if n.attributes.lose_capabilities() {
+            s.out.change(Resource::Attributes(node));
+        }
+        if s.thread.users.effective == 0 {
             return;
         }
         let group = if n.attributes.mode & 0o10 != 0 { 0o2000 } else { 0 };
@@ -105,8 +113,7 @@ impl World {
         let Some(node) = self.subject(&mut s) else {
             return;
         };
-        let input = split(call, Side::Input, &action.input);
-        if let Some(name) = call.position(|k| matches!(k, ArgKind::Text)).and_then(|i| input[i]) {
+        if let Some(name) = named_attribute(&s) {
             self.names.node_mut(node).attributes.set(name.to_vec(), value);
         }
     }
@@ -117,4 +124,10 @@ impl World {
         }
         self.directories[s.thread.directories as usize].umask = s.arg(0) as u32 & 0o777;
     }
+}
+
+/// The extended attribute that a call is about.
+fn named_attribute<'a>(s: &Step<'a>) -> Option<&'a [u8]> {
+    let text = s.call.position(|k| matches!(k, ArgKind::Text))?;
+    split(s.call, Side::Input, &s.action.input)[text]
 }

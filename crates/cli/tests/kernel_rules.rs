@@ -1,0 +1,109 @@
+//! What the kernel does by rules of its own, and does not say: bits and attributes that it takes away, reads that it ends early, calls
+//! that it refuses before it looks at what they were given. Recorded, replayed, cut into slices; the kernel's own answers are the oracle.
+
+mod means;
+
+use std::path::{Path, PathBuf};
+
+use means::{Said, mkdir, run};
+use reprise_testkit::scratch::{Scratch, is_root};
+use reprise_testkit::skip;
+
+const PYTHON: &str = "/usr/bin/python3";
+
+/// What the programs here begin with. A slice begins at `cut()`.
+const PRELUDE: &str = r#"
+import ctypes, mmap, os
+libc = ctypes.CDLL(None, use_errno=True)
+def made(name, content=b"abc"):
+    with open(name, "wb") as file:
+        file.write(content)
+def cut():
+    os.access("/cut-here", os.F_OK)
+def program(name):
+    made(name)
+    os.setxattr(name, "security.capability", bytes.fromhex("0100000200040000000000000000000000000000"))
+"#;
+
+/// A program of this test in a directory of its own, and the trace of it.
+struct Recorded {
+    scratch: Scratch,
+}
+
+impl Recorded {
+    /// `None` where there is no Python: that in the path may be a script of many processes.
+    fn new(name: &str, program: &str, options: &[&str]) -> Option<Recorded> {
+        Recorded::below(name, &std::env::temp_dir(), program, options)
+    }
+
+    fn below(name: &str, base: &Path, program: &str, options: &[&str]) -> Option<Recorded> {
+        if !Path::new(PYTHON).exists() {
+            skip(name, "no /usr/bin/python3");
+            return None;
+        }
+        let scratch = Scratch::below(base);
+        mkdir(scratch.path(), "outside");
+        std::fs::write(scratch.path().join("outside/file"), "it was there").unwrap();
+        let work = PathBuf::from(mkdir(scratch.path(), "w"));
+        std::fs::write(scratch.path().join("p.py"), format!("{PRELUDE}{program}")).unwrap();
+        let command = ["--", PYTHON, "-S", "-E", "-B", "../p.py"];
+        run(&work, &[&["record", "-q", "-o", "../t.reprise"], options, &command].concat()).ends(0);
+        Some(Recorded { scratch })
+    }
+
+    fn dir(&self) -> &Path {
+        self.scratch.path()
+    }
+
+    /// Replays the trace, or a slice of it.
+    fn replay(&self, trace: &str) -> Said {
+        let target = mkdir(self.dir(), &format!("{trace}-target"));
+        run(self.dir(), &["replay", trace, "--target", &target, "-o", &format!("{trace}-result"), "-q", "--json"])
+    }
+
+    /// Nothing diverges, and the tree is what the model says.
+    #[track_caller]
+    fn replays(&self, trace: &str) {
+        let said = self.replay(trace);
+        assert_eq!(said.ends(0).json()["diverged"], 0, "{said:#?}");
+        run(self.dir(), &["verify", "--tree", trace, &format!("{trace}-target")]).ends(0);
+    }
+
+    /// The same for the trace, and for the slice that begins at the cut.
+    #[track_caller]
+    fn replays_in_parts(&self) {
+        self.replays("t.reprise");
+        let query = "SELECT seq FROM actions WHERE path = '/cut-here'";
+        let found = run(self.dir(), &["sql", "t.reprise", query, "--csv"]);
+        let cut = found.ends(0).out.lines().nth(1).expect("the action at which the program is cut").to_owned();
+        run(self.dir(), &["slice", "t.reprise", "-o", "behind", "--from", &format!("action:{cut}"), "-q"]).ends(0);
+        self.replays("behind");
+    }
+}
+
+/// Capabilities of a program go with any change of its content or owner, whoever makes it.
+#[test]
+fn capabilities_go_with_the_content_that_had_them() {
+    let name = "capabilities_go_with_the_content_that_had_them";
+    if !is_root() {
+        return skip(name, "capabilities of files need root");
+    }
+    let program = r#"
+for name in ("kept", "truncated", "emptied", "written", "owned", "changed"):
+    program(name)
+os.truncate("truncated", 1)
+made("emptied")
+fd = os.open("written", os.O_WRONLY)
+os.write(fd, b"x")
+os.chown("owned", -1, -1)
+os.chmod("changed", 0o755)
+cut()
+for name in ("kept", "truncated", "emptied", "written", "owned", "changed"):
+    try:
+        os.getxattr(name, "security.capability")
+    except OSError:
+        pass
+"#;
+    let Some(recorded) = Recorded::new(name, program, &[]) else { return };
+    recorded.replays_in_parts();
+}
