@@ -107,3 +107,51 @@ for name in ("kept", "truncated", "emptied", "written", "owned", "changed"):
     let Some(recorded) = Recorded::new(name, program, &[]) else { return };
     recorded.replays_in_parts();
 }
+
+/// Set-group-ID is for members of the group: the kernel leaves it out for others.
+#[test]
+fn who_is_not_in_a_group_gives_its_rights_to_nothing() {
+    let name = "who_is_not_in_a_group_gives_its_rights_to_nothing";
+    if !is_root() {
+        return skip(name, "other users need root");
+    }
+    let program = r#"
+import stat, threading
+def use(place):
+    os.close(os.open(place + "/program", os.O_CREAT | os.O_WRONLY, 0o2755))
+    os.close(os.open(place + "/locked", os.O_CREAT | os.O_WRONLY, 0o2745))
+    os.mkdir(place + "/directory", 0o2755)
+    os.mknod(place + "/pipe", stat.S_IFIFO | 0o2755)
+    made(place + "/changed")
+    os.chmod(place + "/changed", 0o2755)
+os.umask(0)
+for place in ("others", "members", "own"):
+    os.mkdir(place)
+    os.chown(place, 99, 99 if place == "own" else 50)
+    os.chmod(place, 0o2777)
+def become(groups):
+    os.seteuid(0)
+    os.setgroups(groups)
+    os.setegid(99)
+    os.seteuid(99)
+become([])
+use("others")
+use("own")
+become([49, 50])
+use("members")
+if os.fork() == 0:
+    os.mkdir("members/inner")
+    use("members/inner")
+    os._exit(0)
+os.wait()
+become([])
+os.chmod("others", 0o2777)
+os.seteuid(0)
+cut()
+for place, _, names in list(os.walk(".")):
+    for name in [*names, "."]:
+        os.stat(place + "/" + name)
+"#;
+    let Some(recorded) = Recorded::new(name, program, &[]) else { return };
+    recorded.replays_in_parts();
+}

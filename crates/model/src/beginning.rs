@@ -104,6 +104,7 @@ impl World {
             Some(other) => other.table,
             None => self.start_table(process.process, rows, shared),
         };
+        self.further_groups.insert(process.process, process.groups.clone());
         Thread {
             process: process.process,
             table,

@@ -54,6 +54,8 @@ pub struct World {
     pub(crate) parked: Vec<NodeId>,
     pub(crate) threads: Vec<Option<Box<Thread>>>,
     pub(crate) processes: Vec<ProcessState>,
+    /// Further groups, by process.
+    pub(crate) further_groups: HashMap<u32, Vec<u32>>,
     /// The kernel's numbers of all processes, with their own, in order.
     pids: Vec<(i32, u32)>,
     pub(crate) spaces: Slab<Space>,
@@ -99,6 +101,7 @@ impl World {
             parked: Vec::new(),
             threads: Vec::new(),
             processes: Vec::new(),
+            further_groups: HashMap::default(),
             pids: Vec::new(),
             spaces: Slab::default(),
             mappings: 0,
@@ -282,6 +285,11 @@ impl World {
     /// Whether a thread acts as the superuser.
     pub fn is_superuser(&self, thread: u32) -> bool {
         self.thread(thread).is_some_and(|t| t.users.effective == 0)
+    }
+
+    /// The further groups of the processes that live.
+    pub fn further_groups(&self) -> &HashMap<u32, Vec<u32>> {
+        &self.further_groups
     }
 
     /// The processes that the kernel gave this number, the last first.

@@ -249,7 +249,7 @@ pub(crate) struct Walk {
 /// What processes are, beyond what the model follows, where they changed it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Lives {
-    /// Further groups.
+    /// Further groups, at the moment.
     pub groups: HashMap<u32, Vec<u32>>,
     /// The program.
     pub programs: HashMap<u32, Vec<u8>>,
@@ -257,8 +257,6 @@ pub(crate) struct Lives {
 
 impl Lives {
     fn inherit(&mut self, parent: u32, child: u32) {
-        let groups = self.groups.get(&parent).cloned();
-        self.groups.extend(groups.map(|groups| (child, groups)));
         let program = self.programs.get(&parent).cloned();
         self.programs.extend(program.map(|program| (child, program)));
     }
@@ -298,12 +296,6 @@ impl Walk {
         if let Some(program) = program {
             self.lives.programs.insert(process, program);
         }
-        if call.name == "setgroups" && action.result >= 0 {
-            let input = reprise_trace::payload::split(call, reprise_trace::payload::Side::Input, &action.input);
-            let words = input.iter().flatten().next().copied().unwrap_or(&[]);
-            let groups = words.chunks_exact(4).map(|b| u32::from_le_bytes(std::array::from_fn(|i| b[i])));
-            self.lives.groups.insert(process, groups.collect());
-        }
         let child = found.spawned.and_then(|child| self.world.present_process(child));
         if let Some(child) = child.filter(|child| *child != process) {
             self.lives.inherit(process, child);
@@ -320,7 +312,7 @@ impl Walk {
     fn keep(&mut self) {
         if self.taken.is_none() {
             self.taken = Some(Snapshot::take(&self.world));
-            self.kept = self.lives.clone();
+            self.kept = Lives { groups: self.world.further_groups().clone(), ..self.lives.clone() };
         }
     }
 

@@ -5,6 +5,7 @@ use reprise_trace::payload::{Side, split};
 
 use super::Step;
 use crate::node::{CAPABILITIES, FileKind, NodeId};
+use crate::processes::Thread;
 use crate::touch::{Resource, Touch};
 use crate::world::World;
 
@@ -47,6 +48,7 @@ impl World {
     }
 
     fn apply(&mut self, s: &Step<'_>, node: NodeId) {
+        let may_set_group = self.may_set_group(s, self.names.node(node).attributes.gid);
         let n = self.names.node_mut(node);
         let owners = || {
             let mut at = s.call.args.iter().enumerate().filter(|(_, a)| matches!(a.kind, ArgKind::Owner));
@@ -56,7 +58,8 @@ impl World {
         match s.call.effect {
             Effect::ChangeMode => {
                 let mode = s.call.position(|k| matches!(k, ArgKind::Mode)).map_or(0, |i| s.arg(i));
-                n.attributes.change_mode(mode as u32);
+                let group = if may_set_group { 0o2000 } else { 0 };
+                n.attributes.change_mode(mode as u32 & (0o5777 | group));
             }
             Effect::ChangeOwner => {
                 let (uid, gid) = if s.thread.foreign_users { (u32::MAX, u32::MAX) } else { owners() };
@@ -82,6 +85,16 @@ impl World {
             Effect::SetXattr | Effect::ChangeTimes => {}
             _ => {}
         }
+    }
+
+    /// Whether a thread may give a file of a group set-group-id (`in_group_or_capable` in fs/attr.c): for others the kernel leaves it out
+    /// and says nothing.
+    pub(super) fn may_set_group(&self, s: &Step<'_>, group: u32) -> bool {
+        let Thread { process, users, groups, foreign_users, .. } = s.thread;
+        let is_member =
+            || groups.files == group || self.further_groups.get(&process).is_some_and(|all| all.contains(&group));
+        // Who is who in a user namespace of its own is not known.
+        foreign_users || users.files == 0 || is_member()
     }
 
     /// Whoever changes content takes capabilities away; without privilege set-user-id, too, and set-group-id where the group may execute.

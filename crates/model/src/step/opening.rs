@@ -11,6 +11,10 @@ use crate::resolve::Place;
 use crate::touch::{EntryId, Resource};
 use crate::world::World;
 
+const SET_GROUP: u32 = 0o2000;
+/// Set-group-id, and the right of the group to execute.
+const GROUP_PROGRAM: u32 = 0o2010;
+
 /// What becomes of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NameChange {
@@ -163,8 +167,12 @@ impl World {
         if directories.shared {
             s.out.look(Resource::Directories(s.thread.directories));
         }
-        let owners = (s.thread.users.files, s.thread.groups.files);
-        self.names.node(directory).attributes.of_made(kind, mode, directories.umask, owners)
+        let parent = &self.names.node(directory).attributes;
+        // The kernel strips a program for a group that its maker is not in (`mode_strip_sgid` in fs/inode.c).
+        let is_program = parent.mode & SET_GROUP != 0 && mode & GROUP_PROGRAM == GROUP_PROGRAM;
+        let strips = is_program && !self.may_set_group(s, parent.gid);
+        let mode = if strips { mode & !SET_GROUP } else { mode };
+        parent.of_made(kind, mode, directories.umask, (s.thread.users.files, s.thread.groups.files))
     }
 
     /// Notes that something is made or removed under a name.

@@ -65,6 +65,9 @@ impl World {
                 state.pid = tid;
             }
         }
+        if let (false, Some(groups)) = (same_process, self.further_groups.get(&parent.process).cloned()) {
+            self.further_groups.insert(process, groups);
+        }
         let flags = clone_flags(s);
         let foreign_users = parent.foreign_users || flags & NEW_USERS != 0;
         let thread = Thread { process, table, directories, space, foreign_users, ..parent };
@@ -168,6 +171,7 @@ impl World {
         if let Some(state) = self.processes.get_mut(s.thread.process as usize) {
             state.threads = state.threads.saturating_sub(1);
             if state.threads == 0 {
+                self.further_groups.remove(&s.thread.process);
                 self.end_space(s);
             }
         }
@@ -224,5 +228,10 @@ impl World {
         let Some(thread) = self.thread_mut(s.action.thread) else { return };
         (thread.users, thread.groups) = after;
         s.out.identity = Some(after);
+        if s.call.name == "setgroups" {
+            let list = split(s.call, Side::Input, &s.action.input)[1].unwrap_or_default();
+            let groups = list.as_chunks::<4>().0.iter().map(|word| u32::from_le_bytes(*word)).collect();
+            self.further_groups.insert(s.thread.process, groups);
+        }
     }
 }
