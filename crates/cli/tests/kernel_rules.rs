@@ -6,7 +6,7 @@ mod means;
 use std::path::{Path, PathBuf};
 
 use means::{Said, mkdir, run};
-use reprise_testkit::scratch::{Scratch, is_root};
+use reprise_testkit::scratch::{Kind, LoopFs, Scratch, is_root};
 use reprise_testkit::skip;
 
 const PYTHON: &str = "/usr/bin/python3";
@@ -154,4 +154,38 @@ for place, _, names in list(os.walk(".")):
 "#;
     let Some(recorded) = Recorded::new(name, program, &[]) else { return };
     recorded.replays_in_parts();
+}
+
+/// ext4 has one block for the attributes of a file, tmpfs has more: that is no full target.
+#[test]
+fn a_target_without_room_for_an_attribute_is_not_full() {
+    let name = "a_target_without_room_for_an_attribute_is_not_full";
+    let memory = Path::new("/dev/shm");
+    if !is_root() || !memory.exists() {
+        return skip(name, "loop devices need root, or there is no /dev/shm");
+    }
+    let ext4 = match LoopFs::new(Kind::Ext4, 8 << 20) {
+        Ok(made) => made,
+        Err(why) => return skip(name, &why),
+    };
+    let program = r#"
+made("f")
+try:
+    os.setxattr("f", "user.a", b"v" * 6000)
+except OSError:
+    made("no-attributes-here")
+made("after")
+"#;
+    let Some(recorded) = Recorded::below(name, memory, program, &[]) else { return };
+    if recorded.dir().join("w/no-attributes-here").exists() {
+        return skip(name, "tmpfs has no attributes here");
+    }
+    let target = mkdir(&ext4.path(), "t");
+    let command = ["replay", "t.reprise", "--target", &target, "-o", "r.reprise", "-q", "--json"];
+    let said = run(recorded.dir(), &command);
+    let document = said.json();
+    assert_eq!((&document["end"], document["diverged"].as_u64()), (&"complete".into(), Some(1)), "{said:#?}");
+    assert_eq!(document["divergences"][0]["call"], "setxattr", "{said:#?}");
+    let after = Path::new(&target).join(recorded.dir().join("w/after").strip_prefix("/").unwrap());
+    assert_eq!(std::fs::read(after).unwrap(), b"abc");
 }

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::PathBuf;
 
+use reprise_calls::{Call, Effect};
 use reprise_trace::{Action, COMPLETE, END, FIRST_ACTION, Kind, ReadError, TraceReader};
 use serde::{Deserialize, Serialize};
 
@@ -107,10 +108,16 @@ impl Completed {
 }
 
 /// Whether it was the target or the machine that refused an action which went differently: what ended a replay so was not done.
-pub(crate) fn is_refusal(result: i64) -> bool {
+pub(crate) fn is_refusal(call: Option<&Call>, result: i64) -> bool {
     use libc::{EDQUOT, EIO, EMFILE, ENFILE, ENOSPC, ENOTCONN, EROFS, ESTALE, EUCLEAN};
     let of_environment = [ENOSPC, EDQUOT, EIO, EROFS, EUCLEAN, ESTALE, ENOTCONN, EMFILE, ENFILE];
-    of_environment.iter().any(|error| result == -i64::from(*error))
+    of_environment.iter().any(|error| result == -i64::from(*error)) && !lacks_room_for_attributes(call, result)
+}
+
+/// Whether it is only what file systems have for a file's attributes that is too small (a block of ext4): no full target.
+pub(crate) fn lacks_room_for_attributes(call: Option<&Call>, result: i64) -> bool {
+    let no_room = [libc::ENOSPC, libc::EDQUOT].iter().any(|error| result == -i64::from(*error));
+    no_room && call.is_some_and(|call| call.effect == Effect::SetXattr)
 }
 
 /// Where the replay of `trace` goes on that left `result` behind.
@@ -133,7 +140,7 @@ pub fn cut(trace: &TraceReader, result: &TraceReader) -> Result<Cut, ResumeError
     for row in result.actions() {
         let row = row?;
         let diverged = row.difference.as_ref().is_some_and(|text| !text.starts_with(UNAVOIDABLE));
-        if diverged && is_refusal(row.result) {
+        if diverged && is_refusal(reprise_calls::by_name(&row.call), row.result) {
             continue;
         }
         if !row.origin.is_some_and(|origin| origin < end && completed.enter(origin)) {
@@ -167,6 +174,22 @@ mod tests {
             assert!(done.iter().all(|n| completed.enter(*n)), "{done:?}");
             assert_eq!((completed.cut(), completed.beyond()), (cut, beyond), "{first}..{end}: {done:?}");
         }
+    }
+
+    #[test]
+    fn no_room_for_an_attribute_is_no_refusal() {
+        let row = reprise_calls::by_name;
+        for (call, error, refused) in [
+            ("write", libc::ENOSPC, true),
+            ("mkdir", libc::EDQUOT, true),
+            ("setxattr", libc::ENOSPC, false),
+            ("fsetxattr", libc::EDQUOT, false),
+            ("setxattr", libc::EROFS, true),
+            ("setxattr", libc::E2BIG, false),
+        ] {
+            assert_eq!(is_refusal(row(call), -i64::from(error)), refused, "{call} {error}");
+        }
+        assert!(is_refusal(None, -i64::from(libc::ENOSPC)));
     }
 
     #[test]

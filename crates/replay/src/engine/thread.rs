@@ -18,6 +18,7 @@ use super::{Compared, Ended, Engine, Verify, issue};
 use crate::executor::Executor;
 use crate::log::{Class, Difference, Handling, Short, Times, Waiting, Writer};
 use crate::pace::Pace;
+use crate::resume::lacks_room_for_attributes;
 
 /// Commands this far ahead are fetched into the processor's caches: two or three.
 const FETCHED_WORDS: usize = 24;
@@ -364,7 +365,11 @@ impl Worker {
         if !issued || tolerated {
             return Ok(());
         }
-        let call = reprise_calls::by_number(command.number).map_or("a call", |c| c.name).to_owned();
+        let row = reprise_calls::by_number(command.number);
+        if lacks_room_for_attributes(row, done.result) {
+            return Ok(());
+        }
+        let call = row.map_or("a call", |c| c.name).to_owned();
         let origin = command.origin;
         let error = error_name(done.result);
         let limit = |next: &str| {

@@ -49,7 +49,7 @@ pub struct Record {
 impl Record {
     /// Whether the action was done: one that the target refused was not.
     pub(crate) fn is_completed(&self) -> bool {
-        self.difference.class != Class::Diverged || !is_refusal(self.result)
+        self.difference.class != Class::Diverged || !is_refusal(reprise_calls::by_number(self.number), self.result)
     }
 }
 
