@@ -5,7 +5,7 @@ mod means;
 
 use std::path::{Path, PathBuf};
 
-use means::{Said, mkdir, run};
+use means::{Said, in_kernel, mkdir, run};
 use reprise_testkit::scratch::{Kind, LoopFs, Scratch, is_root};
 use reprise_testkit::skip;
 
@@ -188,4 +188,26 @@ made("after")
     assert_eq!(document["divergences"][0]["call"], "setxattr", "{said:#?}");
     let after = Path::new(&target).join(recorded.dir().join("w/after").strip_prefix("/").unwrap());
     assert_eq!(std::fs::read(after).unwrap(), b"abc");
+}
+
+/// Calls gave a file a name before anything looked at it.
+#[test]
+fn names_that_calls_gave_were_not_there_before() {
+    let name = "names_that_calls_gave_were_not_there_before";
+    let program = r#"
+os.link("../outside/file", "a")
+os.link("a", "b")
+os.stat("a")
+os.unlink("b")
+os.stat("a")
+made("c")
+os.rename("c", "a")
+os.stat("../outside/file")
+"#;
+    let s = Scratch::new();
+    if !in_kernel(name, s.path()) {
+        return;
+    }
+    let Some(recorded) = Recorded::new(name, program, &["--backend", "ebpf", "--tree", "."]) else { return };
+    recorded.replays("t.reprise");
 }

@@ -69,8 +69,10 @@ pub struct Node {
     pub owner: Option<(u32, u32)>,
     /// Whether a call changed them.
     pub owner_changed: bool,
-    /// Hard links.
+    /// Hard links at the beginning.
     pub links: u64,
+    /// How many more, or less, there are by now: names that calls gave it and took away.
+    pub links_since: i64,
     /// Device number.
     pub device: u64,
     /// Access, modification and change time, nanoseconds.
@@ -150,6 +152,7 @@ impl Node {
             owner: None,
             owner_changed: false,
             links: 1,
+            links_since: 0,
             device: 0,
             times: [0; 3],
             identity: None,
@@ -180,6 +183,16 @@ impl Node {
     /// Whether anything is known to be in it.
     pub fn holds_files(&self) -> bool {
         self.entries.values().any(|slot| matches!(slot, Slot::File(_)))
+    }
+
+    /// Its hard links at the beginning, if it has so many now.
+    pub fn links_before(&self, now: u64) -> u64 {
+        now.saturating_add_signed(self.links_since.saturating_neg()).max(1)
+    }
+
+    /// Whether it has no second name by now, as far as that is known.
+    pub fn has_one_name(&self) -> bool {
+        self.links.saturating_add_signed(self.links_since) <= 1
     }
 
     /// Whether it may be part of the initial tree.

@@ -82,6 +82,7 @@ impl World {
         if b.identity.is_none() && a.identity.is_some() {
             (b.identity, b.links, b.times, b.device) = (a.identity, a.links, a.times, a.device);
         }
+        b.links_since += a.links_since;
         b.mode = b.mode.or(a.mode);
         b.owner = b.owner.or(a.owner);
         b.mode_changed |= a.mode_changed;

@@ -63,7 +63,7 @@ impl World {
             }
             n.device = stat.device.unwrap_or(n.device);
             if is_first && (stat.complete || is_brought) {
-                n.links = stat.links.unwrap_or(1);
+                n.links = stat.links.map_or(1, |now| n.links_before(now));
             }
             if is_first && stat.complete {
                 n.times = stat.times.map(|t| t.unwrap_or(0));

@@ -135,7 +135,10 @@ impl World {
         let old = self.existing(s, 0, kind::REGULAR, false);
         let Some((directory, name)) = self.place(s, 1, true).entry else { return };
         match old {
-            Some(old) => self.names.set(directory, &name, Slot::File(old)),
+            Some(old) => {
+                self.names.node_mut(old).links_since += 1;
+                self.names.set(directory, &name, Slot::File(old));
+            }
             // Of a file that came by another way than its name: the name is new in any case.
             None => drop(self.names.add(directory, &name, kind::REGULAR, false, Source::Made)),
         }
@@ -159,10 +162,11 @@ impl World {
             // What it was at the beginning is settled: its number may come back.
             if let Some(identity) = self.names.node(node).identity
                 && self.names.identities.get(&identity) == Some(&node)
-                && self.names.node(node).links <= 1
+                && self.names.node(node).has_one_name()
             {
                 self.names.identities.remove(&identity);
             }
+            self.names.node_mut(node).links_since -= 1;
         }
         if let Some((parent, name)) = entry {
             self.names.set(parent, &name, Slot::Absent);
@@ -189,6 +193,7 @@ impl World {
                 self.moved(other, from, &from_name);
             }
         } else if target.node != Some(moved) {
+            target.node.into_iter().for_each(|replaced| self.names.node_mut(replaced).links_since -= 1);
             self.names.set(from, &from_name, Slot::Absent);
             if self.flags(s, FlagSet::Rename) & WHITEOUT != 0 {
                 self.names.add(from, &from_name, kind::CHARACTER, true, Source::Made);
