@@ -211,3 +211,41 @@ os.stat("../outside/file")
     let Some(recorded) = Recorded::new(name, program, &["--backend", "ebpf", "--tree", "."]) else { return };
     recorded.replays("t.reprise");
 }
+
+/// Lengths that no memory has are refused before anything is read: what stands for it need not be there.
+#[test]
+fn what_nobody_reads_of_a_refused_call_takes_no_memory() {
+    let name = "what_nobody_reads_of_a_refused_call_takes_no_memory";
+    let program = r#"
+class Piece(ctypes.Structure):
+    _fields_ = [("at", ctypes.c_void_p), ("length", ctypes.c_size_t)]
+fd = os.open("f", os.O_RDWR | os.O_CREAT)
+content = ctypes.create_string_buffer(b"x" * (1 << 20))
+at = ctypes.addressof(content)
+most = ctypes.c_size_t(-1).value
+def pieces(*lengths):
+    return (Piece * len(lengths))(*(Piece(at, length) for length in lengths))
+for vector in (pieces(most, 10), pieces(10, most), pieces(10, 1 << 40, most)):
+    for call in (libc.writev, libc.readv, libc.pwritev, libc.preadv):
+        call(fd, vector, len(vector), ctypes.c_long(0))
+    libc.writev(900, vector, len(vector))
+# Its second piece ends long before what was asked for.
+libc.mmap.restype = ctypes.c_void_p
+there = libc.mmap(None, ctypes.c_size_t(8192), 3, 0x22, -1, ctypes.c_long(0))
+libc.munmap(ctypes.c_void_p(there + 4096), ctypes.c_size_t(4096))
+assert libc.writev(fd, (Piece * 2)(Piece(at, 5000), Piece(there, 1 << 30)), 2) == 9096
+libc.write(fd, ctypes.c_void_p(at), ctypes.c_size_t(-1))
+libc.write(900, ctypes.c_void_p(at), ctypes.c_size_t(1 << 31))
+libc.pread(fd, ctypes.c_void_p(at), ctypes.c_size_t(-1), ctypes.c_long(0))
+libc.setxattr(b"f", b"user.a", ctypes.c_void_p(at), ctypes.c_size_t(-1), 0)
+"#;
+    let Some(recorded) = Recorded::new(name, program, &[]) else { return };
+    let said = recorded.replay("t.reprise");
+    let document = said.json();
+    assert_eq!(said.ends(0).json()["diverged"], 0, "{said:#?}");
+    let resident = document["engine"]["resident_bytes"].as_u64().unwrap();
+    assert!(resident < 256 << 20, "{resident} bytes were resident");
+    run(recorded.dir(), &["compile", "t.reprise", "-o", "plan", "-q"]).ends(0);
+    let plan = std::fs::metadata(recorded.dir().join("plan")).unwrap().len();
+    assert!(plan < 64 << 20, "the plan has {plan} bytes");
+}

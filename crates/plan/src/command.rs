@@ -152,13 +152,16 @@ pub enum Arg {
     /// Address of scratch memory that begins as a copy of the plan's `bytes` at this offset, of this length.
     InOut(u64, u64),
     /// Address of an array of `iovec` over content: offset in `bytes` of the lengths (count u64, then that many u64),
-    /// and offset of the content in `buffers`.
+    /// and offset of the content in `buffers` ([`NOWHERE`]: none, the pieces lie where no memory is).
     ContentVector(u64, u64),
     /// Address of an array of `iovec` over scratch memory: offset in `bytes` of the lengths as above.
     OutVector(u64),
     /// An address inside a mapping: mapping slot and distance from its begin in bytes.
     Mapped(u32, u64),
 }
+
+/// Stands for the offset of content that nobody needs: the call failed before it read any.
+pub const NOWHERE: u64 = u64::MAX;
 
 /// What is judged beside success or the same error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,13 +6,15 @@ use reprise_trace::Name;
 use reprise_trace::payload::{Side, split};
 
 use super::{CompileError, Compiler, Lowering};
-use crate::command::{Arg, within_page};
+use crate::command::{Arg, NOWHERE, within_page};
 
 const AT_FDCWD: i32 = -100;
 /// Stands for a pointer that was no address of readable memory: the kernel answers EFAULT again.
 const BAD_POINTER: u64 = 1;
 /// As much as one call moves (`MAX_RW_COUNT`).
 const MOST: u64 = 0x7fff_f000;
+/// A failed call gets no more content than this made for it: what it was given is nobody's, and may be as long as numbers go.
+const MOST_FAILED: u64 = 1 << 20;
 
 impl Compiler {
     /// The arguments of the call as it was made, for issuing it again.
@@ -53,14 +55,10 @@ impl Compiler {
                 ArgKind::InVector(_) | ArgKind::OutVector(_) => match input[i] {
                     None => pointer(None),
                     Some(lengths) => {
-                        let total = reprise_trace::payload::vector_lengths(lengths)
-                            .iter()
-                            .fold(0, |a: u64, b| a.saturating_add(*b));
                         let lengths = cut(lengths, done(l));
                         let at = self.store.lengths(&lengths)?;
-                        match (arg.kind, self.content(l, total.min(MOST))?) {
-                            (ArgKind::InVector(_), Some(Arg::Content(content, _))) => Arg::ContentVector(at, content),
-                            (ArgKind::InVector(_), _) => Arg::Value(BAD_POINTER),
+                        match arg.kind {
+                            ArgKind::InVector(_) => Arg::ContentVector(at, self.gathered(l, &lengths)?),
                             _ => Arg::OutVector(at),
                         }
                     }
@@ -108,7 +106,17 @@ impl Compiler {
         slot.map_or(Arg::Value(u64::MAX), Arg::Fd)
     }
 
-    /// The content a call reads: from the trace, else made content of the same length.
+    /// Where the content of a vector's elements lies.
+    fn gathered(&mut self, l: &Lowering<'_>, lengths: &[u8]) -> Result<u64, CompileError> {
+        let lengths = reprise_trace::payload::vector_lengths(lengths);
+        let total = lengths.iter().fold(0, |all: u64, one| all.saturating_add(*one));
+        Ok(match self.content(l, total.min(MOST))? {
+            Some(Arg::Content(at, _)) => at,
+            _ => NOWHERE,
+        })
+    }
+
+    /// The content a call reads: from the trace, else made content of the same length; none if it failed before it could read so much.
     pub(super) fn content(&mut self, l: &Lowering<'_>, length: u64) -> Result<Option<Arg>, CompileError> {
         let kept = l.action.data.len() as u64 * reprise_trace::CHUNK_BYTES as u64;
         let whole = l.action.truncated_bytes == 0 && (kept >= length || length == 0);
@@ -121,7 +129,7 @@ impl Compiler {
         let at = if whole { self.store.content(&l.action.data, within)? } else { None };
         let at = match at {
             Some(at) => at,
-            None if l.action.result < 0 && l.action.data.is_empty() => return Ok(None),
+            None if l.action.result < 0 && (l.action.data.is_empty() || length > MOST_FAILED) => return Ok(None),
             None => self.store.missing(length)?,
         };
         Ok(Some(Arg::Content(at, length)))

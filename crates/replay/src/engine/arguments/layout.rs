@@ -4,6 +4,7 @@ use super::super::Sections;
 use super::super::failure::{Failure, Stop};
 use super::super::memory::{self, LONGEST, PAGE, Scratch};
 use super::{BAD_POINTER, Range};
+use reprise_plan::command::NOWHERE;
 
 /// Longest array of `iovec`.
 const MOST_PIECES: u64 = 1024;
@@ -98,6 +99,8 @@ impl<'a> Layout<'a> {
         let total = (0..known as usize).try_fold(0u64, |sum, i| sum.checked_add(word(lengths, i)));
         let array = self.take(known * 16)?;
         let (place, filled) = match begin {
+            // No piece fits into no memory.
+            Some(NOWHERE) => (Place::Scratch(Range::default()), None),
             Some(begin) => {
                 let content = &self.sections.buffers;
                 let total = total.ok_or(Stop::Damaged("a vector is longer than memory"))?;
