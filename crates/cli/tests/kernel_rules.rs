@@ -249,3 +249,27 @@ libc.setxattr(b"f", b"user.a", ctypes.c_void_p(at), ctypes.c_size_t(-1), 0)
     let plan = std::fs::metadata(recorded.dir().join("plan")).unwrap().len();
     assert!(plan < 64 << 20, "the plan has {plan} bytes");
 }
+
+/// A read into memory that ends halfway returns what came until there.
+#[test]
+fn a_read_that_its_memory_ended_is_replayed_as_far_as_it_came() {
+    let name = "a_read_that_its_memory_ended_is_replayed_as_far_as_it_came";
+    let program = r#"
+made("f", bytes(range(256)) * 256)
+fd = os.open("f", os.O_RDONLY)
+libc.mmap.restype = ctypes.c_void_p
+memory = libc.mmap(None, ctypes.c_size_t(12288), 3, 0x22, -1, ctypes.c_long(0))
+assert libc.munmap(ctypes.c_void_p(memory + 8192), ctypes.c_size_t(4096)) == 0
+class Piece(ctypes.Structure):
+    _fields_ = [("at", ctypes.c_void_p), ("length", ctypes.c_size_t)]
+pieces = (Piece * 2)(Piece(memory, 100), Piece(memory + 4096, 8192))
+came = [libc.pread(fd, ctypes.c_void_p(memory + 4096), ctypes.c_size_t(8192), ctypes.c_long(0)),
+    libc.read(fd, ctypes.c_void_p(memory + 4096), ctypes.c_size_t(8192)),
+    libc.readv(fd, pieces, 2), libc.read(fd, ctypes.c_void_p(memory), ctypes.c_size_t(50))]
+made("came", " ".join(map(str, came)).encode())
+"#;
+    let Some(recorded) = Recorded::new(name, program, &[]) else { return };
+    let came = std::fs::read_to_string(recorded.dir().join("w/came")).unwrap();
+    assert_eq!(came, "4096 4096 4196 50");
+    recorded.replays("t.reprise");
+}

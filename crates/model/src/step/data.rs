@@ -73,10 +73,14 @@ impl World {
             return;
         }
         let length = s.action.result as u64;
-        self.read_touch(s, node, offset, length, Self::wanted(s));
+        let wanted = Self::wanted(s);
+        self.read_touch(s, node, offset, length, wanted);
         if length == 0 {
             return;
         }
+        let n = self.names.node(node);
+        let has_more = n.kind == FileKind::Regular && offset.saturating_add(length) < n.size;
+        s.out.came_short = has_more && wanted.is_some_and(|wanted| length < wanted);
         self.learn(node, offset, &Self::moved(s));
         if moves {
             self.advance(slot, offset.saturating_add(length));

@@ -156,11 +156,11 @@ pub(super) fn memory(l: &Lowering<'_>) -> Option<u64> {
 }
 
 /// As many bytes as a call may be asked for where its end was the machine's doing: what a write wrote, and what came of a device
-/// that always has more (a signal ended it, and a replay has none).
+/// that always has more (a signal ended it, and a replay has none) or of a file that had more (the program's memory ended).
 fn done(l: &Lowering<'_>) -> u64 {
     let ends = match l.call.effect {
         Effect::Write | Effect::MappedWrite => true,
-        Effect::Read => matches!(l.found.nature, Nature::SafeDevice | Nature::RandomDevice),
+        Effect::Read => l.found.came_short || matches!(l.found.nature, Nature::SafeDevice | Nature::RandomDevice),
         _ => false,
     };
     if ends && l.action.result > 0 { l.action.result as u64 } else { u64::MAX }
