@@ -273,3 +273,25 @@ made("came", " ".join(map(str, came)).encode())
     assert_eq!(came, "4096 4096 4196 50");
     recorded.replays("t.reprise");
 }
+
+/// A forked process writes back what it has of its parent.
+#[test]
+fn a_mapping_of_the_parent_is_written_back_by_its_child() {
+    let name = "a_mapping_of_the_parent_is_written_back_by_its_child";
+    let program = r#"
+made("f", b"x" * 16384)
+fd = os.open("f", os.O_RDWR)
+memory = mmap.mmap(fd, 16384)
+if os.fork() == 0:
+    memory[:5000] = b"A" * 5000
+    memory.flush()
+    os._exit(0)
+os.wait()
+memory.close()
+"#;
+    let Some(recorded) = Recorded::new(name, program, &[]) else { return };
+    recorded.replays("t.reprise");
+    let row = run(recorded.dir(), &["cat", "--call", "msync", "t.reprise-result"]);
+    let row = &row.ends(0).out;
+    assert!(row.contains("msync") && !row.contains("simulated"), "{row}");
+}

@@ -71,6 +71,12 @@ pub struct MappedRange {
     pub length: u64,
 }
 
+impl From<(MappingId, u64, u64)> for MappedRange {
+    fn from((mapping, delta, length): (MappingId, u64, u64)) -> MappedRange {
+        MappedRange { mapping, delta, length }
+    }
+}
+
 /// The findings.
 #[derive(Debug, Clone, Default)]
 pub struct Interpretation {

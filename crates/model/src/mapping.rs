@@ -151,6 +151,15 @@ impl Space {
     /// The one mapping that a range lies in, with the distance and the length of the part that is mapped: `None` if it
     /// touches no file mapping, several, or one that belongs to another process.
     pub fn find(&self, address: u64, length: u64) -> Option<(MappingId, u64, u64)> {
+        self.find_of(address, length, |region| region.owned)
+    }
+
+    /// As [`Space::find`], for what changes nothing of a mapping: whosever it is.
+    pub fn find_shared(&self, address: u64, length: u64) -> Option<(MappingId, u64, u64)> {
+        self.find_of(address, length, |_| true)
+    }
+
+    fn find_of(&self, address: u64, length: u64, may: impl Fn(&Region) -> bool) -> Option<(MappingId, u64, u64)> {
         let end = address.saturating_add(whole_pages(length).max(PAGE));
         let first = self.regions.range(..=address).next_back().map_or(address, |(k, _)| *k);
         let mut found: Option<(MappingId, u64, u64)> = None;
@@ -159,7 +168,7 @@ impl Space {
             if from >= to {
                 continue;
             }
-            if !region.owned {
+            if !may(region) {
                 return None;
             }
             let delta = region.delta + (from - start);

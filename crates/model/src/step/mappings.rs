@@ -1,5 +1,6 @@
 //! Memory mappings of files, and what is read and written through them.
 
+use reprise_calls::Effect;
 use reprise_calls::memory::{SHARED, WRITE};
 
 use super::Step;
@@ -73,7 +74,7 @@ impl World {
 
     fn range(&mut self, s: &mut Step<'_>) {
         let range = self.spaces[s.thread.space as usize].find(s.arg(0), s.arg(1));
-        s.out.range = range.map(|(mapping, delta, length)| MappedRange { mapping, delta, length });
+        s.out.range = range.map(MappedRange::from);
     }
 
     pub(super) fn unmap(&mut self, s: &mut Step<'_>) {
@@ -158,6 +159,11 @@ impl World {
 
     pub(super) fn map_advise(&mut self, s: &mut Step<'_>) {
         self.range(s);
+        if s.call.effect == Effect::MapSync && s.out.range.is_none() {
+            // A forked process writes back what its parent has mapped as that does.
+            let range = self.spaces[s.thread.space as usize].find_shared(s.arg(0), s.arg(1));
+            s.out.range = range.map(MappedRange::from);
+        }
         if s.call.name == "mprotect" {
             self.change_mapping(s);
             if s.succeeded() {
