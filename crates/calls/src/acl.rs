@@ -41,7 +41,8 @@ impl Tag {
 }
 
 impl Acl {
-    /// From the value of an attribute; `None` if it is none, or has no entries, which is how a list is taken away.
+    /// From the value of an attribute; `None` if it is none that the kernel takes, or has no entries, which is how a list is taken
+    /// away.
     pub fn decode(value: &[u8]) -> Option<Acl> {
         let (version, entries) = value.split_first_chunk::<4>()?;
         let entries = entries.as_chunks::<8>();
@@ -50,7 +51,8 @@ impl Acl {
         }
         let entry = |&[tag, tag_high, permissions, high, id @ ..]: &[u8; 8]| {
             let tag = Tag::of(u16::from_le_bytes([tag, tag_high]))?;
-            Some(Entry { tag, permissions: u16::from_le_bytes([permissions, high]), id })
+            let permissions = Some(u16::from_le_bytes([permissions, high])).filter(|bits| *bits <= 7)?;
+            Some(Entry { tag, permissions, id })
         };
         entries.0.iter().map(entry).collect::<Option<_>>().map(Acl)
     }

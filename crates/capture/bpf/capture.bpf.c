@@ -227,7 +227,8 @@ static __noinline int exit_slowly(__u64 *ctx)
 	if (!(row->flags & ROW_ENDS))
 		look_at_objects(t, row, task);
 	after_call(t, row, task);
-	if (t->unread)
+	/* Else it is another program's memory by now. */
+	if (t->unread && failed(t->result))
 		read_again(t, task);
 	t->accept = !CAN_WAIT || failed(t->result);
 	begin_record(t, row, 0);

@@ -170,7 +170,7 @@ struct thread {
 	__u32 wakes;
 	__u32 rounds;
 	__u32 verdict;    /* why its record is pending */
-	__u32 fetched;    /* the page that was brought into memory last, by the end of its number */
+	__u32 fetched;    /* how far its record was when a page was brought into memory, `reached` */
 	struct load load;
 	__u32 quick;      /* its place among those of quick.h + 1, 0: none */
 	__u32 reserved_3;

@@ -167,7 +167,7 @@ static __always_inline int defer(struct thread *t, struct task_struct *task, int
 		return 0;
 	t->verdict = verdict;
 	t->flags |= RECORD_DEFERRED;
-	t->rounds = 0;
+	t->rounds = t->fetched = 0;
 	t->waiting_ns = 0;
 	if (!schedule(t, task))
 		return 0;
@@ -250,16 +250,25 @@ static long fetch_page(__u64 i, struct fetch *f)
 	return 0;
 }
 
+/* How far a walk is, by part, element and piece; what is further has a larger number, as far as there is room for it. */
+static __always_inline __u32 reached(struct cursor *cursor)
+{
+	__u64 element = at_most(cursor->element, 0x1fff), piece = at_most(cursor->offset / PIECE_BYTES, 0xffff);
+
+	return (cursor->part & 7) << 29 | element << 16 | piece;
+}
+
 /* Brings the pages of a piece into memory, as the program would by looking at them. */
 static __always_inline void fetch(struct thread *t)
 {
 	struct fetch f = { .address = t->fault_address, .end = t->fault_address + t->fault_bytes };
-	__u32 page = f.address >> PAGE_SHIFT;
+	__u32 at = reached(&t->cursor);
 
-	/* Where memory is short they may be gone again before they are read, each time anew. */
-	if (page != t->fetched)
+	/* Where memory is short they may be gone again before they are read, each time anew: what counts is whether it gets on. */
+	if (at > t->fetched) {
+		t->fetched = at;
 		t->rounds = 0;
-	t->fetched = page;
+	}
 	loop(PIECE_BYTES / PAGE + 2, fetch_page, &f);
 	if (f.failed || t->rounds++ > MOST_FETCHES)
 		t->accept = 1;

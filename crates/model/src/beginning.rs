@@ -104,7 +104,7 @@ impl World {
             Some(other) => other.table,
             None => self.start_table(process.process, rows, shared),
         };
-        self.further_groups.insert(process.process, process.groups.clone());
+        self.further_groups.insert(process.process, process.groups.as_slice().into());
         Thread {
             process: process.process,
             table,

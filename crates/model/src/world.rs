@@ -1,6 +1,7 @@
 //! The whole state, and its beginning and end.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
 
 use reprise_calls::mounts::Mounts;
 use reprise_calls::sharing::Parts;
@@ -55,7 +56,7 @@ pub struct World {
     pub(crate) threads: Vec<Option<Box<Thread>>>,
     pub(crate) processes: Vec<ProcessState>,
     /// Further groups, by process.
-    pub(crate) further_groups: HashMap<u32, Vec<u32>>,
+    pub(crate) further_groups: HashMap<u32, Arc<[u32]>>,
     /// The kernel's numbers of all processes, with their own, in order.
     pids: Vec<(i32, u32)>,
     pub(crate) spaces: Slab<Space>,
@@ -288,7 +289,7 @@ impl World {
     }
 
     /// The further groups of the processes that live.
-    pub fn further_groups(&self) -> &HashMap<u32, Vec<u32>> {
+    pub fn further_groups(&self) -> &HashMap<u32, Arc<[u32]>> {
         &self.further_groups
     }
 

@@ -292,7 +292,7 @@ impl Beginning<'_> {
         Process {
             uids: list(thread.users),
             gids: list(thread.groups),
-            groups: self.lives.groups.get(&old.process).unwrap_or(&old.groups).clone(),
+            groups: self.lives.groups.get(&old.process).map_or_else(|| old.groups.clone(), |groups| groups.to_vec()),
             umask: thread.umask,
             cwd: place(&thread.cwd),
             root: place(&thread.root),

@@ -4,6 +4,7 @@
 //! the moment are added when it has been followed to its end.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
 
 use reprise_calls::brought::{is_stand_in, of_before, stand_in};
 use reprise_calls::memory::{SHARED, code};
@@ -250,7 +251,7 @@ pub(crate) struct Walk {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Lives {
     /// Further groups, at the moment.
-    pub groups: HashMap<u32, Vec<u32>>,
+    pub groups: HashMap<u32, Arc<[u32]>>,
     /// The program.
     pub programs: HashMap<u32, Vec<u8>>,
 }

@@ -285,23 +285,26 @@ impl Stores {
 
     /// A part of a file was allocated, which leaves what is there; made zeros; or cut out or put in, which moves what is behind it.
     fn allocated(&mut self, pending: &Pending) {
+        const ALONE: u64 = (libc::FALLOC_FL_KEEP_SIZE | libc::FALLOC_FL_UNSHARE_RANGE) as u64;
         const ZEROS: u64 = (libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_ZERO_RANGE) as u64;
-        const MOVES: u64 = (libc::FALLOC_FL_COLLAPSE_RANGE | libc::FALLOC_FL_INSERT_RANGE) as u64;
         let [_, mode, begin, length, ..] = pending.action.args;
-        let end = match mode {
-            _ if mode & MOVES != 0 => u64::MAX,
-            _ if mode & ZEROS != 0 => begin.saturating_add(length),
-            _ => begin,
+        let end = match mode & !ALONE {
+            0 => begin,
+            mode if mode & !ZEROS == 0 => begin.saturating_add(length),
+            _ => u64::MAX,
         };
-        let Some(object) = pending.objects.first().filter(|_| begin < end) else { return };
+        let Some(object) = pending.objects.first() else { return self.known.clear() };
         if let Some(known) = self.known.get_mut(&(object.device, object.inode)) {
             known.retain(|page, _| page.saturating_add(PAGE) <= begin || *page >= end);
         }
     }
 
-    /// What is in a file may be something else now.
+    /// What is in a file may be something else now; which file that was is not known where its number was closed meanwhile.
     fn forget(&mut self, object: Option<&Object>) {
-        object.into_iter().for_each(|object| _ = self.known.remove(&(object.device, object.inode)));
+        match object {
+            Some(object) => _ = self.known.remove(&(object.device, object.inode)),
+            None => self.known.clear(),
+        }
     }
 
     fn change(&mut self, pid: i32, change: impl FnOnce(&mut Space<File>)) {

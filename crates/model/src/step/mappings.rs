@@ -173,7 +173,7 @@ impl World {
         } else if let Some(range) = s.out.range {
             s.out.look(Resource::Mapping(range.mapping));
         }
-        if s.call.name == "msync"
+        if s.call.effect == Effect::MapSync
             && let Some(region) = self.spaces[s.thread.space as usize].at(s.arg(0))
         {
             s.out.flush(region.node);

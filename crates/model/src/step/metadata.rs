@@ -1,6 +1,6 @@
 //! Attributes: looked at and changed.
 
-use reprise_calls::{ArgKind, Effect};
+use reprise_calls::{ArgKind, Effect, acl};
 use reprise_trace::payload::{Side, split};
 
 use super::Step;
@@ -107,7 +107,8 @@ impl World {
         if n.attributes.lose_capabilities() {
             s.out.change(Resource::Attributes(node));
         }
-        if s.thread.users.effective == 0 {
+        // As `CAP_FSETID` goes with it.
+        if s.thread.users.files == 0 {
             return;
         }
         let group = if n.attributes.mode & 0o10 != 0 { 0o2000 } else { 0 };
@@ -126,8 +127,13 @@ impl World {
         let Some(node) = self.subject(&mut s) else {
             return;
         };
-        if let Some(name) = named_attribute(&s) {
-            self.names.node_mut(node).attributes.set(name.to_vec(), value);
+        let Some(name) = named_attribute(&s) else { return };
+        let strips = name == acl::ACCESS && !self.may_set_group(&s, self.names.node(node).attributes.gid);
+        let attributes = &mut self.names.node_mut(node).attributes;
+        attributes.set(name.to_vec(), value);
+        // As with `chmod` (`posix_acl_update_mode`).
+        if strips {
+            attributes.mode &= !0o2000;
         }
     }
 

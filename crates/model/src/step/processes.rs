@@ -14,6 +14,9 @@ use crate::streams::Links;
 use crate::touch::Resource;
 use crate::world::World;
 
+/// A process has no more further groups (`NGROUPS_MAX`).
+const MOST_GROUPS: usize = 65_536;
+
 fn clone_flags(s: &Step<'_>) -> u64 {
     match s.call.name {
         "clone" => s.arg(0),
@@ -230,7 +233,8 @@ impl World {
         s.out.identity = Some(after);
         if s.call.name == "setgroups" {
             let list = split(s.call, Side::Input, &s.action.input)[1].unwrap_or_default();
-            let groups = list.as_chunks::<4>().0.iter().map(|word| u32::from_le_bytes(*word)).collect();
+            let groups =
+                list.as_chunks::<4>().0.iter().map(|word| u32::from_le_bytes(*word)).take(MOST_GROUPS).collect();
             self.further_groups.insert(s.thread.process, groups);
         }
     }

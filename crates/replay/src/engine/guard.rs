@@ -90,6 +90,9 @@ pub(crate) fn allowed_calls(executor: Executor) -> Vec<u32> {
         SYS_mlock,
         SYS_munlock,
         SYS_mincore,
+        // Loads and stores, where they are not made by an instruction of our own.
+        #[cfg(not(target_arch = "x86_64"))]
+        SYS_process_vm_writev,
         SYS_dup3,
         SYS_close_range,
         SYS_unshare,

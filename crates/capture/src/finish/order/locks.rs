@@ -14,7 +14,7 @@ use reprise_initial::Seat;
 use reprise_trace::payload::Side;
 
 use super::super::decode::Pending;
-use super::super::told::{Change, Found, Told};
+use super::super::told::{Change, Condition, Found, Told};
 use super::held::{Fate, Held};
 use super::locked::{Holder, Locked};
 use crate::arguments::failed;
@@ -105,6 +105,11 @@ fn without(bits: u64, fate: Fate) -> Change {
     }
 }
 
+/// Whether one of these locks may be on a range.
+fn may_be(range: &Condition, bits: u64) -> bool {
+    bits != 0 && range.known.flatten().is_none_or(|held| held & bits != 0)
+}
+
 /// Where a call was made, and which files are open where.
 #[derive(Clone, Copy)]
 pub(super) struct Seated<'a> {
@@ -192,8 +197,9 @@ impl Locks {
         keys.into_iter().filter_map(ended).collect()
     }
 
-    /// What the end of the last thread of a process tells of which the kernel says that it gave locks back: it had some, and they are
-    /// free. What it may have had by open files counts as that, unless others are known to have these; what others hold stays.
+    /// What the end of the last thread of a process tells that closed files which were locked, by it or by others: what it had is free,
+    /// and most likely it had what it is known to have. What it may have had by open files counts as that, unless others are known
+    /// to have these; what others hold stays.
     pub(super) fn ending(&self, Seated { seat, held }: Seated<'_>) -> Told {
         let gives_back = |holder: &Holder| match *holder {
             Holder::Description(id) => held.may_be_in(seat, id) && held.fate_without(seat, id) != Fate::Stays,
@@ -202,9 +208,9 @@ impl Locks {
         let mut told = Told::default();
         for file in self.files.values() {
             let bits = file.bits_of(gives_back);
-            let of_all = |found, change| file.conditions(0, u64::MAX, found, change).filter(|_| bits != 0);
-            told.all.extend(of_all(Found::Anything, Change::Bits(bits, 0)));
-            told.any.extend(of_all(Found::SomeOf(bits), Change::Nothing));
+            let of_held = |found, change| file.conditions(0, u64::MAX, found, change).filter(|c| may_be(c, bits));
+            told.all.extend(of_held(Found::Anything, Change::Bits(bits, 0)));
+            told.likely.extend(of_held(Found::SomeOf(bits), Change::Nothing));
         }
         told
     }

@@ -73,7 +73,7 @@ impl Window {
             let last = at + (length as usize - 1);
             while at <= last {
                 // SAFETY: within the mapping, which lives as long as `self`; a page beyond the file's end is replaced by
-                // `on_missing_page`.
+                // `replace_missing_page`.
                 unsafe { std::ptr::read_volatile(at as *const u8) };
                 at = (at & !(PAGE - 1)) + PAGE;
             }
@@ -93,7 +93,7 @@ impl Drop for Window {
 
 /// Puts a page of zeros where the calling thread has touched one that is not there; false if it was elsewhere.
 ///
-/// Only calls the kernel and touches atomics: it runs in a handler of SIGBUS.
+/// Only calls the kernel and touches atomics: it runs in a handler of SIGBUS and SIGSEGV.
 pub(in crate::engine) fn replace_missing_page(address: usize) -> bool {
     let (begin, end) = TOUCHED.get();
     if !(begin..end).contains(&address) {
