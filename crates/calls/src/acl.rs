@@ -52,6 +52,8 @@ impl Acl {
         let entry = |&[tag, tag_high, permissions, high, id @ ..]: &[u8; 8]| {
             let tag = Tag::of(u16::from_le_bytes([tag, tag_high]))?;
             let permissions = Some(u16::from_le_bytes([permissions, high])).filter(|bits| *bits <= 7)?;
+            // Of others the kernel keeps none (`ACL_UNDEFINED_ID`).
+            let id = if matches!(tag, Tag::User | Tag::Group) { id } else { [0xff; 4] };
             Some(Entry { tag, permissions, id })
         };
         entries.0.iter().map(entry).collect::<Option<_>>().map(Acl)
@@ -139,6 +141,8 @@ mod tests {
         assert_eq!((plain.mode(0o2777), plain.is_only_a_mode()), (0o2754, true));
         assert_eq!((masked.mode(0o4111), masked.is_only_a_mode()), (0o4660, false));
         assert_eq!(masked.encode(), value(&MASKED));
+        let of_somebody = MASKED.map(|(tag, permissions, _)| (tag, permissions, 65534));
+        assert_eq!(Acl::decode(&value(&of_somebody)).unwrap().encode(), value(&MASKED), "most entries are nobody's");
     }
 
     #[test]

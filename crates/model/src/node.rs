@@ -118,16 +118,19 @@ impl Attributes {
 
     /// Sets an extended attribute. An access list gives a mode, and is kept only if it says more than that.
     pub(crate) fn set(&mut self, name: Vec<u8>, value: Vec<u8>) {
-        let is_list = [acl::ACCESS, acl::DEFAULT].contains(&&name[..]);
-        let list = Acl::decode(&value).filter(|_| is_list);
         let is_access = name == acl::ACCESS;
+        if !is_access && name != acl::DEFAULT {
+            self.xattrs.insert(name, value);
+            return;
+        }
+        let list = Acl::decode(&value);
         if let Some(list) = list.as_ref().filter(|_| is_access) {
             self.mode = list.mode(self.mode);
         }
-        match list.is_none_or(|list| is_access && list.is_only_a_mode()) && is_list {
-            true => drop(self.xattrs.remove(&name)),
-            false => drop(self.xattrs.insert(name, value)),
-        }
+        match list.filter(|list| !is_access || !list.is_only_a_mode()) {
+            Some(list) => self.xattrs.insert(name, list.encode()),
+            None => self.xattrs.remove(&name),
+        };
     }
 
     /// Whoever changes content or owner, with privilege or without, takes a program's capabilities away (`ATTR_KILL_PRIV`). Whether it

@@ -268,3 +268,26 @@ fn who_waits_comes_after_who_holds() {
     let out = ordered(&calls, true);
     assert_eq!(out.iter().map(|call| call.process).collect::<Vec<_>>(), [0, 1]);
 }
+
+/// Files are closed that were locked: by whoever ends, or by others whom it had asked in vain.
+#[test]
+fn an_end_gives_back_what_it_had() {
+    let mut world = World::new(Box::new(Links::default()));
+    let seats = [0, 1].map(|process| world.begin(process, None));
+    let mut locks = Locks::default();
+    let call = |process: usize, wish: i32, could: bool| {
+        let (begin_ns, effect_ns, end_ns, asks, met) = (0, 0, 1, false, None);
+        Call { process, begin_ns, effect_ns, end_ns, wish, from: 2, to: 7, asks, met, could }.pending()
+    };
+    let refused = call(1, libc::F_WRLCK, false);
+    let given_back = |locks: &Locks, process: usize| {
+        let told = locks.ending(at(seats[process]));
+        assert_eq!(told.all.len(), told.likely.len());
+        told.all.len()
+    };
+    locks.took_place(at(seats[0]), &call(0, libc::F_WRLCK, true));
+    locks.told(at(seats[1]), &|_| None, &refused, &mut Told::default());
+    assert_eq!((given_back(&locks, 0), given_back(&locks, 1)), (1, 0));
+    locks.took_place(at(seats[0]), &call(0, libc::F_UNLCK, true));
+    assert_eq!((given_back(&locks, 0), given_back(&locks, 1)), (0, 0));
+}
