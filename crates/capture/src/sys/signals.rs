@@ -41,6 +41,7 @@ impl Signals {
 
     /// The same; SIGINT is heeded though it be ignored, as it is in what a shell without job control starts in the background: a
     /// recording of what runs already ends by it.
+    #[cfg(ebpf)]
     pub fn install_to_be_interrupted() -> io::Result<Signals> {
         Signals::heeding(&[libc::SIGINT])
     }
