@@ -93,6 +93,15 @@ impl Identity {
     }
 }
 
+/// The extended attribute that gives a program capabilities.
+pub const CAPABILITIES: &[u8] = b"security.capability";
+
+/// The further groups of a list that `setgroups` was given, of which a process has no more than `NGROUPS_MAX`.
+pub fn further_groups(list: &[u8]) -> impl Iterator<Item = u32> {
+    const MOST: usize = 65_536;
+    list.as_chunks::<4>().0.iter().map(|word| u32::from_le_bytes(*word)).take(MOST)
+}
+
 /// Users and groups of a thread after a call that returned this and no error. Non-goal: capabilities that are not root's.
 pub fn changed((users, groups): (Identity, Identity), call: &str, args: [u32; 3], result: u32) -> (Identity, Identity) {
     let after = |before: Identity| before.changed(call, args, result, users.effective == 0);

@@ -83,7 +83,7 @@ pub struct Node {
     pub filesystem: u64,
     /// The number of what stands for a file system that a call brought, and in which it stands; 0 if in none.
     pub brought: u32,
-    /// Whether that text is a guess.
+    /// Whether the text of a link is a guess.
     pub target_guessed: bool,
     /// Whether a call reached it by a name at which it would have followed a link.
     pub is_followed: bool,

@@ -1,6 +1,7 @@
 //! Files and names.
 
 use reprise_calls::acl::{self, Acl};
+use reprise_calls::credentials::CAPABILITIES;
 
 use crate::content::Content;
 use crate::touch::EntryId;
@@ -63,8 +64,8 @@ pub enum Nature {
     Device,
 }
 
-/// The extended attribute that gives a program capabilities.
-pub const CAPABILITIES: &[u8] = b"security.capability";
+/// Set-group-id, in a mode.
+pub(crate) const SET_GROUP: u32 = 0o2000;
 
 /// Attributes that a replay reproduces.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -88,7 +89,7 @@ pub struct Attributes {
 impl Attributes {
     /// Of what is made with a mode where these are the directory's. A default list there takes the place of the mask.
     pub(crate) fn of_made(&self, kind: FileKind, mode: u32, mask: u32, (user, group): (u32, u32)) -> Attributes {
-        let inherits = self.mode & 0o2000 != 0;
+        let inherits = self.mode & SET_GROUP != 0;
         let gid = if inherits { self.gid } else { group };
         let mut made = Attributes { mode: mode & 0o7777 & !mask, uid: user, gid, ..Attributes::default() };
         if kind == FileKind::Symlink {
@@ -100,7 +101,7 @@ impl Attributes {
             made.set(acl::ACCESS.to_vec(), list.encode());
         }
         if kind == FileKind::Directory {
-            made.mode |= if inherits { 0o2000 } else { 0 };
+            made.mode |= if inherits { SET_GROUP } else { 0 };
             made.xattrs.extend(default.map(|value| (acl::DEFAULT.to_vec(), value.clone())));
         }
         made
@@ -131,6 +132,12 @@ impl Attributes {
             Some(list) => self.xattrs.insert(name, list.encode()),
             None => self.xattrs.remove(&name),
         };
+    }
+
+    /// The bits of the mode that go with a change of content or owner: set-user-id, and set-group-id where the group may execute.
+    pub(crate) fn set_ids(&self) -> u32 {
+        let group = if self.mode & 0o10 != 0 { SET_GROUP } else { 0 };
+        self.mode & (0o4000 | group)
     }
 
     /// Whoever changes content or owner, with privilege or without, takes a program's capabilities away (`ATTR_KILL_PRIV`). Whether it

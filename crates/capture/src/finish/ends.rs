@@ -75,7 +75,7 @@ mod tests {
 
     fn end(window: &mut Window<What>, tid: i32, gone: Gone) -> Place {
         let what = What::End { tid, pid: tid, gone: Box::new(gone) };
-        let (key_ns, begin_ns, end_ns) = (gone.unlocked_ns.unwrap_or(gone.begin_ns), gone.begin_ns, gone.end_ns);
+        let (key_ns, begin_ns, end_ns) = (gone.key_ns(), gone.begin_ns, gone.end_ns);
         window.push(Item { key_ns, begin_ns, end_ns, tid, is_ready: true, reach: Reach::All, shown: None, what })
     }
 

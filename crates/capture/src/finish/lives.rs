@@ -70,6 +70,13 @@ pub struct Born<'a> {
     pub places: (Vec<u8>, Vec<u8>),
 }
 
+impl Gone {
+    /// Where it is placed: where it asked to end, or was made to, unless its process had locks.
+    pub fn key_ns(&self) -> u64 {
+        self.unlocked_ns.unwrap_or(self.begin_ns)
+    }
+}
+
 /// All threads and processes.
 #[derive(Debug, Default)]
 pub struct Lives {

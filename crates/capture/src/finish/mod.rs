@@ -367,11 +367,11 @@ impl Finisher {
         }
     }
 
-    /// A thread ends: where it asked to, or was made to, unless it had locks.
+    /// The end of a thread waits for its place.
     fn ends(&mut self, what: What) {
-        let What::End { tid, gone: end, .. } = &what else { return };
-        let (tid, begin_ns, key_ns) = (*tid, end.begin_ns, end.unlocked_ns.unwrap_or(end.begin_ns));
-        let place = self.push(tid, (key_ns, begin_ns, end.end_ns), true, what);
+        let What::End { tid, gone, .. } = &what else { return };
+        let tid = *tid;
+        let place = self.push(tid, (gone.key_ns(), gone.begin_ns, gone.end_ns), true, what);
         self.ends.waits(tid, place);
     }
 

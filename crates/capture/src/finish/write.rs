@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use reprise_calls::credentials::further_groups;
 use reprise_calls::sharing::shared;
 use reprise_calls::{ArgKind, Effect, Replay, by_number};
 use reprise_initial::{Seeds, Seen, World};
@@ -304,8 +305,7 @@ impl Writing {
             }
             Effect::ChangeIdentity if pending.call.name == "setgroups" => {
                 let list = pending.action.input.get(4..).unwrap_or_default();
-                let groups = list.as_chunks::<4>().0.iter().map(|b| u32::from_le_bytes(*b)).collect();
-                self.lives.set_groups(life.pid, groups);
+                self.lives.set_groups(life.pid, further_groups(list).collect());
             }
             _ => {}
         }

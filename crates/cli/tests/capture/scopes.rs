@@ -11,8 +11,8 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use reprise_testkit::scratch::{self as mount, Kind, LoopFs, Scratch};
-use reprise_testkit::skip;
 use reprise_testkit::tree::{self, Node};
+use reprise_testkit::{program, skip};
 
 use crate::backend::Backend;
 use crate::made::{Trace, build, can_build};
@@ -623,7 +623,8 @@ fn an_interrupt_is_heeded_where_it_is_ignored() {
     }
     let scratch = Scratch::new();
     let mut shell = Command::new("bash");
-    shell.args(["-c", SCRIPT, env!("CARGO_BIN_EXE_reprise")]).current_dir(scratch.path());
+    let binary = program::reprise().unwrap_or_else(|e| panic!("{e}"));
+    shell.args(["-c", SCRIPT]).arg(binary).current_dir(scratch.path());
     let mut shell = shell.spawn().expect("started");
     until("the recording is over", || shell.try_wait().expect("its end").is_some());
     assert_eq!(shell.wait().unwrap().code(), Some(0));

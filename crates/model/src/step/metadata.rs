@@ -1,10 +1,11 @@
 //! Attributes: looked at and changed.
 
+use reprise_calls::credentials::CAPABILITIES;
 use reprise_calls::{ArgKind, Effect, acl};
 use reprise_trace::payload::{Side, split};
 
 use super::Step;
-use crate::node::{CAPABILITIES, FileKind, NodeId};
+use crate::node::{FileKind, NodeId, SET_GROUP};
 use crate::processes::Thread;
 use crate::touch::{Resource, Touch};
 use crate::world::World;
@@ -58,7 +59,7 @@ impl World {
         match s.call.effect {
             Effect::ChangeMode => {
                 let mode = s.call.position(|k| matches!(k, ArgKind::Mode)).map_or(0, |i| s.arg(i));
-                let group = if may_set_group { 0o2000 } else { 0 };
+                let group = if may_set_group { SET_GROUP } else { 0 };
                 n.attributes.change_mode(mode as u32 & (0o5777 | group));
             }
             Effect::ChangeOwner => {
@@ -71,11 +72,7 @@ impl World {
                 }
                 if n.kind != FileKind::Directory {
                     n.attributes.lose_capabilities();
-                    // The kernel drops set-user-id, and set-group-id where the group may execute.
-                    n.attributes.mode &= !0o4000;
-                    if n.attributes.mode & 0o10 != 0 {
-                        n.attributes.mode &= !0o2000;
-                    }
+                    n.attributes.mode &= !n.attributes.set_ids();
                 }
             }
             Effect::RemoveXattr => {
@@ -111,8 +108,7 @@ impl World {
         if s.thread.users.files == 0 {
             return;
         }
-        let group = if n.attributes.mode & 0o10 != 0 { 0o2000 } else { 0 };
-        let dropped = n.attributes.mode & (0o4000 | group);
+        let dropped = n.attributes.set_ids();
         n.attributes.mode &= !dropped;
         let touch = if dropped == 0 { Touch::Look } else { Touch::Change };
         s.out.touches.push((Resource::Attributes(node), touch));
@@ -133,7 +129,7 @@ impl World {
         attributes.set(name.to_vec(), value);
         // As with `chmod` (`posix_acl_update_mode`).
         if strips {
-            attributes.mode &= !0o2000;
+            attributes.mode &= !SET_GROUP;
         }
     }
 

@@ -6,12 +6,11 @@ use reprise_trace::payload::{Side, split};
 use super::{O_CLOEXEC, O_CREAT, O_PATH, O_TRUNC, Step, open_flags};
 use crate::descriptors::{Description, StreamKind};
 use crate::interpretation::NewDescriptor;
-use crate::node::{Attributes, FileKind, Nature, NodeId};
+use crate::node::{Attributes, FileKind, Nature, NodeId, SET_GROUP};
 use crate::resolve::Place;
 use crate::touch::{EntryId, Resource};
 use crate::world::World;
 
-const SET_GROUP: u32 = 0o2000;
 /// Set-group-id, and the right of the group to execute.
 const GROUP_PROGRAM: u32 = 0o2010;
 

@@ -1,7 +1,7 @@
 //! Threads and processes: start, exec, exit, wait, identity.
 
 use reprise_calls::Identity;
-use reprise_calls::credentials::changed;
+use reprise_calls::credentials::{changed, further_groups};
 use reprise_calls::sharing::{HANDLE, NEW_MOUNTS, NEW_USERS, enters_users};
 use reprise_trace::payload::{Side, child_handle, ran_as, split};
 
@@ -13,9 +13,6 @@ use crate::processes::{Thread, ThreadFacts};
 use crate::streams::Links;
 use crate::touch::Resource;
 use crate::world::World;
-
-/// A process has no more further groups (`NGROUPS_MAX`).
-const MOST_GROUPS: usize = 65_536;
 
 fn clone_flags(s: &Step<'_>) -> u64 {
     match s.call.name {
@@ -233,9 +230,7 @@ impl World {
         s.out.identity = Some(after);
         if s.call.name == "setgroups" {
             let list = split(s.call, Side::Input, &s.action.input)[1].unwrap_or_default();
-            let groups =
-                list.as_chunks::<4>().0.iter().map(|word| u32::from_le_bytes(*word)).take(MOST_GROUPS).collect();
-            self.further_groups.insert(s.thread.process, groups);
+            self.further_groups.insert(s.thread.process, further_groups(list).collect());
         }
     }
 }

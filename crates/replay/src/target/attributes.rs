@@ -3,6 +3,7 @@
 use std::io;
 use std::os::fd::BorrowedFd;
 
+use reprise_calls::credentials::CAPABILITIES;
 use reprise_plan::tree::Node;
 
 use super::marker;
@@ -25,7 +26,7 @@ pub(super) fn remove_foreign(fd: BorrowedFd<'_>, node: &Node) -> io::Result<()> 
         names => names?,
     };
     for name in present.split(|byte| *byte == 0).filter(|name| !name.is_empty() && *name != marker::ATTRIBUTE) {
-        let ours = [b"user.".as_slice(), b"trusted.", b"system.posix_acl_", b"security.capability"];
+        let ours = [b"user.".as_slice(), b"trusted.", b"system.posix_acl_", CAPABILITIES];
         if ours.iter().any(|prefix| name.starts_with(prefix)) && !node.xattrs.iter().any(|(wanted, _)| wanted == name) {
             match sys::remove_xattr(fd, name) {
                 Err(e) if is_refusal(&e) || is_unsupported(&e) => {}

@@ -5,6 +5,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 
+use reprise_calls::credentials::CAPABILITIES;
 use reprise_plan::tree::{Node, NodeKind};
 
 use super::attributes::{is_refusal, is_unsupported, remove_foreign};
@@ -146,7 +147,7 @@ impl<'a> Maker<'a> {
         }
         content.finish(&mut written).map_err(&failed)?;
         self.report.files += 1;
-        let capable = node.xattrs.iter().any(|(name, _)| name == b"security.capability");
+        let capable = node.xattrs.iter().any(|(name, _)| name == CAPABILITIES);
         self.report.privileged += u64::from(capable || node.mode & 0o6000 != 0);
         self.attributes(file.as_fd(), node, node.mode)
     }
