@@ -265,13 +265,14 @@ int on_new_task(__u64 *ctx)
 		return 0;
 	if (parent ? parent->launching : !is_wanted_child(current, task))
 		return 0;
-	t = bpf_task_storage_get(&threads, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
-	if (!t) {
-		__sync_fetch_and_add(&c->lost_tasks, 1);
+	t = take_in(task);
+	if (!t)
+		return 0;
+	/* Made in the scope by one who is not: nothing is known of what it has from its maker. */
+	if (!parent && !is_wanted(current)) {
+		arrive(t, task);
 		return 0;
 	}
-	t->serial = __sync_fetch_and_add(&c->serials, 1);
-	__sync_fetch_and_add(&c->tasks, 1);
 	if (!(ctx[1] & CLONE_THREAD) && !inherit_ranges(current->tgid, task->tgid))
 		drop(cpu, LACK_MEMORY);
 	if (c->stopped)

@@ -124,8 +124,10 @@ struct task_struct {
 #pragma clang attribute pop
 
 /* Threads of the kernel that live in a process: they make no calls. */
+#define PF_EXITING 0x4
 #define PF_IO_WORKER 0x10
 #define PF_USER_WORKER 0x4000
+#define PF_KTHREAD 0x200000
 /* A call through a 32-bit entry is under way. */
 #define TS_COMPAT 2
 #define X32_CALL 0x40000000

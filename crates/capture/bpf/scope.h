@@ -13,7 +13,7 @@
 #include "loop.h"
 #include "objects.h"
 #include "quick.h"
-#include "transport.h"
+#include "waiting.h"
 
 enum scope_kind {
 	SCOPE_COMMAND = 0, /* user space seeds its only thread */
@@ -32,6 +32,8 @@ struct scope {
 struct member {
 	__u32 tid;
 	__u32 pid;
+	__u32 arrival; /* not 0: it came from outside, and may not have been looked at */
+	__u32 reserved;
 };
 
 struct {
@@ -84,8 +86,6 @@ struct bpf_iter__task {
 	struct task_struct *task;
 } __attribute__((preserve_access_index));
 
-#define PF_EXITING 0x4
-#define PF_KTHREAD 0x200000
 #define DEEPEST_GROUP 64
 /* `inside` of a thread that was there before: it may be in a call whose entry nobody saw. */
 #define INSIDE_UNKNOWN 2
@@ -163,13 +163,44 @@ static __always_inline int is_wanted_child(struct task_struct *maker, struct tas
 	return is_wanted(task) || is_wanted(maker);
 }
 
+/* A thread that came in from outside is recorded from now on, and waits where it can. Where it cannot, the walk takes it in,
+ * so that what is found of it is not much older than what it does. */
+static __always_inline void arrive(struct thread *t, struct task_struct *task)
+{
+	struct notice notice = { .kind = NOTICE_ARRIVED };
+	struct control *c = control();
+
+	notice.segment = __sync_fetch_and_add(&c->arrivals, 1) + 1;
+	if (t) {
+		t->arrival = notice.segment;
+		t->begin_ns = bpf_ktime_get_ns();
+		wait_to_be_looked_at(t, task);
+	}
+	bpf_ringbuf_output(&arrived, &notice, sizeof(notice), 0);
+}
+
+/* Takes a thread into the scope; 0 if it cannot be followed. */
+static __always_inline struct thread *take_in(struct task_struct *task)
+{
+	struct thread *t = bpf_task_storage_get(&threads, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	struct control *c = control();
+
+	if (!t) {
+		__sync_fetch_and_add(&c->lost_tasks, 1);
+		return 0;
+	}
+	t->serial = __sync_fetch_and_add(&c->serials, 1);
+	__sync_fetch_and_add(&c->tasks, 1);
+	return t;
+}
+
 /* Once for every thread there is: takes those into the scope that belong there, and tells who is in it. */
 SEC("iter/task")
 int on_walk(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
-	struct control *c = control();
-	struct member member;
+	struct member member = {};
+	__u32 found = 0;
 	struct thread *t;
 
 	if (!task)
@@ -178,40 +209,47 @@ int on_walk(struct bpf_iter__task *ctx)
 	if (!t) {
 		if (task->flags & PF_EXITING || !is_wanted(task))
 			return 0;
-		t = bpf_task_storage_get(&threads, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
-		if (!t) {
-			__sync_fetch_and_add(&c->lost_tasks, 1);
+		t = take_in(task);
+		if (!t)
 			return 0;
-		}
-		t->serial = __sync_fetch_and_add(&c->serials, 1);
 		t->begin_ns = bpf_ktime_get_ns();
 		t->inside = INSIDE_UNKNOWN;
-		__sync_fetch_and_add(&c->tasks, 1);
+		found = 1;
 	} else if (task->flags & PF_EXITING) {
 		return 0;
 	}
 	member.tid = task->pid;
 	member.pid = task->tgid;
+	member.arrival = t->arrival | found;
 	bpf_seq_write(ctx->meta->seq, &member, sizeof(member));
 	return 0;
 }
 
-/* A thread, or with it all of its process, moved to another group: whoever is in the scope now is found by a walk. */
+/* A thread, or with it all of its process, moved to another group. A call that moves its own thread is no part of the recording;
+ * the other threads of its process are found by a walk. */
 SEC("tp_btf/cgroup_attach_task")
 int on_move(__u64 *ctx)
 {
 	struct cgroup *to = (struct cgroup *)ctx[0];
+	struct task_struct *task = (struct task_struct *)ctx[2];
 	struct ascent a = {};
 	__u32 zero = 0;
 	struct scope *scope = bpf_map_lookup_elem(&scopes, &zero);
+	struct thread *t = 0;
 
-	if (!scope || !to || scope->kind != SCOPE_CGROUP)
+	if (!scope || !to || scope->kind != SCOPE_CGROUP || task->tgid == scope->recorder)
 		return 0;
 	a.wanted = scope->cgroup;
 	a.at = (struct cgroup_subsys_state *)((char *)to + bpf_core_field_offset(struct cgroup, self));
 	loop(DEEPEST_GROUP, ascend, &a);
-	if (a.found)
-		announce(NOTICE_JOINED, 0);
+	if (!a.found || bpf_task_storage_get(&threads, task, 0, 0))
+		return 0;
+	if (CAN_WAIT) {
+		t = take_in(task);
+		if (t && task != bpf_get_current_task_btf())
+			t->inside = INSIDE_UNKNOWN;
+	}
+	arrive(t, task);
 	return 0;
 }
 

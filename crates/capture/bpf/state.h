@@ -173,7 +173,7 @@ struct thread {
 	__u32 fetched;    /* how far its record was when a page was brought into memory, `reached` */
 	struct load load;
 	__u32 quick;      /* its place among those of quick.h + 1, 0: none */
-	__u32 reserved_3;
+	__u32 arrival;    /* it came in from outside as this one; 0: it did not */
 	__u64 vector;     /* of a request: where its vector is kept, 0: in the program's memory */
 };
 
@@ -220,7 +220,8 @@ struct control {
 	__u64 pending;      /* records that wait in their threads */
 	__u64 waits;        /* times that a thread waited */
 	__u64 waited_ns;
-	__u64 reserved;
+	__u32 arrivals;     /* threads that came in from outside, so far */
+	__u32 looked;       /* of them user space has looked at; it sets this */
 };
 
 /* What both sides know of mapped files. */
@@ -243,7 +244,7 @@ struct watch {
 enum notice_kind {
 	NOTICE_FULL = 1,
 	NOTICE_OVER = 2, /* the last task has ended */
-	NOTICE_JOINED = 3, /* somebody moved into the control group */
+	NOTICE_ARRIVED = 3, /* in a ring of its own: somebody came into the scope from outside */
 };
 
 struct notice {
@@ -292,6 +293,11 @@ struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 65536);
 } notices SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4096);
+} arrived SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

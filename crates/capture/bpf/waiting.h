@@ -70,6 +70,10 @@ static __always_inline enum lack lack_of_wait(void)
 	return LACK_ROOM;
 }
 
+static __always_inline void wait_to_be_looked_at(struct thread *t, struct task_struct *task)
+{
+}
+
 static __always_inline void abandon(struct thread *t, struct cpu *cpu, enum lack why)
 {
 }
@@ -84,6 +88,8 @@ static __always_inline void forget(struct thread *t, struct cpu *cpu)
 /* Rounds of one callback, each a pause of this length; between callbacks the kernel may do other work. */
 #define ROUNDS 4
 #define PAUSE_NS 10000
+/* So long a thread that came in from outside waits until user space has looked at what it has. */
+#define LOOK_NS 1000000000ULL
 /* Pieces that are copied in one go with preemption disabled. */
 #define STEPS_DEFERRED 8
 /* A page that is fetched so often and is gone again is given up. */
@@ -190,6 +196,12 @@ static __always_inline void throttle(struct thread *t, struct task_struct *task)
 	if (t->pending || !c->block || c->free >= c->low)
 		return;
 	t->waiting_ns = 0;
+	schedule(t, task);
+}
+
+/* What a thread has that came in from outside is what user space finds: it does nothing until then. */
+static __always_inline void wait_to_be_looked_at(struct thread *t, struct task_struct *task)
+{
 	schedule(t, task);
 }
 
@@ -311,6 +323,19 @@ static __always_inline int retry(struct round *r, int last, enum lack why)
 	return verdict;
 }
 
+static __always_inline int waits_to_be_looked_at(struct round *r)
+{
+	struct thread *t = r->t;
+
+	if (!t->arrival)
+		return 0;
+	if ((__s32)(t->arrival - *(volatile __u32 *)&r->c->looked) > 0 && bpf_ktime_get_ns() < t->begin_ns + LOOK_NS &&
+	    !hopeless(r))
+		return 1;
+	t->arrival = 0;
+	return 0;
+}
+
 static long pause_until(__u64 i, __u64 *until)
 {
 	return bpf_ktime_get_ns() >= *until;
@@ -330,10 +355,12 @@ static long round(__u64 i, struct round *r)
 		if (t->pending && (verdict != VERDICT_NO_ROOM || !c->block))
 			return 0;
 	}
-	if (!t->pending && (!c->block || c->free >= c->low || hopeless(r)))
+	int unseen = !t->pending && waits_to_be_looked_at(r);
+
+	if (!t->pending && !unseen && (!c->block || c->free >= c->low || hopeless(r)))
 		return 1;
 	now = bpf_ktime_get_ns();
-	if (!t->waiting_ns) {
+	if (!t->waiting_ns && !unseen) {
 		t->waiting_ns = now;
 		__sync_fetch_and_add(&c->waits, 1);
 	}

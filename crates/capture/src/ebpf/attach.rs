@@ -6,17 +6,16 @@
 //! (the finisher does); stopping anybody.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::Ordering;
 
 use reprise_trace::{Manifest, SPOOL};
 
-use super::kernel::Kernel;
+use super::kernel::{Kernel, Member};
 use super::launch;
 use super::present::{Copies, Present};
 use super::{Reason, SpoolError, SpoolOptions};
 use crate::error::CaptureError;
 use crate::scope::Scope;
-use crate::spool::{BeganProcess, Begin, OPEN, VERSION};
+use crate::spool::{BeganProcess, Begin, JOINED, OPEN, VERSION};
 use crate::sys;
 
 /// What is known of the processes of a scope.
@@ -24,6 +23,7 @@ use crate::sys;
 pub struct Attached {
     begin: Begin,
     present: Present,
+    copies: Copies,
     known: BTreeSet<i32>,
 }
 
@@ -70,7 +70,7 @@ impl Attached {
             processes,
             joined: Vec::new(),
         };
-        let attached = Attached { begin, present, known: members.iter().map(|(pid, _)| *pid).collect() };
+        let attached = Attached { begin, present, copies, known: processes_of(&members) };
         attached.write(options)?;
         Ok(attached)
     }
@@ -90,38 +90,51 @@ impl Attached {
         Ok(walk(kernel)?.is_empty())
     }
 
-    /// Takes in those who have come into the scope, if any have.
+    /// Looks at those who have come into the scope, if any have: they wait for it.
     pub fn join(&mut self, kernel: &Kernel, options: &SpoolOptions) -> Result<(), SpoolError> {
-        if !kernel.joined.swap(false, Ordering::SeqCst) {
+        let Some(arrivals) = kernel.arrivals() else { return Ok(()) };
+        let joined = self.look_at_new(kernel, options);
+        kernel.has_looked(arrivals);
+        joined
+    }
+
+    fn look_at_new(&mut self, kernel: &Kernel, options: &SpoolOptions) -> Result<(), SpoolError> {
+        let members = walk(kernel)?;
+        // Numbers of those who are gone may be given again.
+        let known = std::mem::replace(&mut self.known, processes_of(&members));
+        let mut news = processes_of(members.iter().filter(|member| member.new));
+        news.retain(|pid| !known.contains(pid));
+        if news.is_empty() {
             return Ok(());
         }
-        let mut members = walk(kernel)?;
-        members.retain(|(pid, _)| !self.known.contains(pid));
-        if members.is_empty() {
-            return Ok(());
-        }
-        self.known.extend(members.iter().map(|(pid, _)| *pid));
+        let members: Vec<Member> = members.into_iter().filter(|member| news.contains(&member.pid)).collect();
         kernel.take_mappings().map_err(Reason::Refused)?;
         let mut joined = look(&mut self.present, &members);
         // The trace can say what was shared and locked when it began, not what was then.
         for process in &mut joined {
             (process.table, process.directories) = (None, None);
             process.descriptors.iter_mut().for_each(|d| d.locks.clear());
+            self.copies.take(process);
         }
-        self.begin.joined.extend(joined);
-        self.write(options)
+        let spool = options.trace.join(SPOOL);
+        let told = joined.iter().try_for_each(|process| process.append(&spool));
+        told.map_err(|source| SpoolError::Unwritten { path: spool.join(JOINED), source })
     }
 }
 
-fn walk(kernel: &Kernel) -> Result<Vec<(i32, i32)>, SpoolError> {
+fn processes_of<'a>(members: impl IntoIterator<Item = &'a Member>) -> BTreeSet<i32> {
+    members.into_iter().map(|member| member.pid).collect()
+}
+
+fn walk(kernel: &Kernel) -> Result<Vec<Member>, SpoolError> {
     Ok(kernel.walk().map_err(Reason::Refused)?)
 }
 
 /// Looks at the processes of these threads.
-fn look(present: &mut Present, members: &[(i32, i32)]) -> Vec<BeganProcess> {
+fn look(present: &mut Present, members: &[Member]) -> Vec<BeganProcess> {
     let mut threads: BTreeMap<i32, Vec<i32>> = BTreeMap::new();
-    for (pid, tid) in members {
-        threads.entry(*pid).or_default().push(*tid);
+    for member in members {
+        threads.entry(member.pid).or_default().push(member.tid);
     }
     threads
         .iter_mut()
@@ -135,11 +148,10 @@ fn look(present: &mut Present, members: &[(i32, i32)]) -> Vec<BeganProcess> {
 
 /// Where the recorder finds what the processes see as `/`, if their mounts are not its own. There is one such place: of
 /// several sets of mounts that of the first process is taken, and that is said.
-fn mounted_at(members: &[(i32, i32)], manifest: &mut Manifest) -> Option<String> {
+fn mounted_at(members: &[Member], manifest: &mut Manifest) -> Option<String> {
     let of = |pid: String| std::fs::read_link(format!("/proc/{pid}/ns/mnt")).ok();
     let own = of("self".into());
-    let mut pids: Vec<i32> = members.iter().map(|(pid, _)| *pid).collect();
-    pids.dedup();
+    let pids = processes_of(members);
     let sets: BTreeSet<_> = pids.iter().filter_map(|pid| of(pid.to_string())).collect();
     if sets.len() > 1 {
         manifest.facts.insert("mounts".into(), format!("{} sets; paths are taken as the recorder's own", sets.len()));

@@ -5,14 +5,14 @@ use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use reprise_trace::DataPolicy;
 
 use super::known::Knowns;
-use super::shared::{self, ROW_BYTES, STRIDE_BYTES, THREAD_LAUNCHING, common, control, cpu, scope, watch};
+use super::shared::{self, MEMBER_BYTES, ROW_BYTES, STRIDE_BYTES, THREAD_LAUNCHING, common, control, cpu, scope, watch};
 use super::{Capabilities, OnFull, Reason, SpoolError, opcodes, processors, table};
 use crate::scope::Scope;
 use crate::spool::Known;
@@ -83,12 +83,23 @@ pub struct Kernel {
     common: Shared,
     /// What files hold that the spool holds, too.
     knowns: Mutex<Knowns>,
-    /// Somebody moved into the control group that is recorded.
-    pub joined: AtomicBool,
+    /// Heard when somebody comes into the scope from outside.
+    arrived: RawFd,
     /// What they let a recording do.
     pub capabilities: Capabilities,
     /// What they do not, and why.
     pub lacks: Option<String>,
+}
+
+/// A thread in the scope.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Member {
+    /// Its process.
+    pub pid: i32,
+    /// Its number.
+    pub tid: i32,
+    /// It came from outside, or was there before, and may not have been looked at.
+    pub new: bool,
 }
 
 /// What the programs are to do.
@@ -188,8 +199,8 @@ impl Kernel {
             knowns: Mutex::new(Knowns::new(map(c".bss.knowns", object.element_bytes(c".bss.knowns")?)?, seed)),
             unused: object.descriptor(c"unused")?,
             notices: object.descriptor(c"notices")?,
+            arrived: object.descriptor(c"arrived")?,
             object: Mutex::new(object),
-            joined: AtomicBool::new(false),
             cpu_count,
             segment_count: setting.segments.into(),
             capabilities,
@@ -343,6 +354,23 @@ impl Kernel {
         Ring::new(self.notices)
     }
 
+    /// The ring that is heard when somebody comes into the scope from outside.
+    pub fn arrived(&self) -> io::Result<Ring> {
+        Ring::new(self.arrived)
+    }
+
+    /// How many threads came into the scope from outside, if there are some that nobody has looked at.
+    pub fn arrivals(&self) -> Option<u32> {
+        let so_far = self.common.word(common::CONTROL + control::ARRIVALS).load(Ordering::SeqCst);
+        let looked = self.common.word(common::CONTROL + control::LOOKED).load(Ordering::SeqCst);
+        (so_far != looked).then_some(so_far)
+    }
+
+    /// So many have been looked at, and go on.
+    pub fn has_looked(&self, arrivals: u32) {
+        self.common.word(common::CONTROL + control::LOOKED).store(arrivals, Ordering::SeqCst);
+    }
+
     /// Takes a process that has one thread, and is about to run the command, into the scope.
     pub fn follow(&self, pid: i32) -> io::Result<()> {
         let process = sys::process_descriptor(pid)?;
@@ -382,11 +410,13 @@ impl Kernel {
         Ok(())
     }
 
-    /// Takes all threads into the scope that belong there; gives those that are in it, as (process, thread).
-    pub fn walk(&self) -> io::Result<Vec<(i32, i32)>> {
+    /// Takes all threads into the scope that belong there; gives those that are in it, in the order of their numbers.
+    pub fn walk(&self) -> io::Result<Vec<Member>> {
         let bytes = self.object().walk(c"on_walk")?;
-        let number = |b: &[u8]| b.first_chunk().map_or(0, |b| i32::from_le_bytes(*b));
-        let mut members: Vec<(i32, i32)> = bytes.chunks_exact(8).map(|m| (number(&m[4..]), number(m))).collect();
+        let word = |b: &[u8]| b.first_chunk().map_or(0, |b| i32::from_le_bytes(*b));
+        let told = bytes.chunks_exact(MEMBER_BYTES);
+        let mut members: Vec<Member> =
+            told.map(|m| Member { pid: word(&m[4..]), tid: word(m), new: word(&m[8..]) != 0 }).collect();
         members.sort_unstable();
         members.dedup();
         Ok(members)

@@ -285,8 +285,9 @@ impl Session {
 
     fn until_told(&self, mut attached: Attached) -> Result<(), SpoolError> {
         let mut counted = Instant::now();
+        let mut arrived = self.kernel.arrived().map_err(Reason::Refused)?;
         while !self.over.load(Ordering::SeqCst) && !self.is_late() && sys::take_signal().is_none() {
-            std::thread::sleep(LOOK);
+            arrived.poll(LOOK.as_millis() as i32).map_err(Reason::Refused)?;
             attached.join(&self.kernel, &self.options)?;
             if matches!(self.options.scope, Scope::Processes { .. }) && counted.elapsed() > COUNT {
                 counted = Instant::now();

@@ -102,6 +102,10 @@ pub mod control {
     pub const PENDING: usize = 96;
     pub const WAITS: usize = 104;
     pub const WAITED_NS: usize = 112;
+    /// 32 bits.
+    pub const ARRIVALS: usize = 120;
+    /// 32 bits.
+    pub const LOOKED: usize = 124;
 }
 
 /// Why pages are looked at.
@@ -144,7 +148,6 @@ pub mod known {
 pub mod notice {
     pub const FULL: u32 = 1;
     pub const OVER: u32 = 2;
-    pub const JOINED: u32 = 3;
 }
 
 /// `struct scope`: kind, recorder (32 bits each) and control group.
@@ -154,6 +157,9 @@ pub mod scope {
     pub const CGROUP: u32 = 2;
     pub const SYSTEM: u32 = 3;
 }
+
+/// `struct member`: thread, process, arrival (32 bits each).
+pub const MEMBER_BYTES: usize = 16;
 
 /// Offset of `launching` in `struct thread`.
 pub const THREAD_LAUNCHING: usize = 7;
@@ -204,14 +210,13 @@ mod tests {
             offset("known", "offset", known::OFFSET),
             offset("known", "file", known::FILE),
             number("NOTICE_OVER", notice::OVER as usize),
-            number("NOTICE_JOINED", notice::JOINED as usize),
             number("sizeof(struct scope)", scope::BYTES),
             number("SCOPE_PROCESSES", scope::PROCESSES as usize),
             number("SCOPE_CGROUP", scope::CGROUP as usize),
             number("SCOPE_SYSTEM", scope::SYSTEM as usize),
             offset("scope", "recorder", 4),
             offset("scope", "cgroup", 8),
-            number("sizeof(struct member)", 8),
+            number("sizeof(struct member)", MEMBER_BYTES),
             number("sizeof(struct cpu)", cpu::BYTES),
             offset("cpu", "dropped", cpu::DROPPED),
             offset("cpu", "bytes", cpu::MOVED),
@@ -239,6 +244,8 @@ mod tests {
             offset("control", "pending", control::PENDING),
             offset("control", "waits", control::WAITS),
             offset("control", "waited_ns", control::WAITED_NS),
+            offset("control", "arrivals", control::ARRIVALS),
+            offset("control", "looked", control::LOOKED),
             offset("thread", "launching", THREAD_LAUNCHING),
         ]
         .concat();

@@ -122,7 +122,6 @@ impl Writer {
             match *kind {
                 notice::FULL => self.full(*segment)?,
                 notice::OVER => self.over.store(true, Ordering::SeqCst),
-                notice::JOINED => self.kernel.joined.store(true, Ordering::SeqCst),
                 _ => {}
             }
         }

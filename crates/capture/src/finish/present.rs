@@ -3,8 +3,10 @@
 //! Goals: several processes, of several users, that share descriptions; files that had lost their names already; who did
 //! nothing can be left out. Non-goals: what was there exactly at the beginning (`before`).
 
+use std::collections::VecDeque;
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use foldhash::HashMap;
 use reprise_calls::Identity;
@@ -41,8 +43,8 @@ pub struct Present {
     idle_threads: HashMap<i32, i32>,
     /// The rows of processes that no call made, by number of the process: those made since inherit their descriptors.
     pub roots: HashMap<u32, u32>,
-    /// Processes that came in later, by thread.
-    joined: HashMap<i32, BeganProcess>,
+    /// Processes that came in later, by thread, in the order in which they came: a number may be given again.
+    joined: HashMap<i32, VecDeque<Rc<BeganProcess>>>,
     /// What a second look at descriptors has shown, by table and number.
     again: HashMap<(u32, u32), BeganDescriptor>,
     /// Files that were met when processes were looked at, and have a name; by identity.
@@ -79,11 +81,16 @@ impl Common {
 impl Present {
     /// As a recording began.
     pub fn new(begin: &Begin, spool: &Path) -> Present {
-        let joined = begin.joined.iter().flat_map(|p| p.threads.iter().map(|(tid, _)| (*tid, p.clone())));
+        let mut joined: HashMap<i32, VecDeque<Rc<BeganProcess>>> = HashMap::default();
+        for process in begin.joined.iter().cloned().map(Rc::new) {
+            for (tid, _) in &process.threads {
+                joined.entry(*tid).or_default().push_back(process.clone());
+            }
+        }
         Present {
             attached: begin.attached,
             leave_idle_out: begin.leave_idle_out,
-            joined: joined.collect(),
+            joined,
             copies: spool.join(OPEN),
             began_ns: begin.monotonic_ns,
             ..Present::default()
@@ -138,8 +145,11 @@ impl Writing {
 
     /// A thread of a process that came in from outside.
     pub(super) fn joined(&mut self, tid: i32, begin_ns: u64) -> Option<Life> {
-        let process = self.present.joined.remove(&tid)?;
-        process.threads.iter().for_each(|(other, _)| drop(self.present.joined.remove(other)));
+        let process = self.present.joined.get_mut(&tid)?.pop_front()?;
+        for (other, _) in &process.threads {
+            let of_other = self.present.joined.get_mut(other);
+            of_other.into_iter().for_each(|list| list.retain(|listed| !Rc::ptr_eq(listed, &process)));
+        }
         self.log.note("a process that came into the scope while it was recorded");
         let seats = self.seats(&process);
         self.rows(&process, &seats, begin_ns);

@@ -5,7 +5,8 @@
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
-use std::{fs, io};
+use std::fs;
+use std::io::{self, Write};
 
 use reprise_calls::locking::HeldLock;
 use reprise_calls::memory;
@@ -15,8 +16,11 @@ use serde::{Deserialize, Serialize};
 /// Name of the file in the directory of the spool.
 pub const BEGIN: &str = "begin.json";
 /// Version of the spool as it is written. 2: content may be said by its place ([`RANGE_SAID`](super::layout::RANGE_SAID)). 3: it
-/// need not follow its head at once. 4: calls may be told in brief ([`BRIEF`](super::layout::kind::BRIEF)).
-pub const VERSION: u32 = 4;
+/// need not follow its head at once. 4: calls may be told in brief ([`BRIEF`](super::layout::kind::BRIEF)). 5: who came in
+/// later stands in a file of its own ([`JOINED`]).
+pub const VERSION: u32 = 5;
+/// Name of the file there that tells of who came in later, a line each.
+pub const JOINED: &str = "joined";
 /// Name of the file with samples of the environment there.
 pub const SAMPLES: &str = "samples";
 
@@ -112,6 +116,18 @@ pub struct BeganProcess {
     /// with a ring. Their numbers, flags and positions say nothing.
     #[serde(default)]
     pub held: Vec<BeganDescriptor>,
+}
+
+impl BeganProcess {
+    /// Adds it to those who came in later, in the directory of a spool.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn append(&self, spool: &Path) -> io::Result<()> {
+        let mut line = serde_json::to_vec(self)?;
+        line.push(b'\n');
+        fs::OpenOptions::new().append(true).create(true).open(spool.join(JOINED))?.write_all(&line)
+    }
 }
 
 /// What a second look at a process has shown.
@@ -245,7 +261,11 @@ impl Begin {
             let told = format!("{BEGIN} is of version {version}, this Reprise reads up to {VERSION}: take a later one");
             return Err(io::Error::new(io::ErrorKind::Unsupported, told));
         }
-        Ok(serde_json::from_slice(&bytes)?)
+        let mut begin: Begin = serde_json::from_slice(&bytes)?;
+        // The last line may be cut off; who it tells of did nothing yet.
+        let joined = fs::read(spool.join(JOINED)).unwrap_or_default();
+        begin.joined.extend(joined.split(|byte| *byte == b'\n').map_while(|line| serde_json::from_slice(line).ok()));
+        Ok(begin)
     }
 
     /// Writes it into the directory of a spool.

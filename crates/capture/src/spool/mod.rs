@@ -15,7 +15,7 @@ pub(crate) mod record;
 mod repeats;
 mod stood;
 
-pub use begin::{Again, BEGIN, BeganDescriptor, BeganMapping, BeganProcess, Begin, OPEN, SAMPLES, VERSION, code};
+pub use begin::{Again, BEGIN, BeganDescriptor, BeganMapping, BeganProcess, Begin, JOINED, OPEN, SAMPLES, VERSION, code};
 pub use kept::{KEPT, Kept};
 pub use known::{Known, Passage};
 pub use lacks::{LACKS, Lacks};

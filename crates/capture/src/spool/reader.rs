@@ -16,7 +16,7 @@ use std::rc::Rc;
 use super::layout::SEGMENT_BYTES;
 use super::mark::is_mark;
 use super::record::{Head, RECORD_HEAD, SEGMENT_HEAD, SegmentHead};
-use super::{BEGIN, KEPT, SAMPLES, STOOD, Standing};
+use super::{BEGIN, JOINED, KEPT, SAMPLES, STOOD, Standing};
 
 /// What is missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -92,7 +92,7 @@ pub struct Spool {
 
 /// Whether a file of this name in a spool is one of segments.
 fn holds_segments(name: &OsStr) -> bool {
-    !is_mark(name) && ![BEGIN, KEPT, SAMPLES, STOOD].iter().any(|other| name == *other)
+    !is_mark(name) && ![BEGIN, JOINED, KEPT, SAMPLES, STOOD].iter().any(|other| name == *other)
 }
 
 /// The number of a file of segments: its name.

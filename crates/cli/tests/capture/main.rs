@@ -7,6 +7,7 @@
 
 mod backend;
 mod bars;
+mod groups;
 mod made;
 #[path = "../means/mod.rs"]
 mod means;

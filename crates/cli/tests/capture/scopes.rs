@@ -19,14 +19,14 @@ use crate::made::{Trace, build, can_build};
 use crate::means::{copy, has, kill, mkdir, reprise, run, until};
 
 /// Whether the recorder can attach here; else says why not.
-fn can_attach(name: &str) -> bool {
+pub(crate) fn can_attach(name: &str) -> bool {
     let lack = Backend::Ebpf.lack().or_else(|| (!can_build()).then(|| "no C compiler (cc)".into()));
     lack.iter().for_each(|why| skip(name, why));
     lack.is_none()
 }
 
 /// A server that works; it does not outlive the test.
-struct Server {
+pub(crate) struct Server {
     child: Child,
     said: BufReader<ChildStdout>,
     work: PathBuf,
@@ -34,7 +34,7 @@ struct Server {
 }
 
 impl Server {
-    fn start(dir: &Path, name: &str) -> Server {
+    pub(crate) fn start(dir: &Path, name: &str) -> Server {
         let binary = match dir.join("server") {
             built if built.exists() => built.to_str().expect("UTF-8").to_owned(),
             _ => build("server", dir),
@@ -49,7 +49,7 @@ impl Server {
         Server { child, said, work, pauses: 0 }
     }
 
-    fn pid(&self) -> u32 {
+    pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }
 
@@ -58,25 +58,25 @@ impl Server {
         fs::metadata(self.work.join("lines-1")).map_or(0, |m| m.len())
     }
 
-    fn goes_on(&self) {
+    pub(crate) fn goes_on(&self) {
         let before = self.progress();
         until("it goes on", || self.progress() > before + 200);
     }
 
     /// Pauses it; what its files hold does not change from now on.
-    fn pause(&mut self) {
+    pub(crate) fn pause(&mut self) {
         kill(self.pid(), libc::SIGUSR1);
         let paused = self.work.join(format!("inner/paused-{}", self.pauses));
         until("it pauses", || paused.exists());
         self.pauses += 1;
     }
 
-    fn resume(&self) {
+    pub(crate) fn resume(&self) {
         kill(self.pid(), libc::SIGUSR2);
     }
 
     /// It ends as it would have without a recorder, and finds its files as it left them.
-    fn end(mut self) {
+    pub(crate) fn end(mut self) {
         kill(self.pid(), libc::SIGTERM);
         let mut rest = String::new();
         self.said.read_to_string(&mut rest).expect("the rest");
@@ -92,14 +92,14 @@ impl Drop for Server {
 }
 
 /// A recorder of what runs already.
-struct Recorder {
+pub(crate) struct Recorder {
     child: Child,
     trace: PathBuf,
 }
 
 impl Recorder {
     /// Starts it, and waits until it has attached.
-    fn attach(dir: &Path, name: &str, words: &[&str]) -> Recorder {
+    pub(crate) fn attach(dir: &Path, name: &str, words: &[&str]) -> Recorder {
         let words = [&["record", "--backend", "ebpf", "-q", "-o", name], words].concat();
         let child = reprise(dir, &words).stderr(Stdio::piped()).spawn().expect("started");
         let mut recorder = Recorder { child, trace: dir.join(name) };
@@ -124,14 +124,14 @@ impl Recorder {
     }
 
     /// As Ctrl-C does.
-    fn stop(self) -> Trace {
+    pub(crate) fn stop(self) -> Trace {
         kill(self.child.id(), libc::SIGINT);
         self.wait()
     }
 }
 
 /// Processes of a trace that acted, by the kernel's numbers.
-fn acted(trace: &Trace) -> Vec<u32> {
+pub(crate) fn acted(trace: &Trace) -> Vec<u32> {
     let threads = trace.reader.threads().expect("threads");
     let processes = trace.reader.processes().expect("processes");
     let mut pids: Vec<u32> =
@@ -142,7 +142,7 @@ fn acted(trace: &Trace) -> Vec<u32> {
 }
 
 /// The trace replays without divergence to the tree that is at `expected`, which was at `work`.
-fn replays_to(dir: &Path, trace: &str, work: &Path, expected: &Path) {
+pub(crate) fn replays_to(dir: &Path, trace: &str, work: &Path, expected: &Path) {
     replays_but_for(dir, trace, work, expected, &BTreeMap::new());
 }
 
@@ -456,72 +456,6 @@ fn two_recordings_of_two_programs() {
         server.resume();
         server.end();
     }
-}
-
-/// A control group of version 2 of one's own; removed when dropped.
-struct Group(PathBuf);
-
-impl Group {
-    fn make() -> Result<Group, String> {
-        let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-        let unified = mounts.lines().find(|line| line.contains(" - cgroup2 "));
-        let root = unified.and_then(|line| line.split_whitespace().nth(4)).ok_or("no cgroup v2 is mounted")?;
-        let path = Path::new(root).join(format!("reprise-test-{}", std::process::id()));
-        fs::create_dir(&path).map_err(|e| format!("{}: {e}", path.display()))?;
-        Ok(Group(path))
-    }
-
-    fn add(&self, below: &str, pid: u32) {
-        let place = self.0.join(below);
-        fs::create_dir_all(&place).expect("a group");
-        fs::write(place.join("cgroup.procs"), pid.to_string()).expect("moved");
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        let root = self.0.parent().expect("a root").to_owned();
-        for place in [self.0.join("below"), self.0.clone()] {
-            for pid in fs::read_to_string(place.join("cgroup.procs")).unwrap_or_default().lines() {
-                let _ = fs::write(root.join("cgroup.procs"), pid);
-            }
-            let _ = fs::remove_dir(place);
-        }
-    }
-}
-
-#[test]
-fn a_control_group() {
-    if !can_attach("a_control_group") {
-        return;
-    }
-    let group = match Group::make() {
-        Ok(group) => group,
-        Err(why) => return skip("a_control_group", &why),
-    };
-    let scratch = Scratch::new();
-    let dir = scratch.path();
-    let mut servers = ["in", "below", "out", "later"].map(|name| Server::start(dir, name));
-    group.add("", servers[0].pid());
-    group.add("below", servers[1].pid());
-    let name = group.0.to_str().expect("UTF-8").to_owned();
-    let recorder = Recorder::attach(dir, "t.reprise", &["--cgroup", &name]);
-    servers.iter().for_each(Server::goes_on);
-    group.add("below", servers[3].pid());
-    servers.iter().for_each(Server::goes_on);
-    servers.iter_mut().for_each(Server::pause);
-    let trace = recorder.stop();
-    let who = acted(&trace);
-    let is_in = servers.each_ref().map(|server| who.contains(&server.pid()));
-    assert_eq!(is_in, [true, true, false, true], "in, below, out, later");
-    let mut started = trace.reader.processes().unwrap().into_iter().filter(|p| p.parent.is_some());
-    assert!(started.all(|p| who.contains(&(p.pid as u32))), "what they start is recorded, too");
-    for server in servers {
-        server.resume();
-        server.end();
-    }
-    drop(group);
-    run(dir, &["record", "--backend", "ebpf", "--cgroup", &name]).fails(2, &["no such control group"]);
 }
 
 /// Without content: whatever else runs on the machine is nobody's business.
