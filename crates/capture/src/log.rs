@@ -14,7 +14,7 @@ use reprise_trace::{
 };
 
 use crate::arguments::UNREADABLE;
-use crate::environment::{Observation, Surroundings};
+use crate::environment::{CORE_PATTERN, Observation, Surroundings};
 use crate::error::CaptureError;
 use crate::kept::Place;
 use crate::sys::FileId;
@@ -297,6 +297,15 @@ impl Log {
         let next = self.next;
         if count > 0 {
             self.writer.ledger().count_several(word, cause, count, 0, Some(next));
+        }
+    }
+
+    /// A process was killed, and left a core if `status`, as `wait` gives it, says so: no call writes that.
+    pub fn killed(&mut self, status: i32) {
+        self.note(format!("a process was killed by signal {}", libc::WTERMSIG(status)));
+        let is_file = |to: &String| !to.starts_with(['|', '@']);
+        if libc::WCOREDUMP(status) && self.manifest_mut().facts.get(CORE_PATTERN).is_some_and(is_file) {
+            self.loss(Loss::Dropped, "a core file, which the kernel wrote as a process was killed", 0);
         }
     }
 

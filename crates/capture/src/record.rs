@@ -15,7 +15,7 @@ use reprise_trace::{
 };
 
 use crate::ebpf::{OnFull, Sink, Summary};
-use crate::environment::{Observer, Processes, Sampler, Surroundings, memory_limit_bytes};
+use crate::environment::{CORE_PATTERN, Observer, Processes, Sampler, Surroundings, core_pattern, memory_limit_bytes};
 use crate::error::CaptureError;
 use crate::filter;
 use crate::kernel_side::{self, Failure};
@@ -402,12 +402,14 @@ pub(crate) fn new_manifest(data: DataPolicy, command: &[OsString]) -> Result<Man
         advice: "mount /dev",
     })?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    Ok(Manifest::new(
+    let mut manifest = Manifest::new(
         Kind::Record,
         data,
         command.iter().map(|a| a.to_string_lossy().into_owned()).collect(),
         id,
         now.map_or(0, |t| t.as_nanos() as u64),
         Host::this(),
-    ))
+    );
+    manifest.facts.extend(core_pattern().map(|to| (CORE_PATTERN.to_owned(), to)));
+    Ok(manifest)
 }

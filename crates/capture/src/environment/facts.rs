@@ -41,6 +41,14 @@ pub(super) fn machine_bytes() -> Option<u64> {
     field("/proc/meminfo", "MemTotal")?.trim_end_matches(" kB").parse::<u64>().ok()?.checked_mul(1024)
 }
 
+/// The fact that says where the kernel writes core files.
+pub(crate) const CORE_PATTERN: &str = "core_pattern";
+
+/// Where the kernel writes core files, or to whom it gives them (`|`, `@`); core(5).
+pub(crate) fn core_pattern() -> Option<String> {
+    line("/proc/sys/kernel/core_pattern")
+}
+
 fn line(path: &str) -> Option<String> {
     let text = fs::read_to_string(path).ok()?;
     Some(text.trim().to_owned()).filter(|text| !text.is_empty())

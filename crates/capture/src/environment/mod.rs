@@ -19,6 +19,7 @@ mod source;
 
 #[cfg(ebpf)]
 pub(crate) use devices::counters;
+pub(crate) use facts::{CORE_PATTERN, core_pattern};
 pub use facts::Surroundings;
 pub use kept::{Keeper, kept};
 pub(crate) use limit::memory_limit_bytes;

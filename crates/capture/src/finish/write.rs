@@ -419,7 +419,7 @@ impl Writing {
         let signal = gone.status & 0x7f;
         let status = if signal == 0 { gone.status >> 8 & 0xff } else { 128 + signal };
         if name == "exit_group" && signal != 0 {
-            self.log.note(format!("a process was killed by signal {signal}"));
+            self.log.killed(gone.status);
         }
         let mut args = [0; 6];
         args[0] = match (name, gone.asked) {

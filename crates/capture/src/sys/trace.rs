@@ -24,7 +24,7 @@ pub enum Report {
     Signal(i32),
     /// It has exited with this code.
     Exited(i32),
-    /// This signal has killed it.
+    /// A signal has killed it: the status that `wait` gives.
     Killed(i32),
 }
 
@@ -60,7 +60,7 @@ fn decode(status: i32) -> Report {
         return Report::Exited(libc::WEXITSTATUS(status));
     }
     if libc::WIFSIGNALED(status) {
-        return Report::Killed(libc::WTERMSIG(status));
+        return Report::Killed(status);
     }
     let signal = libc::WSTOPSIG(status);
     match status >> 16 {

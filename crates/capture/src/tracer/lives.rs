@@ -206,7 +206,10 @@ impl Tracer<'_> {
             return Ok(());
         };
         let (status, end) = match report {
-            Report::Killed(signal) => (128 + signal, End { code: None, signal: Some(signal) }),
+            Report::Killed(status) => {
+                let signal = libc::WTERMSIG(status);
+                (128 + signal, End { code: None, signal: Some(signal) })
+            }
             Report::Exited(code) => (code, End { code: Some(code), signal: None }),
             _ => return Ok(()),
         };
@@ -214,8 +217,8 @@ impl Tracer<'_> {
         // The kernel reports the first thread of a process last, with the status of the process.
         if tid == pid {
             self.memory_ended(tid);
-            if let Some(signal) = end.signal {
-                self.log.note(format!("a process was killed by signal {signal}"));
+            if let Report::Killed(status) = report {
+                self.log.killed(status);
             }
             self.abandon_process(pid);
             self.end_thread(tid, "exit_group", status)?;

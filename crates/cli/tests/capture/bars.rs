@@ -98,6 +98,21 @@ pub fn two_recordings_do_not_mix(backend: Backend) {
     b.check(&[a, unrecorded]);
 }
 
+// ------------------------------------------------------------------------------------------------------- core files
+
+/// A core file is written by no call: it counts as dropped, wherever the kernel writes one.
+pub fn core_files(backend: Backend) {
+    let scratch = Scratch::new();
+    let work = mkdir(scratch.path(), "work");
+    let killed = "ulimit -c unlimited; sh -c 'kill -SEGV $$'; sh -c 'ulimit -c 0; kill -SEGV $$'; true";
+    succeed(backend.record(Path::new(&work), "../t", &["sh", "-c", killed]).stderr(Stdio::null()));
+    if fs::read_dir(&work).expect("a directory").next().is_none() {
+        return skip("core_files", "the kernel writes them elsewhere, or gives them to a program");
+    }
+    let expected = ["1 dropped: a core file, which the kernel wrote as a process was killed"];
+    assert_eq!(Trace::open(&scratch.path().join("t")).losses(), expected);
+}
+
 // ------------------------------------------------------------------------------------------------- very many processes
 
 /// A tree of so many processes, each of which leaves a file with its number.

@@ -31,6 +31,7 @@ with_each_backend! {
     bars::two_thousand_processes;
     bars::processes_that_become_others;
     bars::a_long_command;
+    bars::core_files;
     bars::killed_recorder;
     programs::mapped_writes;
     programs::mapped_writes_with_msync;
