@@ -3,7 +3,8 @@
  * and of what a device gave nobody knows anything but the file that it went to.
  *
  * Goals: the bytes as the page cache has them when the call is over; also what came from a file that is not in the page cache, since
- * the kernel makes it up (`/proc`). Non-goals: from other files to files and sockets, where they still stand when the program has ended.
+ * the kernel makes it up (`/proc`). Non-goals: from file to file, where they still stand when the program has ended, and very much at once,
+ * which would take all room.
  */
 #ifndef REPRISE_PASSED_H
 #define REPRISE_PASSED_H
@@ -37,6 +38,17 @@ static __always_inline int is_cached(__u64 file)
 	return BPF_CORE_READ(of, f_inode, i_mapping, nrpages) != 0;
 }
 
+/* More than this is read from the file that it came from, when the program has ended. */
+#define PASSED_MOST (16 << 20)
+
+/* Whether what came from a file that is cached is kept; else it stands in a file. */
+static __always_inline int passes(struct task_struct *task, struct thread *t, struct row *row)
+{
+	struct moved target = {};
+
+	return row->flags & ROW_PIPES || (t->result <= PASSED_MOST && !stands_in(&target, task, t, &row->target));
+}
+
 /* Keeps what a call moved, before its record. */
 __noinline int keep_passed(struct thread *t)
 {
@@ -50,7 +62,7 @@ __noinline int keep_passed(struct thread *t)
 		return 0;
 	row = row_of_record(t->nr, t->flags);
 	if (stands_in(&moved, task, t, &row->source) && (row->flags & ROW_PIPES || is_cached(moved.file))) {
-		if (!(row->flags & ROW_PIPES))
+		if (!passes(task, t, row))
 			return 0;
 	} else if (!stands_in(&moved, task, t, &row->target)) {
 		return 0;

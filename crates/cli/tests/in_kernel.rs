@@ -362,6 +362,32 @@ fn what_calls_wrote_is_known_when_it_is_moved() {
     }
 }
 
+/// What went from a file to where nobody can look at it is kept, though the file is gone when the program has ended.
+#[test]
+fn what_goes_from_a_file_to_none_is_kept() {
+    const SCRIPT: &str = "import os, socket\n\
+        null = os.open('/dev/null', os.O_WRONLY); here, there = socket.socketpair()\n\
+        for name, to, most in ('../large', null, 1 << 20), ('../small', here.fileno(), 1 << 12):\n\
+        \x20   f = os.open(name, os.O_RDONLY)\n\
+        \x20   while os.sendfile(to, f, None, most): to == null or there.recv(most)\n\
+        \x20   os.close(f); os.unlink(name)\n";
+    let s = Scratch::new();
+    let dir = s.path();
+    if !in_kernel("what_goes_from_a_file_to_none_is_kept", dir) {
+        return;
+    }
+    noise(&dir.join("large"), 3);
+    let large = fs::read(dir.join("large")).unwrap();
+    let contents = [("large", large.as_slice()), ("small", &large[..10_000])];
+    fs::write(dir.join("small"), contents[1].1).unwrap();
+    assert_eq!(recorded(dir, SCRIPT)["ledger"]["losses"], serde_json::json!({}));
+    run(dir, &["tree", "t", "--at", "begin", "--extract", &mkdir(dir, "before")]).ends(0);
+    let before = dir.join("before").join(dir.canonicalize().unwrap().strip_prefix("/").unwrap());
+    for (name, content) in contents {
+        assert!(fs::read(before.join(name)).unwrap() == content, "{name}");
+    }
+}
+
 /// What a program reads and writes again and again stands in the spool by its place: in the trace it is content like any other.
 #[test]
 fn what_moves_again_is_replayed() {

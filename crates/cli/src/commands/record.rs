@@ -45,8 +45,8 @@ pub fn run(args: Record) -> Outcome {
             }
         })
     };
-    options.warn = say(quiet);
-    // The summary has it, too.
+    // The summary has both, too.
+    options.warn = say(quiet || args.json);
     options.chosen = say(quiet || args.json);
     options.backend = match args.backend {
         // What is measured is recording in the kernel.

@@ -165,15 +165,21 @@ impl World {
             Some(_) => s.arg(2),
             None => got,
         };
-        let n = self.names.node_mut(node);
+        let n = self.names.node(node);
         if n.kind != kind::REGULAR || n.filesystem_is_pseudo() {
             return;
         }
-        if n.may_be_initial() {
-            n.seen.add(offset, offset.saturating_add(got));
-        }
-        if n.size.read(offset, asked, got) {
+        self.saw(node, offset, got);
+        if self.names.node_mut(node).size.read(offset, asked, got) {
             self.names.was_there(node);
+        }
+    }
+
+    /// A call showed what a file holds.
+    fn saw(&mut self, node: NodeId, offset: u64, length: u64) {
+        let n = self.names.node_mut(node);
+        if n.kind == kind::REGULAR && !n.filesystem_is_pseudo() && n.may_be_initial() {
+            n.seen.add(offset, offset.saturating_add(length));
         }
     }
 
@@ -246,6 +252,9 @@ impl World {
                 description.borrow_mut().offset = offset.saturating_add(moved);
             }
             places[usize::from(!reads)] = node.map(|node| (node, offset, s.decoded.object(number)));
+            if let (Some(node), true, false) = (node, reads, s.decoded.is_unseen) {
+                self.saw(node, offset, moved);
+            }
             match node {
                 Some(node) if reads && self.names.node_mut(node).size.read(offset, moved, moved) => {
                     self.names.was_there(node);
