@@ -22,10 +22,14 @@ enum scope_kind {
 	SCOPE_SYSTEM = 3,
 };
 
+/* A group with a longer path is not known again. */
+#define GROUP_PATH 256
+
 struct scope {
 	__u32 kind;
-	__u32 recorder; /* its process; never in the scope */
-	__u64 cgroup;   /* its number (that of its directory) */
+	__u32 recorder;        /* its process; never in the scope */
+	__u64 cgroup;          /* its number (that of its directory) */
+	char path[GROUP_PATH]; /* in its hierarchy, to its NUL; empty: not to be known again */
 };
 
 /* A thread in the scope, as the walk tells. */
@@ -61,9 +65,14 @@ struct cgroup_subsys_state {
 	struct cgroup_subsys_state *parent;
 } __attribute__((preserve_access_index));
 
+struct cgroup_root {
+	int hierarchy_id;
+} __attribute__((preserve_access_index));
+
 struct cgroup {
 	struct cgroup_subsys_state self;
 	struct kernfs_node *kn;
+	struct cgroup_root *root;
 } __attribute__((preserve_access_index));
 
 struct css_set {
@@ -225,6 +234,47 @@ int on_walk(struct bpf_iter__task *ctx)
 	return 0;
 }
 
+/* The hierarchy of version 2. Groups of others may have the same numbers. */
+static __always_inline int is_unified(struct cgroup *group)
+{
+	return BPF_CORE_READ(group, root, hierarchy_id) == 0;
+}
+
+struct comparison {
+	struct scope *scope;
+	const char *path;
+	__u32 same;
+};
+
+static long compare(__u64 i, struct comparison *c)
+{
+	char byte;
+
+	if (i >= GROUP_PATH || bpf_probe_read_kernel(&byte, 1, c->path + i) || c->scope->path[i & (GROUP_PATH - 1)] != byte)
+		return 1;
+	c->same = !byte;
+	return !byte;
+}
+
+LOOPED(compare, struct comparison)
+
+/* A group was made: it may be the one that is recorded, once more. A service that starts again has a new one of the same name. */
+SEC("tp_btf/cgroup_mkdir")
+int on_made_group(__u64 *ctx)
+{
+	struct cgroup *group = (struct cgroup *)ctx[0];
+	struct comparison c = { .path = (const char *)ctx[1] };
+	__u32 zero = 0;
+
+	c.scope = bpf_map_lookup_elem(&scopes, &zero);
+	if (!c.scope || c.scope->kind != SCOPE_CGROUP || !c.scope->path[0] || !is_unified(group))
+		return 0;
+	loop(GROUP_PATH, compare, &c);
+	if (c.same)
+		c.scope->cgroup = BPF_CORE_READ(group, kn, id);
+	return 0;
+}
+
 /* A thread, or with it all of its process, moved to another group. A call that moves its own thread is no part of the recording;
  * the other threads of its process are found by a walk. */
 SEC("tp_btf/cgroup_attach_task")
@@ -237,7 +287,7 @@ int on_move(__u64 *ctx)
 	struct scope *scope = bpf_map_lookup_elem(&scopes, &zero);
 	struct thread *t = 0;
 
-	if (!scope || !to || scope->kind != SCOPE_CGROUP || task->tgid == scope->recorder)
+	if (!scope || !to || scope->kind != SCOPE_CGROUP || task->tgid == scope->recorder || !is_unified(to))
 		return 0;
 	a.wanted = scope->cgroup;
 	a.at = (struct cgroup_subsys_state *)((char *)to + bpf_core_field_offset(struct cgroup, self));

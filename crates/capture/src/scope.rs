@@ -37,6 +37,8 @@ pub struct Group {
     pub path: PathBuf,
     /// Its number: that of its directory.
     pub id: u64,
+    /// Its path in the hierarchy, by which it is known when it is removed and made again.
+    pub name: PathBuf,
 }
 
 /// Where hierarchies of control groups are mounted.
@@ -155,7 +157,10 @@ pub fn group(name: &Path) -> Result<Group, CaptureError> {
         return refused("it belongs to a hierarchy of version 1", advice);
     }
     match fs::metadata(&path) {
-        Ok(directory) => Ok(Group { id: directory.ino(), path }),
+        Ok(directory) => {
+            let name = Path::new("/").join(path.strip_prefix(&root).unwrap_or(&path));
+            Ok(Group { id: directory.ino(), path, name })
+        }
         Err(e) => refused(&e.to_string(), "check the rights to /sys/fs/cgroup"),
     }
 }

@@ -4,6 +4,7 @@ use std::ffi::CStr;
 use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -181,6 +182,7 @@ impl Kernel {
         object.resize(c"notices", ring)?;
         if !setting.groups {
             object.leave_out(c"on_move")?;
+            object.leave_out(c"on_made_group")?;
         }
         let seed = random();
         object.constants(&seed.to_le_bytes())?;
@@ -390,16 +392,20 @@ impl Kernel {
 
     /// Says who belongs to the scope; before the programs are attached. `processes` are those that are named.
     pub fn choose(&self, of: &Scope, processes: &[i32]) -> io::Result<()> {
-        let (kind, group) = match of {
+        let (kind, group, name) = match of {
             Scope::Command => return Ok(()),
-            Scope::Processes { .. } => (scope::PROCESSES, 0),
-            Scope::Group(group) => (scope::CGROUP, group.id),
-            Scope::System => (scope::SYSTEM, 0),
+            Scope::Processes { .. } => (scope::PROCESSES, 0, [].as_slice()),
+            Scope::Group(group) => (scope::CGROUP, group.id, group.name.as_os_str().as_bytes()),
+            Scope::System => (scope::SYSTEM, 0, [].as_slice()),
         };
         let mut bytes = [0; scope::BYTES];
         bytes[..4].copy_from_slice(&kind.to_le_bytes());
         bytes[4..8].copy_from_slice(&std::process::id().to_le_bytes());
-        bytes[8..].copy_from_slice(&group.to_le_bytes());
+        bytes[8..16].copy_from_slice(&group.to_le_bytes());
+        // The NUL behind it has room.
+        if name.len() < scope::PATH {
+            bytes[16..16 + name.len()].copy_from_slice(name);
+        }
         let object = self.object();
         object.set(c"scopes", &0u32.to_le_bytes(), &bytes)?;
         processes.iter().try_for_each(|pid| object.set(c"wanted", &pid.to_le_bytes(), &1u32.to_le_bytes()))?;

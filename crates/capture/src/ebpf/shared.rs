@@ -150,9 +150,10 @@ pub mod notice {
     pub const OVER: u32 = 2;
 }
 
-/// `struct scope`: kind, recorder (32 bits each) and control group.
+/// `struct scope`: kind, recorder (32 bits each), control group and its path.
 pub mod scope {
-    pub const BYTES: usize = 16;
+    pub const BYTES: usize = 16 + PATH;
+    pub const PATH: usize = 256;
     pub const PROCESSES: u32 = 1;
     pub const CGROUP: u32 = 2;
     pub const SYSTEM: u32 = 3;
@@ -216,6 +217,7 @@ mod tests {
             number("SCOPE_SYSTEM", scope::SYSTEM as usize),
             offset("scope", "recorder", 4),
             offset("scope", "cgroup", 8),
+            offset("scope", "path", 16),
             number("sizeof(struct member)", MEMBER_BYTES),
             number("sizeof(struct cpu)", cpu::BYTES),
             offset("cpu", "dropped", cpu::DROPPED),

@@ -8,7 +8,7 @@ use reprise_testkit::scratch::Scratch;
 use reprise_testkit::skip;
 
 use crate::made::build;
-use crate::means::{mkdir, run};
+use crate::means::{mkdir, run, until};
 use crate::scopes::{Recorder, Server, acted, can_attach, replays_to};
 
 /// A control group of version 2 of one's own; removed when dropped.
@@ -78,7 +78,7 @@ fn a_control_group() {
 }
 
 /// Who comes in is recorded from its next call on, however short it lives: it waits until what it has is known
-/// (`tests/programs/comers.c`).
+/// (`tests/programs/comers.c`). A group that is removed and made again, as that of a service that starts again, is the same one.
 #[test]
 fn who_comes_into_a_group() {
     const COMERS: usize = 60;
@@ -94,15 +94,21 @@ fn who_comes_into_a_group() {
     let work = PathBuf::from(mkdir(dir, "work"));
     let program = build("comers", dir);
     let recorder = Recorder::attach(dir, "t.reprise", &["--cgroup", group.0.to_str().expect("UTF-8")]);
-    let comers = Command::new(program).arg(&work).arg(&group.0).arg(COMERS.to_string()).output().expect("run");
-    assert!(comers.status.success(), "{comers:?}");
+    let come = |place: &Path| {
+        let comers = Command::new(&program).arg(place).arg(&group.0).arg(COMERS.to_string()).output().expect("run");
+        assert!(comers.status.success(), "{comers:?}");
+        let pids = String::from_utf8(comers.stdout).expect("text");
+        pids.lines().map(|pid| pid.parse().expect("a number")).collect::<Vec<u32>>()
+    };
+    let mut pids = come(Path::new(&mkdir(&work, "first")));
+    until("the last one has left the group", || fs::remove_dir(&group.0).is_ok());
+    fs::create_dir(&group.0).expect("made again");
+    pids.extend(come(Path::new(&mkdir(&work, "second"))));
     let trace = recorder.stop();
     let waiting = trace.reader.manifest().facts.get("waiting_for_room").cloned().unwrap_or_default();
     if waiting != "yes" {
         return skip("who_comes_into_a_group", &format!("threads can wait {waiting}"));
     }
-    let pids = String::from_utf8(comers.stdout).expect("text");
-    let mut pids: Vec<u32> = pids.lines().map(|pid| pid.parse().expect("a number")).collect();
     pids.sort_unstable();
     assert_eq!(acted(&trace), pids);
     assert_eq!(trace.losses(), [""; 0]);
