@@ -145,7 +145,10 @@ impl Compiler {
         let refused_through_descriptor = l.action.result < 0 && through_descriptor;
         // How far a listing has come is the file system's own, and may be too far for a read to get as far as its error.
         let reads_directory = effect == Read && l.found.on_directory && matches!(l.action.result, EINVAL | EISDIR);
+        // What a file system does not know (FUSE: renaming only if nothing is replaced) the target may know.
+        let is_unknown_there = l.call.name == "renameat2" && l.action.args[4] != 0 && l.action.result == EINVAL;
         machine
+            || is_unknown_there
             || reads_directory
             || by_credentials
             || refused_through_descriptor
