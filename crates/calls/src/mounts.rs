@@ -32,7 +32,7 @@ pub enum Mounting {
     },
     /// The mount at the source goes to the call's first path.
     Move,
-    /// What the call's first path or descriptor holds goes to its second path.
+    /// The mount at the call's first path or descriptor, which may be mounted nowhere yet, goes to its second path.
     Attach,
     /// The mount at the call's first path goes.
     Unmount,
@@ -53,6 +53,8 @@ pub fn mounting(call: &Call, args: &[u64; 6]) -> Mounting {
     const BIND: u64 = 0x1000;
     const MOVE: u64 = 0x2000;
     const RECURSIVE: u64 = 0x4000;
+    /// `MOVE_MOUNT_SET_GROUP`: propagation alone.
+    const SET_GROUP: u64 = 0x100;
     /// `MS_UNBINDABLE`, `MS_PRIVATE`, `MS_SLAVE`, `MS_SHARED`.
     const PROPAGATION: u64 = 0x1e_0000;
     // `MS_MGC_VAL`: what programs of old times put before the flags.
@@ -63,7 +65,7 @@ pub fn mounting(call: &Call, args: &[u64; 6]) -> Mounting {
         ("mount", flags) if flags & PROPAGATION != 0 => Mounting::Nothing,
         ("mount", flags) if flags & MOVE != 0 => Mounting::Move,
         ("mount", _) => Mounting::New,
-        ("move_mount", _) => Mounting::Attach,
+        ("move_mount", _) if args[4] & SET_GROUP == 0 => Mounting::Attach,
         ("umount2", _) => Mounting::Unmount,
         ("pivot_root", _) => Mounting::Exchange,
         _ => Mounting::Nothing,
@@ -107,9 +109,8 @@ pub struct Named {
     pub second: Option<At>,
     /// The path that it is given as the source.
     pub source: Option<At>,
-    /// What was taken a copy of, with all that is mounted below or not, if it is given that; or what stands for the file system
-    /// that it brings.
-    pub copy: Option<(At, bool)>,
+    /// What stands for the file system that it brings.
+    pub brought: Option<At>,
 }
 
 /// What becomes of mounts.
@@ -161,32 +162,36 @@ impl Mounts {
 
     /// What a call that succeeded does to mounts.
     pub fn deed(&self, what: Mounting, named: Named) -> Option<Deed> {
-        let root = |at: Option<At>| at.filter(|at| self.is_root(*at));
-        let Named { first, second, source, copy } = named;
+        // What was mounted before anything was followed is no mount here, but its files stand where it is.
+        let moved = |from: At, to: At| match self.is_root(from) {
+            true => Deed::Move(from, to),
+            false => Deed::Bind(from, to, true),
+        };
+        let Named { first, second, source, brought } = named;
         match what {
             Mounting::Nothing => None,
-            Mounting::New => Some(match copy {
-                Some((source, deep)) => Deed::Bind(source, first?, deep),
+            Mounting::New => Some(match brought {
+                Some(source) => Deed::Bind(source, first?, false),
                 None => Deed::New(first?),
             }),
             Mounting::Bind { deep } => Some(match source {
                 Some(source) => Deed::Bind(source, first?, deep),
                 None => Deed::New(first?),
             }),
-            Mounting::Move => Some(Deed::Move(root(source)?, first?)),
-            Mounting::Attach => Some(match (copy, root(first)) {
-                (Some((source, deep)), _) => Deed::Bind(source, second?, deep),
-                (None, Some(source)) => Deed::Move(source, second?),
-                (None, None) => Deed::New(second?),
+            Mounting::Move => Some(moved(source?, first?)),
+            Mounting::Attach => Some(match first {
+                Some(source) => moved(source, second?),
+                None => Deed::New(second?),
             }),
-            Mounting::Unmount => Some(Deed::Unmount(root(first)?)),
+            // The working directory is looked at from above, too.
+            Mounting::Unmount => first.map(|at| self.down(at)).filter(|at| self.is_root(*at)).map(Deed::Unmount),
             Mounting::Exchange => Some(Deed::Exchange(first?, second?)),
         }
     }
 
     /// Whether anything was mounted in the namespace that a mount is in.
     pub fn is_used(&self, mount: u32) -> bool {
-        let namespace = self.all[mount as usize].namespace;
+        let namespace = self.namespace(mount);
         self.members[namespace as usize].iter().any(|member| self.all[*member as usize].at.is_some())
     }
 
@@ -221,22 +226,35 @@ impl Mounts {
         self.root(at.mount) == at
     }
 
+    /// Whether a mount is mounted anywhere.
+    pub fn is_mounted(&self, mount: u32) -> bool {
+        self.all[mount as usize].at.is_some()
+    }
+
     /// Mounts something at a place, above what is there; the mount's number, none if there are too many.
     pub fn mount(&mut self, root: u32, at: At) -> Option<u32> {
         let at = self.down(at);
-        let mount = self.add(Mount { root, at: None, namespace: self.all[at.mount as usize].namespace })?;
+        let mount = self.add(Mount { root, at: None, namespace: self.namespace(at.mount) })?;
         self.put(mount, at);
         Some(mount)
     }
 
     /// Mounts what stands at one place at another; `deep`: with all that is mounted below it.
     pub fn bind(&mut self, source: At, at: At, deep: bool) -> Option<u32> {
-        // What is mounted below is known before the copy stands there, too.
-        let below = if deep { self.below(source.mount) } else { Vec::new() };
-        let copy = self.mount(source.node, at)?;
-        let namespace = self.all[copy as usize].namespace;
-        self.copy_below(&below, namespace, HashMap::from([(source.mount, copy)]));
+        let at = self.down(at);
+        let copy = self.copy(source, deep, self.namespace(at.mount))?;
+        self.put(copy, at);
         Some(copy)
+    }
+
+    /// A copy of what stands at a place that is mounted nowhere yet, but can be reached by who holds it; `deep`: with all that is
+    /// mounted below.
+    pub fn take(&mut self, source: At, deep: bool) -> Option<u32> {
+        if self.all.len() >= Self::MOST {
+            return None;
+        }
+        self.members.push(Vec::new());
+        self.copy(source, deep, (self.members.len() - 1) as u32)
     }
 
     /// Takes a mount from where it is; what is mounted on it stays with it.
@@ -251,6 +269,7 @@ impl Mounts {
         let at = self.down(at);
         if !self.holds(mount, at) {
             self.unmount(mount);
+            self.change_namespace(mount, self.namespace(at.mount));
             self.put(mount, at);
         }
     }
@@ -272,7 +291,7 @@ impl Mounts {
     /// A namespace of its own, like that of a mount: for each of its mounts the one that takes its place; for none if there are
     /// too many.
     pub fn copy_namespace(&mut self, of: u32) -> HashMap<u32, u32> {
-        let members = self.members[self.all[of as usize].namespace as usize].clone();
+        let members = self.members[self.namespace(of) as usize].clone();
         if self.all.len() + members.len() > Self::MOST {
             return HashMap::new();
         }
@@ -287,6 +306,30 @@ impl Mounts {
             mount = at.mount;
         }
         self.down(self.root(mount))
+    }
+
+    fn namespace(&self, mount: u32) -> u32 {
+        self.all[mount as usize].namespace
+    }
+
+    /// A mount, and all that is mounted below it, belongs to a namespace from now on.
+    fn change_namespace(&mut self, mount: u32, namespace: u32) {
+        if self.namespace(mount) == namespace {
+            return;
+        }
+        for moved in [vec![mount], self.below(mount)].concat() {
+            let left = std::mem::replace(&mut self.all[moved as usize].namespace, namespace);
+            self.members[left as usize].retain(|member| *member != moved);
+            self.members[namespace as usize].push(moved);
+        }
+    }
+
+    /// Copies what stands at a place to a mount that is not mounted.
+    fn copy(&mut self, source: At, deep: bool, namespace: u32) -> Option<u32> {
+        let below = if deep { self.below(source.mount) } else { Vec::new() };
+        let copy = self.add(Mount { root: source.node, at: None, namespace })?;
+        self.copy_below(&below, namespace, HashMap::from([(source.mount, copy)]));
+        Some(copy)
     }
 
     /// All that is mounted below a mount, those above before those below.
@@ -438,6 +481,48 @@ mod tests {
         assert_eq!(mounts.down(at(moved, 51)), at(moved, 51));
     }
 
+    /// As `open_tree` and `move_mount` do: what was taken is reached before it is mounted, then where it is, and when it is gone.
+    #[test]
+    fn what_was_taken_is_mounted_later() {
+        let mut mounts = Mounts::new(ROOT);
+        let inner = mounts.mount(70, at(0, 7)).unwrap();
+        let taken = mounts.take(at(0, 5), true).unwrap();
+        let apart = mounts.copy_namespace(Mounts::FIRST);
+        assert!(!apart.contains_key(&taken) && apart.contains_key(&inner));
+        assert_eq!(mounts.up(at(taken, 5), at(0, ROOT)), at(taken, 5));
+        assert_eq!(mounts.down(at(taken, 7)).node, 70);
+        assert_eq!(mounts.top(taken), at(taken, 5));
+        mounts.shift(taken, at(0, 6));
+        assert_eq!((mounts.down(at(0, 6)), mounts.up(at(taken, 5), at(0, ROOT))), (at(taken, 5), at(0, 6)));
+        assert_eq!(mounts.top(taken), at(0, ROOT));
+        let later = mounts.copy_namespace(Mounts::FIRST);
+        assert_eq!(mounts.down(at(later[&0], 6)), at(later[&taken], 5));
+        assert_eq!(mounts.down(at(later[&taken], 7)).node, 70);
+        mounts.unmount(taken);
+        assert_eq!((mounts.down(at(0, 6)), mounts.down(at(taken, 7)).node), (at(0, 6), 70));
+    }
+
+    /// What a descriptor or path of `move_mount` stands for decides what is done.
+    #[test]
+    fn what_is_moved() {
+        let mut mounts = Mounts::new(ROOT);
+        let taken = mounts.take(at(0, 5), false).unwrap();
+        let of = |first, second| mounts.deed(Mounting::Attach, Named { first, second, ..Named::default() });
+        assert_eq!(of(Some(at(taken, 5)), Some(at(0, 6))), Some(Deed::Move(at(taken, 5), at(0, 6))));
+        assert_eq!(of(Some(at(0, 5)), Some(at(0, 6))), Some(Deed::Bind(at(0, 5), at(0, 6), true)));
+        assert_eq!(of(None, Some(at(0, 6))), Some(Deed::New(at(0, 6))));
+    }
+
+    /// `umount2(".")` where the working directory is covered: the topmost goes.
+    #[test]
+    fn what_is_unmounted_is_on_top() {
+        let mut mounts = Mounts::new(ROOT);
+        let (lower, upper) = (mounts.mount(70, at(0, 7)).unwrap(), mounts.mount(71, at(0, 7)).unwrap());
+        let first = |first| Named { first: Some(first), ..Named::default() };
+        assert_eq!(mounts.deed(Mounting::Unmount, first(at(lower, 70))), Some(Deed::Unmount(at(upper, 71))));
+        assert_eq!(mounts.deed(Mounting::Unmount, first(at(0, 9))), None);
+    }
+
     /// Mounts that double with each call (`mount --rbind / /mnt`) end somewhere.
     #[test]
     fn there_are_not_too_many() {
@@ -473,5 +558,7 @@ mod tests {
         assert_eq!(of("mount", 0xc0ed_d000), Mounting::Bind { deep: true });
         assert_eq!(of("pivot_root", 0), Mounting::Exchange);
         assert_eq!(of("setns", 0), Mounting::Nothing);
+        let moving = |flags| mounting(by_name("move_mount").unwrap(), &[0, 0, 0, 0, flags, 0]);
+        assert_eq!((moving(0x44), moving(0x100)), (Mounting::Attach, Mounting::Nothing));
     }
 }

@@ -22,8 +22,6 @@ pub struct Description {
     pub node: Option<NodeId>,
     /// The mount that it was reached through.
     pub mount: u32,
-    /// It is a copy of what is mounted there (`open_tree`), with all that is mounted below.
-    pub tree: Option<(At, bool)>,
     /// One of the mounts of the namespace that it stands for (`/proc/PID/ns/mnt`).
     pub namespace: Option<u32>,
     /// What the file system holds that it configures (`fsopen`).

@@ -117,7 +117,7 @@ impl World {
     }
 
     /// The path in a replay of a place that a path led to; if it has none, what the call does is taken from the trace.
-    fn replayed_path(
+    pub(crate) fn replayed_path(
         &self,
         s: &mut Step<'_>,
         place: Place,

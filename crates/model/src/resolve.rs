@@ -118,6 +118,9 @@ impl Names {
                             out.look(Resource::Entry(entry));
                         }
                         above.node = node.parent;
+                    } else {
+                        // A mount that is mounted nowhere, or a root, is not left; in a replay its directory may be.
+                        way.astray |= (way.other_root || above != root) && self.node(above.node).parent != above.node;
                     }
                     here = self.enter(directory, above, None, way, out);
                 }

@@ -20,26 +20,18 @@ impl World {
             self.enter_mounts(s);
         }
         let what = mounting(s.call, &s.decoded.args);
-        let first = match what {
-            Mounting::Nothing => return,
-            Mounting::Attach => {
-                Some(self.place(s, 0, false)).and_then(|found| found.node.map(|node| (found.mount, node)))
-            }
-            _ => self.existing_at(s, 0, kind::DIRECTORY, false).map(|at| (at.mount, at.node)),
-        };
-        let first = first.map(|(mount, node)| self.seen(At { mount, node }));
+        if what == Mounting::Nothing {
+            return;
+        }
+        let first = self.existing_at(s, 0, kind::DIRECTORY, false).map(|at| self.seen(at));
         let second = match s.call.paths().count() {
             2 => self.existing_at(s, 1, kind::DIRECTORY, false).map(|at| self.seen(at)),
             _ => None,
         };
         let target = first.filter(|_| what.has_source());
         let source = target.and_then(|target| self.source(s, target));
-        let copy = match what {
-            Mounting::New => self.brought_by_mount(s),
-            Mounting::Attach => self.copied_tree(s),
-            _ => None,
-        };
-        let named = Named { first, second, source, copy };
+        let brought = if what == Mounting::New { self.brought_by_mount(s) } else { None };
+        let named = Named { first, second, source, brought };
         match self.mounts.deed(what, named) {
             Some(Deed::New(at)) => self.mount_new(at),
             Some(Deed::Bind(source, at, deep)) => drop(self.mounts.bind(source, at, deep)),
@@ -57,10 +49,15 @@ impl World {
 
     /// A file system for which nothing stands in: nothing in it was there at the beginning.
     fn mount_new(&mut self, at: At) {
-        let root = self.names.add_nameless(self.names.node(at.node).kind);
-        let n = self.names.node_mut(root);
-        (n.filesystem, n.parent) = (MOUNTED, at.node);
+        let root = self.unknown_root(self.names.node(at.node).kind, at.node);
         self.mounts.mount(root, at);
+    }
+
+    fn unknown_root(&mut self, kind: u32, parent: NodeId) -> NodeId {
+        let root = self.names.add_nameless(kind);
+        let n = self.names.node_mut(root);
+        (n.filesystem, n.parent) = (MOUNTED, parent);
+        root
     }
 
     /// What `mount` was given as its source, which is of the same type as its target.
@@ -73,9 +70,9 @@ impl World {
     }
 
     /// What stands for the file system that `mount` brings.
-    fn brought_by_mount(&mut self, s: &Seen<'_>) -> Option<(At, bool)> {
+    fn brought_by_mount(&mut self, s: &Seen<'_>) -> Option<At> {
         let brought = Brought::named(s.call, || split(s.call, Side::Input, &s.decoded.input))?;
-        Some((Mounts::first(self.stands_in(brought)?), false))
+        self.stands_in(brought).map(Mounts::first)
     }
 
     /// A directory of the beginning stands for a file system that comes, unless that holds the kernel's state.
@@ -97,29 +94,27 @@ impl World {
         made.borrow_mut().configures = Brought::named(s.call, || split(s.call, Side::Input, &s.decoded.input));
         if brings(s.call, &s.decoded.args) {
             let brought = of(s.fd(0).0).and_then(|given| given.borrow().configures).unwrap_or(Brought::State);
-            let root = self.stands_in(brought).map(Mounts::first);
+            let root = self.stands_in(brought).unwrap_or_else(|| self.unknown_root(kind::DIRECTORY, Names::ROOT));
+            let taken = self.taken(Mounts::first(root), false);
             let mut made = made.borrow_mut();
-            (made.node, made.tree) = (root.map(|root| root.node), root.map(|root| (root, false)));
+            (made.node, made.mount) = (Some(taken.node), taken.mount);
         }
     }
 
-    /// What `open_tree` took a copy of, or what `fsmount` made, if the call is given that.
-    fn copied_tree(&self, s: &Seen<'_>) -> Option<(At, bool)> {
-        let given_itself = s.decoded.path.as_deref().is_none_or(|path| path.is_empty());
-        let open = self.tables[s.seat.table as usize].open.get(&s.fd(0).0).filter(|_| given_itself)?;
-        open.borrow().tree
+    /// A copy of what stands at a place that is mounted nowhere yet.
+    fn taken(&mut self, at: At, deep: bool) -> At {
+        self.mounts.take(at, deep).map_or(at, |mount| At { mount, ..at })
     }
 
     /// `open_tree`: what its descriptor stands for.
     pub(super) fn take_tree(&mut self, s: &Seen<'_>) {
         let Some(taking) = taking(s.call, &s.decoded.args) else { return };
         let Some(at) = self.existing_at(s, 0, kind::DIRECTORY, false) else { return };
-        let Taking::Copy { deep } = taking else {
-            return self.open_file(s.seat, s.result as u32, Some(at), false);
+        let at = match taking {
+            Taking::Place => at,
+            Taking::Copy { deep } => self.taken(self.seen(at), deep),
         };
-        if let Some(open) = self.tables[s.seat.table as usize].open.get(&(s.result as u32)) {
-            open.borrow_mut().tree = Some((self.seen(at), deep));
-        }
+        self.open_file(s.seat, s.result as u32, Some(at), false);
     }
 
     /// `pivot_root`: who had the old root as its root or working directory has the new one.

@@ -9,8 +9,8 @@ use reprise_calls::mounts::{At, Deed, Mounting, Mounts, Named, Taking, mounting,
 use reprise_calls::sharing::copies_mounts;
 use reprise_trace::payload::{Side, split};
 
-use super::Step;
 use super::names::DEEPEST;
+use super::{O_PATH, Step};
 use crate::descriptors::Description;
 use crate::node::{FileKind, Nature, NodeId};
 use crate::processes::{Directories, Thread};
@@ -45,12 +45,8 @@ impl World {
             return;
         }
         let source = if what.has_source() { self.source(s) } else { None };
-        let copy = match what {
-            Mounting::New => self.brought_by_mount(s),
-            Mounting::Attach => self.copied_tree(s),
-            _ => None,
-        };
-        let named = Named { first, second, source, copy };
+        let brought = if what == Mounting::New { self.brought_by_mount(s) } else { None };
+        let named = Named { first, second, source, brought };
         match self.mounts.deed(what, named) {
             Some(Deed::New(at)) => self.mount_new(s, at),
             Some(Deed::Bind(source, at, deep)) => self.bind_mount(s, source, at, deep),
@@ -87,8 +83,11 @@ impl World {
     }
 
     fn move_mount(&mut self, s: &mut Step<'_>, source: At, at: At) {
-        self.cover(s, source);
+        if self.mounts.is_mounted(source.mount) {
+            self.cover(s, source);
+        }
         self.cover(s, at);
+        s.out.look(Resource::File(source.node));
         self.hold_mount(source.node, at);
         self.mounts.shift(source.mount, at);
     }
@@ -120,9 +119,9 @@ impl World {
     }
 
     /// What stands for the file system that `mount` brings.
-    fn brought_by_mount(&mut self, s: &mut Step<'_>) -> Option<(At, bool)> {
+    fn brought_by_mount(&mut self, s: &mut Step<'_>) -> Option<At> {
         let brought = Brought::named(s.call, || split(s.call, Side::Input, &s.action.input))?;
-        Some((Mounts::first(self.stands_in(brought)?), false))
+        self.stands_in(brought).map(Mounts::first)
     }
 
     /// The directory of the initial tree that stands for a file system that comes.
@@ -134,34 +133,50 @@ impl World {
     }
 
     /// `fsopen`, `fsmount`: the type of a file system, and a mount of it that is not mounted yet.
-    pub(super) fn configure(&mut self, s: &Step<'_>, description: &mut Description) {
+    pub(super) fn configure(&mut self, s: &mut Step<'_>, description: &mut Description) {
         description.configures = Brought::named(s.call, || split(s.call, Side::Input, &s.action.input));
         if brings(s.call, &s.action.args) {
             let given = self.descriptors.get(s.thread.table, s.arg(0));
             let configures = given.and_then(|slot| self.descriptors.descriptions[slot.description as usize].configures);
-            let root = self.stands_in(configures.unwrap_or(Brought::State)).map(Mounts::first);
-            (description.node, description.tree) = (root.map(|root| root.node), root.map(|root| (root, false)));
+            if let Some(root) = self.stands_in(configures.unwrap_or(Brought::State)) {
+                let taken = self.taken(s, Mounts::first(root), false);
+                self.stands_at(s, description, taken);
+            }
         }
     }
 
-    /// What `open_tree` took a copy of, or what `fsmount` made, if the call is given that.
-    fn copied_tree(&self, s: &Step<'_>) -> Option<(At, bool)> {
-        let slot = self.descriptors.get(s.thread.table, s.arg(0))?;
-        let given_itself = s.action.path.as_deref().is_none_or(|path| path.is_empty());
-        self.descriptors.descriptions[slot.description as usize].tree.filter(|_| given_itself)
+    /// A copy of what stands at a place that is mounted nowhere yet.
+    fn taken(&mut self, s: &mut Step<'_>, at: At, deep: bool) -> At {
+        self.names.hold(at.node);
+        let mount = self.mounts.take(at, deep);
+        if mount.is_none() {
+            s.out.surprise = Some(TOO_MANY);
+        }
+        mount.map_or(at, |mount| At { mount, ..at })
+    }
+
+    /// A descriptor stands for a place and nothing more. In a replay it is opened by the path of the file, if that has one there.
+    fn stands_at(&self, s: &mut Step<'_>, description: &mut Description, at: At) {
+        let place = Place { node: Some(at.node), entry: None, mount: at.mount };
+        s.out.paths[0] = self.replayed_path(s, place, None, b"");
+        if s.out.paths[0].is_some() {
+            (description.stream, description.flags) = (None, O_PATH);
+        }
+        (description.node, description.mount) = (Some(at.node), at.mount);
     }
 
     /// `open_tree`: what its descriptor stands for.
     pub(super) fn take_tree(&mut self, s: &mut Step<'_>, description: &mut Description) {
         let Some(taking) = taking(s.call, &s.action.args).filter(|_| s.succeeded()) else { return };
         let nature = s.out.nature;
-        let at = self.place(s, 0).and_then(Place::at);
-        s.out.nature = nature;
-        match (taking, at) {
-            (Taking::Copy { deep }, Some(at)) => description.tree = Some((at, deep)),
-            (Taking::Place, Some(at)) => (description.node, description.mount) = (Some(at.node), at.mount),
-            (_, None) => {}
+        if let Some(at) = self.place(s, 0).and_then(Place::at) {
+            let at = match taking {
+                Taking::Place => at,
+                Taking::Copy { deep } => self.taken(s, at, deep),
+            };
+            self.stands_at(s, description, at);
         }
+        s.out.nature = nature;
     }
 
     /// `pivot_root`: who had the old root as its root or working directory has the new one.
@@ -246,7 +261,7 @@ impl World {
             if here == root {
                 break;
             }
-            if self.mounts.up(here, root) != here {
+            if self.mounts.is_root(here) {
                 return false;
             }
             here.node = self.names.node(here.node).parent;

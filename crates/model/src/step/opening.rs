@@ -240,7 +240,9 @@ fn object_close_on_exec(s: &Step<'_>) -> bool {
         "memfd_create" | "eventfd2" | "timerfd_create" | "pidfd_open" => {
             return s.arg(1) & 1 != 0 || s.arg(1) & O_CLOEXEC != 0 || s.call.name == "pidfd_open";
         }
+        "fsopen" | "fsmount" => return s.arg(1) & 1 != 0,
         "pipe2" | "socket" | "socketpair" => s.arg(1),
+        "open_tree" | "open_tree_attr" => s.arg(2),
         "accept4" | "signalfd4" => s.arg(3),
         "epoll_create1" | "inotify_init1" | "userfaultfd" => s.arg(0),
         "io_uring_setup" => return true,

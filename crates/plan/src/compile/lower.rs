@@ -56,6 +56,7 @@ impl Compiler {
             Replay::Unsupported(_) if l.found.made.is_empty() => Ok(l.bare(Op::Unsupported)),
             Replay::Unsupported(_) => self.simulate(l),
             Replay::Simulate if l.found.binds.is_some() => self.socket_file(l),
+            Replay::Simulate if makes_place(l) => self.open_place(l),
             Replay::Simulate if !l.found.passed.is_empty() => Ok(self.pass(l)),
             Replay::Simulate if !l.found.received.is_empty() => Ok(self.receive(l)),
             Replay::Simulate => self.simulate(l),
@@ -195,6 +196,21 @@ impl Compiler {
 
     pub(super) fn simulate(&mut self, l: &Lowering<'_>) -> Result<Command, CompileError> {
         let mut command = Command { tolerance: self.tolerance(l), ..l.bare(Op::Simulate) };
+        self.produce(l, &mut command);
+        Ok(command)
+    }
+
+    /// What stands for a mount, or a place in one (`open_tree`, `fsmount`): the file's place.
+    fn open_place(&mut self, l: &Lowering<'_>) -> Result<Command, CompileError> {
+        const OPENAT: u32 = 257;
+        const HERE: i64 = -100;
+        const PATH: u64 = 0o10000000;
+        // Links have been followed as far as they are.
+        const NOFOLLOW: u64 = 0o400000;
+        let path = l.found.paths[0].clone().unwrap_or_default();
+        let path = Arg::Bytes(self.store.bytes(&path)?, path.len() as u64);
+        let args = vec![Arg::Value(HERE as u64), path, Arg::Value(PATH | NOFOLLOW), Arg::Value(0)];
+        let mut command = Command { number: OPENAT, args, expect: Expect::Outcome, ..l.bare(Op::IssueFd) };
         self.produce(l, &mut command);
         Ok(command)
     }
@@ -484,6 +500,12 @@ impl Compiler {
 /// Users or groups as the engine takes them on: real, effective, for files.
 fn ids(of: Identity) -> [Arg; 3] {
     [of.real, of.effective, of.files].map(|id| Arg::Value(id.into()))
+}
+
+/// Whether the action made a descriptor that stands for a place which a replay has.
+fn makes_place(l: &Lowering<'_>) -> bool {
+    let is_handle = l.call.effect == Effect::MakeObject(Object::Handle);
+    is_handle && l.found.made.first().is_some_and(|made| made.stream.is_none())
 }
 
 /// Whether an `fcntl` is `F_DUPFD` or `F_DUPFD_CLOEXEC`.
