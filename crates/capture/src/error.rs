@@ -1,9 +1,9 @@
 //! What can go wrong with a recording, each with its cause, place and next step.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use reprise_trace::{End, WriteError};
+use reprise_trace::{End, FILE_LIMIT, WriteError, is_full, write_remedy};
 
 /// Recording failed.
 #[derive(Debug, thiserror::Error)]
@@ -117,7 +117,7 @@ pub enum CaptureError {
     },
     /// The raw recording could not be written any further. The program was not disturbed.
     #[error(
-        "{path}: {source}; the program went on unrecorded ({how}): make room there, and `reprise recover {trace}` makes a trace of what was kept until then", how = how(end)
+        "{path}: {source}; the program went on unrecorded ({how}): {next}", how = how(end), next = after_cut(source, trace)
     )]
     NoRoom {
         /// The file.
@@ -129,8 +129,18 @@ pub enum CaptureError {
         /// How the program ended.
         end: End,
     },
+    /// The directory of the trace is not where it was.
+    #[error(
+        "{path}: {source}; the directory was moved or removed while the program ran: where it is now, `reprise recover DIRECTORY` makes the trace"
+    )]
+    Gone {
+        /// The raw recording in it.
+        path: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
     /// The raw recording cannot be begun.
-    #[error("{path}: {source}; make room there, or choose another place with -o")]
+    #[error("{path}: {source}; {remedy}", remedy = write_remedy(source, "-o"))]
     Unspooled {
         /// The file.
         path: PathBuf,
@@ -138,7 +148,7 @@ pub enum CaptureError {
         source: io::Error,
     },
     /// The raw recording cannot be made a trace.
-    #[error("{source}; what was recorded is kept: make room, and `reprise recover {trace}` makes the trace")]
+    #[error("{source}; what was recorded is kept: {first}, and `reprise recover {trace}` makes the trace", first = before_recovery(source))]
     Unfinished {
         /// Why not.
         source: WriteError,
@@ -152,11 +162,11 @@ pub enum CaptureError {
         trace: PathBuf,
     },
     /// The trace cannot be begun.
-    #[error("{0}; make room there, or choose another place with -o")]
+    #[error("{0}; {remedy}", remedy = .0.remedy("-o"))]
     Write(#[from] WriteError),
     /// The trace could not be written any further. The program was not disturbed.
     #[error(
-        "{source}; the program went on unrecorded ({how}), and the trace holds what was written until then: make room, or choose another place with -o", how = how(end)
+        "{source}; the program went on unrecorded ({how}), and the trace holds what was written until then: {remedy}", how = how(end), remedy = source.remedy("-o")
     )]
     Unwritten {
         /// Why not.
@@ -164,6 +174,36 @@ pub enum CaptureError {
         /// How the program ended.
         end: End,
     },
+}
+
+/// What makes a trace of a raw recording that could not be written any further.
+fn after_cut(error: &io::Error, trace: &Path) -> String {
+    let then = |first: &str| {
+        format!("{first}, and `reprise recover {}` makes a trace of what was kept until then", trace.display())
+    };
+    match error.kind() {
+        _ if is_full(error) => then("make room there"),
+        io::ErrorKind::FileTooLarge => then(FILE_LIMIT),
+        io::ErrorKind::NotFound => {
+            "the directory was moved or removed: where it is now, `reprise recover DIRECTORY` makes a trace of what was kept until then"
+                .to_owned()
+        }
+        io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied => then("make it writable again"),
+        _ => then("see to the disk (`dmesg` tells of its errors)"),
+    }
+}
+
+/// What lets a trace be made of what was recorded.
+fn before_recovery(error: &WriteError) -> &'static str {
+    match error {
+        WriteError::Io { source, .. } | WriteError::Contents { source, .. } if is_full(source) => "make room",
+        WriteError::Io { source, .. } | WriteError::Contents { source, .. }
+            if source.kind() == io::ErrorKind::FileTooLarge =>
+        {
+            FILE_LIMIT
+        }
+        _ => "see to that",
+    }
 }
 
 fn how(end: &End) -> String {

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::process::ExitCode;
 
-use reprise_trace::{ReadError, WriteError};
+use reprise_trace::{ReadError, WriteError, is_full, write_remedy};
 
 /// A documented exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,8 +94,8 @@ impl Failure {
         if error.kind() == std::io::ErrorKind::BrokenPipe {
             return Failure { exit: Exit::Done, message: String::new() };
         }
-        let text =
-            format!("the standard output cannot be written: {error}; make room where it goes, or send it elsewhere");
+        let room = if is_full(&error) { "make room where it goes, or " } else { "" };
+        let text = format!("the standard output cannot be written: {error}; {room}send it elsewhere");
         Failure::new(Exit::System, text)
     }
 
@@ -136,7 +136,7 @@ impl From<WriteError> for Failure {
     fn from(error: WriteError) -> Failure {
         match error {
             WriteError::Exists { .. } | WriteError::Contents { .. } => Failure::new(Exit::Usage, error),
-            _ => Failure::new(Exit::System, format!("{error}; make room there, or choose another place with -o")),
+            _ => Failure::new(Exit::System, format!("{error}; {}", error.remedy("-o"))),
         }
     }
 }
@@ -145,10 +145,9 @@ impl From<reprise_plan::PlanError> for Failure {
     fn from(error: reprise_plan::PlanError) -> Failure {
         use reprise_plan::PlanError;
         match &error {
-            PlanError::Io { .. } => Failure::new(
-                Exit::System,
-                format!("{error}; make room there, or choose another place with -o or TMPDIR"),
-            ),
+            PlanError::Io { source, .. } => {
+                Failure::new(Exit::System, format!("{error}; {}", write_remedy(source, "-o or TMPDIR")))
+            }
             PlanError::Damaged { .. } => Failure::new(Exit::Trace, error),
         }
     }

@@ -135,7 +135,37 @@ pub enum WriteError {
     },
 }
 
+/// Whether an error says that there is no room where something was to be written.
+pub fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}
+
+/// What helps who cannot write at a place that was chosen, by an option of this name.
+pub fn write_remedy(error: &io::Error, option: &str) -> String {
+    match error.kind() {
+        _ if is_full(error) => format!("make room there, or choose another place with {option}"),
+        io::ErrorKind::FileTooLarge => {
+            format!("{FILE_LIMIT}, or choose another place with {option} if its file system has such a limit")
+        }
+        _ => format!("choose another place with {option}"),
+    }
+}
+
+/// What helps against the limit on the size of files.
+pub const FILE_LIMIT: &str = "raise the limit on the size of files that reprise was started with (`ulimit -f`)";
+
 impl WriteError {
+    /// What helps, if another place can be chosen by an option of this name.
+    pub fn remedy(&self, option: &str) -> String {
+        match self {
+            WriteError::Io { source, .. } => write_remedy(source, option),
+            // They say it themselves, or there is nothing to be done.
+            WriteError::Exists { .. } | WriteError::Contents { .. } | WriteError::Encode { .. } => {
+                format!("choose another place with {option}")
+            }
+        }
+    }
+
     pub(crate) fn io(path: impl Into<PathBuf>, source: io::Error) -> WriteError {
         WriteError::Io { path: path.into(), source }
     }

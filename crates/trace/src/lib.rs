@@ -28,7 +28,7 @@ mod writer;
 pub use blobs::{BlobReader, CHUNK_BYTES, HEAD_BYTES, Head, Payload};
 pub use catalog::Part;
 pub use environment::{DeviceSample, Environment, Mount, QueueSetting};
-pub use error::{ReadError, WriteError};
+pub use error::{FILE_LIMIT, ReadError, WriteError, is_full, write_remedy};
 pub use ledger::{Entry, Ledger, Loss};
 pub use lookup::Lookup;
 pub use manifest::{

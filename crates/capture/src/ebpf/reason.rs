@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use reprise_trace::End;
+use reprise_trace::{End, write_remedy};
 
 use crate::error::CaptureError;
 
@@ -25,11 +25,17 @@ pub enum Reason {
     )]
     LockedDown,
     /// The programs were refused.
-    #[error("the kernel refused the programs: {0} (REPRISE_EBPF_LOG=1 shows why)")]
+    #[error("the kernel refused the programs: {0} ({hint})", hint = few(.0).unwrap_or("REPRISE_EBPF_LOG=1 shows why"))]
     Refused(io::Error),
     /// The programs were loaded and could not be attached.
-    #[error("the kernel refused to attach to its tracepoints: {0}")]
+    #[error("the kernel refused to attach to its tracepoints: {0}{hint}", hint = few(.0).map(|hint| format!(" ({hint})")).unwrap_or_default())]
     NotAttached(io::Error),
+}
+
+/// What helps who may not have more descriptors.
+fn few(error: &io::Error) -> Option<&'static str> {
+    let advice = "the limit on open descriptors is too low for them: raise the hard one, `ulimit -Hn`";
+    (error.raw_os_error() == Some(libc::EMFILE)).then_some(advice)
 }
 
 /// Recording in the kernel failed.
@@ -52,7 +58,7 @@ pub enum SpoolError {
         advice: &'static str,
     },
     /// The spool cannot be written.
-    #[error("{path}: {source}; make room there, or choose another place with -o")]
+    #[error("{path}: {source}; {remedy}", remedy = write_remedy(source, "-o"))]
     Unwritten {
         /// The file.
         path: PathBuf,

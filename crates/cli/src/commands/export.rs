@@ -5,7 +5,7 @@ use std::path::Path;
 
 use reprise_report::counted;
 use reprise_report::export::{self, ExportError, Exported, Format, Request};
-use reprise_trace::TraceReader;
+use reprise_trace::{TraceReader, write_remedy};
 
 use super::Outcome;
 use crate::args::export::{Export, To, Weight};
@@ -106,7 +106,6 @@ fn failure(error: ExportError, path: &Path) -> Failure {
 }
 
 fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
-    let text =
-        format!("{}: cannot be written: {error}; make room there, or choose another place with -o", path.display());
+    let text = format!("{}: cannot be written: {error}; {}", path.display(), write_remedy(error, "-o"));
     Failure::new(Exit::System, text)
 }

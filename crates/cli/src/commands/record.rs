@@ -183,6 +183,7 @@ fn failure(error: CaptureError) -> Failure {
         | CaptureError::Trace { .. }
         | CaptureError::Write(_)
         | CaptureError::NoRoom { .. }
+        | CaptureError::Gone { .. }
         | CaptureError::Unspooled { .. }
         | CaptureError::Unfinished { .. }
         | CaptureError::Unwritten { .. } => Exit::Recorder,
