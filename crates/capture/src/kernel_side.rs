@@ -3,6 +3,8 @@
 //! Goals: the same outcome as that of the tracer, so that nobody else needs to know who recorded. Non-goals: the programs
 //! in the kernel and their spool (`ebpf`), what becomes of it (`finish`).
 
+use std::io;
+
 use reprise_trace::{Ledger, Loss, Manifest, TraceWriter, discard};
 
 use crate::ebpf::{Ready, Sink, SpoolError, SpoolOptions, Summary};
@@ -57,7 +59,10 @@ pub fn record(options: &mut Options, why: &str) -> Result<Outcome, Failure> {
         }
     };
     let spool = options.trace.join(SPOOL);
-    let begin = Begin::read(&spool).map_err(|source| CaptureError::NoSpool { path: spool, source })?;
+    let begin = Begin::read(&spool).map_err(|source| match source.kind() {
+        io::ErrorKind::NotFound => CaptureError::Gone { path: spool, source },
+        _ => CaptureError::NoSpool { path: spool, source },
+    })?;
     let begun = log.manifest_mut();
     let (snapshots, id) = (std::mem::take(&mut begun.snapshots), std::mem::take(&mut begun.id));
     *begun = Manifest { snapshots, id, ..begin.manifest.clone() };
@@ -74,6 +79,7 @@ pub fn record(options: &mut Options, why: &str) -> Result<Outcome, Failure> {
         end: Some(summary.end),
         passed: if summary.limited { summary.passed } else { 0 },
         lacks: summary.lacks,
+        cut: None,
     };
     let mut progress = finish::heed_signals(&mut *options.progress);
     let finished = finish::finish(log, &begin, &options.trace, &seeds, known, &mut progress);

@@ -4,11 +4,14 @@
 mod spools;
 
 use std::fs;
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use reprise_capture::recover;
+use reprise_capture::spool::Lacks;
+use reprise_capture::spool::mark::{Cut, Mark};
 use reprise_trace::{Action, Loss, ReadError, TraceReader};
-use spools::{Call, Spool, halves, lay_down};
+use spools::{BEGAN, Call, Spool, halves, lay_down};
 
 const READ: u32 = 0;
 const WRITE: u32 = 1;
@@ -186,6 +189,54 @@ fn a_spool_that_was_cut_off_anywhere_gives_what_there_is() {
         TraceReader::open(&trace).unwrap().check_all().unwrap();
     }
     assert_eq!(before, 9);
+}
+
+/// What was begun, and found no room to grow, is written once more as a whole: elsewhere.
+#[test]
+fn a_segment_that_is_there_twice_counts_once() {
+    const SEGMENT: usize = 1 << 20;
+    let whole = story().bytes();
+    for longer_last in [false, true] {
+        let mut short = whole[SEGMENT..2 * SEGMENT].to_vec();
+        let first = u32::from_le_bytes(short[64..68].try_into().unwrap());
+        short[12..16].copy_from_slice(&(64 + first).to_le_bytes());
+        let parts = if longer_last { [short, whole.clone()] } else { [whole.clone(), short] };
+        let dir = tempfile::tempdir().unwrap();
+        let mut bytes = Vec::new();
+        for part in parts {
+            bytes.extend(part);
+            bytes.resize(bytes.len().next_multiple_of(SEGMENT), 0);
+        }
+        let trace = lay_down(dir.path(), &bytes);
+        let outcome = recover(&trace, &mut |_, _| {}).unwrap();
+        assert_eq!((outcome.actions, outcome.ledger.total(Loss::Dropped)), (9, 0), "{:?}", outcome.ledger);
+    }
+}
+
+/// The disk was full: up to when all is there was said, and what was not written is counted as that.
+#[test]
+fn what_found_no_room_on_the_disk_is_counted_as_that() {
+    let dir = tempfile::tempdir().unwrap();
+    let trace = lay_down(dir.path(), &story().bytes());
+    let mark = Mark::make(&trace.join("spool")).unwrap();
+    mark.say(BEGAN + 260).unwrap();
+    let error = io::Error::from_raw_os_error(libc::ENOSPC);
+    // Of 30 records ten were dropped for other reasons, or taken below.
+    let lacks = Lacks([0, 0, 1, 0, 0, 0]);
+    mark.cut(&Cut { records: 30, lacks, passed: 4, ..Cut::by(&error) }).unwrap();
+    let outcome = recover(&trace, &mut |_, _| {}).unwrap();
+    assert_eq!((outcome.actions, outcome.end.code), (5, None), "all but what ended after that");
+    let dropped: Vec<(&str, u64)> =
+        outcome.ledger.losses[&Loss::Dropped].iter().map(|(cause, entry)| (cause.as_str(), entry.count)).collect();
+    let words = |cause: &str| dropped.iter().find(|(words, _)| words.starts_with(cause)).map(|(_, count)| *count);
+    assert_eq!(words("records that waited when their thread ended"), Some(1));
+    assert_eq!(words("calls made when it had no room any more (No space left"), Some(4));
+    assert!(
+        words("records for which the raw recording had no room (No space left").is_some_and(|n| n > 10),
+        "{dropped:?}"
+    );
+    assert_eq!(dropped.len(), 3, "{dropped:?}");
+    assert!(outcome.manifest.facts["end"].contains("had no room left (No space left"), "{:?}", outcome.manifest.facts);
 }
 
 #[test]

@@ -23,6 +23,7 @@ pub struct Aside {
     thread: Option<JoinHandle<()>>,
     done: Receiver<Result<Cost, SpoolError>>,
     busy: bool,
+    failed: bool,
     last: Option<Cost>,
 }
 
@@ -41,7 +42,14 @@ impl Aside {
                 }
             }
         });
-        Ok(Aside { given: Some(given), thread: Some(thread.map_err(no_thread)?), done, busy: false, last: None })
+        Ok(Aside {
+            given: Some(given),
+            thread: Some(thread.map_err(no_thread)?),
+            done,
+            busy: false,
+            failed: false,
+            last: None,
+        })
     }
 
     /// Takes a full segment, which is free when it is written. Only while [`Aside::is_idle`].
@@ -79,6 +87,16 @@ impl Aside {
         self.done_with(outcome)
     }
 
+    /// Whether it was given one that it may not have written yet.
+    pub fn is_busy(&self) -> bool {
+        self.busy
+    }
+
+    /// Whether it could not write what it was given last.
+    pub fn has_failed(&self) -> bool {
+        self.failed
+    }
+
     /// What the last one took, told once.
     pub fn took(&mut self) -> Option<Cost> {
         self.last.take()
@@ -86,6 +104,7 @@ impl Aside {
 
     fn done_with(&mut self, outcome: Result<Cost, SpoolError>) -> Result<(), SpoolError> {
         self.busy = false;
+        self.failed = outcome.is_err();
         self.last = Some(outcome?);
         Ok(())
     }

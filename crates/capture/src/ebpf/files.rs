@@ -14,13 +14,15 @@ use rustix::fs::FallocateFlags;
 use super::SpoolError;
 use super::ways::{Cost, Course, Way, Ways};
 use crate::spool::Standing;
-use crate::spool::layout::SEGMENT_BYTES;
+use crate::spool::layout::{SEGMENT_BYTES, SegmentHead};
 use crate::sys::Shared;
 
 /// A file of the spool holds so many segments.
 const SEGMENTS_PER_FILE: u64 = 4096;
 /// What goes past the page cache begins and ends at multiples of this.
 const BLOCK: usize = 4096;
+/// Where a segment says how much of it is filled.
+const USED: u64 = std::mem::offset_of!(SegmentHead, used) as u64;
 
 /// Name of a file of the spool.
 fn file_name(number: u64) -> String {
@@ -68,8 +70,12 @@ struct Pair {
 /// Where a segment goes.
 pub struct Target {
     file: Arc<File>,
+    /// The same, through the page cache.
+    cached: Arc<File>,
     path: PathBuf,
     position: u64,
+    /// Bytes of it that were written before.
+    before: Option<u32>,
     reserves: bool,
     /// Bytes that are written at once, at most.
     piece: usize,
@@ -101,8 +107,20 @@ impl Target {
 
     fn measure(&self, write: impl FnOnce() -> io::Result<()>) -> Result<Cost, SpoolError> {
         let (written, cost) = Cost::of(write);
-        written.map_err(|source| SpoolError::Unwritten { path: self.path.clone(), source })?;
+        written.map_err(|source| {
+            self.take_back();
+            SpoolError::Unwritten { path: self.path.clone(), source }
+        })?;
         Ok(cost)
+    }
+
+    /// What was written in part is not there: of a new segment, which is the last of its file, nothing, of another what was
+    /// there before. What cannot be taken back is found to be damaged when it is read.
+    fn take_back(&self) {
+        let _ = match self.before {
+            None => self.cached.set_len(self.position),
+            Some(used) => self.cached.write_all_at(&used.to_le_bytes(), self.position + USED),
+        };
     }
 
     /// Gives so many bytes their blocks. What is wrong the writing itself will say.
@@ -143,14 +161,15 @@ impl Files {
         if self.files[number].direct.is_none() {
             return Ok(None);
         }
-        self.target(slot, Course::new(Way::Direct, true)).map(Some)
+        self.target(slot, None, Course::new(Way::Direct, true)).map(Some)
     }
 
-    fn target(&mut self, slot: u64, Course { way, piece }: Course) -> Result<Target, SpoolError> {
+    fn target(&mut self, slot: u64, before: Option<u32>, Course { way, piece }: Course) -> Result<Target, SpoolError> {
         let (number, position) = self.place(slot)?;
         let pair = &self.files[number];
         let reserves = pair.reserves && way == Way::Cached;
-        Ok(Target { file: pair.by(way).clone(), path: self.path(number), position, reserves, piece })
+        let (file, cached) = (pair.by(way).clone(), pair.cached.clone());
+        Ok(Target { file, cached, path: self.path(number), position, before, reserves, piece })
     }
 
     /// Which way so many bytes are to go; `hurry`: the program waits for them, or soon will.
@@ -168,9 +187,16 @@ impl Files {
         &self.directory
     }
 
-    /// Writes a whole segment, which lies at `base`.
-    pub fn put_segment(&mut self, memory: &Shared, base: usize, slot: u64, course: Course) -> Result<(), SpoolError> {
-        let cost = self.target(slot, course)?.put(memory, base)?;
+    /// Writes a whole segment, which lies at `base`; `before`: bytes of it that were written already, if any were.
+    pub fn put_segment(
+        &mut self,
+        memory: &Shared,
+        base: usize,
+        slot: u64,
+        before: Option<u32>,
+        course: Course,
+    ) -> Result<(), SpoolError> {
+        let cost = self.target(slot, before, course)?.put(memory, base)?;
         self.took(course.way, cost);
         Ok(())
     }
@@ -179,15 +205,22 @@ impl Files {
     pub fn put_part(
         &mut self,
         slot: u64,
+        before: Option<u32>,
         buffer: &mut Aligned,
         length: usize,
         course: Course,
     ) -> Result<(), SpoolError> {
         let bytes = &mut buffer.bytes()[..length.next_multiple_of(BLOCK)];
         bytes[length..].fill(0);
-        let cost = self.target(slot, course)?.put_beginning(bytes)?;
+        let cost = self.target(slot, before, course)?.put_beginning(bytes)?;
         self.ways.took(course.way, bytes.len(), cost);
         Ok(())
+    }
+
+    /// A segment that was written, as far as it can be read.
+    pub fn get(&self, slot: u64, into: &mut [u8]) -> io::Result<()> {
+        let Standing { file, offset } = standing(slot);
+        File::open(self.path(file as usize))?.read_exact_at(into, offset.into())
     }
 
     /// The file of a slot, made if need be, and the position in it.

@@ -13,10 +13,14 @@ use std::time::Duration;
 use reprise_trace::DataPolicy;
 
 use super::known::Knowns;
-use super::shared::{self, MEMBER_BYTES, ROW_BYTES, STRIDE_BYTES, THREAD_LAUNCHING, common, control, cpu, scope, watch};
+use super::shared::{
+    self, MEMBER_BYTES, ROW_BYTES, STRIDE_BYTES, THREAD_LAUNCHING, common, control, cpu, scope, watch,
+};
 use super::{Capabilities, OnFull, Reason, SpoolError, opcodes, processors, table};
 use crate::scope::Scope;
-use crate::spool::Known;
+use crate::spool::layout::SegmentHead;
+use crate::spool::mark::Cut;
+use crate::spool::{Known, Lacks};
 use crate::sys::{self, Object, Ring, Shared, Types};
 
 /// Programs begin at a multiple of 8, as their reader expects.
@@ -330,6 +334,17 @@ impl Kernel {
         (0..self.cpu_count).map(|n| self.cpus.long(n * cpu::BYTES + offset).load(Ordering::Relaxed)).sum()
     }
 
+    /// What was counted up to now of a recording that could not be written any further.
+    pub fn cut(&self, cut: Cut) -> Cut {
+        let (records, passed) = (self.sum(cpu::NEXT), self.sum(cpu::PASSED));
+        Cut { records, passed, lacks: self.lacking(), ..cut }
+    }
+
+    /// Records that were dropped, by cause.
+    pub fn lacking(&self) -> Lacks {
+        Lacks(std::array::from_fn(|number| self.sum(cpu::LACKS + 8 * number)))
+    }
+
     /// Tells the programs what files hold that stands in the spool.
     pub fn tell(&self, learned: impl Iterator<Item = Known>) {
         let mut knowns = self.knowns.lock().unwrap_or_else(PoisonError::into_inner);
@@ -344,8 +359,11 @@ impl Kernel {
         self.number(control::HEARTBEAT_NS).store(sys::monotonic_ns(), Ordering::Relaxed);
     }
 
-    /// A segment is free again.
+    /// A segment is free again: what it held is on the disk, and it is none until it is taken anew.
     pub fn free(&self, segment: u32) -> io::Result<()> {
+        let base = segment as usize * STRIDE_BYTES;
+        self.segments.word(base + std::mem::offset_of!(SegmentHead, used)).store(0, Ordering::SeqCst);
+        self.segments.long(base + std::mem::offset_of!(SegmentHead, magic)).store(0, Ordering::SeqCst);
         sys::push(self.unused, segment)?;
         self.number(control::FREE).fetch_add(1, Ordering::SeqCst);
         Ok(())

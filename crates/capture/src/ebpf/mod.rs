@@ -31,6 +31,10 @@ mod present;
 mod processors;
 mod reason;
 #[cfg(ebpf)]
+mod rescue;
+#[cfg(ebpf)]
+mod reserve;
+#[cfg(ebpf)]
 mod sampling;
 #[cfg(ebpf)]
 mod session;

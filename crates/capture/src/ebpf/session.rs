@@ -21,8 +21,8 @@ use super::{Reason, Sink, SpoolError, SpoolOptions, Summary, least_segments};
 use crate::environment::Sampler;
 use crate::error::CaptureError;
 use crate::scope::Scope;
-use crate::spool::Lacks;
 use crate::spool::layout::SEGMENT_BYTES;
+use crate::spool::mark::{Cut, MARK, Mark};
 use crate::sys::{self, Signals, Word};
 
 /// The recorder says so often that it lives.
@@ -57,6 +57,8 @@ pub struct Session {
     sink: Option<JoinHandle<Result<bool, SpoolError>>>,
     heart: Option<JoinHandle<()>>,
     sampler: Option<Sampler>,
+    /// Where is said what is on the disk; `None` where nothing is kept.
+    mark: Option<Arc<Mark>>,
     /// Segments that there may be on the disk.
     most_slots: Option<u64>,
     /// What the command's process may say, and the command.
@@ -176,6 +178,7 @@ impl Session {
             sink: None,
             heart: None,
             sampler: None,
+            mark: None,
             most_slots: ready.most_slots,
             launched: None,
         }
@@ -208,7 +211,13 @@ impl Session {
     /// Starts the threads that write and that say that the recorder lives.
     fn serve(&mut self) -> Result<(), SpoolError> {
         let spool = self.options.trace.join(SPOOL);
-        let writer = Writer::new(self.kernel.clone(), &spool, self.options.sink, self.most_slots, self.over.clone())?;
+        if self.options.sink != Sink::Null {
+            let made = Mark::make(&spool);
+            let made = made.map_err(|source| SpoolError::Unwritten { path: spool.join(MARK), source })?;
+            self.mark = Some(Arc::new(made));
+        }
+        let (kernel, mark, over) = (self.kernel.clone(), self.mark.clone(), self.over.clone());
+        let writer = Writer::new(kernel, &spool, self.options.sink, mark, self.most_slots, over)?;
         let stop = self.stop.clone();
         let sink = sys::spawn_quiet("spool", move || writer.run(&stop));
         self.sink = Some(sink.map_err(no_thread)?);
@@ -310,6 +319,14 @@ impl Session {
         }))
     }
 
+    /// The program went on; how much of it was not recorded is known now.
+    fn count_cut(&self, error: &io::Error) {
+        if let Some(mark) = &self.mark {
+            // What was said when it happened stands as long as nothing else is said.
+            let _ = mark.cut(&self.kernel.cut(Cut::by(error)));
+        }
+    }
+
     fn finish(mut self, end: End) -> Result<Summary, SpoolError> {
         self.kernel.detach();
         self.sampler = None;
@@ -318,7 +335,10 @@ impl Session {
         let _ = self.heart.take().map(JoinHandle::join);
         self.executed()?;
         let limited = match written {
-            Some(Ok(Err(SpoolError::Unwritten { path, source }))) => return Err(SpoolError::Cut { path, source, end }),
+            Some(Ok(Err(SpoolError::Unwritten { path, source }))) => {
+                self.count_cut(&source);
+                return Err(SpoolError::Cut { path, source, end });
+            }
             Some(Ok(outcome)) => outcome?,
             _ => {
                 let source = io::Error::other("its thread broke off");
@@ -332,7 +352,7 @@ impl Session {
             end,
             records: kernel.sum(cpu::NEXT) - dropped,
             bytes: kernel.sum(cpu::MOVED),
-            lacks: Lacks(std::array::from_fn(|n| kernel.sum(cpu::LACKS + 8 * n))),
+            lacks: kernel.lacking(),
             missed: load(control::NESTED) + load(control::LOST_TASKS),
             limited,
             passed: kernel.sum(cpu::PASSED),

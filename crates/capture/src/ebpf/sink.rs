@@ -2,9 +2,11 @@
 //!
 //! Goals: a full segment goes to a file, without what was said before, and is free again; once a second also what lies in those
 //! that are not full, and then the instant up to which all is there, so that a killed recorder loses little, and nothing in
-//! between. Where programs are faster, two hands write. Non-goals: knowing what records say; how bytes get into files (`files`).
+//! between. Where programs are faster, two hands write. Where the disk takes no more, all that is in the kernel goes into room that
+//! was kept for it, and how far that goes is said. Non-goals: knowing what records say; how bytes get into files (`files`).
 
 use std::collections::HashMap;
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,11 +16,14 @@ use super::aside::Aside;
 use super::files::{Aligned, Files, Hand, standing};
 use super::kernel::Kernel;
 use super::options::Sink;
+use super::reserve::Reserve;
 use super::shared::{STRIDE_BYTES, control, cpu, notice};
 use super::ways::{Course, Way};
-use super::{Reason, SpoolError};
+use super::{Reason, SpoolError, processors, rescue};
 use crate::spool::layout::{SEGMENT_BYTES, SEGMENT_MAGIC, SegmentHead};
-use crate::spool::{Repeats, mark};
+use crate::spool::mark::{self, Cut, Mark};
+use crate::spool::record::SEGMENT_HEAD;
+use crate::spool::{LACK_GIVEN_UP, LACK_ROOM, LACK_WAIT, Repeats};
 use crate::sys::{self, Ring};
 
 /// From one round over the segments that are not full to the next.
@@ -26,8 +31,16 @@ const ROUND: Duration = Duration::from_secs(1);
 /// A record bears the time at which it was begun; so long after, it is complete.
 const COMPLETE_AFTER_NS: u64 = 20_000_000;
 
+/// Where no thread waits after its call, one stays in its call so long at most for room for its record.
+const LINGER_NS: u64 = 500_000_000;
+/// When nothing can be written any more, threads that wait for room are given so long to hear of it.
+const HEARD: Duration = Duration::from_millis(500);
+
 /// Of all segments one of so many may be in use before the other hand helps.
 const PRESSED: u64 = 4;
+/// Segments on the disk that room is kept for, at most, and one of so many parts of those that there may be.
+const MOST_KEPT: u64 = 16;
+const KEPT_PART: u64 = 8;
 
 /// Writes segments.
 pub struct Writer {
@@ -43,6 +56,13 @@ pub struct Writer {
     bounce: Aligned,
     repeats: Repeats,
     aside: Aside,
+    /// Slots that were written while the other hand had a segment that they may refer to.
+    beside: Vec<u64>,
+    /// When no record waited for room, or for a page, as far as was looked.
+    calm_ns: u64,
+    /// Where what is there is said; `None` where nothing is kept.
+    mark: Option<Arc<Mark>>,
+    reserve: Option<Reserve>,
     /// Set when the last task has ended.
     over: Arc<AtomicBool>,
 }
@@ -55,16 +75,18 @@ struct Flushed {
 }
 
 impl Writer {
-    /// A writer into a directory that exists.
+    /// A writer into a directory that exists, which has the mark, unless nothing is kept.
     pub fn new(
         kernel: Arc<Kernel>,
         directory: &Path,
         how: Sink,
+        mark: Option<Arc<Mark>>,
         most_slots: Option<u64>,
         over: Arc<AtomicBool>,
     ) -> Result<Writer, SpoolError> {
         let ring = kernel.ring().map_err(Reason::Refused)?;
         let aside = Aside::new(kernel.clone())?;
+        let reserve = mark.is_some().then(|| reserve(directory, most_slots)).transpose()?;
         Ok(Writer {
             kernel,
             ring,
@@ -76,6 +98,10 @@ impl Writer {
             bounce: Aligned::new(SEGMENT_BYTES),
             repeats: Repeats::default(),
             aside,
+            beside: Vec::new(),
+            calm_ns: 0,
+            mark,
+            reserve,
             over,
         })
     }
@@ -83,17 +109,82 @@ impl Writer {
     /// Writes until it is told to stop; whether a limit was met before. An error ends the recording, not the program.
     pub fn run(mut self, stop: &AtomicBool) -> Result<bool, SpoolError> {
         let outcome = self.write_all(stop).map(|()| self.limited);
-        if outcome.is_err() {
+        if let Err(error) = &outcome {
+            let given_up = self.given_up();
             self.kernel.number(control::STOPPED).store(1, Ordering::SeqCst);
+            if let SpoolError::Unwritten { source, .. } = error {
+                self.rescue(source, given_up);
+            }
             self.over.store(true, Ordering::SeqCst);
         }
         outcome
+    }
+
+    /// Nothing can be written any more, and nothing new is recorded: keeps what there is room for, and says up to when all is
+    /// there. What cannot be said is as it was.
+    fn rescue(&mut self, error: &io::Error, given_up: u64) {
+        let (Some(mark), Some(mut reserve)) = (self.mark.clone(), self.reserve.take()) else { return };
+        let _ = self.aside.settle();
+        let waited_ns = self.settle_threads(given_up);
+        let leans_ns = if self.aside.has_failed() { self.earliest_beside() } else { None };
+        // What was being made when the recording was stopped is there then; what is recorded from here on is younger than that.
+        std::thread::sleep(Duration::from_nanos(COMPLETE_AFTER_NS));
+        let made_ns = sys::monotonic_ns().saturating_sub(COMPLETE_AFTER_NS);
+        let flushed = |cpu, number| self.flushed.get(&(cpu, number)).map(|flushed| flushed.used);
+        let held = rescue::held(&self.kernel, self.bounce.bytes(), flushed);
+        let lost_ns = rescue::put(&self.kernel, &held, &mut reserve, self.bounce.bytes());
+        drop(reserve);
+        let missing_ns = [waited_ns, leans_ns, lost_ns].into_iter().flatten().fold(made_ns, u64::min);
+        let _ = mark.say(missing_ns.saturating_sub(1));
+        let _ = mark.cut(&self.kernel.cut(Cut::by(error)));
+    }
+
+    /// Waits until no record waits any more. Most find room then, in what is kept for such; if one may not have, says how old it
+    /// may be.
+    fn settle_threads(&self, given_up: u64) -> Option<u64> {
+        let since = Instant::now();
+        while self.is_awaited() && since.elapsed() < HEARD {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let all_found_room = !self.is_awaited() && self.given_up() == given_up;
+        let oldest_ns = match self.kernel.capabilities.waiting {
+            true => self.calm_ns,
+            false => sys::monotonic_ns().saturating_sub(LINGER_NS + since.elapsed().as_nanos() as u64),
+        };
+        (!all_found_room).then(|| oldest_ns.saturating_sub(COMPLETE_AFTER_NS))
+    }
+
+    /// Whether a record waits for room, or for a page.
+    fn is_awaited(&self) -> bool {
+        self.kernel.number(control::PENDING).load(Ordering::SeqCst) != 0
+    }
+
+    /// Records that waited in vain. Where no thread waits after its call there is no telling them from those that did not.
+    fn given_up(&self) -> u64 {
+        let lack = |number: usize| self.kernel.sum(cpu::LACKS + 8 * number);
+        let unwaited = if self.kernel.capabilities.waiting { 0 } else { lack(LACK_ROOM) };
+        lack(LACK_WAIT) + lack(LACK_GIVEN_UP) + unwaited
+    }
+
+    /// When the first record was made of segments that may refer to one that was not written.
+    fn earliest_beside(&mut self) -> Option<u64> {
+        let beside = std::mem::take(&mut self.beside);
+        let bytes = self.bounce.bytes();
+        let mut of = |slot: u64| match self.files.get(slot, bytes) {
+            Ok(()) => {
+                let used = crate::spool::record::SegmentHead::parse(bytes).map_or(0, |head| head.used as usize);
+                rescue::earliest(&bytes[..used], SEGMENT_HEAD)
+            }
+            Err(_) => Some(0),
+        };
+        beside.into_iter().filter_map(&mut of).min()
     }
 
     fn write_all(&mut self, stop: &AtomicBool) -> Result<(), SpoolError> {
         let mut looked = Instant::now();
         loop {
             let stopping = stop.load(Ordering::SeqCst);
+            self.note_calm();
             let notices = self.ring.poll(if stopping { 0 } else { 100 }).map_err(Reason::Refused)?;
             self.take(&notices)?;
             self.heed_limit();
@@ -105,6 +196,13 @@ impl Writer {
                 looked = Instant::now();
                 self.round()?;
             }
+        }
+    }
+
+    fn note_calm(&mut self) {
+        let now = sys::monotonic_ns();
+        if !self.is_awaited() {
+            self.calm_ns = now;
         }
     }
 
@@ -141,12 +239,8 @@ impl Writer {
     /// Says that all is there up to an instant, as soon as the other hand has written what it has.
     fn mark(&mut self, until_ns: u64) -> Result<(), SpoolError> {
         self.aside.settle()?;
-        if self.how == Sink::Null {
-            return Ok(());
-        }
-        let directory = self.files.directory();
-        let marked = mark::write(directory, until_ns);
-        marked.map_err(|source| SpoolError::Unwritten { path: directory.join(mark::MARK), source })
+        let marked = self.mark.as_ref().map_or(Ok(()), |mark| mark.say(until_ns));
+        marked.map_err(|source| SpoolError::Unwritten { path: self.files.directory().join(mark::MARK), source })
     }
 
     fn full(&mut self, segment: u32) -> Result<(), SpoolError> {
@@ -154,7 +248,8 @@ impl Writer {
         let head = |offset| base + offset;
         let owner = self.kernel.segments.word(head(std::mem::offset_of!(SegmentHead, cpu))).load(Ordering::Relaxed);
         let number = self.kernel.segments.long(head(std::mem::offset_of!(SegmentHead, number))).load(Ordering::Relaxed);
-        let flushed = self.flushed.remove(&(owner, number));
+        self.note_calm();
+        let flushed = self.flushed.get(&(owner, number)).copied();
         if let Sink::Slow(pause) = self.how {
             std::thread::sleep(pause);
         }
@@ -166,6 +261,7 @@ impl Writer {
             }
             Sink::Disk | Sink::Slow(_) => self.write(segment, flushed)?,
         };
+        self.flushed.remove(&(owner, number));
         if !taken {
             self.kernel.free(segment).map_err(Reason::Refused)?;
         }
@@ -178,27 +274,31 @@ impl Writer {
         let base = segment as usize * STRIDE_BYTES;
         let kernel = self.kernel.clone();
         let memory = &kernel.segments;
-        if let Some(Flushed { slot, course, .. }) = flushed {
-            return self.files.put_segment(memory, base, slot, course).map(|()| false);
+        if let Some(Flushed { slot, used, course }) = flushed {
+            return self.files.put_segment(memory, base, slot, Some(used), course).map(|()| false);
         }
         let hurry = self.is_pressed();
         let hand = if hurry && self.is_other_hand_free()? { Hand::Aside } else { Hand::Sink };
         let slot = self.files.new_slot(hand);
+        if self.aside.is_busy() {
+            self.beside.push(slot);
+        }
         let (bytes, ahead_ns) = (memory.still(base, SEGMENT_BYTES), sys::ahead_ns());
         let shorter = self.repeats.shorten(bytes, standing(slot), ahead_ns, self.bounce.bytes());
         kernel.tell(self.repeats.learned());
         if let Some(length) = shorter {
             let course = self.files.choose(length, hurry);
-            return self.files.put_part(slot, &mut self.bounce, length, course).map(|()| false);
+            return self.files.put_part(slot, None, &mut self.bounce, length, course).map(|()| false);
         }
         if let Hand::Aside = hand
             && let Some(target) = self.files.past_cache(slot)?
         {
+            self.beside.clear();
             self.aside.take(segment, target);
             return Ok(true);
         }
         let course = self.files.choose(SEGMENT_BYTES, hurry);
-        self.files.put_segment(memory, base, slot, course).map(|()| false)
+        self.files.put_segment(memory, base, slot, None, course).map(|()| false)
     }
 
     fn is_other_hand_free(&mut self) -> Result<bool, SpoolError> {
@@ -261,8 +361,15 @@ impl Writer {
         bytes[at..at + 8].copy_from_slice(&dropped.to_le_bytes());
         let slot = known.map_or_else(|| self.files.new_slot(Hand::Sink), |k| k.slot);
         let course = known.map_or_else(|| self.files.choose(used as usize, false), |k| k.course);
-        self.files.put_part(slot, &mut self.bounce, used as usize, course)?;
+        self.files.put_part(slot, known.map(|k| k.used), &mut self.bounce, used as usize, course)?;
         self.flushed.insert(before, Flushed { slot, used, course });
         Ok(())
     }
+}
+
+/// Room for what each processor has begun and one segment more, less where little is recorded.
+fn reserve(directory: &Path, most_slots: Option<u64>) -> Result<Reserve, SpoolError> {
+    let segments = (processors::online() + 1).min(MOST_KEPT).min(most_slots.unwrap_or(u64::MAX) / KEPT_PART);
+    let kept = Reserve::keep(directory, segments * SEGMENT_BYTES as u64);
+    kept.map_err(|source| SpoolError::Unwritten { path: directory.to_path_buf(), source })
 }

@@ -51,8 +51,8 @@ use crate::error::CaptureError;
 use crate::log::Log;
 use crate::record::Outcome;
 use crate::spool::join::{Event, Heard, Joiner};
-use crate::spool::mark;
-use crate::spool::reader::Spool;
+use crate::spool::mark::{self, Cut};
+use crate::spool::reader::{Missing, Spool};
 use crate::spool::{Begin, Lacks, SAMPLES};
 use crate::sys::{self, Signals};
 use before::Before;
@@ -64,10 +64,6 @@ use write::{Birth, What, Writing};
 
 /// Name of the directory of a spool in that of its trace.
 pub const SPOOL: &str = reprise_trace::SPOOL;
-
-/// How a recording ended whose recorder did not finish it.
-const BROKE_OFF: &str =
-    "the recorder was killed, or had no room left, and what the program did after that is not there";
 
 /// Is told bytes read, and of how many; says whether to go on.
 pub(crate) type Progress<'a> = &'a mut dyn FnMut(u64, u64) -> ControlFlow<()>;
@@ -90,12 +86,25 @@ pub fn recover(trace: &Path, progress: &mut dyn FnMut(u64, u64)) -> Result<Outco
     for tree in lost {
         log.note(format!("--tree {tree}: its snapshot was lost with the recorder"));
     }
-    log.manifest_mut().facts.insert(END.into(), BROKE_OFF.into());
-    log.note("the recorder was killed, or had no room left; what it had kept until then was finished later");
-    let known = Known { until_ns: mark::read(&spool), end: None, passed: 0, lacks: Lacks::default() };
+    let (until_ns, cut) = mark::read(&spool);
+    let (end, note) = broke_off(cut.as_ref());
+    log.manifest_mut().facts.insert(END.into(), end);
+    log.note(note);
+    let known = Known { until_ns, end: None, passed: 0, lacks: Lacks::default(), cut };
     // Without handlers, a signal simply ends this process; what is on the disk is the same.
     let _installed = Signals::install();
     finish(log, &begin, trace, &Seeds::default(), known, &mut heed_signals(progress))
+}
+
+/// How a recording ended whose recorder did not finish it, for its facts and its ledger.
+fn broke_off(cut: Option<&Cut>) -> (String, String) {
+    let how = match cut {
+        Some(Cut { full: true, why, .. }) => format!("the raw recording had no room left ({why})"),
+        Some(Cut { why, .. }) => format!("the raw recording could not be written any further ({why})"),
+        None => "the recorder was killed, or had no room left".to_owned(),
+    };
+    let end = format!("{how}, and what the program did after that is not there");
+    (end, format!("{how}; what it had kept until then was finished later"))
 }
 
 /// A limit on the trace holds for all that is on the disk while it is made.
@@ -147,6 +156,8 @@ pub(crate) struct Known {
     pub passed: u64,
     /// Records that are lacking, as the kernel counted them; the last may be told by no segment.
     pub lacks: Lacks,
+    /// That it could not be written any further.
+    pub cut: Option<Cut>,
 }
 
 /// Writes a spool into a trace that was begun, closes the trace and removes the spool. `seeds` are names of the initial
@@ -233,12 +244,14 @@ impl Finisher {
     }
 
     fn run(&mut self, mut spool: Spool, known: &Known, progress: Progress<'_>) -> io::Result<()> {
-        let (all, mut done, mut events, mut late) = (spool.bytes(), 0, Vec::new(), 0);
+        let (all, mut done, mut events) = (spool.bytes(), 0, Vec::new());
+        let (mut taken, mut late) = (0, 0);
         while let Some((head, body, place)) = spool.next()? {
             if head.time_ns > known.until_ns {
                 late += 1;
                 continue;
             }
+            taken += 1;
             self.joiner.take(head, body, &place, &mut events);
             for event in events.drain(..) {
                 self.heard(event);
@@ -264,19 +277,38 @@ impl Finisher {
         self.requests.finish(self.window.latest_ns(), &mut self.writing.log);
         self.take_requests();
         self.write_out(true);
-        let missing = spool.missing();
+        self.account(spool.missing(), known, taken, late);
+        Ok(())
+    }
+
+    /// What is not in the trace, of which so many records are, and so many were left out since others of their time are missing.
+    fn account(&mut self, missing: Missing, known: &Known, taken: u64, late: u64) {
         let log = &mut self.writing.log;
         log.beyond_limit(self.most, self.beyond.unwrap_or(0).saturating_add(known.passed));
-        for (cause, count) in known.lacks.causes(missing.dropped) {
-            log.loss_several(Loss::Dropped, cause, count);
+        let mut dropped = |cause: &str, count| log.loss_several(Loss::Dropped, cause, count);
+        match &known.cut {
+            None => {
+                known.lacks.causes(missing.dropped).for_each(|(cause, count)| dropped(cause, count));
+                dropped("records that are missing in the raw recording", missing.lost);
+                dropped("records of the recorder's last second, some of which are missing", late);
+            }
+            Some(cut) => {
+                cut.lacks.causes(0).for_each(|(cause, count)| dropped(cause, count));
+                let (records, calls) = match cut.full {
+                    true => {
+                        ("records for which the raw recording had no room", "calls made when it had no room any more")
+                    }
+                    false => ("records that could not be written", "calls made when nothing could be written any more"),
+                };
+                let kept = taken.saturating_add(cut.lacks.total());
+                dropped(&format!("{records} ({})", cut.why), cut.records.saturating_sub(kept));
+                dropped(&format!("{calls} ({})", cut.why), cut.passed);
+            }
         }
-        log.loss_several(Loss::Dropped, "records that are missing in the raw recording", missing.lost);
-        log.loss_several(Loss::Dropped, "records of the recorder's last second, some of which are missing", late);
         let damaged = missing.damaged.saturating_add(self.joiner.damaged);
-        log.loss_several(Loss::Dropped, "places of the raw recording that cannot be read", damaged);
+        dropped("places of the raw recording that cannot be read", damaged);
         log.loss_several(Loss::Truncated, "calls whose memory is not all in the raw recording", self.joiner.torn);
         log.note_several("results of overlapping calls that no order of them explains", self.window.untold);
-        Ok(())
     }
 
     /// The state at the beginning is known, since nothing from before comes any more.

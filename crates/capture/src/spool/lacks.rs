@@ -3,6 +3,8 @@
 //! Goals: each cause in its own words in the ledger, since each has its own remedy. Non-goals: counting (`drop` in
 //! `bpf/transport.h`).
 
+use serde::{Deserialize, Serialize};
+
 /// The words for each cause: `enum lack` in `bpf/state.h`.
 pub const LACKS: [(&str, &str); 6] = [
     ("LACK_ROOM", "records that found no room while the program ran"),
@@ -13,13 +15,17 @@ pub const LACKS: [(&str, &str); 6] = [
     ("LACK_TURN", "records that fell into the making of another"),
 ];
 
-/// The one that is given up.
-const GIVEN_UP: usize = 2;
+/// Of those the numbers of some: without room, with a wait refused, given up.
+pub const LACK_ROOM: usize = 0;
+/// See [`LACK_ROOM`].
+pub const LACK_WAIT: usize = 1;
+/// See [`LACK_ROOM`].
+pub const LACK_GIVEN_UP: usize = 2;
 /// Of what only the number is known: the recorder was gone.
 const UNTOLD: &str = "records that were dropped while the program ran, why was not told";
 
 /// How many records are lacking, for each cause.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lacks(pub [u64; LACKS.len()]);
 
 impl Lacks {
@@ -30,7 +36,7 @@ impl Lacks {
 
     /// Waits that were given up, since the thread was to die or the recorder was gone.
     pub fn given_up(&self) -> u64 {
-        self.0[GIVEN_UP]
+        self.0[LACK_GIVEN_UP]
     }
 
     /// Each cause with its number, of `all` that are lacking.

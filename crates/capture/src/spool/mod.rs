@@ -15,9 +15,11 @@ pub(crate) mod record;
 mod repeats;
 mod stood;
 
-pub use begin::{Again, BEGIN, BeganDescriptor, BeganMapping, BeganProcess, Begin, JOINED, OPEN, SAMPLES, VERSION, code};
+pub use begin::{
+    Again, BEGIN, BeganDescriptor, BeganMapping, BeganProcess, Begin, JOINED, OPEN, SAMPLES, VERSION, code,
+};
 pub use kept::{KEPT, Kept};
 pub use known::{Known, Passage};
-pub use lacks::{LACKS, Lacks};
+pub use lacks::{LACK_GIVEN_UP, LACK_ROOM, LACK_WAIT, LACKS, Lacks};
 pub use repeats::{Repeats, Standing};
 pub use stood::{STOOD, Stood};

@@ -161,7 +161,9 @@ impl Spool {
         }
         self.written = written;
         for (_, mut segments) in by_cpu {
-            segments.sort_by_key(|s| s.head.number);
+            // One that was begun, and found no more room there, is at another place as well, with all that it holds.
+            segments.sort_by_key(|s| (s.head.number, Reverse(s.head.used)));
+            segments.dedup_by_key(|s| s.head.number);
             self.streams.push(Stream { segments: segments.into_iter(), ..Stream::default() });
         }
         Ok(())

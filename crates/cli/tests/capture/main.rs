@@ -7,6 +7,7 @@
 
 mod backend;
 mod bars;
+mod full;
 mod groups;
 mod made;
 #[path = "../means/mod.rs"]
