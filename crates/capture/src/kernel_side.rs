@@ -30,11 +30,13 @@ impl From<CaptureError> for Failure {
 
 /// Records a command, or what runs already; `why` is why it is done this way.
 pub fn record(options: &mut Options, why: &str) -> Result<Outcome, Failure> {
+    let ended = options.scope.leave_out_ended();
     let session = session(options);
     let ready = Ready::load(&session).map_err(|reason| Failure::Unavailable(reason.to_string()))?;
     let lacks = ready.lacks();
     let existed = options.trace.is_dir();
     let mut log = begun(options, existed)?;
+    without(&ended, options, &mut log);
     let seeds = log.take_names();
     // The program may share the file that this is written to: said before it is looked at, so that its size is what it finds.
     if options.backend == Backend::Auto {
@@ -88,6 +90,20 @@ pub fn record(options: &mut Options, why: &str) -> Result<Outcome, Failure> {
         std::mem::forget(signals);
     }
     Ok(Outcome { in_kernel: Some(summary), ..finished? })
+}
+
+/// Says who of those that were to be recorded has ended.
+fn without(ended: &[i32], options: &mut Options, log: &mut Log) {
+    for pid in ended {
+        log.note(format!("--pid {pid}: there is no such process any more; the others were recorded"));
+    }
+    if !ended.is_empty() {
+        let list: Vec<String> = ended.iter().map(i32::to_string).collect();
+        (options.warn)(&format!(
+            "--pid {}: there is no such process any more; the others are recorded",
+            list.join(",")
+        ));
+    }
 }
 
 fn session(options: &Options) -> SpoolOptions {

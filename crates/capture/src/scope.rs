@@ -58,14 +58,35 @@ impl Scope {
         }
     }
 
-    /// The processes that are named, with what they started if that is wanted: each of them can be recorded.
+    /// Leaves those out of several processes that have ended, and gives them; not if none is left.
+    #[cfg_attr(not(ebpf), allow(dead_code))] // for recording in the kernel alone
+    pub(crate) fn leave_out_ended(&mut self) -> Vec<i32> {
+        let Scope::Processes { pids, .. } = self else { return Vec::new() };
+        let (ended, left): (Vec<i32>, Vec<i32>) = pids.iter().partition(|pid| has_ended(**pid));
+        if left.is_empty() {
+            return Vec::new();
+        }
+        *pids = left;
+        ended
+    }
+
+    /// The processes that are named, with what they started if that is wanted: each of them can be recorded. Who has ended is
+    /// left out, unless all have.
     #[cfg_attr(not(ebpf), allow(dead_code))] // for recording in the kernel alone
     pub(crate) fn processes(&self) -> Result<Vec<i32>, CaptureError> {
         let Scope::Processes { pids, children } = self else { return Ok(Vec::new()) };
         let mut all: Vec<i32> = Vec::new();
+        let mut gone = Ok(());
         for pid in pids {
-            check(*pid)?;
-            all.push(*pid);
+            match check(*pid) {
+                Ok(()) => all.push(*pid),
+                // Of several some may end at any time.
+                Err(error) if has_ended(*pid) => gone = gone.and(Err(error)),
+                Err(error) => return Err(error),
+            }
+        }
+        if all.is_empty() {
+            gone?;
         }
         if *children {
             all.extend(descendants(&all));
@@ -76,6 +97,11 @@ impl Scope {
     }
 }
 
+/// Whether there is no process of a number that one may have had.
+fn has_ended(pid: i32) -> bool {
+    pid > 0 && !Path::new(&format!("/proc/{pid}")).exists()
+}
+
 /// Whether a process can be recorded by this one.
 fn check(pid: i32) -> Result<(), CaptureError> {
     let refused = |cause: &str, advice| Err(CaptureError::NoProcess { pid, cause: cause.to_owned(), advice });
@@ -83,7 +109,7 @@ fn check(pid: i32) -> Result<(), CaptureError> {
         return refused("it is the recorder itself", "give the number of another process");
     }
     let process = procfs::status(pid).process;
-    if pid <= 0 || !Path::new(&format!("/proc/{pid}")).exists() {
+    if pid <= 0 || has_ended(pid) {
         return refused("there is no such process", "`ps -e` lists those that run");
     }
     if process != pid {
@@ -238,6 +264,18 @@ mod tests {
         assert_eq!(of(pid).expect("can be recorded"), [pid]);
         let parent = std::process::id() as i32;
         assert!(descendants(&[parent]).contains(&pid) && !descendants(&[parent]).contains(&parent));
+        let several = |pids: &[i32]| Scope::Processes { pids: pids.to_vec(), children: false };
+        let mut some = several(&[i32::MAX, pid, i32::MAX - 1]);
+        assert_eq!(some.processes().expect("one can be recorded"), [pid]);
+        assert_eq!(some.leave_out_ended(), [i32::MAX, i32::MAX - 1]);
+        assert_eq!((some.clone(), some.leave_out_ended()), (several(&[pid]), vec![]));
+        let mut none = several(&[i32::MAX, i32::MAX - 1]);
+        assert_eq!((none.leave_out_ended(), &none), (vec![], &several(&[i32::MAX, i32::MAX - 1])));
+        let refused = none.processes().expect_err("refused").to_string();
+        assert!(refused.contains(&i32::MAX.to_string()) && refused.contains("no such process"), "{refused}");
+        assert!(
+            several(&[0, pid]).processes().is_err() && several(&[pid, std::process::id() as i32]).processes().is_err()
+        );
         child.kill().and_then(|()| child.wait()).expect("its end");
     }
 }

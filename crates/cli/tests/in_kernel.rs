@@ -206,10 +206,58 @@ fn no_room_for_the_spool() {
     // `dd` meets the same limit, and dies of it as it would without a recorder.
     assert!(fs::metadata(dir.join("copy")).unwrap().len() <= 8 << 20);
     said.fails(125, &["File too large", "went on unrecorded (it ended with exit code 9)", "reprise recover t"]);
+    assert!(said.err.contains("ulimit -f") && !said.err.contains("make room"), "{said:#?}");
     run(dir, &["recover", "-q", "t"]).ends(0);
     run(dir, &["info", "--check", "t"]).ends(0);
     let cat = run(dir, &["cat", "t", "--path", "first"]);
     assert!(cat.ends(0).out.contains("openat"), "{cat:#?}");
+}
+
+/// A shell that lets few files be open is no obstacle; the program has that limit all the same, and no limit is made known.
+#[test]
+fn few_descriptors() {
+    let s = Scratch::new();
+    let dir = s.path();
+    if !in_kernel("few_descriptors", dir) {
+        return;
+    }
+    let binary = program::reprise().expect("built");
+    for (backend, limits, told) in [("ebpf", "-Sn 70", "70 "), ("auto", "-Sn 70", "70 "), ("ptrace", "-Sn 70", "70 ")] {
+        let script =
+            "ulimit -Sn > soft; ulimit -Hn > hard; prlimit --nofile -o SOFT,HARD --noheadings > both 2> /dev/null";
+        let limited = format!(
+            "ulimit {limits}; ulimit -Hn > its; exec {} record -q --backend {backend} -o {backend} -- sh -c '{script}'",
+            binary.display()
+        );
+        said_by(dir, Command::new("sh").args(["-c", &limited])).ends(0);
+        let read = |name: &str| fs::read_to_string(dir.join(name)).unwrap();
+        assert_eq!((read("soft").trim(), read("hard")), (told.trim(), read("its")), "{backend}");
+    }
+    // The hard one helps nobody.
+    let limited = format!("ulimit -n 70; exec {} record --backend ebpf -o none -- true", binary.display());
+    said_by(dir, Command::new("sh").args(["-c", &limited])).fails(6, &["Too many open files", "ulimit -Hn", "ptrace"]);
+    assert!(!dir.join("none").exists());
+}
+
+/// An error of writing names what helps against it.
+#[test]
+fn places_that_cannot_be_written_to() {
+    let s = Scratch::new();
+    let dir = s.path();
+    if !in_kernel("places_that_cannot_be_written_to", dir) {
+        return;
+    }
+    let said = ebpf(dir, &["-o", "/sys/x.reprise", "--", "true"]);
+    said.fails(125, &["/sys/x.reprise", "choose another place with -o"]);
+    assert!(!said.err.contains("make room"), "{said:#?}");
+    // Its directory gets another name meanwhile.
+    noise(&dir.join("noise"), 16);
+    let script = "echo first > first; sleep 1.5; mv t moved; dd if=noise of=copy bs=64k count=16 status=none; exit 9";
+    let said = ebpf(dir, &["--ring", "4M", "-o", "t", "--", "sh", "-c", script]);
+    said.fails(125, &["t/spool", "moved or removed", "reprise recover DIRECTORY"]);
+    assert!(!said.err.contains("make room"), "{said:#?}");
+    run(dir, &["recover", "-q", "moved"]).ends(0);
+    assert!(run(dir, &["cat", "moved", "--path", "copy"]).ends(0).out.contains("openat"));
 }
 
 /// What cannot be run leaves nothing behind; the exit codes are a shell's.

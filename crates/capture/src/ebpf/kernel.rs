@@ -152,6 +152,8 @@ impl Kernel {
         if !Path::new("/sys/kernel/btf/vmlinux").exists() {
             return Err(Reason::NoTypes);
         }
+        // Each program and each map is a descriptor.
+        sys::raise_descriptors();
         let mut refused = None;
         for (bytes, capabilities) in OBJECTS.into_iter().filter(|o| setting.waiting || !o.1.waiting) {
             match Kernel::load_one(bytes, capabilities, setting) {

@@ -69,13 +69,14 @@ pub fn fork(launch: &Launch<'_>) -> io::Result<Waiting> {
     let shell = c"/bin/sh";
     let mut script = vec![shell.as_ptr(), launch.program.as_ptr()];
     script.extend(argv.iter().skip(1));
+    let descriptors = super::limits::given_descriptors();
     let program = libc::sock_fprog { len: launch.filter.len() as u16, filter: launch.filter.as_ptr().cast_mut() };
     // SAFETY: the child calls only functions that are safe between fork and exec; all memory was made before.
     let pid = unsafe { libc::fork() };
     if pid == 0 {
         // SAFETY: as above; every pointer outlives the call, and the child never returns from here.
         unsafe {
-            child(&door, &gate, &program);
+            child(&door, &gate, descriptors.as_ref(), &program);
             libc::execve(launch.program.as_ptr(), argv.as_ptr(), environ());
             if *libc::__errno_location() == libc::ENOEXEC {
                 libc::execve(shell.as_ptr(), script.as_ptr(), environ());
@@ -103,7 +104,7 @@ unsafe fn environ() -> *const *const c_char {
 ///
 /// # Safety
 /// To be called in the forked child only.
-unsafe fn child(door: &OwnedFd, gate: &OwnedFd, program: &libc::sock_fprog) {
+unsafe fn child(door: &OwnedFd, gate: &OwnedFd, descriptors: Option<&libc::rlimit>, program: &libc::sock_fprog) {
     let mut byte = 0u8;
     // SAFETY: only system calls on live buffers.
     unsafe {
@@ -117,6 +118,9 @@ unsafe fn child(door: &OwnedFd, gate: &OwnedFd, program: &libc::sock_fprog) {
         }
         // Rust's start-up code ignores SIGPIPE; the program must not inherit that.
         libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+        if let Some(limit) = descriptors {
+            libc::setrlimit(libc::RLIMIT_NOFILE, limit);
+        }
         if program.len == 0 {
             return;
         }

@@ -8,6 +8,7 @@ mod files;
 mod launch;
 #[cfg(ebpf)]
 mod libbpf;
+mod limits;
 #[cfg(ebpf)]
 mod session;
 #[cfg(ebpf)]
@@ -20,6 +21,8 @@ pub use files::*;
 pub use launch::*;
 #[cfg(ebpf)]
 pub use libbpf::{Object, Ring, Types, process_descriptor, push};
+#[cfg(ebpf)]
+pub use limits::raise_descriptors;
 #[cfg(ebpf)]
 pub use session::*;
 #[cfg(ebpf)]

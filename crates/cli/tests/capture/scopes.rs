@@ -16,7 +16,7 @@ use reprise_testkit::{program, skip};
 
 use crate::backend::Backend;
 use crate::made::{Trace, build, can_build};
-use crate::means::{copy, has, kill, mkdir, reprise, run, until};
+use crate::means::{Said, copy, has, kill, mkdir, reprise, run, until};
 
 /// Whether the recorder can attach here; else says why not.
 pub(crate) fn can_attach(name: &str) -> bool {
@@ -588,6 +588,43 @@ fn a_recording_ends_with_what_it_records() {
         assert!(made("new"));
         assert_eq!(made("old"), old, "{name}");
     }
+}
+
+/// Of several processes some may have ended: they are named, and the others recorded.
+#[test]
+fn some_have_ended() {
+    if !can_attach("some_have_ended") {
+        return;
+    }
+    let scratch = Scratch::new();
+    let dir = scratch.path();
+    let gone = || {
+        let mut child = Command::new("true").spawn().expect("started");
+        child.wait().expect("its end");
+        child.id().to_string()
+    };
+    let (first, second) = (gone(), gone());
+    let script = "until [ -e go ]; do sleep 0.01; done; echo 1 > made";
+    let mut shell = Command::new("sh").args(["-c", script]).current_dir(dir).spawn().expect("started");
+    let list = format!("{first},{},{second}", shell.id());
+    let args = ["record", "--backend", "ebpf", "--pid", &list, "-o", "t.reprise"];
+    let recorder = reprise(dir, &args).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("started");
+    until("it is recorded", || dir.join("t.reprise/spool/begin.json").exists());
+    fs::write(dir.join("go"), "").unwrap();
+    shell.wait().expect("its end");
+    let said = Said::new("record".into(), recorder.wait_with_output().expect("its end"));
+    let words = format!("--pid {first},{second}: there is no such process any more; the others are recorded");
+    assert!(said.ends(0).err.contains(&words), "{said:#?}");
+    let trace = Trace::open(&dir.join("t.reprise"));
+    assert!(trace.paths().any(|path| path.ends_with("made")));
+    let noted = |pid: &str| trace.reader.ledger().notes.keys().any(|note| note.starts_with(&format!("--pid {pid}: ")));
+    assert!(noted(&first) && noted(&second));
+    // Nobody is left.
+    for list in [first.clone(), format!("{second},{first}")] {
+        let said = run(dir, &["record", "--backend", "ebpf", "--pid", &list, "-o", "u.reprise"]);
+        said.fails(2, &["no such process", "ps -e"]);
+    }
+    assert!(!dir.join("u.reprise").exists());
 }
 
 #[test]
