@@ -56,8 +56,10 @@ pub struct Writer {
     bounce: Aligned,
     repeats: Repeats,
     aside: Aside,
-    /// Slots that were written while the other hand had a segment that they may refer to.
+    /// Slots that were written while the other hand had a segment that they may refer to, and when it was given that: later
+    /// records may refer to it, too.
     beside: Vec<u64>,
+    given_ns: u64,
     /// When no record waited for room, or for a page, as far as was looked.
     calm_ns: u64,
     /// Where what is there is said; `None` where nothing is kept.
@@ -65,6 +67,14 @@ pub struct Writer {
     reserve: Option<Reserve>,
     /// Set when the last task has ended.
     over: Arc<AtomicBool>,
+}
+
+/// The moment before nothing new was recorded any more.
+struct Stopped {
+    at_ns: u64,
+    /// Records that had waited in vain, and that had found no room.
+    given_up: u64,
+    no_room: u64,
 }
 
 #[derive(Clone, Copy)]
@@ -99,6 +109,7 @@ impl Writer {
             repeats: Repeats::default(),
             aside,
             beside: Vec::new(),
+            given_ns: 0,
             calm_ns: 0,
             mark,
             reserve,
@@ -110,10 +121,11 @@ impl Writer {
     pub fn run(mut self, stop: &AtomicBool) -> Result<bool, SpoolError> {
         let outcome = self.write_all(stop).map(|()| self.limited);
         if let Err(error) = &outcome {
-            let given_up = self.given_up();
+            let stopped =
+                Stopped { at_ns: sys::monotonic_ns(), given_up: self.given_up(), no_room: self.lack(LACK_ROOM) };
             self.kernel.number(control::STOPPED).store(1, Ordering::SeqCst);
             if let SpoolError::Unwritten { source, .. } = error {
-                self.rescue(source, given_up);
+                self.rescue(source, &stopped);
             }
             self.over.store(true, Ordering::SeqCst);
         }
@@ -122,14 +134,18 @@ impl Writer {
 
     /// Nothing can be written any more, and nothing new is recorded: keeps what there is room for, and says up to when all is
     /// there. What cannot be said is as it was.
-    fn rescue(&mut self, error: &io::Error, given_up: u64) {
+    fn rescue(&mut self, error: &io::Error, stopped: &Stopped) {
         let (Some(mark), Some(mut reserve)) = (self.mark.clone(), self.reserve.take()) else { return };
         let _ = self.aside.settle();
-        let waited_ns = self.settle_threads(given_up);
-        let leans_ns = if self.aside.has_failed() { self.earliest_beside() } else { None };
+        let waited_ns = self.settle_threads(stopped.given_up);
+        let leans_ns = self.aside.has_failed().then(|| self.earliest_beside());
         // What was being made when the recording was stopped is there then; what is recorded from here on is younger than that.
         std::thread::sleep(Duration::from_nanos(COMPLETE_AFTER_NS));
-        let made_ns = sys::monotonic_ns().saturating_sub(COMPLETE_AFTER_NS);
+        let mut made_ns = sys::monotonic_ns().saturating_sub(COMPLETE_AFTER_NS);
+        if self.lack(LACK_ROOM) != stopped.no_room {
+            // Of what was being made something may have found no room, and could not wait for it any more.
+            made_ns = stopped.at_ns.saturating_sub(COMPLETE_AFTER_NS);
+        }
         let flushed = |cpu, number| self.flushed.get(&(cpu, number)).map(|flushed| flushed.used);
         let held = rescue::held(&self.kernel, self.bounce.bytes(), flushed);
         let lost_ns = rescue::put(&self.kernel, &held, &mut reserve, self.bounce.bytes());
@@ -161,13 +177,16 @@ impl Writer {
 
     /// Records that waited in vain. Where no thread waits after its call there is no telling them from those that did not.
     fn given_up(&self) -> u64 {
-        let lack = |number: usize| self.kernel.sum(cpu::LACKS + 8 * number);
-        let unwaited = if self.kernel.capabilities.waiting { 0 } else { lack(LACK_ROOM) };
-        lack(LACK_WAIT) + lack(LACK_GIVEN_UP) + unwaited
+        let unwaited = if self.kernel.capabilities.waiting { 0 } else { self.lack(LACK_ROOM) };
+        self.lack(LACK_WAIT) + self.lack(LACK_GIVEN_UP) + unwaited
     }
 
-    /// When the first record was made of segments that may refer to one that was not written.
-    fn earliest_beside(&mut self) -> Option<u64> {
+    fn lack(&self, number: usize) -> u64 {
+        self.kernel.sum(cpu::LACKS + 8 * number)
+    }
+
+    /// When the first record was made that may refer to a segment that was not written.
+    fn earliest_beside(&mut self) -> u64 {
         let beside = std::mem::take(&mut self.beside);
         let bytes = self.bounce.bytes();
         let mut of = |slot: u64| match self.files.get(slot, bytes) {
@@ -177,7 +196,7 @@ impl Writer {
             }
             Err(_) => Some(0),
         };
-        beside.into_iter().filter_map(&mut of).min()
+        beside.into_iter().filter_map(&mut of).fold(self.given_ns, u64::min)
     }
 
     fn write_all(&mut self, stop: &AtomicBool) -> Result<(), SpoolError> {
@@ -280,25 +299,34 @@ impl Writer {
         let hurry = self.is_pressed();
         let hand = if hurry && self.is_other_hand_free()? { Hand::Aside } else { Hand::Sink };
         let slot = self.files.new_slot(hand);
-        if self.aside.is_busy() {
-            self.beside.push(slot);
-        }
         let (bytes, ahead_ns) = (memory.still(base, SEGMENT_BYTES), sys::ahead_ns());
         let shorter = self.repeats.shorten(bytes, standing(slot), ahead_ns, self.bounce.bytes());
         kernel.tell(self.repeats.learned());
         if let Some(length) = shorter {
             let course = self.files.choose(length, hurry);
-            return self.files.put_part(slot, None, &mut self.bounce, length, course).map(|()| false);
+            self.files.put_part(slot, None, &mut self.bounce, length, course)?;
+            self.note_beside(slot);
+            return Ok(false);
         }
         if let Hand::Aside = hand
             && let Some(target) = self.files.past_cache(slot)?
         {
             self.beside.clear();
+            self.given_ns = sys::monotonic_ns();
             self.aside.take(segment, target);
             return Ok(true);
         }
         let course = self.files.choose(SEGMENT_BYTES, hurry);
-        self.files.put_segment(memory, base, slot, None, course).map(|()| false)
+        self.files.put_segment(memory, base, slot, None, course)?;
+        self.note_beside(slot);
+        Ok(false)
+    }
+
+    /// What was written may refer to what the other hand is at.
+    fn note_beside(&mut self, slot: u64) {
+        if self.aside.is_busy() {
+            self.beside.push(slot);
+        }
     }
 
     fn is_other_hand_free(&mut self) -> Result<bool, SpoolError> {
