@@ -19,8 +19,8 @@ mod source;
 
 #[cfg(ebpf)]
 pub(crate) use devices::counters;
-pub(crate) use facts::{CORE_PATTERN, core_pattern};
 pub use facts::Surroundings;
+pub(crate) use facts::{CORE_PATTERN, core_pattern};
 pub use kept::{Keeper, kept};
 pub(crate) use limit::memory_limit_bytes;
 pub use observer::{Observation, Observer};

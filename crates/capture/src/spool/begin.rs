@@ -4,9 +4,9 @@
 //! Non-goals: anything that the records say themselves.
 
 use std::collections::HashSet;
-use std::path::{Path, PathBuf};
 use std::fs;
 use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 
 use reprise_calls::locking::HeldLock;
 use reprise_calls::memory;
