@@ -108,6 +108,24 @@ for name in ("kept", "truncated", "emptied", "written", "owned", "changed"):
     recorded.replays_in_parts();
 }
 
+/// Numbers that `close_range` marks are told as marked, until a program is run.
+#[test]
+fn numbers_are_marked_for_the_next_program() {
+    let program = r#"
+fd = os.open("file", os.O_CREAT | os.O_RDWR)
+os.dup2(fd, 50)
+os.dup2(fd, 70)
+CLOSE_RANGE_CLOEXEC = 4
+assert libc.close_range(40, 60, CLOSE_RANGE_CLOEXEC) == 0
+assert not os.get_inheritable(50) and os.get_inheritable(70)
+"#;
+    let name = "numbers_are_marked_for_the_next_program";
+    for backend in ["ptrace", "auto"] {
+        let Some(recorded) = Recorded::new(name, program, &["--backend", backend]) else { return };
+        recorded.replays("t.reprise");
+    }
+}
+
 /// Set-group-ID is for members of the group: the kernel leaves it out for others.
 #[test]
 fn who_is_not_in_a_group_gives_its_rights_to_nothing() {

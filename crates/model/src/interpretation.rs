@@ -103,6 +103,8 @@ pub struct Interpretation {
     pub taken: Option<Taken>,
     /// The descriptor that `dup2` replaced.
     pub replaced: Option<Binding>,
+    /// Descriptors that the next program will not have: `close_range` marked them.
+    pub marked: Vec<Binding>,
     /// Descriptors ended as a side effect (`close_range`, close-on-exec).
     pub ended: Vec<Binding>,
     /// Bindings that ended for good and were never shared: what stood for them may be reused by this thread.

@@ -77,12 +77,15 @@ pub enum Op {
     /// `pidfd_getfd`: the descriptor of argument 1 in the table of the thread in argument 0 gets a number in this thread's
     /// table too, kept in `produces[0]`.
     Take,
+    /// `close_range` with `CLOSE_RANGE_CLOEXEC`: sets that of every slot in `list`, in this descriptor table. Arguments as of
+    /// [`Op::CloseMany`].
+    MarkMany,
 }
 
 impl Op {
     fn from_word(word: u8) -> Option<Op> {
         use Op::*;
-        const ALL: [Op; 23] = [
+        const ALL: [Op; 24] = [
             Issue,
             IssueFd,
             IssuePair,
@@ -106,6 +109,7 @@ impl Op {
             Pass,
             Receive,
             Take,
+            MarkMany,
         ];
         ALL.get(usize::from(word)).copied()
     }

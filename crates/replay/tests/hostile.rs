@@ -81,6 +81,7 @@ fn op() -> impl Strategy<Value = Op> {
         Unsupported,
         Close,
         CloseMany,
+        MarkMany,
         DuplicateTo,
         Spawn,
         Execute,

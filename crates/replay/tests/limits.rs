@@ -132,6 +132,8 @@ fn malformed_commands_end_the_replay() {
         op("munmap", Op::OnMapping, &[Arg::Mapped(1 << 20, 0), v(5)], 0, [NONE, NONE]),
         op("mmap", Op::Map, &[v(0), v(4096), v(3), v(2), v(u64::MAX), v(0)], 0, [1 << 20, NONE]),
         Command { list: vec![1 << 20], ..op("close_range", Op::CloseMany, &[], 0, [NONE, NONE]) },
+        Command { list: vec![1 << 20], ..op("close_range", Op::MarkMany, &[], 0, [NONE, NONE]) },
+        op("mremap", Op::OnMapping, &[Arg::Mapped(0, 0), v(0), v(4096), v(1)], 0, [1 << 20, NONE]),
         op("getdents64", Op::List, &[Arg::Content(0, 0), Arg::Out(8), v(8)], 0, [NONE, NONE]),
         Command { expect: Expect::Content(big, 5), ..issue("umask", &[v(0o22)], 0o22) },
         Command { expect: Expect::Metadata(0, 8), ..issue("umask", &[v(0o22)], 0o22) },

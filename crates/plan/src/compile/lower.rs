@@ -222,11 +222,19 @@ impl Compiler {
         const CLONE_FILES: u64 = 0x400;
         let unshare = l.found.left.descriptors.then_some(Arg::Value(CLONE_FILES));
         let args = unshare.into_iter().collect();
-        Ok(Command { args, list: self.ended(l), ..l.bare(Op::CloseMany) })
+        let (op, list) = match l.found.marked.is_empty() {
+            true => (Op::CloseMany, self.ended(l)),
+            false => (Op::MarkMany, self.slots_of(&l.found.marked)),
+        };
+        Ok(Command { args, list, ..l.bare(op) })
     }
 
     fn ended(&self, l: &Lowering<'_>) -> Vec<u32> {
-        l.found.ended.iter().filter_map(|binding| self.slots.get(*binding)).collect()
+        self.slots_of(&l.found.ended)
+    }
+
+    fn slots_of(&self, bindings: &[Binding]) -> Vec<u32> {
+        bindings.iter().filter_map(|binding| self.slots.get(*binding)).collect()
     }
 
     fn duplicate_to(&mut self, l: &Lowering<'_>) -> Result<Command, CompileError> {

@@ -73,8 +73,8 @@ impl Gathering {
     /// To be told of every other command: a thread of the kernel that performs reads keeps to the descriptor table that this thread
     /// had when the ring was made, so there is to be another ring when it has left that.
     pub(super) fn after(&mut self, command: &Command) {
-        let may_leave =
-            matches!(command.op, Op::CloseMany | Op::Execute) || i64::from(command.number) == libc::SYS_unshare;
+        let may_leave = matches!(command.op, Op::CloseMany | Op::MarkMany | Op::Execute)
+            || i64::from(command.number) == libc::SYS_unshare;
         if may_leave && matches!(self, Gathering::On(batch) if batch.polled) {
             *self = Gathering::Wanted { linked: false };
         }

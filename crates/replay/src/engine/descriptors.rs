@@ -48,6 +48,17 @@ impl Worker {
         Ok(Done { result: command.result, ..Done::not_issued(Handling::Issued, command, Difference::NONE) })
     }
 
+    /// Programs that are run from now on have these no more. Nothing is run: it is what `fcntl` tells that matters.
+    pub(super) fn mark_many(&mut self, command: &Command) -> Result<Done, Stop> {
+        if !command.args.is_empty() {
+            super::spawn::unshare(false, true)?;
+        }
+        for slot in &command.list {
+            issue::fcntl_number(self.engine.slots.get(*slot)?, libc::F_SETFD, libc::FD_CLOEXEC as u64);
+        }
+        Ok(Done { result: command.result, ..Done::not_issued(Handling::Issued, command, Difference::NONE) })
+    }
+
     /// Ends the lives of these slots.
     pub(super) fn close_all(&self, slots: &[u32]) -> Result<(), Stop> {
         for slot in slots {

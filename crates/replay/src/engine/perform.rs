@@ -27,6 +27,7 @@ impl Worker {
             Op::Unsupported => Ok(Done::not_issued(Handling::Unsupported, command, Difference::NONE)),
             Op::Close => self.close(command),
             Op::CloseMany => self.close_many(command),
+            Op::MarkMany => self.mark_many(command),
             Op::DuplicateTo => self.duplicate_to(command),
             Op::Spawn => self.spawn(command),
             Op::Execute => self.execute(command),
