@@ -33,6 +33,9 @@ pub enum IoctlEffect {
     MakeHandle,
     /// Reads attributes of the file (`FS_IOC_GETFLAGS`, `FIGETBSZ` …): issued, the result is the file system's own.
     Inspect,
+    /// `FS_IOC_FSSETXATTR`: `struct fsxattr`, hints and the project of the file; issued unless it forbids writing
+    /// ([`forbids_writing`]).
+    SetHints,
     /// `LOOP_SET_FD`, `LOOP_CHANGE_FD`: a device is made of the file in the argument; what the kernel changes there no call shows.
     Lend,
     /// `LOOP_CONFIGURE`: the same of the file that `struct loop_config` begins with.
@@ -72,6 +75,14 @@ impl SpaceRange {
         let begin = base.checked_add_signed(self.start)?;
         Some((begin, begin.checked_add(u64::try_from(self.length).ok()?)?))
     }
+}
+
+/// Whether a `struct fsxattr` forbids that its file is written to from then on (`FS_XFLAG_IMMUTABLE`, `FS_XFLAG_APPEND`); one that is
+/// not whole may.
+pub fn forbids_writing(attributes: &[u8]) -> bool {
+    const IMMUTABLE: u32 = 0x8;
+    const APPEND: u32 = 0x10;
+    attributes.first_chunk().is_none_or(|flags| u32::from_le_bytes(*flags) & (IMMUTABLE | APPEND) != 0)
 }
 
 /// Whether a request that is not known gives the kernel something (`_IOW`), so that it may change a file.
@@ -131,6 +142,7 @@ pub const fn ioctl_effect(request: u64) -> IoctlEffect {
         0x5421 => IoctlEffect::SetWaiting,
         0x5441 | 0x894c | 0x89e0 | 0xb701 | 0xb702 | 0xae01 | 0xae41 | 0xff01..=0xff0a => IoctlEffect::MakeHandle,
         0x2 | 0x80086601 | 0x801c581f => IoctlEffect::Inspect,
+        0x401c5820 => IoctlEffect::SetHints,
         0x4c00 | 0x4c06 => IoctlEffect::Lend,
         0x4c0a => IoctlEffect::LendConfigured,
         _ => IoctlEffect::Foreign,
@@ -158,6 +170,16 @@ mod tests {
         assert_eq!(within(0, -5), None, "before the begin");
         assert_eq!(within(3, 5), None, "SEEK_DATA");
         assert_eq!(SpaceRange::of(&[0; 20]), None, "cut off");
+    }
+
+    #[test]
+    fn what_forbids_writing_is_told_by_the_first_word() {
+        let extent_size = [0, 8, 0, 0, 0, 0, 16, 0];
+        assert!(!forbids_writing(&extent_size));
+        assert!(forbids_writing(&[0x18, 8, 0, 0]), "immutable");
+        assert!(forbids_writing(&[0x10, 0, 0, 0]), "append only");
+        assert!(forbids_writing(&[0]), "cut off");
+        assert_eq!(ioctl_arg(0x401c_5820), FcntlArg::In(28));
     }
 
     #[test]

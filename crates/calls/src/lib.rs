@@ -27,7 +27,9 @@ mod vocabulary;
 
 pub use address::{SOCKET_ADDRESS_BYTES, socket_path};
 pub use category::Category;
-pub use command::{FcntlArg, IoctlEffect, SpaceRange, fcntl_arg, ioctl_arg, ioctl_effect, ioctl_gives};
+pub use command::{
+    FcntlArg, IoctlEffect, SpaceRange, fcntl_arg, forbids_writing, ioctl_arg, ioctl_effect, ioctl_gives,
+};
 pub use credentials::{Credentials, Identity};
 pub use flags::{CommandSet, FlagSet, makes_nameless};
 pub use index::{all, by_name, by_number, errno_name, errno_number, families};

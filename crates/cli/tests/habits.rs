@@ -388,6 +388,41 @@ fn requests_that_no_replay_makes_are_counted() {
     assert_eq!(replay.json()["unsupported"], 1, "{replay:#?}");
 }
 
+/// Hints for a file (`qemu-img create` gives one of the size of extents) are given in a replay; attributes that forbid writing are not.
+#[test]
+fn hints_of_files_are_given() {
+    const SCRIPT: &str = "import fcntl, struct, sys\n\
+        GET, SET, EXTENT_SIZE, APPEND = 0x801c581f, 0x401c5820, 0x800, 0x10\n\
+        def hint(f, bits, size):\n\
+        \x20   have = struct.unpack('5I8x', fcntl.ioctl(f, GET, bytes(28)))\n\
+        \x20   fcntl.ioctl(f, SET, struct.pack('5I8x', have[0] | bits, size, 0, have[3], 0))\n\
+        with open('f', 'w') as f:\n\
+        \x20   try:\n\
+        \x20       hint(f, EXTENT_SIZE, 1 << 20)\n\
+        \x20       if sys.argv[1:]: hint(f, APPEND, 0)\n\
+        \x20   except OSError:\n\
+        \x20       sys.exit(9)\n";
+    if !has("python3") {
+        return;
+    }
+    let s = Scratch::new();
+    let dir = s.path();
+    fs::write(dir.join("p.py"), SCRIPT).unwrap();
+    for (more, unsupported) in [(None, 0), (Some("append"), 1)] {
+        let trace = format!("t{unsupported}.reprise");
+        let command = ["record", "-q", "-o", &trace, "--", "python3", "p.py"];
+        let recorded = run(dir, &[&command[..], more.as_slice()].concat());
+        if recorded.code == Some(9) {
+            return skip("hints of files", "this file system takes none, or none from this user");
+        }
+        recorded.ends(0);
+        let target = mkdir(dir, &format!("t{unsupported}"));
+        let replay = run(dir, &["replay", "--json", &trace, "--target", &target]);
+        assert_eq!(replay.ends(0).json()["unsupported"], unsupported, "{replay:#?}");
+        assert_eq!(replay.json()["diverged"], 0, "{replay:#?}");
+    }
+}
+
 #[test]
 fn directories_deeper_than_a_path_may_be_long() {
     let s = Scratch::new();

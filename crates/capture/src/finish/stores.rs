@@ -237,7 +237,7 @@ impl Stores {
                 self.forget(pending.object(args[target]));
             }
             Effect::Allocate => self.allocated(pending),
-            Effect::DeviceControl if ioctl_effect(args[1]) != IoctlEffect::Inspect => {
+            Effect::DeviceControl if !matches!(ioctl_effect(args[1]), IoctlEffect::Inspect | IoctlEffect::SetHints) => {
                 self.forget(pending.object(args[0]));
             }
             Effect::Truncate => self.truncated(pending),

@@ -99,6 +99,7 @@ impl World {
             | IoctlEffect::ClearCloseOnExec
             | IoctlEffect::SetWaiting
             | IoctlEffect::Inspect
+            | IoctlEffect::SetHints
             | IoctlEffect::Lend
             | IoctlEffect::LendConfigured
             | IoctlEffect::Foreign => return,

@@ -265,6 +265,11 @@ impl World {
                     s.out.look(Resource::Attributes(node));
                 }
             }
+            IoctlEffect::SetHints => {
+                if let Some((_, node)) = self.file(s, 0) {
+                    s.out.change(Resource::Attributes(node));
+                }
+            }
             IoctlEffect::MakeHandle => {
                 self.descriptor(s, 0);
                 self.make_handle(s);

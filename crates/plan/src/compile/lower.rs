@@ -49,6 +49,11 @@ fn may_change_file(l: &Lowering<'_>) -> bool {
     on_file && l.action.result >= 0 && ioctl_gives(l.action.args[1])
 }
 
+/// Whether a request sets attributes that forbid later calls.
+fn gives_what_forbids(l: &Lowering<'_>) -> bool {
+    split(l.call, Side::Input, &l.action.input)[2].is_none_or(forbids_writing)
+}
+
 impl Compiler {
     pub(super) fn lower(&mut self, l: &Lowering<'_>) -> Result<Command, CompileError> {
         match l.call.replay {
@@ -340,14 +345,22 @@ impl Compiler {
                 command.tolerance = Tolerance::Machine;
                 Ok(command)
             }
+            // What one file system takes for a hint another refuses.
+            IoctlEffect::SetHints if l.action.result >= 0 && !gives_what_forbids(l) => {
+                let mut command = self.issue(l, Op::Issue)?;
+                command.tolerance = Tolerance::Machine;
+                Ok(command)
+            }
             IoctlEffect::Allocate(_)
             | IoctlEffect::SetWaiting
             | IoctlEffect::SetCloseOnExec
             | IoctlEffect::ClearCloseOnExec => self.issue(l, Op::Issue),
-            IoctlEffect::Foreign if may_change_file(l) => Ok(l.bare(Op::Unsupported)),
-            IoctlEffect::MakeHandle | IoctlEffect::Lend | IoctlEffect::LendConfigured | IoctlEffect::Foreign => {
-                self.simulate(l)
-            }
+            IoctlEffect::SetHints | IoctlEffect::Foreign if may_change_file(l) => Ok(l.bare(Op::Unsupported)),
+            IoctlEffect::MakeHandle
+            | IoctlEffect::Lend
+            | IoctlEffect::LendConfigured
+            | IoctlEffect::SetHints
+            | IoctlEffect::Foreign => self.simulate(l),
         }
     }
 

@@ -35,6 +35,9 @@ pub(super) fn refusal(command: &Command, call: &Call) -> Option<&'static str> {
             (IoctlEffect::CloneRange, _) if !command.list.is_empty() => None,
             (IoctlEffect::Allocate(_), Some(Arg::InOut(..) | Arg::Bytes(..))) => None,
             (IoctlEffect::Allocate(_), _) => Some("ioctl: the range is not known"),
+            // What forbids writing takes a capability that no replay has.
+            (IoctlEffect::SetHints, Some(Arg::InOut(..) | Arg::Bytes(..))) => None,
+            (IoctlEffect::SetHints, _) => Some("ioctl: the hints are not known"),
             (
                 IoctlEffect::SetCloseOnExec
                 | IoctlEffect::ClearCloseOnExec

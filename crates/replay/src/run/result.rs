@@ -1,6 +1,6 @@
 //! What a replay did.
 
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
 use std::io;
 use std::path::PathBuf;
 
@@ -136,6 +136,7 @@ impl ReplayResult {
         let end = if matches!(self.end, End::Complete) { of } else { of.saturating_add(self.planned) };
         let mut completed = Completed::none_of(of..end);
         let mut threads = std::collections::HashSet::new();
+        let mut unsupported: BTreeMap<&str, u64> = BTreeMap::new();
         // The earliest by completion: the heap's greatest is the one to go.
         let mut earliest: BinaryHeap<Earliest> = BinaryHeap::new();
         self.log.each(|record| {
@@ -152,6 +153,9 @@ impl ReplayResult {
             first = first.min(record.begin_ns);
             last = last.max(record.end_ns);
             threads.insert(record.thread);
+            if record.handling == Handling::Unsupported {
+                *unsupported.entry(name_of(record.number)).or_default() += 1;
+            }
             read_bytes = read_bytes.saturating_add(bytes_read(&record));
             match record.difference.class {
                 Class::Same => {}
@@ -172,13 +176,19 @@ impl ReplayResult {
         self.threads = threads.len() as u64;
         let describe = |Earliest(record): Earliest| Divergence {
             origin: record.origin,
-            call: reprise_calls::by_number(record.number).map_or("?", |c| c.name).to_owned(),
+            call: name_of(record.number).to_owned(),
             thread: record.thread,
             text: record.difference.text(),
         };
         self.divergences = earliest.into_sorted_vec().into_iter().map(describe).collect();
+        let named = unsupported.into_iter().map(|(call, count)| (format!("unsupported: {call}"), count));
+        self.notes.extend(named);
         Ok(())
     }
+}
+
+fn name_of(number: u32) -> &'static str {
+    reprise_calls::by_number(number).map_or("?", |call| call.name)
 }
 
 /// What a call has read, or taken through the page cache to write it elsewhere.

@@ -88,6 +88,7 @@ impl Context {
             }
             (Effect::DeviceControl, _) => match ioctl_effect(action.args[1]) {
                 IoctlEffect::Inspect
+                | IoctlEffect::SetHints
                 | IoctlEffect::MakeHandle
                 | IoctlEffect::Lend
                 | IoctlEffect::LendConfigured
