@@ -115,6 +115,17 @@ impl Space {
         alone.filter(|region| region.owned)
     }
 
+    /// All that is mapped of a range, piece by piece.
+    pub fn within(&self, address: u64, length: u64) -> Vec<Region> {
+        let end = address.saturating_add(whole_pages(length));
+        let first = self.regions.range(..=address).next_back().map_or(address, |(start, _)| *start);
+        let piece = |(&start, region): (&u64, &Region)| {
+            let (from, to) = (start.max(address), start.saturating_add(region.length).min(end));
+            (from < to).then(|| Region { length: to - from, ..region.behind(from - start) })
+        };
+        self.regions.range(first..end.max(first)).filter_map(piece).collect()
+    }
+
     /// What is mapped at an address, from there on.
     pub fn at(&self, address: u64) -> Option<Region> {
         let (start, region) = self.regions.range(..=address).next_back()?;
@@ -221,6 +232,7 @@ mod tests {
         let mut space = Space::of(1);
         space.map(PAGE, region);
         assert_eq!(space.find(PAGE, u64::MAX), Some((1, 0, PAGE)));
+        assert_eq!(space.within(0, u64::MAX), [region]);
         space.map(u64::MAX - 5, region);
         space.split(u64::MAX);
         assert!(space.remap(PAGE, u64::MAX, 8 * PAGE, u64::MAX).is_none());

@@ -8,6 +8,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::hash::BuildHasher;
+use std::ops::Range;
 
 use foldhash::fast::RandomState;
 use foldhash::quality::FixedState;
@@ -22,7 +23,7 @@ use crate::arguments::failed;
 use crate::log::Log;
 use crate::mapped::{
     self,
-    space::{Piece, Space},
+    space::{Piece, Space, pages},
 };
 use crate::spool::join::{self, Stored};
 use crate::spool::record::Object;
@@ -229,6 +230,9 @@ impl Stores {
                     self.spaces.entry(pid).or_default();
                 }
                 self.change(pid, |space| called.change(space, file));
+                if call.name == "madvise" && args[2] == libc::MADV_REMOVE as u64 {
+                    self.removed(pid, pages(args[0], args[1]));
+                }
             }
             Effect::Execute => self.ended(pid),
             Effect::Write => self.written(pending),
@@ -296,6 +300,16 @@ impl Stores {
         let Some(object) = pending.objects.first() else { return self.known.clear() };
         if let Some(known) = self.known.get_mut(&(object.device, object.inode)) {
             known.retain(|page, _| page.saturating_add(PAGE) <= begin || *page >= end);
+        }
+    }
+
+    /// Pages that are mapped at these addresses have left their files.
+    fn removed(&mut self, pid: i32, at: Range<u64>) {
+        for piece in self.spaces.get(&pid).map(|space| space.within(at)).unwrap_or_default() {
+            let gone = piece.extent();
+            if let Some(known) = self.known.get_mut(&piece.file) {
+                known.retain(|page, _| !gone.contains(page));
+            }
         }
     }
 

@@ -13,6 +13,10 @@ use crate::world::World;
 const TYPE: u64 = 3;
 const FIXED: u64 = 0x10;
 const ANONYMOUS: u64 = 0x20;
+/// Of `mremap`: the old range stays mapped.
+const DONT_UNMAP: u64 = 4;
+/// Of `madvise`: the pages leave the file, too.
+const REMOVE: u64 = 9;
 
 impl World {
     pub(super) fn map(&mut self, s: &mut Step<'_>) {
@@ -159,8 +163,9 @@ impl World {
 
     pub(super) fn map_advise(&mut self, s: &mut Step<'_>) {
         self.range(s);
-        if s.call.effect == Effect::MapSync && s.out.range.is_none() {
-            // A forked process writes back what its parent has mapped as that does.
+        let removes = s.call.name == "madvise" && s.arg(2) == REMOVE;
+        if (s.call.effect == Effect::MapSync || removes) && s.out.range.is_none() {
+            // It is about the file: a forked process does to what its parent has mapped as that does.
             let range = self.spaces[s.thread.space as usize].find_shared(s.arg(0), s.arg(1));
             s.out.range = range.map(MappedRange::from);
         }
@@ -173,10 +178,23 @@ impl World {
         } else if let Some(range) = s.out.range {
             s.out.look(Resource::Mapping(range.mapping));
         }
+        if removes {
+            self.remove_pages(s);
+        }
         if s.call.effect == Effect::MapSync
             && let Some(region) = self.spaces[s.thread.space as usize].at(s.arg(0))
         {
             s.out.flush(region.node);
+        }
+    }
+
+    /// Holes are in the files now where pages are mapped.
+    fn remove_pages(&mut self, s: &mut Step<'_>) {
+        const HOLE: u64 = 1 | 2;
+        for region in self.spaces[s.thread.space as usize].within(s.arg(0), s.arg(1)) {
+            s.out.look(Resource::File(region.node));
+            s.out.look(Resource::Size(region.node));
+            self.allocate_range(s, region.node, HOLE, region.offset, region.length);
         }
     }
 }
