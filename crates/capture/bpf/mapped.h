@@ -295,6 +295,17 @@ static __always_inline void after_map(struct thread *t, struct task_struct *task
 		populate(r.start, r.end, 0);
 }
 
+/* What lies at an address is mapped a second time: here and there, stores reach the file from now on. */
+static __always_inline void map_once_more(struct range *r, __u32 pid, __u64 address, __u64 start, __u64 end)
+{
+	r->page += (address - r->start) >> PAGE_SHIFT;
+	r->start = start;
+	r->end = end;
+	cut_ranges(pid, start, end);
+	if (!map_range(r, pid))
+		count_lost();
+}
+
 static __always_inline void after_remap(struct thread *t, struct task_struct *task)
 {
 	__u64 start = t->args[0], end = whole_pages(start, t->args[1]);
@@ -304,6 +315,10 @@ static __always_inline void after_remap(struct thread *t, struct task_struct *ta
 
 	if (failed(t->result) || !find_range(&r, pid, start))
 		return;
+	if (t->args[3] & MREMAP_DONTUNMAP || !t->args[1]) {
+		map_once_more(&r, pid, start, t->result, whole_pages(t->result, t->args[2]));
+		return;
+	}
 	if ((__u64)t->result == start && t->args[2] >= t->args[1]) {
 		grow_range(pid, end, whole_pages(start, t->args[2]));
 		return;

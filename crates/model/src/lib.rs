@@ -39,6 +39,7 @@ pub use descriptors::{Binding, Description, Generation, StreamKind};
 pub use interpretation::{Interpretation, Listing, MappedRange, NewDescriptor, Passed, Received, Taken};
 pub use kin::Kin;
 pub use listing::entry_names;
+pub use mapping::MappingId;
 pub use node::{Attributes, FileKind, Nature, NodeId};
 pub use state::{PresentDescriptor, PresentFile, PresentMapping, PresentName, PresentThread};
 pub use streams::{Letter, Links};

@@ -50,7 +50,8 @@ pub enum Op {
     /// argument 0 points into). PROT_EXEC is left out.
     Map,
     /// `munmap`, `mremap`, `mprotect`, `madvise`, `msync`, `mlock` … on `Arg::Mapped` addresses, and loads and stores there
-    /// (`mmap_pread`, `mmap_pwrite`): issue and judge.
+    /// (`mmap_pread`, `mmap_pwrite`): issue and judge. A `mremap` that leaves the old range where it is keeps the new one in mapping
+    /// slot `produces[0]`.
     OnMapping,
     /// A read at the offset of argument 0 (or at argument 3 if it is not `u64::MAX`) of `result` bytes, thrown away:
     /// what a `sendfile` or `splice` into something simulated does to its source.

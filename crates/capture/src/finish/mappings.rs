@@ -55,7 +55,7 @@ impl<'a> Called<'a> {
             }
             (Effect::Map, None) => space.unmap(pages(result as u64, args[1])),
             (Effect::Unmap, _) => space.unmap(at),
-            (Effect::Remap, _) => space.remap(at, pages(result as u64, args[2])),
+            (Effect::Remap, _) => space.remapped(at, pages(result as u64, args[2]), args[3]),
             (Effect::MapAdvise, _) if self.call.name == "mprotect" => {
                 space.protect(at, args[2] & libc::PROT_WRITE as u64 != 0);
             }

@@ -161,8 +161,27 @@ impl<F: Shown> Space<F> {
         }
     }
 
+    /// What lies at an address is mapped a second time, at `to`.
+    pub fn map_once_more(&mut self, address: u64, to: Range<u64>) {
+        let found = self.within(address..address.saturating_add(1)).pop();
+        self.unmap(to.clone());
+        if let Some(piece) = found.filter(|_| to.start < to.end) {
+            self.map(Piece { at: to, ..piece });
+        }
+    }
+
+    /// A successful `mremap` of what lay at `from`, with these flags.
+    pub fn remapped(&mut self, from: Range<u64>, to: Range<u64>, flags: u64) {
+        // The old range stays mapped, too; what is made of no length is a second mapping of the same.
+        if flags & libc::MREMAP_DONTUNMAP as u64 != 0 || from.is_empty() {
+            self.map_once_more(from.start, to);
+        } else {
+            self.remap(from, to);
+        }
+    }
+
     /// What lay at `from` lies at `to` now; the last piece makes up the difference of the lengths.
-    pub fn remap(&mut self, from: Range<u64>, to: Range<u64>) {
+    fn remap(&mut self, from: Range<u64>, to: Range<u64>) {
         let mut moved = self.within(from.clone());
         if let Some(last) = moved.last_mut().filter(|last| last.at.end == from.end) {
             last.at.end = from.start.saturating_add(to.end - to.start).max(last.at.start);
@@ -212,6 +231,11 @@ mod tests {
         assert_eq!(shown(&space)[3], (0x40_000, 0x50_000, 0xa000, true));
         space.remap(0x10_000..0x14_000, 0x60_000..0x61_000);
         assert_eq!(shown(&space).last(), Some(&(0x60_000, 0x61_000, 0x1000, true)));
+        const KEEPS: u64 = libc::MREMAP_DONTUNMAP as u64;
+        space.remapped(0x15_000..0x18_000, 0x70_000..0x73_000, KEEPS);
+        space.remapped(0x16_000..0x16_000, 0x80_000..0x84_000, 0);
+        assert_eq!(shown(&space)[0], (0x15_000, 0x18_000, 0x6000, true));
+        assert_eq!(shown(&space)[4..], [(0x70_000, 0x73_000, 0x6000, true), (0x80_000, 0x84_000, 0x7000, true)]);
         space.map(piece(0..u64::MAX, 0));
         assert_eq!(shown(&space).len(), 1);
         space.unmap(0..u64::MAX);

@@ -256,7 +256,7 @@ fn moved(mapped: &mut Mapped, (tid, process): (i32, i32), call: &Call, args: &[u
         Effect::Unmap => mapped.change(process, |space| space.unmap(at)),
         Effect::Remap => {
             let to = mapped::pages(result as u64, args[2]);
-            mapped.change(process, |space| space.remap(at, to.clone()));
+            mapped.change(process, |space| space.remapped(at, to.clone(), args[3]));
             mapped.permit(process, to, true);
         }
         Effect::MapAdvise if call.name == "mprotect" => {

@@ -113,12 +113,35 @@ impl World {
 
     /// The replay moves whole mappings only: a part stays where it was.
     pub(super) fn remap(&mut self, s: &mut Step<'_>) {
-        if s.succeeded() {
-            let space = &mut self.spaces[s.thread.space as usize];
-            let whole = space.remap(s.arg(0), s.arg(1), s.action.result as u64, s.arg(2));
-            s.out.range = whole.map(|r| MappedRange { mapping: r.mapping, delta: 0, length: r.length });
-            self.change_mapping(s);
+        if !s.succeeded() {
+            return;
         }
+        // A length of 0 asks for a second mapping of the same.
+        if s.arg(3) & DONT_UNMAP != 0 || s.arg(1) == 0 {
+            return self.map_once_more(s);
+        }
+        let space = &mut self.spaces[s.thread.space as usize];
+        let whole = space.remap(s.arg(0), s.arg(1), s.action.result as u64, s.arg(2));
+        s.out.range = whole.map(|r| MappedRange { mapping: r.mapping, delta: 0, length: r.length });
+        self.change_mapping(s);
+    }
+
+    /// What is mapped somewhere is mapped elsewhere, too: a mapping of its own; where it belongs to another process it stays that one,
+    /// which the replay stores to and loads from.
+    fn map_once_more(&mut self, s: &mut Step<'_>) {
+        let (address, length) = (s.action.result as u64, whole_pages(s.arg(2)));
+        let space = &mut self.spaces[s.thread.space as usize];
+        let Some(region) = space.at(s.arg(0)) else { return space.unmap(address, length) };
+        if !region.owned {
+            return space.map(address, Region { length, ..region });
+        }
+        let mapping = self.mappings;
+        self.mappings += 1;
+        space.map(address, Region { length, mapping, delta: 0, whole: length, ..region });
+        s.out.range = Some(MappedRange { mapping: region.mapping, delta: region.delta, length: s.arg(1) });
+        s.out.mapping = Some(mapping);
+        self.change_mapping(s);
+        s.out.change(Resource::Mapping(mapping));
     }
 
     /// The file behind the address of a load or store, which the mapping names whatever became of descriptor and name.

@@ -2,8 +2,10 @@
 
 use reprise_calls::moving::{End, Ends, ends};
 use reprise_calls::sharing::{Parts, SHARE_DESCRIPTORS, SHARE_DIRECTORIES};
-use reprise_calls::{ArgKind, Effect, FlagSet, Identity, IoctlEffect, Object, Replay, ioctl_effect, ioctl_gives};
-use reprise_model::Nature;
+use reprise_calls::{
+    ArgKind, Effect, FlagSet, Identity, IoctlEffect, Object, Replay, forbids_writing, ioctl_effect, ioctl_gives,
+};
+use reprise_model::{Binding, MappingId, Nature};
 use reprise_trace::payload::{Side, split};
 
 use super::arguments::memory;
@@ -402,10 +404,14 @@ impl Compiler {
         if let Some(range) = l.found.range {
             command.args[0] = Arg::Mapped(range.mapping, range.delta);
         } else if let Some(mapping) = l.found.mapping {
-            command.produces[0] = mapping;
-            self.mappings = self.mappings.max(mapping + 1);
+            self.make_mapping(mapping, &mut command);
         }
         Ok(command)
+    }
+
+    fn make_mapping(&mut self, mapping: MappingId, command: &mut Command) {
+        command.produces[0] = mapping;
+        self.mappings = self.mappings.max(mapping + 1);
     }
 
     fn on_mapping(&mut self, l: &Lowering<'_>) -> Result<Command, CompileError> {
@@ -418,6 +424,9 @@ impl Compiler {
         let mut command = self.issue(l, Op::OnMapping)?;
         command.args[0] = Arg::Mapped(range.mapping, range.delta);
         command.args[1] = Arg::Value(range.length);
+        if let Some(mapping) = l.found.mapping {
+            self.make_mapping(mapping, &mut command);
+        }
         Ok(command)
     }
 

@@ -75,16 +75,31 @@ impl Worker {
         }
         let place = self.mapping(slot)?;
         let result = match Region::new(length, prot, flags, fd, offset) {
-            Ok(region) => {
-                let held = Held { region, processes: vec![self.process] };
-                let old = place.write().unwrap_or_else(PoisonError::into_inner).replace(held);
-                drop(old);
-                lock(&self.engine.mapped).entry(self.process).or_default().push(slot);
-                0
-            }
+            Ok(region) => self.hold(slot, place, region),
             Err(error) => error,
         };
         self.judged_number(command, result)
+    }
+
+    /// This process has a mapping more.
+    fn hold(&self, slot: u32, place: &RwLock<Option<Held>>, region: Region) -> i64 {
+        let held = Held { region, processes: vec![self.process] };
+        let old = place.write().unwrap_or_else(PoisonError::into_inner).replace(held);
+        drop(old);
+        lock(&self.engine.mapped).entry(self.process).or_default().push(slot);
+        0
+    }
+
+    /// `mremap` that leaves the old range where it is.
+    fn map_once_more(&self, command: &Command, slot: u32, delta: u64) -> Result<Option<i64>, Stop> {
+        let made = {
+            let old = self.mapping(slot)?.read().unwrap_or_else(PoisonError::into_inner);
+            let (length, new_length) = (value(command, 1)?, value(command, 2)?);
+            old.as_ref().and_then(|held| held.region.once_more(delta, length, new_length))
+        };
+        let slot = command.produces[0];
+        let place = self.mapping(slot)?;
+        Ok(made.map(|made| made.map_or_else(|error| error, |region| self.hold(slot, place, region))))
     }
 
     /// Maps a file that a process had mapped before the first action.
@@ -126,6 +141,7 @@ impl Worker {
                     None => None,
                 }
             }
+            libc::SYS_mremap if command.produces[0] != u32::MAX => self.map_once_more(command, slot, delta)?,
             libc::SYS_mremap => {
                 let mut held = place.write().unwrap_or_else(PoisonError::into_inner);
                 match held.as_mut() {

@@ -116,6 +116,11 @@ fn mremap(c: &Context) {
     assert_eq!(moved, free);
     maps(c, free, "rw-s", 0, "/file");
     c.check(|| assert_eq!(mapping(wide), None));
+    let left = call(free, PAGE, PAGE, MREMAP_MAYMOVE | MREMAP_DONTUNMAP, 0).ok() as u64;
+    let again = call(free, 0, PAGE, MREMAP_MAYMOVE, 0).ok() as u64;
+    for at in [free, left, again] {
+        maps(c, at, "rw-s", 0, "/file");
+    }
     call(free + 1, PAGE, PAGE, 0, 0).fails(EINVAL);
 }
 
