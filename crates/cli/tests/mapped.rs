@@ -52,6 +52,9 @@ with_each_backend! {
     hundreds_of_mappings_at_once;
     python_maps_a_file;
     pieces_that_are_unmapped_one_by_one;
+    what_a_move_leaves_where_it_was;
+    pages_that_leave_their_file;
+    what_forked_processes_open_to_stores;
     lmdb_writes_through_its_map;
     fio_writes_through_its_map;
     sqlite_shares_its_index;
@@ -213,6 +216,54 @@ fn pieces_that_are_unmapped_one_by_one() {
     std::fs::create_dir(&before).expect("a directory");
     replays(scratch.path(), &before, "pieces", &["/usr/bin/python3", "-c", SCRIPT]);
     fails_without(scratch.path(), &before, "pieces", &["/usr/bin/python3", "-c", SCRIPT]);
+}
+
+/// Records and replays a program of this test; the tree is what the trace says, too.
+#[track_caller]
+fn program_replays(dir: &Path, name: &str) -> Result<(), String> {
+    let program = program(Path::new(&mkdir(dir, "programs")), name)?;
+    let before = dir.join("before");
+    std::fs::create_dir(&before).expect("a directory");
+    replays(dir, &before, name, &[&program]);
+    run(dir, &["verify", "--tree", &format!("{name}.reprise"), &format!("{name}-target")]).ends(0);
+    fails_without(dir, &before, name, &[&program]);
+    Ok(())
+}
+
+/// `mremap` leaves the old range mapped if it is told to, or given no length.
+fn what_a_move_leaves_where_it_was() {
+    let scratch = Scratch::new();
+    if let Err(why) = program_replays(scratch.path(), "left") {
+        skip("what_a_move_leaves_where_it_was", &why);
+    }
+}
+
+/// What one process closes to stores, or opens, is as it was in the others.
+fn what_forked_processes_open_to_stores() {
+    let scratch = Scratch::new();
+    if let Err(why) = program_replays(scratch.path(), "opened") {
+        skip("what_forked_processes_open_to_stores", &why);
+    }
+}
+
+/// `MADV_REMOVE` makes holes in files: in the replay, in the tree that the trace tells of, and in a slice that begins behind it.
+fn pages_that_leave_their_file() {
+    let scratch = Scratch::new();
+    let dir = scratch.path();
+    if let Err(why) = program_replays(dir, "holes") {
+        return skip("pages_that_leave_their_file", &why);
+    }
+    let found = run(dir, &["sql", "holes.reprise", "SELECT seq FROM actions WHERE path = 'cut-here'", "--csv"]);
+    let cut = format!("action:{}", found.ends(0).out.lines().nth(1).expect("the action at which it is cut"));
+    run(dir, &["slice", "-q", "holes.reprise", "-o", "behind", "--from", &cut]).ends(0);
+    let target = mkdir(dir, "behind-target");
+    let said = run(dir, &["replay", "behind", "--target", &target, "--json"]);
+    assert_eq!(said.ends(0).json()["diverged"], 0, "{said:#?}");
+    run(dir, &["verify", "--tree", "behind", &target]).ends(0);
+    let (home, slice) = (dir.join("holes"), Path::new(&target));
+    let there = slice.join(home.strip_prefix("/").expect("an absolute path"));
+    let content = |place: &Path| std::fs::read(place.join("holes")).expect("a file");
+    assert!(content(&home) == content(&there), "the slice's file");
 }
 
 fn python_maps_a_file() {

@@ -47,6 +47,14 @@ fn outside(command: &Command) -> Done {
     Done::not_issued(Handling::Skipped, command, Difference::left_out(Code::MappingRange))
 }
 
+/// Loads or stores, once more with the pages opened if there was less than in the trace: forked processes have the mappings in common
+/// here, and what one of them closes, or another opens, the others need not.
+fn opening(traced: i64, open: impl Fn() -> Option<()>, mut act: impl FnMut() -> Option<i64>) -> Option<i64> {
+    let result = act();
+    let is_less = result.is_some_and(|result| result < traced);
+    if is_less && open().is_some() { act() } else { result }
+}
+
 impl Worker {
     fn mapping(&self, slot: u32) -> Result<&'static RwLock<Option<Held>>, Stop> {
         let engine = self.engine;
@@ -174,11 +182,15 @@ impl Worker {
         };
         let mut filled = Range::default();
         let result = if effect == Effect::MappedRead {
-            let result = region.load(delta, value(command, 2)?, &mut self.scratch);
+            let length = value(command, 2)?;
+            let open = || region.open(delta, length, false);
+            let result = opening(command.result, open, || region.load(delta, length, &mut self.scratch));
             filled.length = result.and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
             result
         } else {
-            region.store(delta, self.engine.sections.content(command.args.get(1))?)
+            let content = self.engine.sections.content(command.args.get(1))?;
+            let open = || region.open(delta, content.len() as u64, true);
+            opening(command.result, open, || region.store(delta, content))
         };
         drop(held);
         match result {
