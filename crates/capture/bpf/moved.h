@@ -19,6 +19,7 @@
 
 struct inode___moved {
 	unsigned short i_mode;
+	unsigned int i_nlink;
 	struct address_space *i_mapping;
 };
 

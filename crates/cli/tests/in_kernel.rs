@@ -436,6 +436,30 @@ fn what_goes_from_a_file_to_none_is_kept() {
     }
 }
 
+/// What went to a file from one without a name that was opened once more is in the replay, where nobody can open that.
+#[test]
+fn what_goes_from_a_file_without_a_name_is_kept() {
+    const SCRIPT: &str = "import os\n\
+        memory = os.memfd_create('m'); os.write(memory, b'memory' * 5000); os.ftruncate(memory, 50000)\n\
+        gone = os.open('gone', os.O_RDWR | os.O_CREAT); os.write(gone, b'0123456789'); os.unlink('gone')\n\
+        memory, gone = (os.open('/proc/self/fd/%d' % fd, os.O_RDONLY) for fd in (memory, gone))\n\
+        to = os.open('to', os.O_RDWR | os.O_CREAT)\n\
+        os.sendfile(to, memory, 100, 40000); os.sendfile(to, gone, None, 10); os.copy_file_range(gone, to, 5, 2)\n";
+    let s = Scratch::new();
+    let dir = s.path();
+    if !in_kernel("what_goes_from_a_file_without_a_name_is_kept", dir) {
+        return;
+    }
+    assert_eq!(recorded(dir, SCRIPT)["ledger"]["losses"], serde_json::json!({}));
+    let said = run(dir, &["replay", "-t", &mkdir(dir, "target"), "t", "--json"]);
+    assert_eq!(said.ends(0).json()["diverged"], 0, "{said:#?}");
+    let work = dir.canonicalize().unwrap().join("work");
+    let replica = dir.join("target").join(work.strip_prefix("/").unwrap());
+    assert_eq!(fs::read(work.join("to")).unwrap().len(), 40_015);
+    assert!(fs::read(work.join("to")).unwrap() == fs::read(replica.join("to")).unwrap());
+    run(dir, &["verify", "--tree", "t", "target"]).ends(0);
+}
+
 /// What a program reads and writes again and again stands in the spool by its place: in the trace it is content like any other.
 #[test]
 fn what_moves_again_is_replayed() {

@@ -119,13 +119,12 @@ fn of_call(call: &Call, data: DataPolicy) -> Row {
     out
 }
 
-/// Of a call that moves content inside the kernel, its flags and between what; not of `copy_file_range`: that stands in files
-/// on both sides.
+/// Of a call that moves content inside the kernel, its flags and between what.
 fn moving(call: &Call) -> Option<(u16, Ends)> {
     let ends = ends(call)?;
     match call.effect {
         Effect::Splice => Some((row::MOVES | row::PIPES, ends)),
-        _ => ends.target.cell.is_none().then_some((row::MOVES, ends)),
+        _ => Some((row::MOVES, ends)),
     }
 }
 
