@@ -11,6 +11,8 @@ use crate::vocabulary::Call;
 pub enum Brought {
     /// The kernel's state: no program put it there.
     State,
+    /// The same, as `/proc` has it.
+    Processes,
     /// Nothing.
     Nothing,
     /// Files, perhaps.
@@ -37,7 +39,7 @@ const TYPES: [(&[u8], Brought); 28] = [
     (b"mqueue", Brought::State),
     (b"nfsd", Brought::State),
     (b"nsfs", Brought::State),
-    (b"proc", Brought::State),
+    (b"proc", Brought::Processes),
     (b"pstore", Brought::State),
     (b"resctrl", Brought::State),
     (b"rpc_pipefs", Brought::State),
@@ -71,7 +73,7 @@ impl Brought {
 
     /// Whether something stands in its place.
     pub fn stands_in(self) -> bool {
-        self != Brought::State
+        matches!(self, Brought::Nothing | Brought::Files)
     }
 }
 
@@ -106,10 +108,11 @@ mod tests {
     #[test]
     fn types_are_in_order_and_known() {
         assert!(TYPES.is_sorted_by(|a, b| a.0 < b.0));
-        assert_eq!(Brought::by_type(b"proc"), Brought::State);
+        assert_eq!((Brought::by_type(b"proc"), Brought::by_type(b"sysfs")), (Brought::Processes, Brought::State));
         assert_eq!(Brought::by_type(b"tmpfs"), Brought::Nothing);
         assert_eq!((Brought::by_type(b"ext4"), Brought::by_type(b"")), (Brought::Files, Brought::Files));
-        assert!(Brought::Files.stands_in() && Brought::Nothing.stands_in() && !Brought::State.stands_in());
+        assert!(Brought::Files.stands_in() && Brought::Nothing.stands_in());
+        assert!(!Brought::State.stands_in() && !Brought::Processes.stands_in());
     }
 
     #[test]

@@ -33,6 +33,8 @@ pub use command::{
 pub use credentials::{Credentials, Identity};
 pub use flags::{CommandSet, FlagSet, makes_nameless};
 pub use index::{all, by_name, by_number, errno_name, errno_number, families};
-pub use process_path::{Detour, LINKS_OF_DEV, Part, ProcessPath, Whose, leads_to_process, process_path};
+pub use process_path::{
+    Detour, LINKS_OF_DEV, Led, Part, ProcessPath, Shown, Whose, leads_to_process, led, process_path,
+};
 pub use unrelated::{UNRELATED, is_unrelated};
 pub use vocabulary::*;

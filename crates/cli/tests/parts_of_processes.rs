@@ -1,5 +1,5 @@
-//! Files reached through what the kernel shows of a process: `/dev/stdin`, `/proc/self/fd/N`, `/proc/PID/fd/N`, `/proc/self/cwd`, and links
-//! to these.
+//! Files reached through what the kernel shows of a process: `/dev/stdin`, `/proc/self/fd/N`, `/proc/PID/fd/N`, `/proc/self/cwd`, links
+//! to these, and the same from a descriptor of a directory of `/proc`.
 //!
 //! Goals: they are the files that they are, in what stood before and in what a replay leaves. Non-goals: files without a name.
 
@@ -11,7 +11,7 @@ use std::process::Command;
 use means::{in_kernel, mkdir, run};
 use reprise_testkit::program::{reprise, succeed};
 use reprise_testkit::scratch::Scratch;
-use reprise_testkit::tree;
+use reprise_testkit::{skip, tree};
 
 /// In an empty directory below the one with `old1` … `old9`.
 const SCRIPT: &str = r#"
@@ -24,6 +24,89 @@ echo other > /proc/self/cwd/../old6
 sh -c 'echo said > /dev/stderr; echo told > /dev/stdout' 2> ../old7 > ../old8
 exec 6< ..; echo new > /dev/fd/6/new; chmod 600 /dev/fd/6/old9; ls -l /dev/fd/6/ > /dev/null
 exec 3< ../old3; readlink /dev/fd/3 every/3 link > texts; stat /dev/fd/3 every/3 link > /dev/null
+"#;
+
+/// The same: paths that begin in a directory of `/proc`, and those through directories of threads.
+const FROM_DIRECTORIES: &str = r#"
+import ctypes, mmap, os, threading
+libc = ctypes.CDLL(None, use_errno=True)
+def put(text, path, d=None, flags=os.O_APPEND):
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | flags, 0o600, dir_fd=d)
+    os.write(fd, text)
+    os.close(fd)
+
+old = [os.open(f"../old{n}", os.O_RDWR) if n else None for n in range(10)]
+here = os.open("..", os.O_RDONLY)
+all, own = os.open("/proc", os.O_PATH), os.open("/proc/self/", os.O_PATH)
+fds = os.open("/proc/self/fd", os.O_RDONLY)
+put(b"by the directory of descriptors", f"{old[1]}", fds)
+put(b"new", f"{here}/new1", fds)
+os.mkdir(f"{here}/made", 0o750, dir_fd=fds)
+os.chmod(f"{old[2]}", 0o640, dir_fd=fds)
+os.link(f"{old[2]}", "linked", src_dir_fd=fds, follow_symlinks=True)
+put(b"by a copy", f"{old[3]}", os.dup(fds))
+os.symlink("somewhere", f"{here}/text", dir_fd=fds)
+assert os.readlink(f"{here}/text", dir_fd=fds) == "somewhere"
+os.rename(f"{here}/text", "self/cwd/moved", src_dir_fd=fds, dst_dir_fd=all)
+os.chmod(f"self/fd/{old[4]}", 0o604, dir_fd=all)
+
+put(b"by the process", "cwd/new2", own)
+put(b"by the thread", f"thread-self/fd/{old[4]}", all)
+again = os.open("fd", os.O_PATH | os.O_DIRECTORY, dir_fd=own)
+put(b"further", f"{old[5]}", again)
+put(b"all", f"self/cwd/../new3", all)
+back = os.open("../fd/./../..", os.O_PATH, dir_fd=fds)
+put(b"and back", f"{os.getpid()}//cwd/new4", back)
+
+if os.fork() == 0:
+    # Of the parent's: not its own, which is another file.
+    os.dup2(old[7], old[6])
+    put(b"of the parent", f"{old[6]}", fds)
+    os._exit(0)
+os.wait()
+
+os.chdir("/proc/self/fd")
+put(b"from there", f"{old[7]}")
+os.unlink(f"{here}/old8")
+os.chdir("..")
+put(b"above", f"fd/{here}/new5")
+os.fchdir(fds)
+put(b"once more", f"{here}/in/new6")
+os.chdir(f"{here}/in")
+
+task = f"/proc/self/task/{threading.get_native_id()}"
+put(b"1", f"{task}/cwd/thread1")
+put(b"2", f"/proc/{os.getpid()}/task/{os.getpid()}/fd/{here}/thread2")
+put(b"3", "/proc/self/task/../cwd/thread3")
+put(b"4", "/proc/thread-self/cwd/thread4")
+put(b"5", f"{threading.get_native_id()}/cwd/thread5", os.open("/proc/self/task", os.O_RDONLY))
+def elsewhere():
+    CLONE_FS = 0x200
+    assert libc.unshare(CLONE_FS) == 0
+    os.chdir("..")
+    put(b"6", f"/proc/self/task/{threading.get_native_id()}/cwd/thread6")
+    put(b"7", f"/proc/thread-self/cwd/thread7")
+    put(b"8", f"/proc/self/cwd/thread8")
+thread = threading.Thread(target=elsewhere)
+thread.start()
+thread.join()
+
+fd = os.open("../mapped", os.O_RDWR | os.O_CREAT)
+os.ftruncate(fd, 4096)
+memory = mmap.mmap(fd, 4096)
+place = [line.split()[0] for line in open("/proc/self/maps") if line.endswith("/w/mapped\n")][0]
+try:
+    put(b"through a mapping", "/proc/self/map_files/" + "-".join(f"{int(end, 16):x}" for end in place.split("-")), flags=0)
+except PermissionError:
+    pass
+
+FSOPEN, FSCONFIG, FSMOUNT, CREATE = 430, 431, 432, 6
+context = libc.syscall(FSOPEN, b"proc", 0)
+if context >= 0 and libc.syscall(FSCONFIG, context, CREATE, None, None, 0) == 0:
+    private = libc.syscall(FSMOUNT, context, 0, 0)
+    put(b"by a private one", f"self/fd/{old[9]}", private)
+    inner = os.open("thread-self/fd", os.O_PATH, dir_fd=private)
+    put(b"further in", f"{here}/new7", inner)
 "#;
 
 fn prepared(place: &Path) {
@@ -42,36 +125,45 @@ fn compared(place: &Path) {
     assert!(differences.is_empty(), "{}", differences.join("\n"));
 }
 
-fn recorded(backend: &str) {
+fn recorded(backend: &str, program: &[&str]) {
     let s = Scratch::new();
     prepared(s.path());
     let mut command = Command::new(reprise().unwrap());
-    command.args([
-        "record",
-        "--quiet",
-        "--backend",
-        backend,
-        "--tree",
-        "..",
-        "-o",
-        "../../a.reprise",
-        "--",
-        "sh",
-        "-c",
-        SCRIPT,
-    ]);
-    succeed(command.current_dir(s.path().join("w/in")));
+    command.args(["record", "--quiet", "--backend", backend, "--tree", "..", "-o", "../../a.reprise", "--"]);
+    succeed(command.args(program).current_dir(s.path().join("w/in")));
     compared(s.path());
 }
 
 #[test]
 fn recorded_in_the_kernel() {
     if in_kernel("recorded_in_the_kernel", Scratch::new().path()) {
-        recorded("ebpf");
+        recorded("ebpf", &["sh", "-c", SCRIPT]);
     }
 }
 
 #[test]
 fn recorded_by_ptrace() {
-    recorded("ptrace");
+    recorded("ptrace", &["sh", "-c", SCRIPT]);
+}
+
+const PYTHON: &str = "/usr/bin/python3";
+
+fn from_directories(test: &str, backend: &str) {
+    match Path::new(PYTHON).exists() {
+        true => recorded(backend, &[PYTHON, "-S", "-E", "-B", "-c", FROM_DIRECTORIES]),
+        false => skip(test, "no /usr/bin/python3"),
+    }
+}
+
+#[test]
+fn from_directories_recorded_in_the_kernel() {
+    const TEST: &str = "from_directories_recorded_in_the_kernel";
+    if in_kernel(TEST, Scratch::new().path()) {
+        from_directories(TEST, "ebpf");
+    }
+}
+
+#[test]
+fn from_directories_recorded_by_ptrace() {
+    from_directories("from_directories_recorded_by_ptrace", "ptrace");
 }

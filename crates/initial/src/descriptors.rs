@@ -4,15 +4,16 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use foldhash::{HashMap, HashSet};
-use reprise_calls::Identity;
 use reprise_calls::brought::Brought;
 use reprise_calls::mounts::{At, Mounts};
+use reprise_calls::{Identity, Shown};
 
 use super::decoded::Object;
 use super::decoded::Stat;
 use super::names::Names;
 use super::node::{NodeId, Source, kind};
 use super::outside::Described;
+use super::resolve::{Beginning, Found};
 use super::{Seat, World};
 
 /// An open file description.
@@ -24,6 +25,8 @@ pub struct Description {
     pub mount: u32,
     /// One of the mounts of the namespace that it stands for (`/proc/PID/ns/mnt`).
     pub namespace: Option<u32>,
+    /// The directory of `/proc` that it is, if parts of processes are reached from there.
+    pub shown: Option<Shown>,
     /// What the file system holds that it configures (`fsopen`).
     pub configures: Option<Brought>,
     /// Where reads and writes go on.
@@ -36,6 +39,11 @@ impl Description {
     /// The file as it is reached.
     pub fn at(&self) -> Option<At> {
         Some(At { mount: self.mount, node: self.node? })
+    }
+
+    /// Where paths begin that are relative to it.
+    pub fn beginning(&self) -> Beginning {
+        Beginning { start: self.at(), shown: self.shown }
     }
 }
 
@@ -143,7 +151,9 @@ impl World {
                 Some(known) => known.clone(),
                 None => {
                     let node = self.at_start(&row);
-                    let fresh = Description { node, offset: row.offset, append: row.append, ..Description::default() };
+                    let (offset, append) = (row.offset, row.append);
+                    let shown = Shown::at(&row.path);
+                    let fresh = Description { node, offset, append, shown, ..Description::default() };
                     let fresh = Rc::new(RefCell::new(fresh));
                     descriptions.insert(row.description, fresh.clone());
                     fresh
@@ -240,7 +250,8 @@ impl World {
                     (None, None) => None,
                 };
                 if let Some(initial) = self.descriptors.get(&(origin, fd)) {
-                    initial.description.borrow_mut().node = node;
+                    let mut description = initial.description.borrow_mut();
+                    (description.node, description.shown) = (node, Shown::at(&path));
                 }
                 (path, device)
             }
@@ -291,6 +302,15 @@ impl World {
     pub(super) fn open_file(&mut self, seat: Seat, fd: u32, at: Option<At>, append: bool) {
         let (node, mount) = (at.map(|at| at.node), at.map_or(Mounts::FIRST, |at| at.mount));
         self.bind(seat, fd, Rc::new(RefCell::new(Description { node, mount, append, ..Description::default() })));
+    }
+
+    /// A descriptor is of what a path was found to lead to; where something else stands as `/proc`, it is a file like any.
+    pub(super) fn shows(&mut self, seat: Seat, fd: u32, found: &Found) {
+        let is_shown = |node: NodeId| self.names.node(node).filesystem_is_pseudo();
+        let shown = found.shown.filter(|_| found.node.is_none_or(is_shown));
+        if let (Some(shown), Some(description)) = (shown, self.tables[seat.table as usize].open.get(&fd)) {
+            description.borrow_mut().shown = Some(shown);
+        }
     }
 
     /// A call names an open file that no call opened here: it came by a message, and the kernel tells which it is.

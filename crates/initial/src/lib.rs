@@ -23,7 +23,7 @@ use std::collections::BTreeMap;
 
 use reprise_calls::mounts::{At, Mounts};
 use reprise_calls::sharing::{NEW_MOUNTS, Parts, copies_mounts, shared, unshared};
-use reprise_calls::{Call, Effect};
+use reprise_calls::{Call, Effect, Shown};
 
 pub use copies::Copied;
 pub use decoded::{Decoded, Entry, Object, Stat};
@@ -35,6 +35,7 @@ use node::NodeId;
 pub use node::kind;
 pub use observe::{Seen, Stands, Step, as_mknod};
 pub use outside::{Before, Described, Links, Looked, Outside};
+use resolve::Beginning;
 pub use rows::Seeds;
 pub use touched::Touched;
 
@@ -61,7 +62,16 @@ impl Seat {
 #[derive(Debug, Clone, Copy)]
 struct Places {
     cwd: At,
+    /// The directory of `/proc` that it is, if parts of processes are reached from there.
+    shown: Option<Shown>,
     root: At,
+}
+
+impl Places {
+    /// Where paths begin that are relative to the working directory.
+    fn beginning(&self) -> Beginning {
+        Beginning { start: Some(self.cwd), shown: self.shown }
+    }
 }
 
 /// A process that was there at the beginning.
@@ -146,7 +156,7 @@ impl World {
         let guessed = cwd.is_none();
         self.origins.insert(process, Origin { cwd: path.to_vec(), cwd_guessed: guessed, ..Origin::default() });
         let table = self.add_table(Table::new(process));
-        self.places.push(Places { cwd: Mounts::first(node), root: Mounts::first(Names::ROOT) });
+        self.places.push(Places { cwd: Mounts::first(node), shown: Shown::at(path), root: Mounts::first(Names::ROOT) });
         let seat = Seat { table, places: (self.places.len() - 1) as u32 };
         self.open_at_start(seat, open);
         seat

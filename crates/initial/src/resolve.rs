@@ -1,7 +1,7 @@
 //! Paths over the names met, as the kernel resolves them.
 
 use reprise_calls::mounts::{At, Mounts};
-use reprise_calls::{Detour, Part, Whose, leads_to_process, process_path};
+use reprise_calls::{Detour, Led, Part, ProcessPath, Shown, Whose, leads_to_process, led};
 
 use super::names::Names;
 use super::node::{NodeId, Slot, Source, kind};
@@ -20,6 +20,8 @@ pub struct Found {
     pub mount: u32,
     /// Whether a link under the last name would have been followed.
     pub is_followed: bool,
+    /// The directory of `/proc` that it is, if parts of processes are reached from there.
+    pub shown: Option<Shown>,
 }
 
 impl Found {
@@ -27,6 +29,15 @@ impl Found {
     pub fn at(at: At) -> Found {
         Found { node: Some(at.node), mount: at.mount, ..Found::default() }
     }
+}
+
+/// Where a path begins.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Beginning {
+    /// The directory, if it is known.
+    pub start: Option<At>,
+    /// The directory of `/proc` that it is, if parts of processes are reached from there.
+    pub shown: Option<Shown>,
 }
 
 /// As many links as the kernel follows.
@@ -55,36 +66,60 @@ impl World {
     }
 
     /// As [`World::resolve`], for a thread: a path may go through a part of its process (`/proc/self/fd/N`), or a link to one.
-    pub(super) fn lead(&mut self, seat: Seat, start: At, path: &[u8], follow: bool, exists: bool) -> Found {
+    pub(super) fn lead(&mut self, seat: Seat, from: Beginning, path: &[u8], follow: bool, exists: bool) -> Found {
         let root = self.places[seat.places as usize].root;
-        if let Some(found) = self.through_process(seat, path, follow, exists) {
+        let first = led(from.shown, path, follow);
+        if let Some(found) = self.through_process(seat, first, follow, exists) {
             return found;
         }
+        let shown = self.by_numbers(seat, first);
+        let Some(start) = from.start else { return Found { shown, ..Found::default() } };
         let mut way = Way::new(true);
         let found = self.walk(start, root, path, follow, exists, &mut way);
-        match way.detour {
-            None => found,
-            Some(detour) => match self.through_process(seat, &detour.path, detour.follows, exists) {
-                Some(found) => found,
-                None => self.resolve(start, root, path, follow, exists),
-            },
+        let Some(detour) = way.detour else { return Found { shown, ..found } };
+        let then = led(None, &detour.path, detour.follows);
+        match self.through_process(seat, then, detour.follows, exists) {
+            Some(found) => found,
+            None => {
+                let found = self.resolve(start, root, path, follow, exists);
+                Found { shown: self.by_numbers(seat, then), ..found }
+            }
         }
     }
 
-    /// Where a path leads that begins with a part of its process; nowhere if the name itself is meant, or that part is not known.
-    fn through_process(&mut self, seat: Seat, path: &[u8], follow: bool, exists: bool) -> Option<Found> {
-        let named = process_path(path).filter(|named| follow || !named.rest.is_empty())?;
+    /// A directory of `/proc` as whoever has a descriptor of it sees it. Threads of a process are taken for one.
+    fn by_numbers(&self, seat: Seat, led: Led<'_>) -> Option<Shown> {
+        match (led, self.tables[seat.table as usize].pid) {
+            (Led::Directory(shown), Some(pid)) => Some(shown.by_numbers(pid, pid)),
+            (Led::Directory(shown), None) => Some(shown),
+            (Led::Part(_) | Led::Elsewhere, _) => None,
+        }
+    }
+
+    /// Where a path leads through a part of its process; nowhere if that part is not known.
+    fn through_process(&mut self, seat: Seat, led: Led<'_>, follow: bool, exists: bool) -> Option<Found> {
+        match led {
+            Led::Part(named) => self.part(seat, named, follow, exists),
+            Led::Directory(_) | Led::Elsewhere => None,
+        }
+    }
+
+    fn part(&mut self, seat: Seat, named: ProcessPath<'_>, follow: bool, exists: bool) -> Option<Found> {
         let places = self.places[seat.places as usize];
         let own = &self.tables[seat.table as usize];
         let table = match named.whose {
-            Whose::Numbered(pid) if own.pid != Some(pid) => self.table_of(pid)?,
+            Whose::Thread => own,
             // Of a thread that left the others it is another's table.
-            Whose::Process if own.pid.is_none() => return None,
-            Whose::Process | Whose::Thread | Whose::Numbered(_) => own,
+            Whose::Process | Whose::Task { process: 0, .. } if own.pid.is_none() => return None,
+            Whose::Process | Whose::Task { process: 0, .. } => own,
+            Whose::Numbered(pid) | Whose::Task { process: pid, .. } if own.pid != Some(pid) => self.table_of(pid)?,
+            Whose::Numbered(_) | Whose::Task { .. } => own,
         };
         let at = match named.part {
             Part::Descriptor(fd) => table.at(fd)?,
             // Where other processes work is not asked for.
+            // What is mapped has been met where it was opened.
+            Part::Mapped(_) => return None,
             Part::Directory | Part::Root if !std::ptr::eq(table, own) => return None,
             Part::Directory => places.cwd,
             Part::Root => places.root,
@@ -121,7 +156,7 @@ impl World {
                     let passed = !last || follow || directory_wanted;
                     let node = self.component(here.node, name, last, passed, exists);
                     let entry = Some((here.node, name.to_vec()));
-                    found = Found { entry, node, mount: here.mount, is_followed: passed };
+                    found = Found { entry, node, mount: here.mount, is_followed: passed, shown: None };
                     let Some(node) = node else { return if last { found } else { Found::default() } };
                     let seen = self.mounts.down(At { node: self.names.now(node), ..here });
                     let node = if seen.mount == here.mount { node } else { seen.node };

@@ -4,10 +4,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use reprise_calls::Identity;
 use reprise_calls::locking::take;
 use reprise_calls::memory::{SHARED, WRITE};
 use reprise_calls::mounts::Mounts;
+use reprise_calls::{Identity, Shown};
 use reprise_trace::{Descriptor as DescriptorRow, Lock, Mapping as MappingRow, Process, ReadError, TraceReader};
 
 use crate::descriptors::{Description, Slot, StreamKind, Table};
@@ -92,6 +92,7 @@ impl World {
                 self.directories.insert(Directories {
                     cwd: Mounts::first(cwd),
                     root: Mounts::first(root),
+                    shown: Shown::at(&process.cwd).map(|shown| shown.by_numbers(process.pid, process.pid)),
                     replayed_cwd: cwd,
                     replayed_root: root,
                     umask: process.umask,
@@ -102,7 +103,7 @@ impl World {
         };
         let table = match earlier(process.descriptors_of) {
             Some(other) => other.table,
-            None => self.start_table(process.process, rows, shared),
+            None => self.start_table(process, rows, shared),
         };
         self.further_groups.insert(process.process, process.groups.as_slice().into());
         Thread {
@@ -117,14 +118,15 @@ impl World {
     }
 
     /// The descriptor table of a process that no action started.
-    fn start_table(&mut self, process: u32, rows: &AtStart, shared: &mut HashMap<u64, (u32, u32)>) -> u32 {
+    fn start_table(&mut self, of: &Process, rows: &AtStart, shared: &mut HashMap<u64, (u32, u32)>) -> u32 {
+        let process = of.process;
         let table = self.descriptors.tables.insert(Table::default());
         let mut start = Vec::new();
         for row in rows.descriptors.iter().filter(|d| d.process == process) {
             let earlier = shared.get(&row.description).copied();
             let description = match earlier {
                 Some((description, _)) => description,
-                None => self.initial_description(row),
+                None => self.initial_description(row, of.pid),
             };
             let slot: Slot = self.descriptors.open(table, row.fd, description, row.flags & 0o2000000 != 0);
             shared.entry(row.description).or_insert((description, slot.binding));
@@ -194,7 +196,7 @@ impl World {
         self.spaces.insert(space)
     }
 
-    fn initial_description(&mut self, row: &DescriptorRow) -> u32 {
+    fn initial_description(&mut self, row: &DescriptorRow, pid: i32) -> u32 {
         let node = self.initial.keys.get(&(row.device, row.inode)).copied();
         let node = node.filter(|n| {
             matches!(FileKind::from_mode(row.kind), FileKind::Regular | FileKind::Directory | FileKind::CharDevice)
@@ -216,6 +218,7 @@ impl World {
             node,
             opened_as,
             opened_by,
+            shown: Shown::at(&row.path).map(|shown| shown.by_numbers(pid, pid)),
             stream,
             flags: row.flags,
             offset: row.offset,

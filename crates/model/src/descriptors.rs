@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use reprise_calls::Shown;
 use reprise_calls::brought::Brought;
 use reprise_calls::locking::{HeldLock, LockKind};
 use reprise_calls::mounts::At;
 
 use crate::interpretation::Interpretation;
-use crate::lead::Start;
+use crate::lead::{Beginning, Start};
 use crate::listing::ListingState;
 use crate::names::Names;
 use crate::node::NodeId;
@@ -72,6 +73,8 @@ pub struct Description {
     pub mount: u32,
     /// One of the mounts of the namespace that it stands for (`/proc/PID/ns/mnt`).
     pub namespace: Option<u32>,
+    /// The directory of `/proc` that it is, if parts of processes are reached from there.
+    pub shown: Option<Shown>,
     /// What the file system holds that it configures (`fsopen`).
     pub configures: Option<Brought>,
     /// The name it was opened under, if it has one.
@@ -96,9 +99,10 @@ pub struct Description {
 
 impl Description {
     /// Where paths begin that are relative to it.
-    pub(crate) fn start(&self) -> Option<Start> {
-        let at = At { mount: self.mount, node: self.node? };
-        Some(Start { at, is_replayed: self.stream.is_none(), is_root: false })
+    pub(crate) fn beginning(&self) -> Beginning {
+        let at = self.node.map(|node| At { mount: self.mount, node });
+        let start = at.map(|at| Start { at, is_replayed: self.stream.is_none(), is_root: false });
+        Beginning { start, shown: self.shown }
     }
 }
 

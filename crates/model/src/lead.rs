@@ -1,12 +1,13 @@
 //! Where paths of programs lead, also by way of what is mounted, and of parts of a process: `/proc/self/fd/N`, which the C library uses
-//! where the kernel has no call of its own (`fchmodat`, `linkat` of a nameless file), `/dev/stdin`, `/proc/self/cwd` and their kin.
+//! where the kernel has no call of its own (`fchmodat`, `linkat` of a nameless file), `/dev/stdin`, `/proc/self/cwd` and their kin, also
+//! from a descriptor of a directory of `/proc`.
 //!
 //! A replay has no `/proc` and mounts nothing: such a path is replaced by the present path of the file, if it has one.
 
 use std::borrow::Cow;
 
-use reprise_calls::mounts::At;
-use reprise_calls::{Part, ProcessPath, Whose, process_path};
+use reprise_calls::mounts::{At, Mounts};
+use reprise_calls::{Led, Part, ProcessPath, Shown, Whose, led};
 
 use crate::interpretation::Interpretation;
 use crate::node::{FileKind, Nature, NodeId};
@@ -17,6 +18,15 @@ use crate::touch::{EntryId, Resource};
 use crate::world::World;
 
 /// Where a relative path begins.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Beginning {
+    /// The directory, if it is known.
+    pub start: Option<Start>,
+    /// The directory of `/proc` that it is, if parts of processes are reached from there.
+    pub shown: Option<Shown>,
+}
+
+/// A directory where a path begins.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Start {
     pub at: At,
@@ -36,6 +46,8 @@ pub(crate) struct Lead {
 enum Named {
     /// It does not go through one.
     No,
+    /// It leads to a directory of `/proc` from which they are reached.
+    Above(Shown),
     /// A place, and the path that is left from there.
     From(At, Option<EntryId>, Vec<u8>),
     /// The file itself has no name; it can only be reached through the descriptor.
@@ -44,8 +56,9 @@ enum Named {
 
 impl Directories {
     /// Where paths begin that are relative to the working directory.
-    pub(crate) fn start(&self) -> Start {
-        Start { at: self.cwd, is_replayed: self.cwd.node == self.replayed_cwd, is_root: false }
+    pub(crate) fn beginning(&self) -> Beginning {
+        let start = Start { at: self.cwd, is_replayed: self.cwd.node == self.replayed_cwd, is_root: false };
+        Beginning { start: Some(start), shown: self.shown }
     }
 }
 
@@ -55,11 +68,11 @@ impl World {
         &mut self,
         s: &mut Step<'_>,
         number: usize,
-        start: Option<Start>,
+        beginning: Beginning,
         path: &[u8],
         follow: bool,
     ) -> Option<Place> {
-        let lead = self.resolve(s, start, path, follow)?;
+        let lead = self.resolve(s, beginning, path, follow)?;
         if lead.path.is_some() {
             s.out.paths[number.min(1)] = lead.path;
         }
@@ -70,7 +83,7 @@ impl World {
     pub(crate) fn resolve(
         &mut self,
         s: &mut Step<'_>,
-        start: Option<Start>,
+        Beginning { start, shown }: Beginning,
         path: &[u8],
         follow: bool,
     ) -> Option<Lead> {
@@ -80,13 +93,15 @@ impl World {
         let other_root = own_root.map_or(root.node != directories.replayed_root, |start| !start.is_replayed);
         let (mut begin, mut entry, mut left) = (start, None, Cow::Borrowed(path));
         let mut named = match own_root {
-            None => self.through_process(s.thread, path, follow, s.out),
+            None => self.through_process(s, led(shown, path, follow)),
             Some(_) => Named::No,
         };
         let (mut place, mut broken, mut astray) = (None, None, false);
+        let mut above = None;
         for _ in 0..LINKS {
             match named {
                 Named::No => {}
+                Named::Above(shown) => above = Some(shown),
                 Named::From(at, by, rest) => {
                     (begin, entry, left) =
                         (Some(Start { at, is_replayed: false, is_root: false }), by, Cow::Owned(rest));
@@ -94,24 +109,37 @@ impl World {
                 }
                 Named::File(place) => return Some(Lead { place, path: None }),
             }
-            let from =
-                if left.starts_with(b"/") { Start { at: root, is_replayed: true, is_root: false } } else { begin? };
+            let from = match begin {
+                _ if left.starts_with(b"/") => Start { at: root, is_replayed: true, is_root: false },
+                Some(begin) => begin,
+                // Of a `/proc` of its own, which stands nowhere.
+                None => {
+                    above?;
+                    s.out.meet(Nature::Pseudo);
+                    return Some(Lead { place: Place { shown: above, ..Place::LOST }, path: None });
+                }
+            };
             let nature = s.out.nature;
             let mut way = Way::new(&self.mounts, other_root, !from.is_replayed, nature);
             let found = match left.is_empty() {
-                true => Place { node: Some(from.at.node), entry, mount: from.at.mount },
+                true => Place { node: Some(from.at.node), entry, mount: from.at.mount, shown: None },
                 false => self.names.walk(from.at, root, &left, follow, &mut way, s.out),
             };
             (place, broken, astray) = (Some(found), way.broken, way.astray);
             let detour = way.detour.filter(|_| own_root.is_none());
-            named = detour.map_or(Named::No, |to| self.through_process(s.thread, &to.path, to.follows, s.out));
-            if matches!(named, Named::No) {
-                break;
+            named = detour.map_or(Named::No, |to| self.through_process(s, led(None, &to.path, to.follows)));
+            match named {
+                Named::No => break,
+                Named::Above(shown) => {
+                    above = Some(shown);
+                    break;
+                }
+                Named::From(..) | Named::File(_) => {}
             }
             // What was met where these names stand says nothing of the file.
             s.out.nature = nature;
         }
-        let place = place?;
+        let place = Place { shown: above, ..place? };
         let path = if astray { self.replayed_path(s, place, broken, &left) } else { None };
         Some(Lead { place, path })
     }
@@ -159,16 +187,26 @@ impl World {
         Some(path)
     }
 
-    /// Whether a path goes through a part of its process, and where it leads. The name itself is meant if the last link is not
-    /// followed.
-    fn through_process(&self, thread: Thread, path: &[u8], follow: bool, out: &mut Interpretation) -> Named {
-        let Some(named) = process_path(path).filter(|named| follow || !named.rest.is_empty()) else { return Named::No };
-        let found = self.part(thread, named, out);
+    /// Where a path that leads through a part of a process goes on.
+    fn through_process(&self, s: &mut Step<'_>, led: Led<'_>) -> Named {
+        let named = match led {
+            Led::Part(named) => named,
+            Led::Directory(shown) => return self.by_numbers(s, shown).map_or(Named::No, Named::Above),
+            Led::Elsewhere => return Named::No,
+        };
+        let found = self.part(s.thread, named, s.out);
         if matches!(found, Named::No) {
             // A replay shows nothing of processes.
-            out.meet(Nature::Pseudo);
+            s.out.meet(Nature::Pseudo);
         }
         found
+    }
+
+    /// A directory of `/proc` as whoever has a descriptor of it sees it.
+    pub(crate) fn by_numbers(&self, s: &Step<'_>, shown: Shown) -> Option<Shown> {
+        let pid = self.processes.get(s.thread.process as usize)?.pid;
+        let tid = self.thread_facts.get(s.action.thread as usize)?.tid;
+        Some(shown.by_numbers(pid, tid))
     }
 
     fn part(&self, thread: Thread, named: ProcessPath<'_>, out: &mut Interpretation) -> Named {
@@ -176,6 +214,7 @@ impl World {
         let directories = &self.directories[shown.directories as usize];
         let at = match named.part {
             Part::Descriptor(fd) => return self.through_descriptor(thread, shown.table, fd, named.rest, out),
+            Part::Mapped(address) => return self.mapped_at(thread, shown.space, address, named.rest, out),
             Part::Directory => directories.cwd,
             Part::Root => directories.root,
         };
@@ -207,9 +246,18 @@ impl World {
         // In another table than the thread's own the same number may be another descriptor.
         if (rest.is_empty() || is_link) && self.descriptors.binds(thread.table, slot.binding) {
             out.by_descriptor = Some(slot.binding);
-            return Named::File(Place { node: Some(node), entry: None, mount: at.mount });
+            return Named::File(Place { node: Some(node), mount: at.mount, ..Place::LOST });
         }
         Named::No
+    }
+
+    fn mapped_at(&self, thread: Thread, space: u32, address: u64, rest: &[u8], out: &mut Interpretation) -> Named {
+        let Some(region) = self.spaces[space as usize].at(address) else { return Named::No };
+        out.look(Resource::Mapping(region.mapping));
+        match self.visible(thread, region.node) {
+            Some(_) => Named::From(Mounts::first(region.node), self.names.node(region.node).attached, below(rest)),
+            None => Named::No,
+        }
     }
 
     /// The path of a file as a thread of a replay has to write it.
@@ -236,7 +284,17 @@ impl World {
             Whose::Thread => Some(thread),
             Whose::Numbered(number) if number != pid => self.other(number),
             Whose::Process | Whose::Numbered(_) => Some(self.first_thread(thread, pid)),
+            Whose::Task { process, thread: tid } => {
+                let of = if process == 0 || process == pid { thread } else { self.other(process)? };
+                self.thread_numbered(of, tid)
+            }
         }
+    }
+
+    /// The thread of a process, given by one of its threads, that has a number.
+    fn thread_numbered(&self, of: Thread, tid: i32) -> Option<Thread> {
+        let mut rows = self.thread_facts.iter().zip(&self.threads).filter(|(facts, _)| facts.tid == tid);
+        rows.find_map(|(_, thread)| thread.as_deref().copied().filter(|thread| thread.process == of.process))
     }
 
     /// The first thread of another process that lives.
@@ -249,12 +307,12 @@ impl World {
     /// The thread whose number is that of its process; if it is gone, this one.
     fn first_thread(&self, thread: Thread, pid: i32) -> Thread {
         // Tables are shared, and processes single-threaded, almost always.
-        let of_process = |t: &Thread| t.process == thread.process;
-        if !self.descriptors.tables[thread.table as usize].left {
+        let users = self.directories[thread.directories as usize].users;
+        let all_share = self.processes.get(thread.process as usize).is_none_or(|process| users >= process.threads);
+        if all_share && !self.descriptors.tables[thread.table as usize].left {
             return thread;
         }
-        let mut rows = self.thread_facts.iter().zip(&self.threads).filter(|(facts, _)| facts.tid == pid);
-        rows.find_map(|(_, t)| t.as_deref().copied().filter(of_process)).unwrap_or(thread)
+        self.thread_numbered(thread, pid).unwrap_or(thread)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Threads, processes, and what they share.
 
-use reprise_calls::Identity;
 use reprise_calls::mounts::At;
+use reprise_calls::{Identity, Shown};
 
 use crate::node::NodeId;
 
@@ -10,6 +10,8 @@ use crate::node::NodeId;
 pub struct Directories {
     pub cwd: At,
     pub root: At,
+    /// The directory of `/proc` that the working directory is, if parts of processes are reached from there.
+    pub shown: Option<Shown>,
     /// What a replay has as its working directory: it does not go to what is mounted.
     pub replayed_cwd: NodeId,
     /// What it has as its root.

@@ -1,7 +1,7 @@
 //! Path resolution over the model's names, as the kernel does it (`path_resolution(7)`).
 
 use reprise_calls::mounts::{At, Mounts};
-use reprise_calls::{Detour, leads_to_process};
+use reprise_calls::{Detour, Shown, leads_to_process};
 
 use crate::interpretation::Interpretation;
 use crate::names::Names;
@@ -17,11 +17,13 @@ pub struct Place {
     pub entry: Option<EntryId>,
     /// The mount that it is reached through.
     pub mount: u32,
+    /// The directory of `/proc` that it is, if parts of processes are reached from there.
+    pub shown: Option<Shown>,
 }
 
 impl Place {
     /// Nowhere.
-    pub(crate) const LOST: Place = Place { node: None, entry: None, mount: Mounts::FIRST };
+    pub(crate) const LOST: Place = Place { node: None, entry: None, mount: Mounts::FIRST, shown: None };
 
     /// The file, as it is reached.
     pub(crate) fn at(self) -> Option<At> {
@@ -95,7 +97,7 @@ impl Names {
             }
             start
         };
-        let mut here = Place { node: Some(begin.node), entry: None, mount: begin.mount };
+        let mut here = Place { node: Some(begin.node), mount: begin.mount, ..Place::LOST };
         let must_be_directory = path.ends_with(b"/");
         let mut components = path.split(|b| *b == b'/').filter(|c| !c.is_empty()).peekable();
         while let Some(component) = components.next() {
@@ -128,7 +130,7 @@ impl Names {
                     let entry = self.spoken_of(directory.node, name, out);
                     out.look(Resource::Entry(entry));
                     let Some(found) = self.target(entry) else {
-                        here = Place { node: None, entry: Some(entry), mount: directory.mount };
+                        here = Place { entry: Some(entry), mount: directory.mount, ..Place::LOST };
                         continue;
                     };
                     here = self.enter(directory, At { node: found, ..directory }, Some(entry), way, out);
@@ -170,7 +172,7 @@ impl Names {
     fn enter(&self, from: At, to: At, entry: Option<EntryId>, way: &mut Way<'_>, out: &mut Interpretation) -> Place {
         let seen = way.mounts.down(to);
         way.cross(from.mount, seen.mount, out);
-        Place { node: Some(seen.node), entry: entry.filter(|_| seen == to), mount: seen.mount }
+        Place { node: Some(seen.node), entry: entry.filter(|_| seen == to), mount: seen.mount, shown: None }
     }
 
     /// The entry of a name; one that is not remembered may have been forgotten.

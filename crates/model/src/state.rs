@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 
 use reprise_calls::locking::HeldLock;
-use reprise_calls::{ArgKind, Call, Effect, Identity};
+use reprise_calls::{ArgKind, Call, Effect, Identity, Shown};
 use reprise_trace::payload::{Side, split};
 use reprise_trace::{Action, BlobReader, ReadError};
 
@@ -101,6 +101,8 @@ pub struct PresentDescriptor {
     pub description: u32,
     /// The file, if it has one.
     pub node: Option<NodeId>,
+    /// The path of the directory of `/proc` that it is, if parts of processes are reached from there.
+    pub shown: Option<Vec<u8>>,
     /// Set if its I/O is taken from the trace.
     pub stream: Option<StreamKind>,
     /// Flags of `open`, without `O_CLOEXEC`.
@@ -266,6 +268,7 @@ impl World {
                     fd,
                     description: slot.description,
                     node: description.node,
+                    shown: description.shown.map(Shown::path),
                     stream: description.stream,
                     flags: description.flags,
                     close_on_exec: slot.close_on_exec,

@@ -275,7 +275,7 @@ impl Beginning<'_> {
         Descriptor {
             process,
             fd: d.fd,
-            path: Name(name.unwrap_or_else(|| stream.nameless().to_vec())),
+            path: Name(name.or_else(|| d.shown.clone()).unwrap_or_else(|| stream.nameless().to_vec())),
             kind,
             flags,
             offset: if file.is_some_and(|f| f.kind == FileKind::Directory) { d.listing.into() } else { d.offset },

@@ -196,7 +196,7 @@ impl Writing {
             What::Stored(stored) => self.stored(&stored),
             What::Loaded(load) => self.loaded(&load),
             What::Call(mut pending) => {
-                if placed.is_amid || saw_removal(&pending) {
+                if placed.is_amid || saw_removal(&pending) && !self.begins_in_proc(&pending) {
                     self.log.note("calls that saw another one half done, as no replay can");
                     pending.action.difference = Some(AMID.to_owned());
                 }
@@ -237,6 +237,12 @@ impl Writing {
             }
             None => {}
         }
+    }
+
+    fn begins_in_proc(&self, pending: &Pending) -> bool {
+        let Some(life) = self.lives.get(pending.tid) else { return false };
+        let (call, result, decoded) = (pending.call, pending.action.result, pending.decoded());
+        self.world.begins_in_proc(&Seen { seat: life.seat, call, decoded: &decoded, result })
     }
 
     /// Writes the action of a call; gives its number.

@@ -178,17 +178,24 @@ impl World {
     }
 
     /// The text of a link, as the traced thread reads it.
-    fn link_text(&self, tid: i32, dir: &Handle, name: &CStr) -> Vec<u8> {
-        if self.filesystems.get(&dir.id.device) == Some(&PROC) {
-            // These two name whoever asks.
-            let process = || crate::procfs::status(tid).process;
-            match name.to_bytes() {
-                b"self" => return process().to_string().into_bytes(),
-                b"thread-self" => return format!("{}/task/{tid}", process()).into_bytes(),
-                _ => {}
-            }
+    fn link_text(&mut self, tid: i32, dir: &Handle, name: &CStr) -> Vec<u8> {
+        // These two name whoever asks.
+        let process = || crate::procfs::status(tid).process;
+        match name.to_bytes() {
+            b"self" if self.is_proc(dir) => process().to_string().into_bytes(),
+            b"thread-self" if self.is_proc(dir) => format!("{}/task/{tid}", process()).into_bytes(),
+            _ => sys::read_link_at(dir.fd.as_raw_fd(), name).unwrap_or_default(),
         }
-        sys::read_link_at(dir.fd.as_raw_fd(), name).unwrap_or_default()
+    }
+
+    /// Whether a directory is one of `/proc`, or of another mount of its kind, which perhaps stands nowhere.
+    fn is_proc(&mut self, dir: &Handle) -> bool {
+        let Some(known) = self.filesystems.get(&dir.id.device) else {
+            let path = self.by_handle(dir, c".");
+            let stat = sys::stat_fd(&*dir.fd).ok();
+            return stat.is_some_and(|stat| self.filesystem(&stat, path.as_deref()) == PROC);
+        };
+        *known == PROC
     }
 }
 

@@ -138,7 +138,7 @@ impl World {
     /// Where the beginning of the call's first path leads.
     fn way(&mut self, s: &Seen<'_>, path: &[u8]) -> Option<Found> {
         let dirfd = s.call.paths().next().and_then(|argument| argument.dirfd);
-        let start = self.start(s, dirfd, path)?;
+        let start = self.beginning_of(s, dirfd, path).start?;
         let root = if s.is_rooted() { start } else { self.places[s.seat.places as usize].root };
         Some(self.resolve(start, root, path, true, false))
     }

@@ -17,7 +17,7 @@ pub use sockets::as_mknod;
 
 use super::names::Names;
 use super::node::{Node, NodeId, Slot, Source, kind};
-use super::resolve::Found;
+use super::resolve::{Beginning, Found};
 use super::{Seat, World};
 use crate::decoded::{Decoded, Entry, Stat};
 
@@ -189,11 +189,13 @@ impl World {
         let path = path.as_deref().unwrap_or_default();
         // A name that is to be made is not followed if it is a link, also with a slash behind it.
         let path = if makes { without_slashes(path) } else { path };
-        let Some(start) = self.start(s, argument.dirfd, path) else {
+        let from = self.beginning_of(s, argument.dirfd, path);
+        let Beginning { start, shown } = from;
+        if start.is_none() && shown.is_none() {
             return Found::default();
-        };
+        }
         if path.is_empty() {
-            return if s.ok() { Found::at(start) } else { Found::default() };
+            return if s.ok() { Found { shown, ..start.map(Found::at).unwrap_or_default() } } else { Found::default() };
         }
         self.relative(s, path);
         let follow = match argument.follow {
@@ -206,25 +208,38 @@ impl World {
                 flags & O_NOFOLLOW == 0 && flags & (O_CREAT | O_EXCL) != (O_CREAT | O_EXCL)
             }
         };
-        match s.is_rooted() {
-            true => self.resolve(start, start, path, follow, exists),
-            false => self.lead(s.seat, start, path, follow, exists),
+        match (s.is_rooted(), start) {
+            (true, Some(start)) => self.resolve(start, start, path, follow, exists),
+            (true, None) => Found::default(),
+            (false, _) => self.lead(s.seat, from, path, follow, exists),
         }
     }
 
     /// Where a relative path begins: at the descriptor in this argument, or in the working directory.
-    fn start(&mut self, s: &Seen<'_>, dirfd: Option<usize>, path: &[u8]) -> Option<At> {
+    fn beginning_of(&mut self, s: &Seen<'_>, dirfd: Option<usize>, path: &[u8]) -> Beginning {
         let is_relative = !path.starts_with(b"/") || s.is_rooted();
         match dirfd.filter(|i| is_relative && s.arg(*i) as u32 != AT_FDCWD) {
-            None => Some(self.places[s.seat.places as usize].cwd),
+            None => self.places[s.seat.places as usize].beginning(),
             Some(i) => {
                 let (fd, annotation) = s.fd(i);
-                match self.trail {
-                    Some(_) => self.tables[s.seat.table as usize].at(fd),
-                    None => self.description(s.seat, fd, annotation)?.borrow().at(),
-                }
+                let description = match self.trail {
+                    Some(_) => self.tables[s.seat.table as usize].open.get(&fd).cloned(),
+                    None => self.description(s.seat, fd, annotation),
+                };
+                description.map(|description| description.borrow().beginning()).unwrap_or_default()
             }
         }
+    }
+
+    /// Whether a call's first path begins in a directory of `/proc`: there files without a name have one.
+    pub fn begins_in_proc(&self, s: &Seen<'_>) -> bool {
+        let is_relative = s.decoded.path.as_deref().is_some_and(|path| path.first().is_some_and(|b| *b != b'/'));
+        let dirfd = s.call.paths().next().and_then(|argument| argument.dirfd).map(|i| s.arg(i) as u32);
+        let shown = match dirfd.filter(|fd| *fd != AT_FDCWD) {
+            None => self.places[s.seat.places as usize].shown,
+            Some(fd) => self.tables[s.seat.table as usize].open.get(&fd).and_then(|open| open.borrow().shown),
+        };
+        is_relative && shown.is_some()
     }
 
     /// The names that one of a call's paths passes as things stand now, and whether the last of them is the one that it

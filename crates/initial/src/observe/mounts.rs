@@ -1,8 +1,8 @@
 //! Mounts and their namespaces: which files the paths of a sandbox mean.
 
-use reprise_calls::Whose;
 use reprise_calls::brought::{Brought, TMPFS, brings, stand_in};
 use reprise_calls::mounts::{At, Deed, Mounting, Mounts, Named, Taking, mounting, owner_of_mounts, taking};
+use reprise_calls::{Shown, Whose};
 use reprise_trace::payload::{Side, split};
 
 use super::{Seat, Seen};
@@ -63,7 +63,8 @@ impl World {
     /// What `mount` was given as its source, which is of the same type as its target.
     fn source(&mut self, s: &Seen<'_>, target: At) -> Option<At> {
         let path = split(s.call, Side::Input, &s.decoded.input)[0]?.to_vec();
-        let found = self.lead(s.seat, self.places[s.seat.places as usize].cwd, &path, true, true);
+        let from = self.places[s.seat.places as usize].beginning();
+        let found = self.lead(s.seat, from, &path, true, true);
         let mount = found.mount;
         let node = self.settle(s, found, self.names.node(target.node).kind, false)?;
         Some(self.seen(At { mount, node }))
@@ -97,6 +98,7 @@ impl World {
             let root = self.stands_in(brought).unwrap_or_else(|| self.unknown_root(kind::DIRECTORY, Names::ROOT));
             let taken = self.taken(Mounts::first(root), false);
             let mut made = made.borrow_mut();
+            made.shown = (brought == Brought::Processes).then_some(Shown::All);
             (made.node, made.mount) = (Some(taken.node), taken.mount);
         }
     }
@@ -109,12 +111,17 @@ impl World {
     /// `open_tree`: what its descriptor stands for.
     pub(super) fn take_tree(&mut self, s: &Seen<'_>) {
         let Some(taking) = taking(s.call, &s.decoded.args) else { return };
-        let Some(at) = self.existing_at(s, 0, kind::DIRECTORY, false) else { return };
+        let found = self.place(s, 0, true);
+        self.shows(s.seat, s.result as u32, &found);
+        let mount = found.mount;
+        let Some(node) = self.settle(s, found.clone(), kind::DIRECTORY, false) else { return };
+        let at = At { mount, node };
         let at = match taking {
             Taking::Place => at,
             Taking::Copy { deep } => self.taken(self.seen(at), deep),
         };
         self.open_file(s.seat, s.result as u32, Some(at), false);
+        self.shows(s.seat, s.result as u32, &found);
     }
 
     /// `pivot_root`: who had the old root as its root or working directory has the new one.
@@ -149,7 +156,7 @@ impl World {
         let Some(mount) = open.and_then(|open| open.borrow().namespace).or_else(by_path) else { return };
         let top = self.mounts.top(mount);
         let own = &mut self.places[s.seat.places as usize];
-        (own.cwd, own.root) = (top, top);
+        (own.cwd, own.shown, own.root) = (top, None, top);
     }
 
     /// An open takes hold of the mounts that a process has then. It may go on to others.
@@ -166,8 +173,8 @@ impl World {
             return None;
         }
         let places = match owner_of_mounts(&self.names.path(file))? {
-            Whose::Process | Whose::Thread => seat.places,
-            Whose::Numbered(pid) => self.table_of(pid)?.places,
+            Whose::Process | Whose::Thread | Whose::Task { process: 0, .. } => seat.places,
+            Whose::Numbered(pid) | Whose::Task { process: pid, .. } => self.table_of(pid)?.places,
         };
         Some(self.places[places as usize].root.mount)
     }

@@ -7,7 +7,7 @@ use super::{O_CREAT, O_EXCL, Seen};
 use crate::World;
 use crate::decoded::{Object, Stat};
 use crate::node::{NodeId, Slot, Source, kind};
-use crate::resolve::Found;
+use crate::resolve::{Beginning, Found};
 
 const O_PATH: u64 = 0o10000000;
 const O_TRUNC: u64 = 0o1000;
@@ -20,12 +20,14 @@ impl World {
             return;
         }
         let flags = s.open_flags();
+        let mut found = Found::default();
         let at = if makes_nameless(flags) {
             let directory = self.existing_at(s, 0, kind::DIRECTORY, true);
             let mount = directory.map_or(Mounts::FIRST, |at| at.mount);
             Some(At { mount, node: self.names.add_nameless(kind::REGULAR) })
         } else {
-            self.opened(s, flags)
+            found = self.place(s, 0, true);
+            self.opened(s, flags, found.clone())
         };
         if let Some(At { node, .. }) = at {
             self.opened_object(s, node, flags);
@@ -43,13 +45,13 @@ impl World {
             }
         }
         self.open_file(s.seat, s.result as u32, at, flags & O_APPEND != 0);
+        self.shows(s.seat, s.result as u32, &found);
         if let Some(at) = at {
             self.open_namespace(s, at.node);
         }
     }
 
-    fn opened(&mut self, s: &Seen<'_>, flags: u64) -> Option<At> {
-        let found = self.place(s, 0, true);
+    fn opened(&mut self, s: &Seen<'_>, flags: u64, found: Found) -> Option<At> {
         let (is_followed, mount) = (found.is_followed, found.mount);
         let node = match found.node {
             Some(node) => node,
@@ -245,8 +247,22 @@ impl World {
         if !s.ok() {
             return;
         }
-        if let Some(at) = self.subject_at(s, kind::DIRECTORY, true) {
-            self.places[s.seat.places as usize].cwd = at;
+        let (at, shown) = match s.call.paths().count() {
+            0 => {
+                let (fd, annotation) = s.fd(0);
+                let open = self.description(s.seat, fd, annotation);
+                let Beginning { start, shown } = open.map(|open| open.borrow().beginning()).unwrap_or_default();
+                (start, shown)
+            }
+            _ => {
+                let found = self.place(s, 0, true);
+                let (mount, shown) = (found.mount, found.shown);
+                (self.settle(s, found, kind::DIRECTORY, true).map(|node| At { mount, node }), shown)
+            }
+        };
+        if let Some(at) = at {
+            let places = &mut self.places[s.seat.places as usize];
+            (places.cwd, places.shown) = (at, shown);
         }
     }
 

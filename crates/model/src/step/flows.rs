@@ -251,8 +251,8 @@ impl World {
             (UNIX, [0, name @ ..]) => Some(Address::Abstract(name.to_vec())),
             (UNIX, _) if s.call.name == "connect" => {
                 let path = reprise_calls::socket_path(address)?;
-                let start = self.directories[s.thread.directories as usize].start();
-                self.resolve(s, Some(start), path, true)?.place.node.map(Address::File)
+                let start = self.directories[s.thread.directories as usize].beginning();
+                self.resolve(s, start, path, true)?.place.node.map(Address::File)
             }
             (INET | INET6, [high, low, ..]) => {
                 let port = u16::from_be_bytes([*high, *low]);

@@ -16,9 +16,10 @@ use reprise_calls::mounts::At;
 use reprise_calls::{ArgKind, Call, Effect, Follow, PathArg};
 use reprise_trace::{Action, ReadError};
 
+use crate::descriptors::Description;
 use crate::descriptors::Slot;
 use crate::interpretation::Interpretation;
-use crate::lead::Start;
+use crate::lead::{Beginning, Start};
 use crate::node::{FileKind, Nature, NodeId};
 use crate::processes::Thread;
 use crate::resolve::Place;
@@ -226,7 +227,7 @@ impl World {
         let action = s.action;
         let path = if number == 0 { action.path.as_deref() } else { action.path2.as_deref() };
         let path = path.unwrap_or_default();
-        let mut start = Some(directories.start());
+        let mut beginning = directories.beginning();
         let mut relative_to_cwd = true;
         let is_rooted = s.call.is_rooted(how(s));
         if let Some(index) = argument.dirfd
@@ -235,8 +236,9 @@ impl World {
         {
             relative_to_cwd = false;
             let slot = self.descriptor(s, index);
-            start = slot.and_then(|slot| self.descriptors.descriptions[slot.description as usize].start());
-            if slot.is_some() && start.is_none() {
+            let description = slot.map(|slot| &self.descriptors.descriptions[slot.description as usize]);
+            beginning = description.map(Description::beginning).unwrap_or_default();
+            if slot.is_some() && beginning.start.is_none() && beginning.shown.is_none() {
                 s.out.meet(Nature::Pseudo);
             }
         }
@@ -245,9 +247,10 @@ impl World {
         }
         if path.is_empty() {
             // AT_EMPTY_PATH or a null pointer: the directory descriptor itself.
-            let Some(Start { at, .. }) = start else { return Some(Place::LOST) };
+            let lost = Place { shown: beginning.shown, ..Place::LOST };
+            let Some(Start { at, .. }) = beginning.start else { return Some(lost) };
             s.out.meet(self.names.node(at.node).nature);
-            return Some(Place { node: Some(at.node), entry: None, mount: at.mount });
+            return Some(Place { node: Some(at.node), mount: at.mount, ..lost });
         }
         let follow = match argument.follow {
             Follow::Always => true,
@@ -259,9 +262,10 @@ impl World {
                 flags & O_NOFOLLOW == 0 && flags & (O_CREAT | O_EXCL) != (O_CREAT | O_EXCL)
             }
         };
-        let start = start.map(|start| Start { is_root: is_rooted, ..start });
-        let place = self.lead(s, number, start, path, follow);
-        if let (Some(index), Some(_)) = (argument.dirfd, &s.out.paths[number.min(1)]) {
+        let start = beginning.start.map(|start| Start { is_root: is_rooted, ..start });
+        let place = self.lead(s, number, Beginning { start, ..beginning }, path, follow);
+        let stands_alone = s.out.paths[number.min(1)].is_some() || s.out.by_descriptor.is_some();
+        if let (Some(index), true) = (argument.dirfd, stands_alone) {
             // What stands in for the directory in a replay does not matter.
             s.out.streams[index] = None;
         }
@@ -274,7 +278,13 @@ impl World {
     }
 
     fn existing_at(&mut self, s: &mut Step<'_>, number: usize, kind: FileKind) -> Option<At> {
-        let place = self.place(s, number)?;
+        let place = self.place(s, number);
+        self.existing_there(s, place, kind)
+    }
+
+    /// The same of a place that a path was found to lead to.
+    fn existing_there(&mut self, s: &mut Step<'_>, place: Option<Place>, kind: FileKind) -> Option<At> {
+        let place = place?;
         let node = match (place.node, place.entry) {
             (Some(node), _) => node,
             (None, Some(entry)) if s.succeeded() => {

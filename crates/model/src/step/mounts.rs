@@ -3,10 +3,10 @@
 //! A replay mounts nothing: what is bound is reached by the path that it has otherwise, and so is what happens in a file system that
 //! was mounted, for which a directory stands; where none does (`/proc`), it is taken from the trace.
 
-use reprise_calls::Effect;
 use reprise_calls::brought::{Brought, brings, stand_in};
 use reprise_calls::mounts::{At, Deed, Mounting, Mounts, Named, Taking, mounting, owner_of_mounts, taking};
 use reprise_calls::sharing::copies_mounts;
+use reprise_calls::{Effect, Shown};
 use reprise_trace::payload::{Side, split};
 
 use super::names::DEEPEST;
@@ -110,9 +110,9 @@ impl World {
     /// What `mount` was given as its source, if that is a path that leads somewhere.
     fn source(&mut self, s: &mut Step<'_>) -> Option<At> {
         let path = split(s.call, Side::Input, &s.action.input)[0]?.to_vec();
-        let start = self.directories[s.thread.directories as usize].start();
+        let beginning = self.directories[s.thread.directories as usize].beginning();
         let nature = std::mem::take(&mut s.out.nature);
-        let lead = self.resolve(s, Some(start), &path, true);
+        let lead = self.resolve(s, beginning, &path, true);
         let met = std::mem::replace(&mut s.out.nature, nature);
         // What the kernel shows under a name of its own (`/proc/self/exe`) has no path in a replay.
         lead?.place.at().filter(|at| met != Nature::Pseudo || self.names.node(at.node).nature == Nature::Pseudo)
@@ -138,6 +138,7 @@ impl World {
         if brings(s.call, &s.action.args) {
             let given = self.descriptors.get(s.thread.table, s.arg(0));
             let configures = given.and_then(|slot| self.descriptors.descriptions[slot.description as usize].configures);
+            description.shown = configures.filter(|brought| *brought == Brought::Processes).map(|_| Shown::All);
             if let Some(root) = self.stands_in(configures.unwrap_or(Brought::State)) {
                 let taken = self.taken(s, Mounts::first(root), false);
                 self.stands_at(s, description, taken);
@@ -157,7 +158,7 @@ impl World {
 
     /// A descriptor stands for a place and nothing more. In a replay it is opened by the path of the file, if that has one there.
     fn stands_at(&self, s: &mut Step<'_>, description: &mut Description, at: At) {
-        let place = Place { node: Some(at.node), entry: None, mount: at.mount };
+        let place = Place { node: Some(at.node), mount: at.mount, ..Place::LOST };
         s.out.paths[0] = self.replayed_path(s, place, None, b"");
         if s.out.paths[0].is_some() {
             (description.stream, description.flags) = (None, O_PATH);
@@ -169,7 +170,9 @@ impl World {
     pub(super) fn take_tree(&mut self, s: &mut Step<'_>, description: &mut Description) {
         let Some(taking) = taking(s.call, &s.action.args).filter(|_| s.succeeded()) else { return };
         let nature = s.out.nature;
-        if let Some(at) = self.place(s, 0).and_then(Place::at) {
+        let place = self.place(s, 0);
+        description.shown = place.and_then(|place| place.shown);
+        if let Some(at) = place.and_then(Place::at) {
             let at = match taking {
                 Taking::Place => at,
                 Taking::Copy { deep } => self.taken(s, at, deep),
@@ -214,8 +217,8 @@ impl World {
     fn enter_mounts(&mut self, s: &mut Step<'_>) {
         let Some(mount) = self.namespace_given(s) else { return };
         let top = self.mounts.top(mount);
-        let Directories { cwd, root, .. } = &mut self.directories[s.thread.directories as usize];
-        (*cwd, *root) = (top, top);
+        let Directories { cwd, root, shown, .. } = &mut self.directories[s.thread.directories as usize];
+        (*cwd, *root, *shown) = (top, top, None);
         s.out.change(Resource::Directories(s.thread.directories));
     }
 

@@ -1,11 +1,12 @@
 //! Making, moving and removing names.
 
+use reprise_calls::mounts::{At, Mounts};
 use reprise_calls::{ArgKind, FlagSet};
 use reprise_trace::payload::{Side, split};
 
 use super::Step;
 use super::opening::NameChange;
-use crate::lead::Lead;
+use crate::lead::{Beginning, Lead};
 use crate::names::Names;
 use crate::node::{FileKind, Nature, NodeId};
 use crate::resolve::Place;
@@ -189,23 +190,35 @@ impl World {
     }
 
     pub(super) fn change_directory(&mut self, s: &mut Step<'_>) {
-        let at = if s.call.name == "fchdir" {
-            let open = self.file(s, 0).map(|(slot, _)| slot.description);
-            open.and_then(|open| self.descriptors.descriptions[open as usize].start()).map(|start| start.at)
+        let (at, shown) = if s.call.name == "fchdir" {
+            let slot = self.file(s, 0).map(|(slot, _)| slot);
+            let slot = slot.or_else(|| self.descriptors.get(s.thread.table, s.arg(0)));
+            let open = slot.map(|slot| self.descriptors.descriptions[slot.description as usize].beginning());
+            let Beginning { start, shown } = open.unwrap_or_default();
+            (start.map(|start| start.at), shown)
         } else {
-            self.existing_at(s, 0, FileKind::Directory)
+            let place = self.place(s, 0);
+            (self.existing_there(s, place, FileKind::Directory), place.and_then(|place| place.shown))
         };
+        // Where links that the kernel shows led to a directory of `/proc`, no more is known of it than that.
+        let at = at.or_else(|| shown.and_then(|_| self.proc()));
         let shared = self.directories[s.thread.directories as usize].shared;
         if shared {
             s.out.change(Resource::Directories(s.thread.directories));
         }
         if let (Some(at), true) = (at, s.succeeded()) {
             let directories = &mut self.directories[s.thread.directories as usize];
-            directories.cwd = at;
+            (directories.cwd, directories.shown) = (at, shown);
             if s.is_replayed() {
                 directories.replayed_cwd = at.node;
             }
         }
+    }
+
+    fn proc(&self) -> Option<At> {
+        let entry = *self.names.node(self.root).entries.get(b"proc".as_slice())?;
+        let node = self.names.target(entry).filter(|node| self.names.node(*node).nature == Nature::Pseudo)?;
+        Some(Mounts::first(node))
     }
 
     pub(super) fn change_root(&mut self, s: &mut Step<'_>) {
@@ -254,12 +267,12 @@ impl World {
             return;
         };
         let Some(thread) = self.thread(action.thread) else { return };
-        let start = self.directories[thread.directories as usize].start();
+        let beginning = self.directories[thread.directories as usize].beginning();
         let Some(call) = reprise_calls::by_name("mknod") else {
             return;
         };
         let mut s = Step { call, action, thread, out };
-        let Some(Lead { place, path: replayed }) = self.resolve(&mut s, Some(start), path, false) else { return };
+        let Some(Lead { place, path: replayed }) = self.resolve(&mut s, beginning, path, false) else { return };
         if let (Some(entry), None) = (place.entry, place.node) {
             let node = self.create(&mut s, entry, FileKind::Socket, 0o777);
             self.names.node_mut(node).nature = Nature::Stream;

@@ -1,6 +1,6 @@
 //! Opening files and making nameless objects.
 
-use reprise_calls::{ArgKind, FlagSet, Object, Returns, makes_nameless};
+use reprise_calls::{ArgKind, FlagSet, Object, Returns, Shown, makes_nameless};
 use reprise_trace::payload::{Side, split};
 
 use super::{O_CLOEXEC, O_CREAT, O_PATH, O_TRUNC, Step, open_flags};
@@ -29,7 +29,7 @@ impl World {
     pub(super) fn open(&mut self, s: &mut Step<'_>) {
         let flags = open_flags(s);
         let Some(place) = self.place(s, 0) else {
-            return self.lost_open(s, flags);
+            return self.lost_open(s, flags, None);
         };
         let mode = s.call.position(|k| matches!(k, ArgKind::Mode)).map_or_else(
             || split(s.call, Side::Input, &s.action.input).iter().flatten().next().map_or(0, |how| word(how, 8)),
@@ -56,7 +56,7 @@ impl World {
                     self.assume(directory, &name, FileKind::Regular, 0)
                 }
             }
-            (None, _) => return self.lost_open(s, flags),
+            (None, _) => return self.lost_open(s, flags, place.shown),
         };
         s.out.look(Resource::File(node));
         s.out.look(Resource::Attributes(node));
@@ -99,7 +99,7 @@ impl World {
     }
 
     /// An open of something the model does not know: its descriptor exists all the same.
-    fn lost_open(&mut self, s: &mut Step<'_>, flags: u64) {
+    fn lost_open(&mut self, s: &mut Step<'_>, flags: u64, shown: Option<Shown>) {
         if s.succeeded() {
             if s.out.nature != Nature::Pseudo {
                 s.out.surprise = Some("an open that the model cannot place");
@@ -107,20 +107,23 @@ impl World {
             }
             let stream = Some(StreamKind::Null);
             let opened_by = self.argument_path(s.call, s.action, 0).map(Vec::into);
-            self.describe_new(s, Description { opened_by, stream, flags, ..Description::default() });
+            self.describe_new(s, Description { opened_by, shown, stream, flags, ..Description::default() });
         }
     }
 
     pub(super) fn new_descriptor(
         &mut self,
         s: &mut Step<'_>,
-        Place { node, entry: opened_as, mount }: Place,
+        Place { node, entry: opened_as, mount, shown }: Place,
         stream: Option<StreamKind>,
         flags: u64,
     ) {
         let links = self.fifo_links(node, flags);
         self.streams.hold(links);
-        self.describe_new(s, Description { node, mount, opened_as, stream, flags, links, ..Description::default() });
+        // Where something else stands as `/proc`, it is a file like any.
+        let shown = shown.filter(|_| s.out.nature == Nature::Pseudo);
+        let made = Description { node, mount, opened_as, shown, stream, flags, links, ..Description::default() };
+        self.describe_new(s, made);
     }
 
     fn describe_new(&mut self, s: &mut Step<'_>, mut description: Description) {
