@@ -167,3 +167,43 @@ fn from_directories_recorded_in_the_kernel() {
 fn from_directories_recorded_by_ptrace() {
     from_directories("from_directories_recorded_by_ptrace", "ptrace");
 }
+
+/// Nothing but the call itself tells what it stored, and no replay has such a memory.
+const MEMORY: &str = r#"
+import mmap, os
+fd = os.open("mapped", os.O_RDWR | os.O_CREAT)
+os.ftruncate(fd, 4096)
+memory = mmap.mmap(fd, 4096)
+place = [line.split()[0] for line in open("/proc/self/maps") if line.endswith("/in/mapped\n")][0]
+memory_of_itself = os.open("/proc/self/mem", os.O_RDWR)
+os.pwrite(memory_of_itself, b"stored", int(place.split("-")[0], 16) + 5)
+"#;
+
+#[test]
+fn stores_through_the_memory_of_a_process_are_counted() {
+    const TEST: &str = "stores_through_the_memory_of_a_process_are_counted";
+    let s = Scratch::new();
+    if !Path::new(PYTHON).exists() {
+        return skip(TEST, "no /usr/bin/python3");
+    }
+    prepared(s.path());
+    let record = |backend: &str| {
+        let mut command = Command::new(reprise().unwrap());
+        let trace = format!("../../{backend}.reprise");
+        command.args(["record", "--quiet", "--backend", backend, "-o", &trace, "--"]);
+        command.args([PYTHON, "-S", "-E", "-B", "-c", MEMORY]);
+        succeed(command.current_dir(s.path().join("w/in")));
+        std::fs::remove_file(s.path().join("w/in/mapped")).unwrap();
+        mkdir(s.path(), &format!("target-{backend}"));
+        let trace = format!("{backend}.reprise");
+        let said = run(s.path(), &["replay", &trace, "--target", &format!("target-{backend}")]);
+        said.ends(0).out.clone()
+    };
+    // Who looks at pages sees what was stored.
+    let said = record("ptrace");
+    assert!(said.contains("unsupported 0"), "{said}");
+    if in_kernel(TEST, s.path()) {
+        let said = record("ebpf");
+        assert!(said.contains("unsupported 1"), "{said}");
+    }
+}

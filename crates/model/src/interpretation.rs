@@ -93,6 +93,8 @@ pub struct Interpretation {
     pub through_process: bool,
     /// The descriptor of a nameless file that a path named so.
     pub by_descriptor: Option<Binding>,
+    /// It stores to a file that is mapped, through `/proc/PID/mem`, and nothing else in the trace tells it.
+    pub stores_by_memory: bool,
     /// Descriptors made.
     pub made: Vec<NewDescriptor>,
     /// Descriptors sent.

@@ -63,6 +63,8 @@ pub struct World {
     pub(crate) mappings: u32,
     /// Stores to mappings of files are in the trace.
     pub(crate) stores_recorded: bool,
+    /// Those that a process makes through `/proc/PID/mem`, too: who looks at pages sees them, who sees faults does not.
+    pub(crate) sees_memory: bool,
     pub(crate) mounts: Mounts,
     /// Calls that brought a file system.
     pub(crate) brought: u32,
@@ -92,6 +94,7 @@ impl World {
         let mut names = Names::default();
         let attributes = Attributes { mode: 0o755, ..Attributes::default() };
         let root = names.add_node(FileKind::Directory, attributes.clone());
+        let is = |told: &str, fact: &str| trace.manifest().facts.get(fact).is_some_and(|how| how == told);
         let mut world = World {
             names,
             root,
@@ -106,7 +109,8 @@ impl World {
             pids: Vec::new(),
             spaces: Slab::default(),
             mappings: 0,
-            stores_recorded: trace.manifest().facts.get(MAPPED_STORES).is_some_and(|how| how == "recorded"),
+            stores_recorded: is("recorded", MAPPED_STORES),
+            sees_memory: is("recorded", MAPPED_STORES) && is("ptrace", "backend"),
             mounts: Mounts::new(root),
             brought: 0,
             unmet_links: unmet_links(trace)?,

@@ -270,6 +270,7 @@ fn account(record: &Record, action: &Action, writer: &mut TraceWriter) {
         (_, Some((_, Effect::DeviceControl))) => {
             "a request that no replay does, on a file it may have changed".to_owned()
         }
+        (_, Some((_, Effect::Write))) => "stores to a mapped file through the memory of a process".to_owned(),
         (_, Some(_)) => "left out by the plan".to_owned(),
         (_, None) => "unknown call".to_owned(),
     };

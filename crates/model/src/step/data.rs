@@ -1,8 +1,9 @@
 //! Reading, writing, sizes and listings.
 
 use reprise_calls::brought::is_stand_in;
+use reprise_calls::memory::SHARED;
 use reprise_calls::moving::ends;
-use reprise_calls::{ArgKind, Effect};
+use reprise_calls::{ArgKind, Effect, Shown};
 use reprise_trace::payload::{Side, split, vector_lengths};
 
 use super::{O_APPEND, Step};
@@ -113,6 +114,7 @@ impl World {
         if moves {
             s.out.change(self.offset(slot));
         }
+        s.out.stores_by_memory = s.action.result > 0 && !self.sees_memory && self.stores_by_memory(s, slot, offset);
         if s.action.result <= 0 || self.names.node(node).kind != FileKind::Regular {
             return;
         }
@@ -128,6 +130,14 @@ impl World {
         if moves {
             self.advance(slot, offset.saturating_add(length));
         }
+    }
+
+    /// Whether what a descriptor is written to at an address is the memory of a process, which has a file mapped there.
+    fn stores_by_memory(&self, s: &Step<'_>, slot: Slot, address: u64) -> bool {
+        let description = &self.descriptors.descriptions[slot.description as usize];
+        let Some(Shown::Memory(whose)) = description.shown else { return false };
+        let space = self.shown(s.thread, whose).and_then(|thread| self.spaces.get(thread.space));
+        space.and_then(|space| space.at(address)).is_some_and(|region| region.flags & SHARED != 0)
     }
 
     pub(super) fn seek(&mut self, s: &mut Step<'_>) {

@@ -67,6 +67,7 @@ impl Compiler {
             Replay::Simulate if !l.found.passed.is_empty() => Ok(self.pass(l)),
             Replay::Simulate if !l.found.received.is_empty() => Ok(self.receive(l)),
             Replay::Simulate => self.simulate(l),
+            Replay::Issue | Replay::Engine if l.found.stores_by_memory => Ok(l.bare(Op::Unsupported)),
             Replay::Issue | Replay::Engine => self.perform(l),
         }
     }
