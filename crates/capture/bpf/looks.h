@@ -117,6 +117,7 @@ static __always_inline void leave_patch(struct look *l)
 __noinline int next_patch(struct look *l)
 {
 	struct watch *w = watch();
+	struct which file;
 	struct patch *patch;
 	struct span *span;
 	__u32 slot, at;
@@ -162,7 +163,11 @@ __noinline int next_patch(struct look *l)
 		return 1;
 	l->slot = slot;
 	l->closed = 0;
+	file = patch->file;
 	l->bits = patch->suspects & within(span, patch->key.number);
+	/* It is forgotten when it has been looked at, though another span may concern it, too. */
+	if (l->ends && is_last_ender(&file, bpf_get_current_pid_tgid()))
+		l->bits = patch->suspects;
 	if (l->before)
 		l->bits &= ~patch->shown;
 	if (!l->bits)

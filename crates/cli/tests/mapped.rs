@@ -55,6 +55,7 @@ with_each_backend! {
     what_a_move_leaves_where_it_was;
     pages_that_leave_their_file;
     what_forked_processes_open_to_stores;
+    a_file_that_is_mapped_twice;
     lmdb_writes_through_its_map;
     fio_writes_through_its_map;
     sqlite_shares_its_index;
@@ -243,6 +244,14 @@ fn what_forked_processes_open_to_stores() {
     let scratch = Scratch::new();
     if let Err(why) = program_replays(scratch.path(), "opened") {
         skip("what_forked_processes_open_to_stores", &why);
+    }
+}
+
+/// All that was stored to a file is looked at when the last of its mappings end at once.
+fn a_file_that_is_mapped_twice() {
+    let scratch = Scratch::new();
+    if let Err(why) = program_replays(scratch.path(), "twice") {
+        skip("a_file_that_is_mapped_twice", &why);
     }
 }
 
