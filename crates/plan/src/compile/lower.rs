@@ -155,7 +155,8 @@ impl Compiler {
         // How far a listing has come is the file system's own, and may be too far for a read to get as far as its error.
         let reads_directory = effect == Read && l.found.on_directory && matches!(l.action.result, EINVAL | EISDIR);
         // What a file system does not know (FUSE: renaming only if nothing is replaced) the target may know.
-        let is_unknown_there = l.call.name == "renameat2" && l.action.args[4] != 0 && l.action.result == EINVAL;
+        const NOREPLACE: u64 = 1;
+        let is_unknown_there = l.call.name == "renameat2" && l.action.args[4] == NOREPLACE && l.action.result == EINVAL;
         machine
             || is_unknown_there
             || reads_directory
