@@ -15,6 +15,12 @@ use crate::scopes::{Recorder, Server, acted, can_attach, replays_to};
 struct Group(PathBuf);
 
 impl Group {
+    /// One that can be recorded; else says why not.
+    fn to_record(test: &str) -> Option<Group> {
+        let made = can_attach(test).then(Group::make)?;
+        made.inspect_err(|why| skip(test, why)).ok()
+    }
+
     fn make() -> Result<Group, String> {
         let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
         let unified = mounts.lines().find(|line| line.contains(" - cgroup2 "));
@@ -45,13 +51,7 @@ impl Drop for Group {
 
 #[test]
 fn a_control_group() {
-    if !can_attach("a_control_group") {
-        return;
-    }
-    let group = match Group::make() {
-        Ok(group) => group,
-        Err(why) => return skip("a_control_group", &why),
-    };
+    let Some(group) = Group::to_record("a_control_group") else { return };
     let scratch = Scratch::new();
     let dir = scratch.path();
     let mut servers = ["in", "below", "out", "later"].map(|name| Server::start(dir, name));
@@ -82,13 +82,7 @@ fn a_control_group() {
 #[test]
 fn who_comes_into_a_group() {
     const COMERS: usize = 60;
-    if !can_attach("who_comes_into_a_group") {
-        return;
-    }
-    let group = match Group::make() {
-        Ok(group) => group,
-        Err(why) => return skip("who_comes_into_a_group", &why),
-    };
+    let Some(group) = Group::to_record("who_comes_into_a_group") else { return };
     let scratch = Scratch::new();
     let dir = scratch.path();
     let work = PathBuf::from(mkdir(dir, "work"));
