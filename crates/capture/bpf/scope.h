@@ -126,20 +126,25 @@ static long ascend(__u64 i, struct ascent *a)
 
 LOOPED(ascend, struct ascent)
 
+/* Whether a group is one of this number, or lies below it. */
+static __always_inline int is_within(struct cgroup *group, __u64 wanted_group)
+{
+	struct ascent a = { .wanted = wanted_group };
+
+	a.at = (struct cgroup_subsys_state *)((char *)group + bpf_core_field_offset(struct cgroup, self));
+	loop(DEEPEST_GROUP, ascend, &a);
+	return a.found;
+}
+
 static __always_inline int in_group(struct task_struct *task, __u64 wanted_group)
 {
 	struct task_struct___grouped *grouped = (void *)task;
-	struct ascent a = { .wanted = wanted_group };
 	struct cgroup *group;
 
 	if (!bpf_core_field_exists(grouped->cgroups))
 		return 0;
 	group = BPF_CORE_READ(grouped, cgroups, dfl_cgrp);
-	if (!group)
-		return 0;
-	a.at = (struct cgroup_subsys_state *)((char *)group + bpf_core_field_offset(struct cgroup, self));
-	loop(DEEPEST_GROUP, ascend, &a);
-	return a.found;
+	return group && is_within(group, wanted_group);
 }
 
 /* Whether a thread is in the scope by itself, whoever made it. */
@@ -282,17 +287,13 @@ int on_move(__u64 *ctx)
 {
 	struct cgroup *to = (struct cgroup *)ctx[0];
 	struct task_struct *task = (struct task_struct *)ctx[2];
-	struct ascent a = {};
 	__u32 zero = 0;
 	struct scope *scope = bpf_map_lookup_elem(&scopes, &zero);
 	struct thread *t = 0;
 
 	if (!scope || !to || scope->kind != SCOPE_CGROUP || task->tgid == scope->recorder || !is_unified(to))
 		return 0;
-	a.wanted = scope->cgroup;
-	a.at = (struct cgroup_subsys_state *)((char *)to + bpf_core_field_offset(struct cgroup, self));
-	loop(DEEPEST_GROUP, ascend, &a);
-	if (!a.found || bpf_task_storage_get(&threads, task, 0, 0))
+	if (!is_within(to, scope->cgroup) || bpf_task_storage_get(&threads, task, 0, 0))
 		return 0;
 	if (CAN_WAIT) {
 		t = take_in(task);
