@@ -30,7 +30,8 @@ static __always_inline __u64 device_of(struct inode *inode)
 
 static __always_inline struct file *file_of(struct task_struct *task, __s32 fd)
 {
-	struct files_struct *files = task->files;
+	/* Of a task that it trusts, the verifier would search all names of types at each visit (a millisecond). */
+	struct files_struct *files = TYPED(struct task_struct, task)->files;
 	struct fdtable *table;
 	struct file **slots;
 

@@ -231,7 +231,8 @@ impl Session {
                 if beats % BEATS_TO_FORGET == 0 {
                     kernel.forget_unmapped();
                 }
-                std::thread::sleep(BEAT);
+                // Woken where the recording ends.
+                std::thread::park_timeout(BEAT);
             }
         });
         self.heart = Some(heart.map_err(no_thread)?);
@@ -327,12 +328,21 @@ impl Session {
         }
     }
 
-    fn finish(mut self, end: End) -> Result<Summary, SpoolError> {
-        self.kernel.detach();
+    /// Ends the threads; gives what became of the one that writes.
+    fn join_threads(&mut self) -> Option<std::thread::Result<Result<bool, SpoolError>>> {
         self.sampler = None;
         self.stop.store(true, Ordering::SeqCst);
         let written = self.sink.take().map(JoinHandle::join);
-        let _ = self.heart.take().map(JoinHandle::join);
+        if let Some(heart) = self.heart.take() {
+            heart.thread().unpark();
+            let _ = heart.join();
+        }
+        written
+    }
+
+    fn finish(mut self, end: End) -> Result<Summary, SpoolError> {
+        self.kernel.detach();
+        let written = self.join_threads();
         self.executed()?;
         let limited = match written {
             Some(Ok(Err(SpoolError::Unwritten { path, source }))) => {
@@ -366,10 +376,7 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        self.sampler = None;
-        self.stop.store(true, Ordering::SeqCst);
-        let _ = self.sink.take().map(JoinHandle::join);
-        let _ = self.heart.take().map(JoinHandle::join);
+        drop(self.join_threads());
     }
 }
 

@@ -204,7 +204,13 @@ impl Writer {
         loop {
             let stopping = stop.load(Ordering::SeqCst);
             self.note_calm();
-            let notices = self.ring.poll(if stopping { 0 } else { 100 }).map_err(Reason::Refused)?;
+            let patience_ms = match (stopping, self.over.load(Ordering::SeqCst)) {
+                (true, _) => 0,
+                // It will be told to stop in a moment.
+                (false, true) => 2,
+                (false, false) => 100,
+            };
+            let notices = self.ring.poll(patience_ms).map_err(Reason::Refused)?;
             self.take(&notices)?;
             self.heed_limit();
             if stopping && notices.is_empty() {
