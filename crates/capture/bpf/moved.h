@@ -26,6 +26,13 @@ struct inode___moved {
 struct file___moved {
 	__s64 f_pos;
 	struct inode___moved *f_inode;
+	void *private_data;
+};
+
+/* `fs/overlayfs/file.c`: the files below one of an overlay (Linux 6.13). */
+struct ovl_file___moved {
+	struct file___moved *realfile;  /* as it was when it was opened */
+	struct file___moved *upperfile; /* since it was written to, if that is another */
 };
 
 #pragma clang attribute pop
@@ -48,6 +55,23 @@ struct moving {
 	__u32 at;
 	__u32 done;
 };
+
+/* The `struct address_space` with the content of a file: of one of an overlay that of the file below. */
+static __always_inline __u64 pages_behind(__u64 file)
+{
+	struct file___moved *of = (struct file___moved *)file, *below = 0;
+	struct ovl_file___moved *pair;
+
+	if (BPF_CORE_READ((struct file *)file, f_inode, i_sb, s_magic) == OVERLAY_MAGIC) {
+		pair = BPF_CORE_READ(of, private_data);
+		if (!bpf_core_type_exists(struct ovl_file___moved))
+			below = (struct file___moved *)pair;
+		else if (!(below = BPF_CORE_READ(pair, upperfile)))
+			below = BPF_CORE_READ(pair, realfile);
+		of = below ? below : of;
+	}
+	return (__u64)BPF_CORE_READ(of, f_inode, i_mapping);
+}
 
 /* Where in the kernel's memory the content at the offset stands; 0: not in the cache. */
 static __always_inline __u64 cached_at(struct moving *mv)
@@ -129,15 +153,13 @@ static __always_inline __u64 memory_by(struct io_ring_ctx *ring)
 __noinline int keep_moved(struct thread *t, struct cpu *cpu, struct moved *moved)
 {
 	struct moving mv = { .t = t, .cpu = cpu };
-	struct file___moved *file;
 
 	if (!t || !cpu || !moved || !moved->memory)
 		return 0;
 	mv.offset = moved->offset;
 	mv.end = moved->offset + moved->length;
 	mv.memory = moved->memory;
-	file = (struct file___moved *)moved->file;
-	mv.pages = (__u64)BPF_CORE_READ(file, f_inode, i_mapping);
+	mv.pages = pages_behind(moved->file);
 	loop(STEPS_PIECES, move_piece, &mv);
 	return 1;
 }

@@ -6,6 +6,7 @@
 #include "state.h"
 
 #define BTRFS_MAGIC 0x9123683e
+#define OVERLAY_MAGIC 0x794c7630
 
 /* A device number as stat(2) tells it. */
 static __always_inline __u64 user_device(__u32 device)

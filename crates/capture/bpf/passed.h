@@ -33,9 +33,9 @@ static __always_inline void stands_in(struct moved *out, struct task_struct *tas
 /* Whether the page cache has anything of a file. Of what the kernel shows (`/proc`) it never has. */
 static __always_inline int is_cached(__u64 file)
 {
-	struct file___moved *of = (struct file___moved *)file;
+	struct address_space *pages = (struct address_space *)pages_behind(file);
 
-	return BPF_CORE_READ(of, f_inode, i_mapping, nrpages) != 0;
+	return BPF_CORE_READ(pages, nrpages) != 0;
 }
 
 /* Whether a file has no name: `memfd`, `O_TMPFILE`, removed. */

@@ -15,7 +15,6 @@
 /* `fs/file_table.c`: the file below one of an overlay, which knows the one above (Linux 6.6). Which bit says that a file is one has
  * changed (6.10), and each stands for something else in the other kernels: so what is found must be of such a file system. */
 #define FMODE_BACKING (1u << 24 | 1u << 25)
-#define OVERLAY_MAGIC 0x794c7630
 #define FUSE_MAGIC 0x65735546
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)

@@ -2,6 +2,9 @@
 
 mod means;
 
+use std::path::Path;
+use std::process::Command;
+
 use means::{has, in_kernel, mkdir, record, run};
 use reprise_testkit::scratch::Scratch;
 use reprise_testkit::{skip, tree};
@@ -68,16 +71,25 @@ os.splice(random, begin, 4096)
 os.write(passed, os.read(end, 4096))
 "#;
 
-fn passes(backend: &str) {
+/// Records it in a directory, `w`, that is another one's upper part (`up`) if there is something to mount.
+fn passes(backend: &str, mount: Option<&str>) {
     let s = Scratch::new();
-    mkdir(s.path(), "w");
+    let (work, up) = (mkdir(s.path(), "w"), mkdir(s.path(), "up"));
     std::fs::write(s.path().join("p.py"), PASSED).unwrap();
     let record = ["record", "-q", "--backend", backend, "-o", "../a.reprise", "--", "python3", "../p.py"];
-    run(&s.path().join("w"), &record).ends(0);
+    match mount {
+        Some(mount) => {
+            let words = format!("{mount} && cd w && exec {} {}", env!("CARGO_BIN_EXE_reprise"), record.join(" "));
+            let made = Command::new("unshare").args(["-m", "sh", "-c", &words]).current_dir(s.path()).output().unwrap();
+            assert!(made.status.success(), "{made:?}");
+        }
+        None => _ = run(Path::new(&work), &record).ends(0),
+    }
     mkdir(s.path(), "t");
     run(s.path(), &["replay", "a.reprise", "--target", "t"]).ends(0);
     let there = s.path().join("t").join(s.path().strip_prefix("/").unwrap()).join("w");
-    let differences = tree::differences(&tree::walk(&s.path().join("w")), &tree::walk(&there));
+    let left = if mount.is_some() { up } else { work };
+    let differences = tree::differences(&tree::walk(Path::new(&left)), &tree::walk(&there));
     assert!(differences.is_empty(), "{}", differences.join("\n"));
     let info = run(s.path(), &["info", "a.reprise"]);
     assert!(!info.ends(0).out.contains("could not be read"), "{info:#?}");
@@ -89,8 +101,23 @@ fn what_a_device_gave_a_file_inside_the_kernel_is_kept() {
     if !has("python3") {
         return skip(name, "no python3");
     }
-    passes("ptrace");
+    passes("ptrace", None);
     if in_kernel(name, Scratch::new().path()) {
-        passes("ebpf");
+        passes("ebpf", None);
+    }
+}
+
+/// What is in a file of an overlay stands in the file below it.
+#[test]
+fn what_a_file_of_an_overlay_was_given_inside_the_kernel_is_kept() {
+    const MOUNT: &str = "mkdir -p low work && mount -t overlay -o lowerdir=low,upperdir=up,workdir=work none w";
+    let (name, s) = ("what_a_file_of_an_overlay_was_given_inside_the_kernel_is_kept", Scratch::new());
+    let words = format!("mkdir w up && {MOUNT}");
+    let mounts = Command::new("unshare").args(["-m", "sh", "-c", &words]).current_dir(s.path()).status();
+    if !has("python3") || !mounts.is_ok_and(|status| status.success()) {
+        return skip(name, "no python3, or no overlay can be mounted");
+    }
+    if in_kernel(name, s.path()) {
+        passes("ebpf", Some(MOUNT));
     }
 }
