@@ -56,6 +56,7 @@ with_each_backend! {
     pages_that_leave_their_file;
     what_forked_processes_open_to_stores;
     a_file_that_is_mapped_twice;
+    pieces_that_lie_one_behind_the_other;
     lmdb_writes_through_its_map;
     fio_writes_through_its_map;
     sqlite_shares_its_index;
@@ -252,6 +253,14 @@ fn a_file_that_is_mapped_twice() {
     let scratch = Scratch::new();
     if let Err(why) = program_replays(scratch.path(), "twice") {
         skip("a_file_that_is_mapped_twice", &why);
+    }
+}
+
+/// Neighbours in memory and in their file may lie apart in the replay.
+fn pieces_that_lie_one_behind_the_other() {
+    let scratch = Scratch::new();
+    if let Err(why) = program_replays(scratch.path(), "adjacent") {
+        skip("pieces_that_lie_one_behind_the_other", &why);
     }
 }
 

@@ -31,6 +31,8 @@ struct Run {
     pid: i32,
     tid: i32,
     file: File,
+    /// Where its mapping begins: a row is of one mapping, as a replay may have the next one elsewhere.
+    piece: u64,
     time_ns: u64,
     address: u64,
     offset: u64,
@@ -57,21 +59,21 @@ impl Loads {
     pub fn seen(&mut self, load: &Load, time_ns: u64, lives: &Lives, log: &mut Log) -> Option<File> {
         let Load { offset, address, tid, pid, lacks, .. } = *load;
         let length = u64::from(load.length);
-        let at = address..address.saturating_add(length.max(1));
-        let pieces = self.spaces.get(&pid).map(|space| space.within(at)).unwrap_or_default();
-        let Some(file) = pieces.first().filter(|piece| piece.offset == offset).map(|piece| piece.file) else {
+        let piece = self.spaces.get(&pid).and_then(|space| space.around(address));
+        let piece = piece.filter(|piece| piece.offset.saturating_add(address - piece.at.start) == offset);
+        let Some((piece, file)) = piece.map(|piece| (piece.at.start, piece.file)) else {
             log.loss(Loss::Dropped, UNKNOWN, length);
             return None;
         };
         let joins = |run: &Run| {
-            (run.pid, run.tid, run.file, run.lacks) == (pid, tid, file, lacks)
+            (run.pid, run.tid, run.file, run.piece, run.lacks) == (pid, tid, file, piece, lacks)
                 && run.end() == (address, offset)
                 && run.length + length <= MOST
         };
         if !self.run.as_ref().is_some_and(joins) {
             self.flush(lives, log);
         }
-        let fresh = Run { pid, tid, file, time_ns, address, offset, length: 0, lacks, bytes: Vec::new() };
+        let fresh = Run { pid, tid, file, piece, time_ns, address, offset, length: 0, lacks, bytes: Vec::new() };
         let run = self.run.get_or_insert(fresh);
         run.length += length;
         if let Some(content) = &load.content {

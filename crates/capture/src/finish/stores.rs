@@ -50,6 +50,8 @@ struct Run {
     pid: i32,
     tid: i32,
     file: File,
+    /// Where its mapping begins: a row is of one mapping, as a replay may have the next one elsewhere.
+    piece: u64,
     time_ns: u64,
     address: u64,
     offset: u64,
@@ -139,7 +141,7 @@ impl Stores {
                 return None;
             }
         }
-        let Some((pid, address)) = self.whose(stored) else {
+        let Some((pid, piece, address)) = self.whose(stored) else {
             // Looked at once more after the last mapping of it ended, or was closed to stores. If it is as it was then, or
             // calls have changed it since, nothing is lost.
             let same = self.left.get(&file).and_then(|left| left.get(&offset)) == Some(&hash(page));
@@ -153,7 +155,7 @@ impl Stores {
         let tid = lives.get(stored.tid).filter(|life| life.pid == pid).map_or(pid, |_| stored.tid);
         let length = u64::from(length);
         let joins = |run: &Run| {
-            (run.pid, run.tid, run.file) == (pid, tid, file)
+            (run.pid, run.tid, run.file, run.piece) == (pid, tid, file, piece)
                 && run.offset + run.length == offset
                 && run.address + run.length == address
                 && run.length + length <= MOST as u64
@@ -161,7 +163,7 @@ impl Stores {
         if !self.run.as_ref().is_some_and(joins) {
             self.flush(lives, log);
         }
-        let run = self.run.get_or_insert_with(|| Run { pid, tid, file, time_ns, address, offset, ..Run::default() });
+        let run = self.run.get_or_insert_with(|| Run { pid, tid, file, piece, time_ns, address, offset, ..Run::default() });
         run.length += length;
         run.bytes.extend_from_slice(page);
         Some((file, offset, offset + length))
@@ -188,14 +190,17 @@ impl Stores {
         self.spaces.values().any(|space| space.shows(file))
     }
 
-    /// A process that can store to the page, and where: the one that stored last, if it still can.
-    fn whose(&self, stored: &Stored) -> Option<(i32, u64)> {
+    /// A process that can store to the page, where its mapping begins, and where in it the page is: the one that stored last, if
+    /// it still can.
+    fn whose(&self, stored: &Stored) -> Option<(i32, u64, u64)> {
         let at = |space: &Space<File>| {
             let holds = |piece: &&Piece<File>| piece.writable && piece.extent().contains(&stored.offset);
-            space.of_file(stored.file).find(holds).map(|piece| piece.at.start + (stored.offset - piece.offset))
+            let piece = space.of_file(stored.file).find(holds)?;
+            Some((piece.at.start, piece.at.start + (stored.offset - piece.offset)))
         };
-        let its_own = self.spaces.get(&stored.pid).and_then(at).map(|address| (stored.pid, address));
-        its_own.or_else(|| self.spaces.iter().filter_map(|(pid, space)| Some((*pid, at(space)?))).min())
+        let of = |(pid, space)| at(space).map(|(piece, address)| (pid, piece, address));
+        let its_own = self.spaces.get(&stored.pid).and_then(|space| of((stored.pid, space)));
+        its_own.or_else(|| self.spaces.iter().filter_map(|(pid, space)| of((*pid, space))).min())
     }
 
     /// Writes the row that is being put together: something else comes after it.

@@ -126,6 +126,12 @@ impl<F: Shown> Space<F> {
         Some(piece)
     }
 
+    /// The piece that an address lies in.
+    pub fn around(&self, address: u64) -> Option<&Piece<F>> {
+        let (_, piece) = self.pieces.range(..=address).next_back()?;
+        piece.at.contains(&address).then_some(piece)
+    }
+
     /// What lies at these addresses, cut to them.
     pub fn within(&self, at: Range<u64>) -> Vec<Piece<F>> {
         let first = self.pieces.range(..=at.start).next_back().map_or(at.start, |(start, _)| *start);
