@@ -224,10 +224,9 @@ impl World {
                     let size = self.names.node(source).size;
                     s.out.read(source, 0, u64::MAX);
                     s.out.look(Resource::Size(source));
-                    s.out.write(target, 0, u64::MAX);
-                    s.out.change(Resource::Size(target));
+                    // What stands behind it stays (`generic_remap_file_range_prep`, fs/remap_range.c).
+                    self.write_touch(s, target, 0, size, false);
                     self.copy_range(source, 0, target, 0, size, &[]);
-                    self.names.truncate(target, size);
                 }
             }
             IoctlEffect::CloneRange => {
