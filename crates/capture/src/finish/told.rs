@@ -143,9 +143,16 @@ pub struct Told {
     pub turns: bool,
     /// Whether the same is told when others have their places that last likewise.
     pub lasts: bool,
+    /// Whether nothing is told yet because who made its thread has no place yet.
+    pub is_unborn: bool,
 }
 
 impl Told {
+    /// Of a call whose thread is not known yet.
+    pub fn unborn() -> Told {
+        Told { is_unborn: true, ..Told::default() }
+    }
+
     /// All that was found, for certain, perhaps or likely.
     pub fn found(&self) -> impl Iterator<Item = &Condition> {
         self.all.iter().chain(&self.any).chain(&self.likely)

@@ -305,10 +305,12 @@ impl<T> Window<T> {
     }
 
     /// How many of an order nothing that was not looked at can go before: they were over when that began. What follows a call
-    /// that makes others begin elsewhere is asked again.
+    /// that makes others begin elsewhere is asked again, and so is what tells nothing before its thread is known, with all
+    /// behind it.
     fn certain(&self, order: &[usize], calls: &[Candidate], looked_at: &[Place]) -> usize {
         let begin = self.unseen_ns(looked_at);
-        let over = order.iter().take_while(|i| calls[**i].end_ns <= begin).count();
+        let is_over = |call: &Candidate| call.end_ns <= begin && !call.told.is_unborn;
+        let over = order.iter().take_while(|i| is_over(&calls[**i])).count();
         // So is what passes a directory that did not stand before.
         let makes_way = |c: &Condition| c.is_passed && c.change == Change::To(DIRECTORY);
         let turns = |told: &Told| told.turns || told.all.iter().any(makes_way);

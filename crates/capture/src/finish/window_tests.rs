@@ -1,6 +1,8 @@
 //! Simulated overlaps: threads whose calls take effect at a random instant between begin and end; the window sees begin,
 //! end and result only, and must find an order that every result permits.
 
+use std::cell::Cell;
+
 use super::queue::{FileMark, Reach};
 use super::search::{Candidate, States, TRIALS, best};
 use super::told::{Change, Condition, Found, SOMETHING, Told};
@@ -286,4 +288,45 @@ fn who_found_something_goes_behind_who_made_it() {
     assert_eq!(settle(something), (None, Some(SOMETHING)));
     assert_eq!(settle(something.then(99)), (None, Some(99)));
     assert_eq!(settle(something), (None, Some(99)));
+}
+
+/// What a thread found is known only when the thread is: it is not put in order before who made it.
+#[test]
+fn what_threads_found_is_asked_when_they_are_known() {
+    const LOCK: u64 = 7;
+    const OTHER: u64 = 8;
+    // Thread, what it does, key, begin, end. The second thread is made while the third is at work, and has the lock when the first
+    // has ended, long before that is told.
+    let calls = [
+        (1, "locks", [10, 1, 10]),
+        (3, "works", [40, 5, 40]),
+        (1, "makes the second", [20, 20, 25]),
+        (2, "locks", [100, 30, 100]),
+        (2, "works", [120, 110, 120]),
+        (1, "ends", [200, 60, 200]),
+    ];
+    let is_born = Cell::new(false);
+    let mut told = |(tid, what, _): &(i32, &str, [u64; 3])| {
+        let lock = |found, change| Told { all: vec![Condition::new(LOCK, found, change)], ..Told::default() };
+        match (*tid, *what) {
+            (2, _) if !is_born.get() => Told::unborn(),
+            (_, "locks") => lock(Found::Exactly(0), Change::To(1)),
+            (_, "ends") => lock(Found::Anything, Change::To(0)),
+            (_, "works") => {
+                Told { all: vec![Condition::new(OTHER, Found::Anything, Change::To(1))], ..Told::default() }
+            }
+            _ => Told::default(),
+        }
+    };
+    let mut window = Window::default();
+    for call in calls {
+        window.push(item(call.0, call.2, Reach::All, call));
+    }
+    let mut order = Vec::new();
+    while let Some(call) = window.pop(true, &mut told) {
+        is_born.set(is_born.get() || call.what.1 == "makes the second");
+        order.push((call.what.0, call.what.1));
+    }
+    let at = |call| order.iter().position(|other| *other == call).unwrap();
+    assert!(at((1, "ends")) < at((2, "locks")) && order.len() == calls.len(), "{order:?}");
 }

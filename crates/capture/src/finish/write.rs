@@ -158,15 +158,16 @@ impl Writing {
                     let seat_of = |pid| self.lives.any_of(pid).map(|life| life.seat);
                     self.teller.told(&mut self.world, life.seat, &seat_of, pending)
                 }
-                None => Told::default(),
+                None => Told::unborn(),
             },
             What::Birth(birth) => match self.known(birth.task.parent_tid) {
                 Some(maker) => self.teller.born(maker.seat, &birth.task.open, birth.call.as_deref()),
-                None => Told::default(),
+                None => Told::unborn(),
             },
-            What::End { tid, gone, .. } if gone.unlocked_ns.is_some() => {
-                self.lives.get(*tid).map(|life| self.teller.ending(life.seat)).unwrap_or_default()
-            }
+            What::End { tid, gone, .. } if gone.unlocked_ns.is_some() => match self.lives.get(*tid) {
+                Some(life) => self.teller.ending(life.seat),
+                None => Told::unborn(),
+            },
             What::Stored(_) | What::Loaded(_) | What::Exec { .. } | What::End { .. } => Told::default(),
         }
     }
