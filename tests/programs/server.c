@@ -7,8 +7,8 @@
  * it did, and prints `good` or ends with 1.
  *
  * Threads 0 and 1 append numbered lines by their own descriptors; 2 copies from a file that is long open, by two
- * descriptors in turn that share one offset; 3 writes into a file without a name and copies from it; 4 waits in a pipe
- * until the first pause. The working directory is DIRECTORY/inner.
+ * descriptors in turn that share one offset, of which one is close-on-exec; 3 writes into a file without a name and
+ * copies from it; 4 waits in a pipe until the first pause. The working directory is DIRECTORY/inner.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -64,6 +64,8 @@ static void copy(void)
     }
     if (read(input[steps++ % 2], bytes, STEP) != STEP)
         die("read: %m");
+    if (fcntl(input[steps % 2], F_GETFD) != (steps % 2 ? FD_CLOEXEC : 0))
+        die("whether a descriptor is closed when another program is run");
     put(copied, bytes, STEP);
 }
 
@@ -166,7 +168,7 @@ int main(int count, char **arguments)
         bytes[at] = content_of(at);
     input[0] = make("input", O_RDWR);
     put(input[0], bytes, INPUT);
-    if (lseek(input[0], HEAD, SEEK_SET) != HEAD || (input[1] = dup(input[0])) < 0 || pipe(pipes))
+    if (lseek(input[0], HEAD, SEEK_SET) != HEAD || (input[1] = fcntl(input[0], F_DUPFD_CLOEXEC, 0)) < 0 || pipe(pipes))
         die("%m");
     copied = make("copied", O_WRONLY);
     saved = make("saved", O_WRONLY);

@@ -87,6 +87,8 @@ pub enum FdSource {
     Duplicate {
         /// Its slot.
         slot: u32,
+        /// Whether it is closed when another program is run; each descriptor of an open file has that to itself.
+        close_on_exec: bool,
     },
     /// A stand-in.
     StandIn(StandIn),
@@ -462,7 +464,7 @@ impl Plan {
         }
         for start in c.processes.iter().filter_map(|p| p.start.as_ref()) {
             for fd in &start.descriptors {
-                let source = if let FdSource::Duplicate { slot } = fd.source { slot } else { 0 };
+                let source = if let FdSource::Duplicate { slot, .. } = fd.source { slot } else { 0 };
                 if fd.slot.max(source) >= c.slots {
                     return Err("a descriptor at the start names no slot".into());
                 }

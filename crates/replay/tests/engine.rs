@@ -243,7 +243,7 @@ fn processes_start_with_descriptors() {
     let p = s.process(vec![
         fd(0, FdSource::StandIn(StandIn::Null)),
         fd(1, open("/in", libc::O_RDONLY, 8)),
-        fd(2, FdSource::Duplicate { slot: 1 }),
+        fd(2, FdSource::Duplicate { slot: 1, close_on_exec: false }),
         fd(3, open("/pipe", libc::O_RDONLY, 0)),
         fd(4, open("/missing", libc::O_RDONLY, 0)),
         fd(5, FdSource::StandIn(StandIn::Epoll)),

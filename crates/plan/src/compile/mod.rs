@@ -39,6 +39,7 @@ const UNREAD: &[&str] =
 
 /// Number of a call that has none here.
 const UNKNOWN_CALL: u32 = 0xffff;
+const O_CLOEXEC: u64 = 0o2000000;
 /// Words of a thread that are gathered before they are written: of its first chunks, and of those after them.
 const CHUNK_WORDS: usize = 4096;
 const LONG_CHUNK_WORDS: usize = 24 << 10;
@@ -205,7 +206,10 @@ impl Compiler {
             let slot = self.slots.make(thread, initial.binding);
             let shared = initial.shares.and_then(|binding| self.slots.get(binding));
             let source = match (shared, initial.stream) {
-                (Some(slot), _) => FdSource::Duplicate { slot },
+                (Some(slot), _) => {
+                    let close_on_exec = initial.flags & O_CLOEXEC != 0;
+                    FdSource::Duplicate { slot, close_on_exec }
+                }
                 (None, Some(kind)) => FdSource::StandIn(stand_in(kind)),
                 (None, None) => {
                     FdSource::File { path: initial.path.clone(), flags: initial.flags, offset: initial.offset }
