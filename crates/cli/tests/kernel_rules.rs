@@ -313,3 +313,27 @@ memory.close()
     let row = &row.ends(0).out;
     assert!(row.contains("msync") && !row.contains("simulated"), "{row}");
 }
+
+/// A program that is run gets a table of its own: what it does not have, who shared the table has still.
+#[test]
+fn who_shares_its_descriptors_keeps_what_the_program_of_another_has_not() {
+    let name = "who_shares_its_descriptors_keeps_what_the_program_of_another_has_not";
+    let program = r#"
+CLONE, CLONE_FILES, SIGCHLD = 56, 0x400, 17
+kept, closed, shared = (os.open(name, os.O_CREAT | os.O_RDWR | os.O_APPEND) for name in ("kept", "closed", "shared"))
+os.set_inheritable(shared, True)
+child = libc.syscall(CLONE, CLONE_FILES | SIGCHLD, 0, 0, 0, 0)
+if child == 0:
+    os.close(closed)
+    os.execv("/bin/sh", ["sh", "-c", f"echo child >&{shared}; exec {shared}>&-"])
+os.waitpid(child, 0)
+cut()
+assert os.write(kept, b"parent") == 6 and not os.get_inheritable(kept)
+assert os.write(shared, b"parent") == 6
+assert libc.write(closed, b"nothing", 7) == -1
+"#;
+    for backend in ["ptrace", "auto"] {
+        let Some(recorded) = Recorded::new(name, program, &["--backend", backend]) else { return };
+        recorded.replays_in_parts();
+    }
+}

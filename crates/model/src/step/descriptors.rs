@@ -9,6 +9,7 @@ use super::opening::{word, word4};
 use super::{O_CLOEXEC, Step};
 use crate::content::Source;
 use crate::descriptors::{Description, Slot, StreamKind};
+use crate::processes::Thread;
 use crate::touch::Resource;
 use crate::world::World;
 
@@ -370,18 +371,37 @@ impl World {
     }
 
     fn unshare_table(&mut self, s: &mut Step<'_>) {
-        if self.descriptors.tables[s.thread.table as usize].users > 1 {
-            let copy = self.copy_table(s);
-            s.out.left.descriptors = true;
-            self.descriptors.tables[s.thread.table as usize].users -= 1;
-            self.descriptors.tables[s.thread.table as usize].left = true;
-            self.descriptors.tables[copy as usize].users = 1;
-            self.descriptors.tables[copy as usize].left = true;
-            s.thread.table = copy;
-            if let Some(thread) = self.thread_mut(s.action.thread) {
-                thread.table = copy;
+        let table = s.thread.table;
+        if self.descriptors.tables[table as usize].users > 1 {
+            let copy = self.leave_table(s);
+            for apart in [table, copy] {
+                self.descriptors.tables[apart as usize].left = true;
             }
         }
+    }
+
+    /// A program that is run has a table of its own (`begin_new_exec` in fs/exec.c): what is closed for it stays open for whoever shared
+    /// the table. The kernel has ended the other threads of its process by then, wherever their ends stand in the trace.
+    pub(super) fn unshare_for_program(&mut self, s: &mut Step<'_>) {
+        let (table, process) = (s.thread.table, s.thread.process);
+        let is_elses = |thread: &Thread| thread.table == table && thread.process != process;
+        let has_users = self.descriptors.tables[table as usize].users > 1;
+        if has_users && self.threads.iter().flatten().any(|thread| is_elses(thread)) {
+            self.leave_table(s);
+        }
+    }
+
+    /// The thread goes on with a copy of its table, and others with the table.
+    fn leave_table(&mut self, s: &mut Step<'_>) -> u32 {
+        let copy = self.copy_table(s);
+        s.out.left.descriptors = true;
+        self.descriptors.tables[s.thread.table as usize].users -= 1;
+        self.descriptors.tables[copy as usize].users = 1;
+        s.thread.table = copy;
+        if let Some(thread) = self.thread_mut(s.action.thread) {
+            thread.table = copy;
+        }
+        copy
     }
 
     fn unshare_directories(&mut self, s: &mut Step<'_>) {

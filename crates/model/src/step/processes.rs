@@ -108,6 +108,7 @@ impl World {
         if !s.succeeded() {
             return;
         }
+        self.unshare_for_program(s);
         let doomed: Vec<u32> = self.descriptors.tables[s.thread.table as usize]
             .slots
             .iter()
