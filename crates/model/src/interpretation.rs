@@ -47,6 +47,8 @@ pub struct Received {
     pub letter: Option<Letter>,
     /// The receiver's binding; none if it got lost.
     pub binding: Option<Binding>,
+    /// The receiver asked for one that the next program will not have (`MSG_CMSG_CLOEXEC`).
+    pub close_on_exec: bool,
     /// It stays in the message too (`MSG_PEEK`).
     pub stays: bool,
 }

@@ -73,7 +73,7 @@ pub enum Op {
     /// the number on the way.
     Pass,
     /// Such a message was received. `list` holds pairs: the slot to fill (`u32::MAX`: let it go), and the number on the way
-    /// (`u32::MAX`: nobody sent it, a stand-in takes its place). Argument 0 is 1 if all of it is kept on (`MSG_PEEK`).
+    /// (`u32::MAX`: nobody sent it, a stand-in takes its place). Argument 0 is a sum: [`RECEIVED_STAYS`], [`RECEIVED_MARKED`].
     Receive,
     /// `pidfd_getfd`: the descriptor of argument 1 in the table of the thread in argument 0 gets a number in this thread's
     /// table too, kept in `produces[0]`.
@@ -115,6 +115,11 @@ impl Op {
         ALL.get(usize::from(word)).copied()
     }
 }
+
+/// Of [`Op::Receive`]: all of it is kept on for who receives it next (`MSG_PEEK`).
+pub const RECEIVED_STAYS: u64 = 1;
+/// Of [`Op::Receive`]: programs that are run later have it no more (`MSG_CMSG_CLOEXEC`).
+pub const RECEIVED_MARKED: u64 = 2;
 
 /// A stand-in for a descriptor whose I/O is not replayed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]

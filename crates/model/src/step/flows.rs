@@ -139,14 +139,15 @@ impl World {
         }
         // It is not made: it comes by its letter.
         let binding = s.out.made.pop().map(|made| made.binding);
-        s.out.received.push(Received { letter: enclosed.map(|e| e.letter), binding, stays });
+        s.out.received.push(Received { letter: enclosed.map(|e| e.letter), binding, close_on_exec, stays });
     }
 
     /// What is sent and not received ends.
     fn lose(&mut self, s: &mut Step<'_>, enclosed: Enclosed) {
         s.out.destroy(Resource::Descriptor(enclosed.life));
         s.out.dead.push(Resource::Descriptor(enclosed.life));
-        s.out.received.push(Received { letter: Some(enclosed.letter), binding: None, stays: false });
+        let letter = Some(enclosed.letter);
+        s.out.received.push(Received { letter, binding: None, close_on_exec: false, stays: false });
         self.descriptors.release(enclosed.description);
         self.end_flow(s, enclosed.description);
     }

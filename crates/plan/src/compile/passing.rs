@@ -1,7 +1,7 @@
 //! Descriptors that change tables: sent in messages, or taken out of another process.
 
 use super::{CompileError, Compiler, Lowering};
-use crate::command::{Arg, Command, Expect, Op};
+use crate::command::{Arg, Command, Expect, Op, RECEIVED_MARKED, RECEIVED_STAYS};
 
 impl Compiler {
     /// A message with descriptors is sent.
@@ -18,8 +18,9 @@ impl Compiler {
             let slot = received.binding.map_or(NONE, |binding| self.slots.make(l.action.thread, binding));
             list.extend([slot, received.letter.unwrap_or(NONE)]);
         }
-        let stays = l.found.received.iter().any(|r| r.stays);
-        Command { args: vec![Arg::Value(stays.into())], list, ..l.bare(Op::Receive) }
+        let stays = if l.found.received.iter().any(|r| r.stays) { RECEIVED_STAYS } else { 0 };
+        let marked = if l.found.received.iter().any(|r| r.close_on_exec) { RECEIVED_MARKED } else { 0 };
+        Command { args: vec![Arg::Value(stays | marked)], list, ..l.bare(Op::Receive) }
     }
 
     /// A descriptor is taken out of another process.

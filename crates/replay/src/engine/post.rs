@@ -9,7 +9,7 @@
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-use reprise_plan::command::{Arg, Command};
+use reprise_plan::command::{Arg, Command, RECEIVED_MARKED, RECEIVED_STAYS};
 
 use super::failure::{Failure, Stop};
 use super::issue::{self, message};
@@ -42,7 +42,7 @@ impl Worker {
             // One that could not be opened here cannot be passed either.
             let number = self.engine.slots.get(slot)?;
             if number >= 0 {
-                self.ask(Wish::Keep, letter, Some(number))?;
+                self.ask(Wish::Keep, letter, Some(number), true)?;
             }
         }
         Ok(Done { result: command.result, ..Done::not_issued(Handling::Issued, command, Difference::NONE) })
@@ -50,21 +50,23 @@ impl Worker {
 
     /// A message with descriptors is received.
     pub(super) fn receive(&mut self, command: &Command) -> Result<Done, Stop> {
-        let stays = matches!(command.args.first(), Some(Arg::Value(1)));
-        let wish = if stays { Wish::Copy } else { Wish::Fetch };
+        let how = if let Some(Arg::Value(how)) = command.args.first() { *how } else { 0 };
+        let wish = if how & RECEIVED_STAYS != 0 { Wish::Copy } else { Wish::Fetch };
+        let is_marked = how & RECEIVED_MARKED != 0;
         for pair in command.list.as_chunks::<2>().0 {
             let [slot, letter] = *pair;
             if letter == NONE {
                 self.stand_in(command.stand_in, [slot, NONE])?;
                 continue;
             }
-            let number = self.ask(wish, letter, None)?;
+            let number = self.ask(wish, letter, None, is_marked)?;
             self.keep(slot, number.map_or(-1, i64::from))?;
         }
         Ok(Done { result: command.result, ..Done::not_issued(Handling::Issued, command, Difference::NONE) })
     }
 
-    fn ask(&self, wish: Wish, letter: u32, number: Option<i32>) -> Result<Option<i32>, Stop> {
+    /// Asks the keeper. What it gives is marked for the next program, or not.
+    fn ask(&self, wish: Wish, letter: u32, number: Option<i32>, is_marked: bool) -> Result<Option<i32>, Stop> {
         let engine = self.engine;
         let [here, _] = engine.reserved.post;
         let failed = |result: i64| match engine.counters.stopping() {
@@ -82,7 +84,7 @@ impl Worker {
             error @ ..0 => return Err(failed(error)),
             _ => {}
         }
-        message::receive(here).map(|(_, number)| number).map_err(failed)
+        message::receive(here, is_marked).map(|(_, number)| number).map_err(failed)
     }
 
     /// `pidfd_getfd`.
@@ -117,7 +119,7 @@ fn start(engine: &'static Engine) -> bool {
 fn serve(socket: i32) {
     let mut kept: HashMap<u32, i32> = HashMap::new();
     loop {
-        let ([wish, letter], given) = match message::receive(socket) {
+        let ([wish, letter], given) = match message::receive(socket, true) {
             Ok(request) => request,
             Err(error) if error == -i64::from(libc::EINTR) => continue,
             Err(_) => return,

@@ -44,10 +44,10 @@ pub(in crate::engine) fn send(socket: i32, mut words: [u32; 2], number: Option<i
     exchange(libc::SYS_sendmsg, socket, &mut words, control.as_mut(), libc::MSG_NOSIGNAL).0
 }
 
-/// Waits for two words and perhaps a descriptor.
-pub(in crate::engine) fn receive(socket: i32) -> Result<([u32; 2], Option<i32>), i64> {
+/// Waits for two words and perhaps a descriptor, that is marked for the next program or is not.
+pub(in crate::engine) fn receive(socket: i32, is_marked: bool) -> Result<([u32; 2], Option<i32>), i64> {
     let (mut words, mut control) = ([0; 2], Control::new(-1));
-    let flags = libc::MSG_CMSG_CLOEXEC;
+    let flags = if is_marked { libc::MSG_CMSG_CLOEXEC } else { 0 };
     let (result, filled) = exchange(libc::SYS_recvmsg, socket, &mut words, Some(&mut control), flags);
     if result < 0 {
         return Err(result);
