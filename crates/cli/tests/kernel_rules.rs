@@ -337,3 +337,62 @@ assert libc.write(closed, b"nothing", 7) == -1
         recorded.replays_in_parts();
     }
 }
+
+/// A message is taken, and what comes with it, by who has room for none of it, or for less; of a stream of bytes its descriptors come
+/// before its first byte. Received numbers are marked as they are asked for, whatever the sender's are.
+#[test]
+fn descriptors_come_with_messages_of_any_length() {
+    let name = "descriptors_come_with_messages_of_any_length";
+    let program = r#"
+import socket
+def opened(name):
+    return os.open(name, os.O_CREAT | os.O_RDWR)
+for kind in (socket.SOCK_DGRAM, socket.SOCK_SEQPACKET, socket.SOCK_STREAM):
+    here, there = socket.socketpair(socket.AF_UNIX, kind)
+    def received(room, flags=0):
+        came = there.recvmsg(room, socket.CMSG_LEN(4), flags)[1]
+        return [int.from_bytes(number, "little") for _, _, number in came]
+    keeps_messages = kind != socket.SOCK_STREAM
+    for n in range(8):
+        fd = opened(f"{kind.name}{n}")
+        os.set_inheritable(fd, n % 2 == 1)
+        assert socket.send_fds(here, [b"x" * 100], [fd]) == 100
+        os.close(fd)
+        if keeps_messages and n == 3:
+            assert here.send(b"") == 0 and os.write(here.fileno(), b"") == 0 and os.writev(here.fileno(), [b""]) == 0
+    came = {}
+    came[0] = received(0)
+    if not keeps_messages:
+        assert received(100) == []
+    came[1] = received(100 if kind == socket.SOCK_STREAM else 7, socket.MSG_CMSG_CLOEXEC)
+    assert os.read(there.fileno(), 0) == b"" and os.readv(there.fileno(), [bytearray()]) == 0
+    # What is taken by a call that can take no descriptors is lost.
+    libc.recv(there.fileno(), None, 0, 0)
+    if not keeps_messages:
+        assert received(100) == []
+    peeked = received(100, socket.MSG_PEEK)
+    came[3] = received(100)
+    if keeps_messages:
+        assert received(0) == [] and os.read(there.fileno(), 9) == b""
+    came[4] = received(100, socket.MSG_CMSG_CLOEXEC)
+    came[5] = received(0, socket.MSG_CMSG_CLOEXEC)
+    if not keeps_messages:
+        assert received(100) == []
+    came[6], came[7] = received(100), received(100)
+    here.shutdown(socket.SHUT_WR)
+    if kind != socket.SOCK_DGRAM:
+        assert received(100) == [] and received(0) == []
+    marked = (1, 4, 5)
+    for n, [fd] in came.items():
+        assert os.get_inheritable(fd) == (n not in marked), (kind, n)
+        os.write(fd, f"{kind.name} {n}".encode())
+    os.write(peeked[0], b", looked at")
+    for n in came:
+        with open(f"{kind.name}{n}") as file:
+            assert file.read() == f"{kind.name} {n}" + (", looked at" if n == 3 else ""), (kind, n)
+"#;
+    for backend in ["ptrace", "auto"] {
+        let Some(recorded) = Recorded::new(name, program, &["--backend", backend]) else { return };
+        recorded.replays("t.reprise");
+    }
+}

@@ -138,6 +138,11 @@ impl Streams {
         (dead, lost)
     }
 
+    /// Whether something goes in when so many bytes are sent: a message may have none.
+    pub fn takes(&self, id: StreamId, bytes: u64) -> bool {
+        bytes > 0 || self.streams.get(&id).is_some_and(|stream| stream.flow == Flow::Messages)
+    }
+
     /// So many bytes go in, with these descriptors; returns how much that counts.
     pub fn send(&mut self, id: StreamId, bytes: u64, enclosed: Vec<Enclosed>) -> u64 {
         let Some(stream) = self.streams.get_mut(&id) else { return 0 };
@@ -148,23 +153,24 @@ impl Streams {
         counts
     }
 
-    /// So many bytes come out (0: all that will ever come); returns how much that counts.
-    pub fn receive(&mut self, id: StreamId, bytes: u64) -> u64 {
-        let Some(stream) = self.streams.get_mut(&id) else { return u64::MAX };
-        let counts = match (stream.flow, bytes) {
-            (Flow::Counter, _) | (_, 0) => return u64::MAX,
-            (Flow::Bytes, bytes) => bytes,
-            (Flow::Messages, _) => 1,
+    /// So many bytes come out; returns how much that counts (`u64::MAX`: all that will ever come), and what travelled along. No bytes are
+    /// the end only where nothing is left: who has no room for any takes a message all the same, and of a stream of bytes the descriptors
+    /// that come with the next one (`unix_stream_read_generic` in net/unix/af_unix.c).
+    pub fn receive(&mut self, id: StreamId, bytes: u64) -> (u64, Vec<Enclosed>) {
+        let Some(stream) = self.streams.get_mut(&id) else { return (u64::MAX, Vec::new()) };
+        let next_brings = stream.enclosed.front().is_some_and(|(at, _)| *at <= stream.received);
+        let (counts, until) = match (stream.flow, bytes) {
+            (Flow::Messages, 0) if stream.received >= stream.sent => (u64::MAX, stream.received),
+            (Flow::Messages, _) => (1, stream.received.saturating_add(1)),
+            (Flow::Bytes, 0) if next_brings => (0, stream.received.saturating_add(1)),
+            (Flow::Counter, _) | (Flow::Bytes, 0) => (u64::MAX, stream.received),
+            (Flow::Bytes, bytes) => (bytes, stream.received.saturating_add(bytes)),
         };
-        stream.received = stream.received.saturating_add(counts);
-        counts
-    }
-
-    /// What travelled along with all that came out so far.
-    pub fn delivered(&mut self, id: StreamId) -> Vec<Enclosed> {
-        let Some(stream) = self.streams.get_mut(&id) else { return Vec::new() };
-        let count = stream.enclosed.partition_point(|(at, _)| *at < stream.received);
-        stream.enclosed.drain(..count).map(|(_, enclosed)| enclosed).collect()
+        if counts != u64::MAX {
+            stream.received = stream.received.saturating_add(counts);
+        }
+        let count = stream.enclosed.partition_point(|(at, _)| *at < until);
+        (counts, stream.enclosed.drain(..count).map(|(_, enclosed)| enclosed).collect())
     }
 
     /// What travels along with the first message that has anything.
@@ -227,22 +233,44 @@ impl Streams {
 mod tests {
     use super::*;
 
+    fn enclosed(letter: Letter) -> Enclosed {
+        Enclosed { letter, description: 0, life: 0 }
+    }
+
+    fn letters((counts, enclosed): (u64, Vec<Enclosed>)) -> (u64, Vec<Letter>) {
+        (counts, enclosed.iter().map(|e| e.letter).collect())
+    }
+
     #[test]
     fn a_descriptor_comes_with_the_first_byte_of_its_message() {
         let mut all = Streams::default();
         let id = all.make(Flow::Bytes);
-        let enclosed = |letter| Enclosed { letter, description: 0, life: 0 };
         all.send(id, 10, vec![]);
         all.send(id, 5, vec![enclosed(1), enclosed(2)]);
         all.send(id, 5, vec![enclosed(3)]);
-        let mut take = |bytes| {
-            all.receive(id, bytes);
-            all.delivered(id).iter().map(|e| e.letter).collect::<Vec<_>>()
-        };
-        assert!(take(10).is_empty());
-        assert_eq!(take(1), [1, 2]);
-        assert!(take(4).is_empty());
-        assert_eq!(take(5), [3]);
+        let mut take = |bytes| letters(all.receive(id, bytes));
+        assert_eq!(take(10), (10, vec![]));
+        assert_eq!(take(1), (1, vec![1, 2]));
+        assert_eq!(take(4), (4, vec![]));
+        // Without a byte, too, and then not once more.
+        assert_eq!(take(0), (0, vec![3]));
+        assert_eq!(take(5), (5, vec![]));
+        assert_eq!(take(0), (u64::MAX, vec![]));
+    }
+
+    #[test]
+    fn a_message_is_taken_by_who_has_no_room_for_it() {
+        let mut all = Streams::default();
+        let (id, bytes) = (all.make(Flow::Messages), all.make(Flow::Bytes));
+        assert!(all.takes(id, 0) && all.takes(bytes, 1) && !all.takes(bytes, 0));
+        for letter in 1..4 {
+            all.send(id, 100, vec![enclosed(letter)]);
+        }
+        let mut take = |bytes| letters(all.receive(id, bytes));
+        assert_eq!(take(0), (1, vec![1]));
+        assert_eq!(take(7), (1, vec![2]));
+        assert_eq!(take(100), (1, vec![3]));
+        assert_eq!(take(0), (u64::MAX, vec![]));
     }
 
     #[test]

@@ -60,7 +60,8 @@ impl World {
     }
 
     pub(super) fn read(&mut self, s: &mut Step<'_>) {
-        if s.action.result > 0 || (s.succeeded() && s.wants_bytes()) {
+        // Who asks for nothing takes nothing: no message of a socket either.
+        if s.action.result > 0 || (s.succeeded() && Self::wanted(s) != Some(0)) {
             self.drain(s, 0, s.action.result as u64);
         }
         let Some((slot, node)) = self.file(s, 0) else {
@@ -99,7 +100,8 @@ impl World {
     }
 
     pub(super) fn write(&mut self, s: &mut Step<'_>) {
-        if s.action.result > 0 {
+        // An empty buffer makes a message of a socket; an empty vector does not get as far.
+        if s.action.result > 0 || (s.succeeded() && s.call.position(|k| matches!(k, ArgKind::InVector(_))).is_none()) {
             self.put_out(s, 0, s.action.result as u64, &[]);
         }
         let Some((slot, node)) = self.file(s, 0) else {

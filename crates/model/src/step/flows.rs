@@ -11,7 +11,7 @@ use crate::interpretation::{Interpretation, Passed, Received, Taken};
 use crate::node::{FileKind, NodeId};
 use crate::resolve::Place;
 use crate::streams::{Address, Enclosed, Flow, Links};
-use crate::touch::{Resource, StreamId, Touch};
+use crate::touch::{Resource, Touch};
 use crate::world::World;
 
 const O_ACCMODE: u64 = 3;
@@ -32,24 +32,22 @@ impl World {
         slot.map_or(Links::default(), |slot| self.descriptors.descriptions[slot.description as usize].links)
     }
 
-    /// Bytes come out of what a descriptor reads; 0 is the end. Returns the stream.
-    fn take_in(&mut self, s: &mut Step<'_>, index: usize, bytes: u64) -> Option<StreamId> {
-        let id = self.links(s, index).reads?;
-        let counts = self.streams.receive(id, bytes);
+    /// Bytes come out of what a descriptor reads. Returns what travels along.
+    fn take_in(&mut self, s: &mut Step<'_>, index: usize, bytes: u64) -> Vec<Enclosed> {
+        let Some(id) = self.links(s, index).reads else { return Vec::new() };
+        let (counts, enclosed) = self.streams.receive(id, bytes);
         s.out.touches.push((Resource::Stream(id), Touch::Receive(counts)));
-        Some(id)
+        enclosed
     }
 
     /// As [`World::take_in`], of a call that can take no descriptors: those that travel along are lost.
     pub(super) fn drain(&mut self, s: &mut Step<'_>, index: usize, bytes: u64) {
-        if let Some(id) = self.take_in(s, index, bytes) {
-            self.streams.delivered(id).into_iter().for_each(|enclosed| self.lose(s, enclosed));
-        }
+        self.take_in(s, index, bytes).into_iter().for_each(|enclosed| self.lose(s, enclosed));
     }
 
-    /// Bytes, and these descriptors, go into what a descriptor writes.
+    /// Bytes, and these descriptors, go into what a descriptor writes. Where no byte goes, no descriptor does, but with a message.
     pub(super) fn put_out(&mut self, s: &mut Step<'_>, index: usize, bytes: u64, descriptors: &[u32]) {
-        let Some(id) = self.links(s, index).writes else { return };
+        let Some(id) = self.links(s, index).writes.filter(|id| self.streams.takes(*id, bytes)) else { return };
         let enclosed = descriptors.iter().filter_map(|fd| self.enclose(s, *fd)).collect();
         let counts = self.streams.send(id, bytes, enclosed);
         s.out.touches.push((Resource::Stream(id), Touch::Send(counts)));
@@ -88,7 +86,7 @@ impl World {
             }
             "recvmsg" => self.receive(s, &filled(s), s.arg(2) & PEEK != 0),
             "recvmmsg" => self.receive(s, &filled(s), s.arg(3) & PEEK != 0),
-            "shutdown" if s.arg(1) != 0 => self.put_out(s, 0, 0, &[]),
+            "shutdown" if s.arg(1) != 0 => self.end_writing(s, self.links(s, 0)),
             "tee" => self.put_out(s, 1, moved, &[]),
             "vmsplice" => self.put_out(s, 0, moved, &[]),
             _ => {}
@@ -102,11 +100,10 @@ impl World {
             _ => s.arg(3) & CLOSE_ON_EXEC != 0,
         };
         for envelope in envelopes {
-            let id = if stays { self.links(s, 0).reads } else { self.take_in(s, 0, envelope.length.into()) };
-            let mut enclosed = match (id, stays) {
-                (Some(id), false) => self.streams.delivered(id),
-                (Some(id), true) => self.streams.next_delivery(id),
-                (None, _) => Vec::new(),
+            let mut enclosed = match (stays, self.links(s, 0).reads) {
+                (false, _) => self.take_in(s, 0, envelope.length.into()),
+                (true, Some(id)) => self.streams.next_delivery(id),
+                (true, None) => Vec::new(),
             };
             let lost = enclosed.split_off(envelope.descriptors.len().min(enclosed.len()));
             for (i, fd) in envelope.descriptors.iter().enumerate() {
@@ -155,15 +152,20 @@ impl World {
     /// A descriptor of this description was closed: who reads to the end waits for all such closes.
     pub(super) fn end_flow(&mut self, s: &mut Step<'_>, description: u32) {
         let links = self.descriptors.descriptions[description as usize].links;
-        if let Some(id) = links.writes {
-            s.out.touches.push((Resource::Stream(id), Touch::Send(0)));
-        }
+        self.end_writing(s, links);
         if self.descriptors.is_named(description) {
             return;
         }
         let (dead, lost) = self.streams.release(links);
         s.out.dead.extend(dead.into_iter().map(Resource::Stream));
         lost.into_iter().for_each(|enclosed| self.lose(s, enclosed));
+    }
+
+    /// Nothing more is written by one of those who write: who reads to the end waits for that.
+    fn end_writing(&self, s: &mut Step<'_>, links: Links) {
+        if let Some(id) = links.writes {
+            s.out.touches.push((Resource::Stream(id), Touch::Send(0)));
+        }
     }
 
     /// What flows through the descriptor of a FIFO.

@@ -53,11 +53,6 @@ impl Step<'_> {
         self.out.nature != Nature::Pseudo && self.out.streams.iter().all(Option::is_none)
     }
 
-    /// Whether a read asks for anything.
-    fn wants_bytes(&self) -> bool {
-        self.call.position(|k| matches!(k, ArgKind::Length)).is_none_or(|i| self.arg(i) > 0)
-    }
-
     fn arg(&self, index: usize) -> u64 {
         self.action.args[index]
     }
