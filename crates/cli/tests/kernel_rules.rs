@@ -3,6 +3,7 @@
 
 mod means;
 
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use means::{Said, in_kernel, mkdir, run};
@@ -395,4 +396,78 @@ for kind in (socket.SOCK_DGRAM, socket.SOCK_SEQPACKET, socket.SOCK_STREAM):
         let Some(recorded) = Recorded::new(name, program, &["--backend", backend]) else { return };
         recorded.replays("t.reprise");
     }
+}
+
+/// What a file without a name is changed to through the name of its descriptor, it is in a replay, too.
+#[test]
+fn files_without_names_are_changed_through_their_descriptors() {
+    let name = "files_without_names_are_changed_through_their_descriptors";
+    let program = r#"
+UTIME, UTIMES, FUTIMESAT, SYMLINK_FOLLOW = 132, 235, 261, 0x400
+def refused(call, *args):
+    try:
+        call(*args)
+        assert False
+    except OSError:
+        pass
+made("gone")
+owner = 1000 if os.geteuid() == 0 else -1
+files = [os.memfd_create("memory"), os.open(".", os.O_TMPFILE | os.O_RDWR), os.open("gone", os.O_RDWR)]
+os.unlink("gone")
+for n, fd in enumerate(files):
+    path = f"/proc/self/fd/{fd}"
+    os.truncate(path, 5000)
+    assert len(os.pread(fd, 9000, 0)) == 5000
+    refused(os.truncate, path, -1)
+    os.chmod(path, 0o640)
+    os.chown(path, owner, owner)
+    os.chown(path, -1, -1)
+    stat = os.fstat(fd)
+    if n > 0:
+        os.setxattr(path, "user.a", b"1")
+        os.setxattr(path, "user.b", b"2")
+        refused(os.setxattr, path, "user.a", b"3", os.XATTR_CREATE)
+        os.removexattr(path, "user.b")
+        refused(os.removexattr, path, "user.b")
+        assert os.getxattr(path, "user.a") == b"1" and os.listxattr(path) == ["user.a"]
+        assert os.getxattr(fd, "user.a") == b"1" and os.listxattr(fd) == ["user.a"]
+for call, times, name in (UTIME, (5, 6), "utime"), (UTIMES, (5, 7, 6, 8), "utimes"), (FUTIMESAT, (5, 7, 6, 8), "futimesat"):
+    fd = os.open(".", os.O_TMPFILE | os.O_RDWR)
+    path = f"/proc/self/fd/{fd}".encode()
+    directory = [-100] if call == FUTIMESAT else []
+    assert libc.syscall(call, *directory, path, (ctypes.c_int64 * len(times))(*times)) == 0
+    assert libc.linkat(-100, path, -100, name.encode(), SYMLINK_FOLLOW) == 0
+assert libc.linkat(-100, f"/proc/self/fd/{files[1]}".encode(), -100, b"named", SYMLINK_FOLLOW) == 0
+"#;
+    for backend in ["ptrace", "auto"] {
+        let Some(recorded) = Recorded::new(name, program, &["--backend", backend]) else { return };
+        recorded.replays("t.reprise");
+        let work = recorded.dir().join("w");
+        let there = recorded.dir().join("t.reprise-target").join(work.strip_prefix("/").unwrap());
+        for (file, nanoseconds) in [("utime", 0), ("utimes", 8000), ("futimesat", 8000)] {
+            let modified = |place: &Path| place.join(file).metadata().map(|m| (m.mtime(), m.mtime_nsec())).unwrap();
+            assert_eq!((modified(&work), modified(&there)), ((6, nanoseconds), (6, nanoseconds)), "{file}");
+        }
+        // Where a descriptor does not suffice that is counted.
+        let row = run(recorded.dir(), &["cat", "--call", "truncate,chown,setxattr,removexattr", "t.reprise-result"]);
+        assert!(!row.ends(0).out.contains("unsupported"), "{row:?}");
+    }
+}
+
+/// What a descriptor of a file without a name does not suffice for is counted as unsupported.
+#[test]
+fn changes_that_a_descriptor_does_not_suffice_for_are_counted() {
+    let name = "changes_that_a_descriptor_does_not_suffice_for_are_counted";
+    let program = r#"
+made("read"); made("place")
+read, place = os.open("read", os.O_RDONLY), os.open("place", os.O_PATH)
+os.unlink("read"); os.unlink("place")
+os.truncate(f"/proc/self/fd/{read}", 5000)
+os.setxattr(f"/proc/self/fd/{place}", "user.a", b"1")
+os.chown(f"/proc/self/fd/{place}", -1, -1)
+"#;
+    let Some(recorded) = Recorded::new(name, program, &[]) else { return };
+    let said = recorded.replay("t.reprise");
+    let told = said.ends(0).json();
+    assert_eq!((&told["diverged"], &told["unsupported"]), (&0.into(), &2.into()), "{said:#?}");
 }

@@ -62,6 +62,29 @@ pub struct Taken {
     pub binding: Binding,
 }
 
+/// A descriptor of a file that has no name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ByDescriptor {
+    /// Its binding.
+    pub binding: Binding,
+    /// Flags that it was opened with.
+    pub flags: u64,
+}
+
+impl ByDescriptor {
+    /// Whether it is no more than a place (`O_PATH`).
+    pub const fn is_place(self) -> bool {
+        const PATH: u64 = 0o10000000;
+        self.flags & PATH != 0
+    }
+
+    /// Whether the file can be written by it.
+    pub const fn is_writable(self) -> bool {
+        const WAYS: u64 = 3;
+        !self.is_place() && self.flags & WAYS != 0
+    }
+}
+
 /// A range inside a mapping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MappedRange {
@@ -94,7 +117,7 @@ pub struct Interpretation {
     /// A path went through a part of a process.
     pub through_process: bool,
     /// The descriptor of a nameless file that a path named so.
-    pub by_descriptor: Option<Binding>,
+    pub by_descriptor: Option<ByDescriptor>,
     /// It stores to a file that is mapped, through `/proc/PID/mem`, and nothing else in the trace tells it.
     pub stores_by_memory: bool,
     /// Descriptors made.

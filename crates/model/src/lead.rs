@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use reprise_calls::mounts::{At, Mounts};
 use reprise_calls::{Led, Part, ProcessPath, Shown, Whose, led};
 
-use crate::interpretation::Interpretation;
+use crate::interpretation::{ByDescriptor, Interpretation};
 use crate::node::{FileKind, Nature, NodeId};
 use crate::processes::{Directories, Thread};
 use crate::resolve::{LINKS, Place, Way};
@@ -245,7 +245,7 @@ impl World {
         }
         // In another table than the thread's own the same number may be another descriptor.
         if (rest.is_empty() || is_link) && self.descriptors.binds(thread.table, slot.binding) {
-            out.by_descriptor = Some(slot.binding);
+            out.by_descriptor = Some(ByDescriptor { binding: slot.binding, flags: description.flags });
             return Named::File(Place { node: Some(node), mount: at.mount, ..Place::LOST });
         }
         Named::No

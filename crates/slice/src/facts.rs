@@ -57,7 +57,7 @@ impl Facts {
             out.touch(resource, touch, done);
         }
         out.needs.extend(found.arguments.iter().flatten().map(|b| Thing::Binding(*b)));
-        out.needs.extend(found.by_descriptor.map(Thing::Binding));
+        out.needs.extend(found.by_descriptor.map(|named| Thing::Binding(named.binding)));
         out.makes.extend(found.made.iter().map(|made| Thing::Binding(made.binding)));
         out.makes.extend(found.spawned.map(Thing::Thread));
         if call.effect == Effect::Close {

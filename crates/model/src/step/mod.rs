@@ -29,6 +29,7 @@ use crate::world::World;
 pub(crate) const AT_FDCWD: i32 = -100;
 const O_CREAT: u64 = 0o100;
 const O_EXCL: u64 = 0o200;
+const O_RDWR: u64 = 2;
 const O_TRUNC: u64 = 0o1000;
 const O_APPEND: u64 = 0o2000;
 const O_NOFOLLOW: u64 = 0o400000;

@@ -3,7 +3,7 @@
 use reprise_calls::{ArgKind, FlagSet, Object, Returns, Shown, makes_nameless};
 use reprise_trace::payload::{Side, split};
 
-use super::{O_CLOEXEC, O_CREAT, O_PATH, O_TRUNC, Step, open_flags};
+use super::{O_CLOEXEC, O_CREAT, O_PATH, O_RDWR, O_TRUNC, Step, open_flags};
 use crate::descriptors::{Description, StreamKind};
 use crate::interpretation::NewDescriptor;
 use crate::node::{Attributes, FileKind, Nature, NodeId, SET_GROUP};
@@ -207,7 +207,9 @@ impl World {
             return;
         }
         self.events_bring_descriptors |= s.call.name == "fanotify_init";
-        let flags = s.call.flags_arg(FlagSet::Open).map_or(0, |i| s.arg(i));
+        let told = s.call.flags_arg(FlagSet::Open).map_or(0, |i| s.arg(i));
+        // A file in memory is open for both, though its making says nothing of it.
+        let flags = if object == Object::Memory { told | O_RDWR } else { told };
         let close_on_exec = object_close_on_exec(s);
         let all_links = self.object_links(s, object);
         let output = split(s.call, Side::Output, &s.action.output);

@@ -3,7 +3,7 @@
 use reprise_calls::moving::{End, Ends, ends};
 use reprise_calls::sharing::{Parts, SHARE_DESCRIPTORS, SHARE_DIRECTORIES};
 use reprise_calls::{
-    ArgKind, Effect, FlagSet, Identity, IoctlEffect, Object, Replay, forbids_writing, ioctl_effect, ioctl_gives,
+    Effect, FlagSet, Identity, IoctlEffect, Object, Replay, forbids_writing, ioctl_effect, ioctl_gives,
 };
 use reprise_model::{Binding, MappingId, Nature};
 use reprise_trace::payload::{Side, split};
@@ -178,7 +178,7 @@ impl Compiler {
             }
     }
 
-    fn issue(&mut self, l: &Lowering<'_>, op: Op) -> Result<Command, CompileError> {
+    pub(super) fn issue(&mut self, l: &Lowering<'_>, op: Op) -> Result<Command, CompileError> {
         let args = self.arguments(l)?;
         let expect = self.expectation(l)?;
         let digest = self.digest(l, expect)?;
@@ -448,47 +448,6 @@ impl Compiler {
         if let (true, Some(flags)) = (named, l.call.flags_arg(FlagSet::At)) {
             command.args[flags] = Arg::Value(l.action.args[flags] & !EMPTY_PATH);
         }
-        Ok(command)
-    }
-
-    /// A path that named a descriptor of a nameless file: the descriptor itself is given, with an empty path.
-    fn by_descriptor(&mut self, l: &Lowering<'_>) -> Result<Command, CompileError> {
-        const FCHMODAT2: u32 = 452;
-        const SYMLINK_FOLLOW: u64 = 0x400;
-        const EMPTY_PATH: u64 = 0x1000;
-        let slot = l.found.by_descriptor.and_then(|binding| self.slots.get(binding));
-        let Some(fd) = slot.map(Arg::Fd) else { return self.simulate(l) };
-        let empty = Arg::Bytes(self.store.bytes(b"")?, 0);
-        let mut command = self.issue(l, Op::Issue)?;
-        match (l.call.name, l.call.paths().next().and_then(|p| p.dirfd), l.call.flags_arg(FlagSet::At)) {
-            ("chmod" | "fchmodat" | "fchmodat2", ..) => {
-                let mode = l.call.position(|k| matches!(k, ArgKind::Mode)).map_or(0, |i| l.action.args[i]);
-                command.number = FCHMODAT2;
-                command.args = vec![fd, empty, Arg::Value(mode), Arg::Value(EMPTY_PATH)];
-            }
-            (_, Some(dirfd), Some(flags)) => {
-                command.args[dirfd] = fd;
-                command.args[dirfd + 1] = empty;
-                command.args[flags] = Arg::Value((l.action.args[flags] & !SYMLINK_FOLLOW) | EMPTY_PATH);
-            }
-            _ => return self.simulate(l),
-        }
-        Ok(command)
-    }
-
-    /// `fchmod` and `fchown` of a file whose descriptor is a stand-in: the same by its name.
-    fn by_name(&mut self, l: &Lowering<'_>) -> Result<Command, CompileError> {
-        const CHMOD: u32 = 90;
-        const CHOWN: u32 = 92;
-        let number = match l.call.name {
-            "fchmod" => CHMOD,
-            "fchown" => CHOWN,
-            _ => return self.simulate(l),
-        };
-        let path = l.found.paths[0].clone().unwrap_or_default();
-        let mut command = self.issue(l, Op::Issue)?;
-        command.number = number;
-        command.args[0] = Arg::Bytes(self.store.bytes(&path)?, path.len() as u64);
         Ok(command)
     }
 

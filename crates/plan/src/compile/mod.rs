@@ -3,6 +3,7 @@
 mod arguments;
 mod expect;
 mod fill;
+mod instead;
 mod lower;
 mod offsets;
 mod passed_on;
