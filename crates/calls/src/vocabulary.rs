@@ -509,6 +509,17 @@ impl Call {
         self.name == "openat2" && resolve & IN_ROOT != 0
     }
 
+    /// Whether the call is about the working directory, though it takes a descriptor and no path: of those about extended attributes
+    /// some know `AT_FDCWD` since Linux 6.13 (`path_setxattrat`, `path_getxattrat` in fs/xattr.c). Where one does not, and for any other
+    /// number below 0, it fails with `EBADF`.
+    pub fn is_about_working_directory(&self, args: &[u64; 6], result: i64) -> bool {
+        use Effect::{GetXattr, ListXattr, RemoveXattr, SetXattr};
+        const HERE: i32 = -100;
+        const EBADF: i64 = -9;
+        let is_here = args[0] as i32 == HERE && matches!(self.args.first().map(|a| a.kind), Some(ArgKind::Fd(_)));
+        is_here && matches!(self.effect, GetXattr | ListXattr | RemoveXattr | SetXattr) && result != EBADF
+    }
+
     /// How the recorder admits it (derived from the effect).
     pub fn admission(&self) -> Admission {
         use Effect::*;

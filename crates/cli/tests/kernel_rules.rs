@@ -471,3 +471,34 @@ os.chown(f"/proc/self/fd/{place}", -1, -1)
     let told = said.ends(0).json();
     assert_eq!((&told["diverged"], &told["unsupported"]), (&0.into(), &2.into()), "{said:#?}");
 }
+
+/// Calls about extended attributes take the working directory for a descriptor, where the kernel does (Linux 6.13).
+#[test]
+fn attributes_of_the_working_directory() {
+    let name = "attributes_of_the_working_directory";
+    let program = r#"
+HERE, CREATE = -100, 1
+room = ctypes.create_string_buffer(100)
+os.mkdir("d")
+for directory in (".", "d"):
+    os.chdir(directory)
+    is_known = libc.fsetxattr(HERE, b"user.a", b"123", 3, 0) == 0
+    libc.fsetxattr(HERE, b"user.b", b"4", 1, 0)
+    cut()
+    for got in (
+        libc.fsetxattr(HERE, b"user.a", b"5", 1, CREATE) == -1,
+        libc.fgetxattr(HERE, b"user.a", room, 100) == 3,
+        libc.fgetxattr(HERE, b"user.none", room, 100) == -1,
+    ):
+        assert got or not is_known
+    # Not all of them know it in every version that some do.
+    libc.flistxattr(HERE, room, 100)
+    libc.fremovexattr(HERE, b"user.b")
+    os.listxattr(".")
+    assert libc.fsetxattr(-1, b"user.c", b"6", 1, 0) == -1
+"#;
+    for backend in ["ptrace", "auto"] {
+        let Some(recorded) = Recorded::new(name, program, &["--backend", backend]) else { return };
+        recorded.replays_in_parts();
+    }
+}

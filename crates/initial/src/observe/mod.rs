@@ -390,6 +390,8 @@ impl World {
     fn subject_at(&mut self, s: &Seen<'_>, guess: u32, sure: bool) -> Option<At> {
         if s.call.position(|k| matches!(k, ArgKind::Path(_))).is_some() {
             self.existing_at(s, 0, guess, sure)
+        } else if s.call.is_about_working_directory(&s.decoded.args, s.result) {
+            self.places[s.seat.places as usize].beginning().start
         } else {
             let (fd, annotation) = s.fd(0);
             self.description(s.seat, fd, annotation)?.borrow().at()

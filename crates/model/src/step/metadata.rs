@@ -15,9 +15,20 @@ impl World {
         if s.call.position(|k| matches!(k, ArgKind::Path(_))).is_some() {
             let kind = if s.call.effect == Effect::ReadLink { FileKind::Symlink } else { FileKind::Regular };
             self.existing(s, 0, kind)
+        } else if s.call.is_about_working_directory(&s.action.args, s.action.result) {
+            self.working_directory(s)
         } else {
             self.file(s, 0).map(|(_, node)| node)
         }
+    }
+
+    fn working_directory(&mut self, s: &mut Step<'_>) -> Option<NodeId> {
+        let directories = self.directories[s.thread.directories as usize];
+        if directories.shared {
+            s.out.look(Resource::Directories(s.thread.directories));
+        }
+        let place = self.lead(s, 0, directories.beginning(), b".", true);
+        self.existing_there(s, place, FileKind::Directory).map(|at| at.node)
     }
 
     pub(super) fn inspect(&mut self, s: &mut Step<'_>) {

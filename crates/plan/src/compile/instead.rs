@@ -74,6 +74,18 @@ impl Compiler {
         }
     }
 
+    /// Extended attributes of the working directory by `AT_FDCWD` in place of a descriptor: older kernels know them by a name alone.
+    pub(super) fn by_here(&mut self, l: &Lowering<'_>) -> Result<Command, CompileError> {
+        let Some((number, _)) = ATTRIBUTES.iter().find(|(_, by_descriptor)| *by_descriptor == l.call.number) else {
+            return self.simulate(l);
+        };
+        let path = l.found.paths[0].as_deref().unwrap_or(b".");
+        let mut command = self.issue(l, Op::Issue)?;
+        command.number = *number;
+        command.args[0] = Arg::Bytes(self.store.bytes(path)?, path.len() as u64);
+        Ok(command)
+    }
+
     /// `fchmod` and `fchown` of a file whose descriptor is a stand-in: the same by its name.
     pub(super) fn by_name(&mut self, l: &Lowering<'_>) -> Result<Command, CompileError> {
         let number = match l.call.name {

@@ -96,6 +96,7 @@ impl Compiler {
             ChangeMode | ChangeOwner if l.found.streams[0].is_some() && l.found.paths[0].is_some() => self.by_name(l),
             Read if !l.found.received.is_empty() => Ok(self.receive(l)),
             _ if self.is_simulated(l) => self.simulate(l),
+            _ if l.call.is_about_working_directory(&l.action.args, l.action.result) => self.by_here(l),
             _ if l.found.by_descriptor.is_some() => self.by_descriptor(l),
             Open => self.issue_descriptor(l),
             Link => self.link(l),

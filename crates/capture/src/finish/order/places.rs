@@ -31,7 +31,8 @@ impl Teller {
         let held = files(pending).map(|fd| u64::from(fd as u32));
         let held = held.filter(|fd| holds_files(pending.call.effect) && is_plain(pending, *fd));
         let files = held.map(|fd| self.number(seat, fd));
-        directories.chain(files).zip(&mut told.begins_at).for_each(|(thing, at)| *at = Some(thing));
+        let here = pending.call.is_about_working_directory(&action.args, action.result).then(place);
+        directories.chain(here).chain(files).zip(&mut told.begins_at).for_each(|(thing, at)| *at = Some(thing));
     }
 }
 
