@@ -11,6 +11,7 @@ mod address;
 pub mod attributes;
 pub mod brought;
 mod category;
+pub mod closing;
 mod command;
 pub mod credentials;
 mod families;

@@ -167,6 +167,17 @@ fn a_pipe_that_a_ring_makes_is_one() {
     }
 }
 
+/// What a request that failed before it began was to do is not done, nor is a number closed that it could not close.
+#[test]
+fn what_was_cancelled_is_not_done() {
+    for backend in backends() {
+        let Some(recorded) = Recorded::of_program(backend, "cancelled") else { return };
+        let cancelled = recorded.actions().into_iter().filter(|a| a.errno.as_deref() == Some("ECANCELED"));
+        assert!(cancelled.count() >= 13, "{backend}");
+        recorded.holds(&["root", "root:file=range"]);
+    }
+}
+
 /// Engines of fio with their arguments, and whether ptrace can record them without losing anything.
 const ENGINES: [(&[&str], bool); 5] = [
     (&["--ioengine=libaio", "--iodepth=32"], true),

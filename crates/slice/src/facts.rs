@@ -3,6 +3,7 @@
 //! Unlike ordering, which asks what may not pass what, this asks what would be different without an action: two writes are
 //! in order, but neither needs the other; a failed call changes nothing.
 
+use reprise_calls::closing::closes;
 use reprise_calls::{Call, Effect};
 use reprise_model::{Interpretation, Resource, Touch};
 use reprise_trace::Action;
@@ -60,7 +61,7 @@ impl Facts {
         out.needs.extend(found.by_descriptor.map(|named| Thing::Binding(named.binding)));
         out.makes.extend(found.made.iter().map(|made| Thing::Binding(made.binding)));
         out.makes.extend(found.spawned.map(Thing::Thread));
-        if call.effect == Effect::Close {
+        if call.effect == Effect::Close && closes(action.result, action.request.is_some()) {
             out.closes = found.arguments[0];
         }
         out

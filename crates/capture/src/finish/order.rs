@@ -36,6 +36,7 @@ use crate::locking;
 use locks::{SeatOf, Seated};
 
 const EBADF: i64 = -(libc::EBADF as i64);
+const ECANCELED: i64 = -(libc::ECANCELED as i64);
 /// Errors of calls with paths that tell that the directory was open where they begin, or was not.
 const FROM_THERE: [i64; 4] = [EBADF, -(libc::ENOENT as i64), -(libc::ENOTDIR as i64), -(libc::EEXIST as i64)];
 
@@ -281,6 +282,8 @@ impl Teller {
                             closed.map(|fd| Condition::new(number(fd), Found::Exactly(NOTHING), Change::Nothing)),
                         );
                     }
+                    // A request that was cancelled looked at no number.
+                    ECANCELED => {}
                     _ => out.extend(used.map(|fd| {
                         let used = Condition::new(number(fd), Found::Something, Change::Nothing);
                         Condition { after: file(fd), ..used }

@@ -15,6 +15,7 @@ const PROVIDE_BUFFERS: u8 = 31;
 const SPLICE_FROM_FIXED: u32 = 1 << 31;
 const MESSAGE_SENDS_FILE: u64 = 1;
 const ACCEPT: u8 = 13;
+const CLOSE: u8 = 19;
 const PIPE: u8 = 62;
 const ACCEPTS_SEVERAL: u8 = 1;
 
@@ -121,11 +122,11 @@ pub fn request(bytes: &[u8; BYTES]) -> Request {
             table = puts;
             Asked::call("openat", &[fd, addr, op_flags, len])
         }
-        19 if index != 0 => {
+        CLOSE if index != 0 => {
             (table, fixed[0]) = (Table::Drops(index - 1), Some((0, index - 1)));
             Asked::call("close", &[fd])
         }
-        19 => Asked::call("close", &[fd]),
+        CLOSE => Asked::call("close", &[fd]),
         20 => {
             table = Table::Replaces(off as u32, addr);
             None
@@ -203,10 +204,12 @@ fn is_malformed(opcode: u8, f: &Fields<'_>) -> bool {
     const TRANSFERS: &[u8] = &[1, 2, 4, 5, 22, 23];
     let has_no_class = u16::from_le_bytes([f.0[2], f.0[3]]) >> 13 > 3;
     let (buffer, file) = (f.half(40) as u16, f.half(44));
+    let closes_amiss = opcode == CLOSE && (f.word(8) != 0 || f.word(16) != 0 || f.word(24) != 0 || buffer != 0);
     // Before Linux 6.16 there was no such request, whatever its fields.
     opcode == PIPE
         || BUFFER.contains(&opcode) && (buffer != 0 || file != 0)
         || ADDRESS.contains(&opcode) && f.word(16) != 0
+        || closes_amiss
         || TRANSFERS.contains(&opcode) && has_no_class
 }
 
@@ -277,6 +280,8 @@ mod tests {
         other[40] = 5;
         assert!(request(&other).malformed, "with the number of a buffer");
         assert!(!request(&sqe(22, 0, 3, 0, 0x1000, 0, 0, 0)).malformed, "read");
+        assert!(!request(&sqe(19, 0, 3, 0, 0, 0, 0, 0)).malformed, "close");
+        assert!(request(&sqe(19, 0, 3, 0, 0, 8, 0, 0)).malformed, "with a length");
         let mut read = sqe(22, 0, 3, 0, 0x1000, 0, 0, 0);
         (read[2], read[3]) = (0xff, 0xff);
         assert!(request(&read).malformed, "with a class of priorities that there is not");

@@ -43,6 +43,7 @@ mod errors {
     pub const ENOTEMPTY: i64 = -39;
     pub const ELOOP: i64 = -40;
     pub const EADDRINUSE: i64 = -98;
+    pub const ECANCELED: i64 = -125;
 }
 
 /// A name that a path passes.
@@ -123,8 +124,8 @@ impl World {
         let makes = matches!(s.call.effect, Open | MakeObject(_) | Take | Duplicate | DuplicateTo | Control);
         s.decoded.objects.iter().flatten().filter(|_| !makes).for_each(|object| self.recognise(s.seat, object));
         match s.result {
-            // Of a number that nothing has, or that is not for this.
-            errors::EBADF => return,
+            // Of a number that nothing has, or that is not for this; and of a request that was cancelled before it began.
+            errors::EBADF | errors::ECANCELED => return,
             ..0 => self.failed(s),
             _ => {}
         }

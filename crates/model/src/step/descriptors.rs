@@ -1,5 +1,6 @@
 //! Closing, duplicating and controlling descriptors.
 
+use reprise_calls::closing::closes;
 use reprise_calls::locking::{HeldLock, LockKind, Wish, change, lock_command, locked_range};
 use reprise_calls::sharing::unshared;
 use reprise_calls::{IoctlEffect, SpaceRange, ioctl_effect};
@@ -38,8 +39,9 @@ impl World {
 
     pub(super) fn close(&mut self, s: &mut Step<'_>) {
         self.descriptor(s, 0);
-        // `close` frees the number even when it reports an error, except EBADF.
-        self.end_descriptor(s, s.arg(0) as u32);
+        if closes(s.action.result, s.action.request.is_some()) {
+            self.end_descriptor(s, s.arg(0) as u32);
+        }
     }
 
     /// A call that takes, asks for, or lets go of a lock.

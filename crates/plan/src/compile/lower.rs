@@ -1,5 +1,6 @@
 //! An action as a command: which way it is performed.
 
+use reprise_calls::closing::closes;
 use reprise_calls::moving::{End, Ends, ends};
 use reprise_calls::sharing::{Parts, SHARE_DESCRIPTORS, SHARE_DIRECTORIES};
 use reprise_calls::{
@@ -76,7 +77,7 @@ impl Compiler {
         use Effect::*;
         match l.call.effect {
             // What ends and moves descriptors is done for real even where their I/O is not.
-            Close => self.issue(l, Op::Close),
+            Close => self.close(l),
             CloseRange => self.close_many(l),
             Duplicate | Control if l.found.made.is_empty() && OF_THE_MACHINE.contains(&l.action.result) => {
                 self.simulate(l)
@@ -223,6 +224,13 @@ impl Compiler {
         let mut command = Command { number: OPENAT, args, expect: Expect::Outcome, ..l.bare(Op::IssueFd) };
         self.produce(l, &mut command);
         Ok(command)
+    }
+
+    fn close(&mut self, l: &Lowering<'_>) -> Result<Command, CompileError> {
+        let is_open = l.found.arguments[0].is_some();
+        let stays = is_open && !closes(l.action.result, l.action.request.is_some());
+        // Why a request did not get to it a call has not.
+        if stays || l.action.result == ECANCELED { self.simulate(l) } else { self.issue(l, Op::Close) }
     }
 
     fn close_many(&mut self, l: &Lowering<'_>) -> Result<Command, CompileError> {

@@ -7,6 +7,7 @@
 use std::collections::hash_map::Entry;
 
 use foldhash::{HashMap, HashSet};
+use reprise_calls::closing::closes;
 use reprise_calls::{Effect, Envelope};
 use reprise_initial::Seat;
 use reprise_trace::payload::{Side, split};
@@ -66,7 +67,9 @@ impl Held {
         let (call, action) = (pending.call, &pending.action);
         match call.effect {
             // The number is gone, whatever the file system says of its file.
-            Effect::Close if action.result != EBADF => self.keep(seat, action.args[0] as i32, None),
+            Effect::Close if action.result != EBADF && closes(action.result, action.request.is_some()) => {
+                self.keep(seat, action.args[0] as i32, None);
+            }
             _ if failed(action.result) => {}
             Effect::CloseRange => closed_by_name(&action.args).for_each(|fd| self.keep(seat, fd as i32, None)),
             Effect::DuplicateTo => {

@@ -18,7 +18,7 @@ const ELOOP: i64 = -(libc::ELOOP as i64);
 const EISDIR: i64 = -(libc::EISDIR as i64);
 const ENOTEMPTY: i64 = -(libc::ENOTEMPTY as i64);
 /// Errors that the kernel gives before it looks for a name, or on its way there.
-const COMES_FIRST: [i64; 8] = [
+const COMES_FIRST: [i64; 9] = [
     -(libc::EBADF as i64),
     -(libc::EFAULT as i64),
     -(libc::ENAMETOOLONG as i64),
@@ -27,6 +27,7 @@ const COMES_FIRST: [i64; 8] = [
     -(libc::EMFILE as i64),
     -(libc::ENFILE as i64),
     -(libc::ENOMEM as i64),
+    -(libc::ECANCELED as i64),
 ];
 
 /// Names of a listing beyond these are not looked at.

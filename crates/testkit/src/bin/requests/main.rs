@@ -6,11 +6,13 @@
 //!     requests table    registered files, whose own descriptors are closed
 //!     requests edges    what calls do not have: requests refused, a vector whose memory is used again, a buffer that is chosen,
 //!                       a file sent to another ring, a ring that ends before its requests
+//!     requests cancelled      see `rules`
 //!     requests pipe     a pipe that the ring makes, written to by a call, spliced into a file by a request (Linux 6.16)
 //!
 //! What it reads goes on to another file, so that a wrong content is seen there.
 
 mod ring;
+mod rules;
 
 use libc::*;
 use reprise_testkit::raw::{self, Guarded};
@@ -330,6 +332,7 @@ fn main() {
         Some("table") => table(),
         Some("edges") => edges(),
         Some("pipe") => pipe(),
-        other => panic!("requests aio|uring|chain|table|edges|pipe, not {other:?}"),
+        Some("cancelled") => rules::cancelled(),
+        other => panic!("requests aio|uring|chain|table|edges|pipe|cancelled, not {other:?}"),
     }
 }

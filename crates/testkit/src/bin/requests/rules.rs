@@ -1,0 +1,64 @@
+//! Requests that come to what no call of the same name comes to.
+
+use libc::*;
+use reprise_testkit::raw::{self, Guarded};
+
+use super::ring::{CLOSE, FIXED_FILE, FSYNC, LINK, OPENAT, READ, Request, Ring, WRITE};
+use super::{block, open, write_at};
+
+const FALLOCATE: u8 = 17;
+const RENAMEAT: u8 = 35;
+const UNLINKAT: u8 = 36;
+const MKDIRAT: u8 = 37;
+const SYMLINKAT: u8 = 38;
+const LINKAT: u8 = 39;
+const FSETXATTR: u8 = 41;
+const SETXATTR: u8 = 42;
+const FTRUNCATE: u8 = 55;
+/// The working directory, as the length of a request has it.
+const HERE: u32 = AT_FDCWD as u32;
+
+/// A link that breaks: none of what follows is performed. Then a number that no request can close: a ring's own.
+pub fn cancelled() {
+    let ring = Ring::new(64);
+    let text = |text: &str| Guarded::new(format!("{text}\0").as_bytes()).address();
+    let (file, given) = (open("file"), Guarded::new(&block(1)).address());
+    ["stays", "old"].map(open).iter().for_each(|fd| _ = raw::must(SYS_close, &[*fd]));
+    write_at(file, b"as it was", 0);
+    let fd = file as u32;
+    let on_file = Request { fd, ..Request::default() };
+    let on_name = |opcode: u8, name: &str| Request { opcode, fd: HERE, address: text(name), ..Request::default() };
+    // Before Linux 6.9 there is no such request, and all of its link are refused for it.
+    let shortened = Request { opcode: FTRUNCATE, ..on_file };
+    let shortens = ring.perform(&[Request { fd: 999, ..shortened }], false) == [-EBADF];
+    let mut all = vec![
+        Request { opcode: READ, fd: 999, address: given, length: 8, ..Request::default() },
+        Request { opcode: WRITE, address: given, length: 4096, ..on_file },
+        Request { how: (O_CREAT | O_RDWR) as u32, length: 0o600, ..on_name(OPENAT, "made") },
+        Request { how: (O_TRUNC | O_RDWR) as u32, ..on_name(OPENAT, "file") },
+        on_name(UNLINKAT, "stays"),
+        Request { offset: text("new"), length: HERE, ..on_name(RENAMEAT, "old") },
+        Request { length: 0o700, ..on_name(MKDIRAT, "directory") },
+        Request { offset: text("symlink"), ..on_name(SYMLINKAT, "old") },
+        Request { offset: text("link"), length: HERE, ..on_name(LINKAT, "old") },
+        Request { opcode: FALLOCATE, address: 1 << 16, ..on_file },
+        Request { opcode: FSETXATTR, address: text("user.a"), offset: given, length: 8, ..on_file },
+        Request { opcode: SETXATTR, address: text("user.b"), offset: given, length: 8, third: text("old"), ..on_file },
+        Request { opcode: CLOSE, ..on_file },
+        Request { opcode: FSYNC, ..on_file },
+    ];
+    all.extend(shortens.then_some(shortened));
+    all.iter_mut().for_each(|request| request.flags |= LINK);
+    let results = ring.perform(&all, false);
+    assert_eq!((results[0], results[1..].iter().all(|result| *result == -ECANCELED)), (-EBADF, true), "{results:?}");
+    write_at(file, b"and is", 3);
+    let other = raw::must(SYS_dup, &[ring.fd]);
+    let closed = Request { opcode: CLOSE, fd: other as u32, ..Request::default() };
+    let of_table = Request { flags: FIXED_FILE, fd: 0, ..closed };
+    ring.register(&[file as i32]);
+    assert_eq!(ring.perform(&[closed, of_table], false), [-EBADF, -EBADF]);
+    let write =
+        Request { opcode: WRITE, flags: FIXED_FILE, address: given, length: 10, offset: 100, ..Request::default() };
+    assert_eq!(ring.perform(&[write], false), [10]);
+    [other as u64, file].iter().for_each(|fd| _ = raw::must(SYS_close, &[*fd]));
+}
