@@ -2,6 +2,12 @@
 //!
 //! Goals: told once, for calls and for the requests of io_uring that stand for them. Non-goals: whether the numbers were open.
 
+use std::ops::RangeInclusive;
+
+/// Numbers from here on are beyond all that a process can have (`fs.nr_open`): in a trace those of descriptors in tables of rings have
+/// them, which end with their ring.
+pub const RING_NUMBERS: u32 = 0x4000_0000;
+
 const EBADF: i64 = -9;
 const EINVAL: i64 = -22;
 const ECANCELED: i64 = -125;
@@ -13,9 +19,21 @@ pub fn closes(result: i64, is_request: bool) -> bool {
     !(is_request && matches!(result, EBADF | EINVAL | ECANCELED))
 }
 
+/// The numbers that a `close_range` with these arguments is about; an empty range if of none.
+pub fn ranged(args: &[u64; 6]) -> RangeInclusive<u32> {
+    args[0] as u32..=(args[1] as u32).min(RING_NUMBERS - 1)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn tables_of_rings_are_in_no_range() {
+        assert_eq!(ranged(&[3, 5, 0, 0, 0, 0]), 3..=5);
+        assert_eq!(ranged(&[3, u64::MAX, 0, 0, 0, 0]), 3..=RING_NUMBERS - 1);
+        assert!(ranged(&[RING_NUMBERS.into(), u64::MAX, 0, 0, 0, 0]).is_empty());
+    }
 
     #[test]
     fn what_a_request_did_not_get_to_is_not_closed() {

@@ -178,6 +178,15 @@ fn what_was_cancelled_is_not_done() {
     }
 }
 
+/// A ring's table ends with the ring, whoever has its number then, and with no other number.
+#[test]
+fn tables_end_with_their_rings() {
+    for backend in backends() {
+        let Some(recorded) = Recorded::of_program(backend, "numbers") else { return };
+        recorded.holds(&["root", "root:file=range"]);
+    }
+}
+
 /// Engines of fio with their arguments, and whether ptrace can record them without losing anything.
 const ENGINES: [(&[&str], bool); 5] = [
     (&["--ioengine=libaio", "--iodepth=32"], true),

@@ -7,6 +7,7 @@
 
 use foldhash::{HashMap, HashSet};
 
+use reprise_calls::closing::ranged;
 use reprise_calls::locking::LockKind;
 use reprise_calls::sharing::{Parts, shared, unshared};
 use reprise_calls::{ArgKind, Call, Effect, Returns, by_number};
@@ -113,8 +114,8 @@ impl Before {
             Effect::CloseRange => {
                 self.leave(at, unshared(call, args));
                 if args[2] & u64::from(libc::CLOSE_RANGE_CLOEXEC) == 0 {
-                    let range = args[0] & 0xffff_ffff..=args[1] & 0xffff_ffff;
-                    self.each_of_table(at, |open| open.retain(|d| !range.contains(&u64::from(d.fd))));
+                    let range = ranged(args);
+                    self.each_of_table(at, |open| open.retain(|d| !range.contains(&d.fd)));
                 }
             }
             Effect::ChangeDirectory => self.enter(at, call, heard),

@@ -461,7 +461,11 @@ impl Asynchronous {
         // All effects of the calls below.
         let is_about_them = match call.effect {
             Effect::Asynchronous => !failed(result) || call.position(|kind| kind == ArgKind::Submits).is_some(),
-            Effect::MakeObject(Made::Ring) | Effect::Close | Effect::DuplicateTo => !failed(result),
+            Effect::MakeObject(Made::Ring)
+            | Effect::Close
+            | Effect::CloseRange
+            | Effect::DuplicateTo
+            | Effect::Execute => !failed(result),
             _ => false,
         };
         if !is_about_them {
@@ -473,6 +477,10 @@ impl Asynchronous {
             }
             (Effect::Close, _) => self.closed(Key::Ring(heard.pid, args[0] as u32), end_ns),
             (Effect::DuplicateTo, _) => self.closed(Key::Ring(heard.pid, args[1] as u32), end_ns),
+            (Effect::CloseRange, _) => {
+                self.books.in_range(heard.pid, args).into_iter().for_each(|key| self.closed(key, end_ns));
+            }
+            (Effect::Execute, _) => self.process_ended(heard.pid, end_ns, log),
             (_, "io_setup") => self.new_queue(heard, end_ns, log),
             (_, "io_destroy") => self.queue_destroyed(heard, end_ns, log),
             (_, "io_submit") => return self.submitted_iocbs(heard, end_ns, log),
@@ -618,10 +626,11 @@ impl Asynchronous {
         self.books.channels.remove(&key);
     }
 
-    /// A process has ended, and its queues with it.
+    /// A process has ended, or runs another program: its rings and queues have ended, what is registered with them with its descriptors.
     pub fn process_ended(&mut self, pid: i32, at_ns: u64, log: &mut Log) {
         for key in self.books.of_process(pid) {
             self.habits.get_mut(&key).into_iter().for_each(|habits| habits.abandoned = true);
+            self.books.channels.get_mut(&key).into_iter().for_each(|channel| channel.files.clear());
             self.ends(key, at_ns, log);
         }
     }

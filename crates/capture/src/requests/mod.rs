@@ -16,6 +16,8 @@ mod table;
 
 use std::collections::{HashMap, VecDeque};
 
+use reprise_calls::closing::{RING_NUMBERS, ranged};
+
 use crate::arguments::Inputs;
 use crate::effects::Before;
 use crate::movers::Source;
@@ -26,9 +28,6 @@ pub use queue::Queue;
 pub use ring::{PARAMS, Ring};
 pub use sqe::{BYTES as SQE_BYTES, Choice, Request, Table, request as sqe};
 pub use table::{Registration, TableRow, names_registered, numbers, registration};
-
-/// Numbers of descriptors in tables of rings: beyond all that a process can have.
-const FIXED_NUMBERS: u32 = 0x4000_0000;
 
 /// A completion as the program finds it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -401,8 +400,8 @@ impl Requests {
 
     /// A number for a descriptor in a ring's table.
     pub fn fixed_number(&mut self) -> u32 {
-        self.numbers = (self.numbers + 1) % FIXED_NUMBERS;
-        FIXED_NUMBERS + self.numbers
+        self.numbers = (self.numbers + 1) % RING_NUMBERS;
+        RING_NUMBERS + self.numbers
     }
 
     /// Whether the kernel refused a request for what no call can ask; also to close a ring by a ring.
@@ -412,6 +411,14 @@ impl Requests {
         let closed = flight.asked.as_ref().and_then(closes).filter(|_| result == EBADF);
         let is_ring = |fd| self.channels.contains_key(&Key::Ring(key.process(), fd));
         flight.is_refused(result) || closed.is_some_and(is_ring)
+    }
+
+    /// The rings of a process whose descriptors a `close_range` with these arguments ends. One that only marks them ends none; of a table
+    /// that it leaves to others, these go on using them.
+    pub fn in_range(&self, pid: i32, args: &[u64; 6]) -> Vec<Key> {
+        let range = ranged(args);
+        let is_in = |key: &Key| args[2] == 0 && matches!(key, Key::Ring(_, fd) if range.contains(fd));
+        self.of_process(pid).into_iter().filter(is_in).collect()
     }
 
     /// The channels of a process, in a fixed order.

@@ -37,6 +37,10 @@ impl Tracer<'_> {
         let key = match call.effect {
             Effect::Close => Key::Ring(self.pid(tid), args[0] as u32),
             Effect::DuplicateTo => Key::Ring(self.pid(tid), args[1] as u32),
+            Effect::CloseRange => {
+                let keys = self.requests.in_range(self.pid(tid), args);
+                return keys.into_iter().for_each(|key| self.abandon(key, tid));
+            }
             _ => return,
         };
         self.abandon(key, tid);

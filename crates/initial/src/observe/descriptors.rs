@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use reprise_calls::closing::ranged;
 use reprise_calls::mounts::Mounts;
 use reprise_calls::{ArgKind, Effect, Object, Returns};
 use reprise_trace::payload::{Side, child_handle, split};
@@ -75,9 +76,9 @@ impl World {
     pub(super) fn close_range(&mut self, s: &Seen<'_>) {
         const CLOSE_ON_EXEC: u64 = 4;
         if s.ok() && s.arg(2) & CLOSE_ON_EXEC == 0 {
-            let (first, last) = (s.arg(0) as u32, s.arg(1) as u32);
+            let range = ranged(&s.decoded.args);
             let open = self.tables[s.seat.table as usize].open.keys();
-            let inside: Vec<u32> = open.copied().filter(|fd| (first..=last).contains(fd)).collect();
+            let inside: Vec<u32> = open.copied().filter(|fd| range.contains(fd)).collect();
             inside.into_iter().for_each(|fd| self.forget(s.seat, fd));
         }
     }

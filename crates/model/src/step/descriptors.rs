@@ -1,6 +1,6 @@
 //! Closing, duplicating and controlling descriptors.
 
-use reprise_calls::closing::closes;
+use reprise_calls::closing::{closes, ranged};
 use reprise_calls::locking::{HeldLock, LockKind, Wish, change, lock_command, locked_range};
 use reprise_calls::sharing::unshared;
 use reprise_calls::{IoctlEffect, SpaceRange, ioctl_effect};
@@ -89,13 +89,13 @@ impl World {
             return;
         }
         const CLOEXEC: u64 = 4;
-        let (first, last, flags) = (s.arg(0) as u32, s.arg(1) as u32, s.arg(2));
+        let (range, flags) = (ranged(&s.action.args), s.arg(2));
         self.unshare(s);
-        if first > last {
+        if range.is_empty() {
             return;
         }
         let inside: Vec<u32> =
-            self.descriptors.tables[s.thread.table as usize].slots.range(first..=last).map(|(fd, _)| *fd).collect();
+            self.descriptors.tables[s.thread.table as usize].slots.range(range).map(|(fd, _)| *fd).collect();
         for fd in inside {
             if flags & CLOEXEC != 0 {
                 if let Some(slot) = self.descriptors.tables[s.thread.table as usize].slots.get_mut(&fd) {

@@ -1,6 +1,7 @@
 //! Threads and processes: start, exec, exit, wait, identity.
 
 use reprise_calls::Identity;
+use reprise_calls::closing::RING_NUMBERS;
 use reprise_calls::credentials::{changed, further_groups};
 use reprise_calls::sharing::{HANDLE, NEW_MOUNTS, NEW_USERS, enters_users};
 use reprise_trace::payload::{Side, child_handle, ran_as, split};
@@ -112,7 +113,7 @@ impl World {
         let doomed: Vec<u32> = self.descriptors.tables[s.thread.table as usize]
             .slots
             .iter()
-            .filter(|(_, slot)| slot.close_on_exec)
+            .filter(|(fd, slot)| slot.close_on_exec || **fd >= RING_NUMBERS)
             .map(|(fd, _)| *fd)
             .collect();
         for fd in doomed {

@@ -6,7 +6,7 @@
 //!     requests table    registered files, whose own descriptors are closed
 //!     requests edges    what calls do not have: requests refused, a vector whose memory is used again, a buffer that is chosen,
 //!                       a file sent to another ring, a ring that ends before its requests
-//!     requests cancelled      see `rules`
+//!     requests cancelled, numbers      see `rules`
 //!     requests pipe     a pipe that the ring makes, written to by a call, spliced into a file by a request (Linux 6.16)
 //!
 //! What it reads goes on to another file, so that a wrong content is seen there.
@@ -333,6 +333,8 @@ fn main() {
         Some("edges") => edges(),
         Some("pipe") => pipe(),
         Some("cancelled") => rules::cancelled(),
-        other => panic!("requests aio|uring|chain|table|edges|pipe|cancelled, not {other:?}"),
+        Some("numbers") => rules::numbers(),
+        Some("next") => rules::next(),
+        other => panic!("requests aio|uring|chain|table|edges|pipe|cancelled|numbers, not {other:?}"),
     }
 }

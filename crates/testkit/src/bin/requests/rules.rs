@@ -1,4 +1,6 @@
-//! Requests that come to what no call of the same name comes to.
+//! Requests that come to what no call of the same name comes to, and numbers that end with their ring.
+
+use std::os::unix::process::CommandExt;
 
 use libc::*;
 use reprise_testkit::raw::{self, Guarded};
@@ -61,4 +63,32 @@ pub fn cancelled() {
         Request { opcode: WRITE, flags: FIXED_FILE, address: given, length: 10, offset: 100, ..Request::default() };
     assert_eq!(ring.perform(&[write], false), [10]);
     [other as u64, file].iter().for_each(|fd| _ = raw::must(SYS_close, &[*fd]));
+}
+
+/// Tables of rings end with these, and not with the numbers of others: by `close_range`, and as another program is run.
+pub fn numbers() {
+    let (first, second) = (Ring::new(8), Ring::new(8));
+    first.register(&[open("first") as i32]);
+    second.register(&[open("second") as i32]);
+    raw::must(SYS_close_range, &[first.fd, first.fd, 0]);
+    let next = open("next");
+    assert_eq!(next, first.fd);
+    write_at(next, b"has the number of a ring", 0);
+    raw::must(SYS_close, &[next]);
+    raw::must(SYS_close_range, &[second.fd + 10, u32::MAX.into(), 0]);
+    let given = Guarded::new(b"second");
+    let write = Request { opcode: WRITE, flags: FIXED_FILE, address: given.address(), length: 6, ..Request::default() };
+    assert_eq!(second.perform(&[write], false), [6]);
+    let this = std::env::current_exe().expect("a path");
+    panic!("{}", std::process::Command::new(this).arg("next").exec());
+}
+
+/// The program that is run next: what it opens has the numbers that rings had.
+pub fn next() {
+    let fds = ["a", "b", "c", "d", "e", "f", "g", "h"].map(open);
+    for fd in fds {
+        write_at(fd, b"of the next program", 0);
+        raw::must(SYS_close, &[fd]);
+    }
+    fds.iter().for_each(|fd| assert_eq!(raw::sys(SYS_close, &[*fd]), -i64::from(EBADF)));
 }
