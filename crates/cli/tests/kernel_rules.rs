@@ -293,6 +293,54 @@ made("came", " ".join(map(str, came)).encode())
     recorded.replays("t.reprise");
 }
 
+/// Direct I/O refuses memory for where it begins: so it does in a replay, whatever memory that has, and takes what it took.
+#[test]
+fn direct_io_takes_and_refuses_memory_as_it_did() {
+    let name = "direct_io_takes_and_refuses_memory_as_it_did";
+    if !is_root() {
+        return skip(name, "loop devices need root");
+    }
+    let ext4 = match LoopFs::new(Kind::Ext4, 64 << 20) {
+        Ok(made) => made,
+        Err(why) => return skip(name, &why),
+    };
+    let program = r#"
+LONG = 1 << 18
+class Piece(ctypes.Structure):
+    _fields_ = [("at", ctypes.c_void_p), ("length", ctypes.c_size_t)]
+libc.mmap.restype = ctypes.c_void_p
+memory = libc.mmap(None, ctypes.c_size_t(2 * LONG), 3, 0x22, -1, ctypes.c_long(0))
+ctypes.memmove(memory, bytes(i * i % 251 for i in range(2 * LONG)), 2 * LONG)
+fd = os.open("f", os.O_RDWR | os.O_CREAT | os.O_DIRECT)
+other = os.open("other", os.O_RDWR | os.O_CREAT)
+came = []
+# What was written from elsewhere first is taken by direct I/O all the same.
+for content in (bytes(4096), bytes(LONG), b"a" * 16384):
+    for fd_of, begin in ((other, 16), (fd, 0)):
+        ctypes.memmove(memory + begin, content, len(content))
+        came.append(libc.write(fd_of, ctypes.c_void_p(memory + begin), ctypes.c_size_t(len(content))))
+for length in (512, 4096, 16384, LONG):
+    for begin in (0, 1, 8, 0x450, 512):
+        at = memory + begin
+        ctypes.memmove(at, bytes((i + begin + length) % 253 for i in range(length)), length)
+        for call in (libc.write, libc.pwrite, libc.read, libc.pread):
+            came.append(call(fd, ctypes.c_void_p(at), ctypes.c_size_t(length), ctypes.c_long(4096)))
+        pieces = (Piece * 2)(Piece(memory + length, 4096), Piece(at, length))
+        for call in (libc.writev, libc.pwritev, libc.readv, libc.preadv):
+            came.append(call(fd, pieces, 2, ctypes.c_long(8192)))
+made("came", " ".join(map(str, came)).encode())
+os.stat("f")
+"#;
+    for backend in ["ptrace", "auto"] {
+        let Some(recorded) = Recorded::below(name, &ext4.path(), program, &["--backend", backend]) else { return };
+        let came = std::fs::read_to_string(recorded.dir().join("w/came")).unwrap();
+        if !came.contains(" -1 ") {
+            return skip(name, "direct I/O takes any memory here");
+        }
+        recorded.replays("t.reprise");
+    }
+}
+
 /// A forked process writes back what it has of its parent.
 #[test]
 fn a_mapping_of_the_parent_is_written_back_by_its_child() {

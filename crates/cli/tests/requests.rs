@@ -187,6 +187,19 @@ fn tables_end_with_their_rings() {
     }
 }
 
+/// Direct I/O that was refused for where its memory began writes nothing in a replay.
+#[test]
+fn memory_that_was_refused_is_refused_again() {
+    for backend in backends() {
+        let Some(recorded) = Recorded::of_program(backend, "direct") else { return };
+        let results = std::fs::read_to_string(recorded.scratch.path().join("work/results")).expect("results");
+        if !results.contains("-22") {
+            return skip("memory_that_was_refused_is_refused_again", "direct I/O takes any memory here");
+        }
+        recorded.holds(&["root"]);
+    }
+}
+
 /// Engines of fio with their arguments, and whether ptrace can record them without losing anything.
 const ENGINES: [(&[&str], bool); 5] = [
     (&["--ioengine=libaio", "--iodepth=32"], true),

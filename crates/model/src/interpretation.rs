@@ -154,6 +154,8 @@ pub struct Interpretation {
     pub from_random: bool,
     /// A descriptor argument is an open directory.
     pub on_directory: bool,
+    /// A descriptor argument moves content past the page cache (`O_DIRECT`): the kernel may refuse memory for where it begins.
+    pub is_direct: bool,
     /// Thread that the action started.
     pub spawned: Option<u32>,
     /// The thread left a table of descriptors, or directories, that others share with it: it has copies of its own now.

@@ -32,6 +32,7 @@ const O_EXCL: u64 = 0o200;
 const O_RDWR: u64 = 2;
 const O_TRUNC: u64 = 0o1000;
 const O_APPEND: u64 = 0o2000;
+const O_DIRECT: u64 = 0o40000;
 const O_NOFOLLOW: u64 = 0o400000;
 const O_CLOEXEC: u64 = 0o2000000;
 const O_PATH: u64 = 0o10000000;
@@ -172,6 +173,7 @@ impl World {
         let description = &self.descriptors.descriptions[slot.description as usize];
         s.out.arguments[index] = Some(slot.binding);
         s.out.streams[index] = description.stream;
+        s.out.is_direct |= description.flags & O_DIRECT != 0;
         if let Some(node) = description.node {
             let n = self.names.node(node);
             s.out.mapped_file |= n.mapped;

@@ -156,12 +156,16 @@ impl Compiler {
         let refused_through_descriptor = l.action.result < 0 && through_descriptor;
         // How far a listing has come is the file system's own, and may be too far for a read to get as far as its error.
         let reads_directory = effect == Read && l.found.on_directory && matches!(l.action.result, EINVAL | EISDIR);
+        // Direct I/O refuses memory for where it begins, which of a vector's pieces is not in a trace.
+        let by_vector = l.call.position(|kind| matches!(kind, ArgKind::InVector(_) | ArgKind::OutVector(_))).is_some();
+        let refused_memory = by_vector && l.found.is_direct && l.action.result == EINVAL;
         // What a file system does not know (FUSE: renaming only if nothing is replaced) the target may know.
         const NOREPLACE: u64 = 1;
         let is_unknown_there = l.call.name == "renameat2" && l.action.args[4] == NOREPLACE && l.action.result == EINVAL;
         machine
             || is_unknown_there
             || reads_directory
+            || refused_memory
             || by_credentials
             || refused_through_descriptor
             || on_stream

@@ -206,7 +206,7 @@ fn input<'a>(layout: &mut Layout<'a>, value: Arg, need: u64) -> Result<Place, St
     };
     let source = Layout::slice(section, offset, length)?;
     match value {
-        Arg::Content(..) if source.len() as u64 >= need => layout.content(source),
+        Arg::Content(..) => layout.content(source, need),
         _ => layout.input(source, need),
     }
 }

@@ -19,6 +19,8 @@ pub(super) use window::{Window, replace_missing_page};
 
 /// Page size of x86-64.
 pub(super) const PAGE: usize = 4096;
+/// Direct I/O moves multiples of this, to and from such places.
+pub(super) const DIRECT_BYTES: usize = 512;
 /// Scratch memory beyond this, as few programs have in a single buffer, is neither kept nor in memory beforehand.
 const LARGE: usize = 16 << 20;
 /// Longest transfer of one call in Linux.

@@ -14,7 +14,7 @@ use reprise_plan::command::{Command, Expect, Transfer, Wait, Way, digest};
 use super::arguments::Range;
 use super::failure::Stop;
 use super::issue::Ready;
-use super::memory::{PAGE, part};
+use super::memory::{DIRECT_BYTES, PAGE, part};
 use super::thread::Worker;
 use super::{Compared, Sections, issue};
 use crate::executor::Executor;
@@ -117,7 +117,11 @@ impl Worker {
         {
             return Ok(Some(at));
         }
-        if content.len() > NEAR_BYTES || content.as_ptr() as usize % PAGE == within {
+        let place = content.as_ptr() as usize % PAGE;
+        // Direct I/O refuses memory for where it begins.
+        let may_be_refused =
+            content.len().is_multiple_of(DIRECT_BYTES) && place % DIRECT_BYTES != within % DIRECT_BYTES;
+        if place == within || content.len() > NEAR_BYTES && !may_be_refused {
             load(&content[..content.len().min(NEAR_BYTES)]);
             return Ok(None);
         }

@@ -2,14 +2,12 @@
 
 use super::super::Sections;
 use super::super::failure::{Failure, Stop};
-use super::super::memory::{self, LONGEST, PAGE, Scratch};
+use super::super::memory::{self, DIRECT_BYTES, LONGEST, PAGE, Scratch};
 use super::{BAD_POINTER, Range};
 use reprise_plan::command::NOWHERE;
 
 /// Longest array of `iovec`.
 const MOST_PIECES: u64 = 1024;
-/// Direct I/O moves multiples of this, to and from such places.
-const DIRECT_BYTES: usize = 512;
 
 /// What lies where in scratch memory until its address is known.
 pub(super) enum Place {
@@ -38,7 +36,7 @@ impl<'a> Layout<'a> {
         self.take_at(self.used.next_multiple_of(alignment), length)
     }
 
-    /// Memory that content is read into: there in its page where the program had it.
+    /// Memory for content: there in its page where the program had it.
     pub(super) fn take_content(&mut self, length: u64) -> Result<Range, Stop> {
         self.take_at(self.used.next_multiple_of(PAGE) + self.within, length)
     }
@@ -64,21 +62,29 @@ impl<'a> Layout<'a> {
         self.copy(source, need)
     }
 
-    /// Content, where direct I/O can take it from if it is of such a length: another call may have had it first, at a place of its own.
-    pub(super) fn content(&mut self, source: &'a [u8]) -> Result<Place, Stop> {
-        let may_be_direct = !source.is_empty() && source.len().is_multiple_of(DIRECT_BYTES);
-        match may_be_direct && !(source.as_ptr() as usize).is_multiple_of(DIRECT_BYTES) {
-            true => self.copy(source, 0),
-            false => Ok(Place::Word(source.as_ptr() as u64)),
+    /// Memory of at least `need` bytes that begins with content. If direct I/O may move so much it lies there in its page where the program
+    /// had it (of a vector: at the page's begin), whatever place another call has it at: the kernel takes it, or refuses it, as it did.
+    pub(super) fn content(&mut self, source: &'a [u8], need: u64) -> Result<Place, Stop> {
+        let may_be_direct = !source.is_empty() && source.len().max(need as usize).is_multiple_of(DIRECT_BYTES);
+        let lies_well = !may_be_direct || source.as_ptr() as usize % PAGE == self.within;
+        if source.len() as u64 >= need && lies_well {
+            return Ok(Place::Word(source.as_ptr() as u64));
         }
+        let range = self.take_content(need.max(source.len() as u64))?;
+        Ok(self.copy_to(source, range))
     }
 
     pub(super) fn copy(&mut self, source: &'a [u8], need: u64) -> Result<Place, Stop> {
         let range = self.take(need.max(source.len() as u64))?;
+        Ok(self.copy_to(source, range))
+    }
+
+    /// Zeros follow what is known.
+    fn copy_to(&mut self, source: &'a [u8], range: Range) -> Place {
         let source = &source[..source.len().min(range.length)];
         self.copies.push((None, Range { at: range.at + source.len(), length: range.length - source.len() }));
         self.copies.push((Some(source), Range { at: range.at, length: source.len() }));
-        Ok(Place::Scratch(range))
+        Place::Scratch(range)
     }
 
     pub(super) fn vector(
@@ -105,12 +111,12 @@ impl<'a> Layout<'a> {
                 let content = &self.sections.buffers;
                 let total = total.ok_or(Stop::Damaged("a vector is longer than memory"))?;
                 let place = match Self::slice(content, begin, total) {
-                    Ok(source) => self.content(source)?,
+                    Ok(source) => self.content(source, total)?,
                     // Only a part was moved, and so is known.
                     Err(_) => {
                         let rest = (content.len() as u64).saturating_sub(begin).min(total);
                         let source = Self::slice(content, begin.min(content.len() as u64), rest)?;
-                        self.copy(source, total)?
+                        self.content(source, total)?
                     }
                 };
                 (place, None)

@@ -6,7 +6,7 @@
 //!     requests table    registered files, whose own descriptors are closed
 //!     requests edges    what calls do not have: requests refused, a vector whose memory is used again, a buffer that is chosen,
 //!                       a file sent to another ring, a ring that ends before its requests
-//!     requests cancelled, numbers      see `rules`
+//!     requests cancelled, numbers, direct      see `rules`
 //!     requests pipe     a pipe that the ring makes, written to by a call, spliced into a file by a request (Linux 6.16)
 //!
 //! What it reads goes on to another file, so that a wrong content is seen there.
@@ -25,8 +25,12 @@ const BLOCK: u64 = 4096;
 const REQUESTS: u64 = 300;
 
 fn open(name: &str) -> u64 {
+    open_with(name, O_RDWR | O_CREAT)
+}
+
+fn open_with(name: &str, how: i32) -> u64 {
     let name = Guarded::new(format!("{name}\0").as_bytes());
-    raw::must(SYS_openat, &[AT_FDCWD as u64, name.address(), (O_RDWR | O_CREAT) as u64, 0o600]) as u64
+    raw::must(SYS_openat, &[AT_FDCWD as u64, name.address(), how as u64, 0o600]) as u64
 }
 
 fn write_at(fd: u64, bytes: &[u8], at: u64) {
@@ -82,6 +86,23 @@ fn aio() {
     perform(&all(PREAD, room.address(), 1));
     write_at(copy, &room.bytes(), 0);
     raw::must(SYS_io_destroy, &[queue]);
+}
+
+/// Submits structures of Linux AIO to a queue of their own; the results in the order of completion.
+fn submit_iocbs(iocbs: &[[u64; 8]]) -> Vec<i64> {
+    let bytes = |words: &[u64]| Guarded::new(&words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>());
+    let cell = Guarded::new(&[0; 8]);
+    raw::must(SYS_io_setup, &[8, cell.address()]);
+    let queue = u64::from_le_bytes(cell.bytes().try_into().expect("eight bytes"));
+    let structures = bytes(&iocbs.concat());
+    let list: Vec<u64> = (0..iocbs.len() as u64).map(|i| structures.address() + 64 * i).collect();
+    let count = iocbs.len() as u64;
+    assert_eq!(raw::must(SYS_io_submit, &[queue, count, bytes(&list).address()]), count as i64);
+    let events = Guarded::new(&vec![0; 32 * iocbs.len()]);
+    assert_eq!(raw::must(SYS_io_getevents, &[queue, count, count, events.address(), 0]), count as i64);
+    raw::must(SYS_io_destroy, &[queue]);
+    let result = |event: &[u8]| i64::from_le_bytes(event[16..24].try_into().expect("eight bytes"));
+    events.bytes().chunks_exact(32).map(result).collect()
 }
 
 fn transfer(opcode: u8, fd: u64, buffer: u64, at: u64) -> Request {
@@ -335,6 +356,7 @@ fn main() {
         Some("cancelled") => rules::cancelled(),
         Some("numbers") => rules::numbers(),
         Some("next") => rules::next(),
-        other => panic!("requests aio|uring|chain|table|edges|pipe|cancelled|numbers, not {other:?}"),
+        Some("direct") => rules::direct(),
+        other => panic!("requests aio|uring|chain|table|edges|pipe|cancelled|numbers|direct, not {other:?}"),
     }
 }

@@ -5,8 +5,8 @@ use std::os::unix::process::CommandExt;
 use libc::*;
 use reprise_testkit::raw::{self, Guarded};
 
-use super::ring::{CLOSE, FIXED_FILE, FSYNC, LINK, OPENAT, READ, Request, Ring, WRITE};
-use super::{block, open, write_at};
+use super::ring::{CLOSE, FIXED_FILE, FSYNC, LINK, OPENAT, READ, READV, Request, Ring, WRITE, WRITEV};
+use super::{BLOCK, block, open, open_with, submit_iocbs, write_at};
 
 const FALLOCATE: u8 = 17;
 const RENAMEAT: u8 = 35;
@@ -91,4 +91,40 @@ pub fn next() {
         raw::must(SYS_close, &[fd]);
     }
     fds.iter().for_each(|fd| assert_eq!(raw::sys(SYS_close, &[*fd]), -i64::from(EBADF)));
+}
+
+/// Memory that direct I/O refuses for where it begins; the file tells whether it does here.
+pub fn direct() {
+    let ring = Ring::new(64);
+    let fd = open_with("file", O_RDWR | O_CREAT | O_DIRECT);
+    let memory = Guarded::new(&[block(1), block(2)].concat());
+    assert_eq!(memory.address() % BLOCK, 0);
+    let transfer = |opcode: u8, begin: u64, at: u64| Request {
+        opcode,
+        fd: fd as u32,
+        address: memory.address() + begin,
+        length: BLOCK as u32,
+        offset: at * BLOCK,
+        ..Request::default()
+    };
+    let vector = |begin: u64| {
+        let words = [memory.address() + begin, BLOCK];
+        Guarded::new(&words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>()).address()
+    };
+    let several =
+        |opcode: u8, begin: u64, at: u64| Request { address: vector(begin), length: 1, ..transfer(opcode, 0, at) };
+    let mut results = Vec::new();
+    for begin in [0, 1, 8, 0x450] {
+        let all =
+            [transfer(WRITE, begin, 1), several(WRITEV, begin, 2), transfer(READ, begin, 0), several(READV, begin, 0)];
+        for request in all {
+            results.extend(ring.perform(&[request], false).into_iter().map(i64::from));
+        }
+        const PWRITE: u64 = 1;
+        let words = [0, 0, PWRITE | fd << 32, memory.address() + begin, BLOCK, 3 * BLOCK, 0, 0];
+        results.push(submit_iocbs(&[words])[0]);
+    }
+    let told = results.iter().map(i64::to_string).collect::<Vec<_>>().join(" ");
+    write_at(open("results"), told.as_bytes(), 0);
+    raw::must(SYS_close, &[fd]);
 }
