@@ -187,6 +187,14 @@ fn tables_end_with_their_rings() {
     }
 }
 
+#[test]
+fn a_directory_is_read_for_nothing() {
+    for backend in backends() {
+        let Some(recorded) = Recorded::of_program(backend, "directory") else { return };
+        recorded.holds(&["root"]);
+    }
+}
+
 /// Direct I/O that was refused for where its memory began writes nothing in a replay.
 #[test]
 fn memory_that_was_refused_is_refused_again() {

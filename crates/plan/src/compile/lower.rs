@@ -154,8 +154,10 @@ impl Compiler {
         // A descriptor's name leads to the file whoever may pass the directories above it.
         let through_descriptor = l.found.through_process;
         let refused_through_descriptor = l.action.result < 0 && through_descriptor;
-        // How far a listing has come is the file system's own, and may be too far for a read to get as far as its error.
-        let reads_directory = effect == Read && l.found.on_directory && matches!(l.action.result, EINVAL | EISDIR);
+        // How far a listing has come is the file system's own, and may be too far for a read to get as far as its error. A request
+        // for no bytes is content before it gets there, a call is not.
+        let reads_directory =
+            effect == Read && l.found.on_directory && matches!(l.action.result, EINVAL | EISDIR | 0..);
         // Direct I/O refuses memory for where it begins, which of a vector's pieces is not in a trace.
         let by_vector = l.call.position(|kind| matches!(kind, ArgKind::InVector(_) | ArgKind::OutVector(_))).is_some();
         let refused_memory = by_vector && l.found.is_direct && l.action.result == EINVAL;

@@ -6,7 +6,7 @@
 //!     requests table    registered files, whose own descriptors are closed
 //!     requests edges    what calls do not have: requests refused, a vector whose memory is used again, a buffer that is chosen,
 //!                       a file sent to another ring, a ring that ends before its requests
-//!     requests cancelled, numbers, direct      see `rules`
+//!     requests cancelled, numbers, directory, direct      see `rules`
 //!     requests pipe     a pipe that the ring makes, written to by a call, spliced into a file by a request (Linux 6.16)
 //!
 //! What it reads goes on to another file, so that a wrong content is seen there.
@@ -356,7 +356,8 @@ fn main() {
         Some("cancelled") => rules::cancelled(),
         Some("numbers") => rules::numbers(),
         Some("next") => rules::next(),
+        Some("directory") => rules::directory(),
         Some("direct") => rules::direct(),
-        other => panic!("requests aio|uring|chain|table|edges|pipe|cancelled|numbers|direct, not {other:?}"),
+        other => panic!("requests aio|uring|chain|table|edges|pipe|cancelled|numbers|directory|direct, not {other:?}"),
     }
 }

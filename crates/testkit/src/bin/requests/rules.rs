@@ -93,6 +93,16 @@ pub fn next() {
     fds.iter().for_each(|fd| assert_eq!(raw::sys(SYS_close, &[*fd]), -i64::from(EBADF)));
 }
 
+/// A directory cannot be read, but for nothing.
+pub fn directory() {
+    let ring = Ring::new(8);
+    let fd = open_with(".", O_DIRECTORY | O_RDONLY) as u32;
+    let room = Guarded::new(&[0; 8]).address();
+    let read = Request { opcode: READ, fd, address: room, ..Request::default() };
+    assert_eq!(ring.perform(&[read, Request { length: 8, ..read }], false), [0, -EISDIR]);
+    raw::must(SYS_close, &[fd.into()]);
+}
+
 /// Memory that direct I/O refuses for where it begins; the file tells whether it does here.
 pub fn direct() {
     let ring = Ring::new(64);
