@@ -300,7 +300,7 @@ fn direct_io_takes_and_refuses_memory_as_it_did() {
     if !is_root() {
         return skip(name, "loop devices need root");
     }
-    let ext4 = match LoopFs::new(Kind::Ext4, 64 << 20) {
+    let ext4 = match LoopFs::new(Kind::Ext4, 512 << 20) {
         Ok(made) => made,
         Err(why) => return skip(name, &why),
     };
@@ -309,7 +309,7 @@ LONG = 1 << 18
 class Piece(ctypes.Structure):
     _fields_ = [("at", ctypes.c_void_p), ("length", ctypes.c_size_t)]
 libc.mmap.restype = ctypes.c_void_p
-memory = libc.mmap(None, ctypes.c_size_t(2 * LONG), 3, 0x22, -1, ctypes.c_long(0))
+memory = libc.mmap(None, ctypes.c_size_t(9 * LONG), 3, 0x22, -1, ctypes.c_long(0))
 ctypes.memmove(memory, bytes(i * i % 251 for i in range(2 * LONG)), 2 * LONG)
 fd = os.open("f", os.O_RDWR | os.O_CREAT | os.O_DIRECT)
 other = os.open("other", os.O_RDWR | os.O_CREAT)
@@ -319,7 +319,7 @@ for content in (bytes(4096), bytes(LONG), b"a" * 16384):
     for fd_of, begin in ((other, 16), (fd, 0)):
         ctypes.memmove(memory + begin, content, len(content))
         came.append(libc.write(fd_of, ctypes.c_void_p(memory + begin), ctypes.c_size_t(len(content))))
-for length in (512, 4096, 16384, LONG):
+for length in (512, 4096, 16384, LONG, 8 * LONG):
     for begin in (0, 1, 8, 0x450, 512):
         at = memory + begin
         ctypes.memmove(at, bytes((i + begin + length) % 253 for i in range(length)), length)
@@ -331,8 +331,9 @@ for length in (512, 4096, 16384, LONG):
 made("came", " ".join(map(str, came)).encode())
 os.stat("f")
 "#;
-    for backend in ["ptrace", "auto"] {
-        let Some(recorded) = Recorded::below(name, &ext4.path(), program, &["--backend", backend]) else { return };
+    for (backend, data) in [("ptrace", "full"), ("auto", "full"), ("auto", "none")] {
+        let options = ["--backend", backend, "--data", data];
+        let Some(recorded) = Recorded::below(name, &ext4.path(), program, &options) else { return };
         let came = std::fs::read_to_string(recorded.dir().join("w/came")).unwrap();
         if !came.contains(" -1 ") {
             return skip(name, "direct I/O takes any memory here");

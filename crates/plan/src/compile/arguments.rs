@@ -14,7 +14,7 @@ const BAD_POINTER: u64 = 1;
 /// As much as one call moves (`MAX_RW_COUNT`).
 const MOST: u64 = 0x7fff_f000;
 /// A failed call gets no more content than this made for it: what it was given is nobody's, and may be as long as numbers go.
-const MOST_FAILED: u64 = 1 << 20;
+pub(super) const MOST_FAILED: u64 = 1 << 20;
 
 impl Compiler {
     /// The arguments of the call as it was made, for issuing it again.
@@ -116,7 +116,7 @@ impl Compiler {
         })
     }
 
-    /// The content a call reads: from the trace, else made content of the same length; none if it failed before it could read so much.
+    /// The content a call reads: from the trace, else made content of the same length; for one that failed zeros, and none of very much.
     pub(super) fn content(&mut self, l: &Lowering<'_>, length: u64) -> Result<Option<Arg>, CompileError> {
         let kept = l.action.data.len() as u64 * reprise_trace::CHUNK_BYTES as u64;
         let whole = l.action.truncated_bytes == 0 && (kept >= length || length == 0);
@@ -129,7 +129,8 @@ impl Compiler {
         let at = if whole { self.store.content(&l.action.data, within)? } else { None };
         let at = match at {
             Some(at) => at,
-            None if l.action.result < 0 && (l.action.data.is_empty() || length > MOST_FAILED) => return Ok(None),
+            None if l.action.result < 0 && length > MOST_FAILED => return Ok(None),
+            None if l.action.result < 0 => self.store.zeros(length)?,
             None => self.store.missing(length)?,
         };
         Ok(Some(Arg::Content(at, length)))

@@ -9,7 +9,7 @@ use reprise_calls::{
 use reprise_model::{Binding, MappingId, Nature};
 use reprise_trace::payload::{Side, split};
 
-use super::arguments::memory;
+use super::arguments::{MOST_FAILED, memory};
 use super::{CompileError, Compiler, Lowering, stand_in};
 use crate::command::{Arg, Command, Expect, Op, Tolerance, within_page};
 
@@ -158,9 +158,11 @@ impl Compiler {
         // for no bytes is content before it gets there, a call is not.
         let reads_directory =
             effect == Read && l.found.on_directory && matches!(l.action.result, EINVAL | EISDIR | 0..);
-        // Direct I/O refuses memory for where it begins, which of a vector's pieces is not in a trace.
+        // Direct I/O refuses memory for where it begins, which of a vector's pieces is not in a trace; and no memory is made of very much.
         let by_vector = l.call.position(|kind| matches!(kind, ArgKind::InVector(_) | ArgKind::OutVector(_))).is_some();
-        let refused_memory = by_vector && l.found.is_direct && l.action.result == EINVAL;
+        let asked = l.call.position(|kind| kind == ArgKind::Length).map_or(0, |i| l.action.args[i]);
+        let is_long = effect == Write && asked > MOST_FAILED;
+        let refused_memory = (by_vector || is_long) && l.found.is_direct && l.action.result == EINVAL;
         // What a file system does not know (FUSE: renaming only if nothing is replaced) the target may know.
         const NOREPLACE: u64 = 1;
         let is_unknown_there = l.call.name == "renameat2" && l.action.args[4] == NOREPLACE && l.action.result == EINVAL;
