@@ -417,7 +417,7 @@ impl Requests {
     /// that it leaves to others, these go on using them.
     pub fn in_range(&self, pid: i32, args: &[u64; 6]) -> Vec<Key> {
         let range = ranged(args);
-        let is_in = |key: &Key| args[2] == 0 && matches!(key, Key::Ring(_, fd) if range.contains(fd));
+        let is_in = |key: &Key| args[2] as u32 == 0 && matches!(key, Key::Ring(_, fd) if range.contains(fd));
         self.of_process(pid).into_iter().filter(is_in).collect()
     }
 

@@ -237,7 +237,7 @@ impl Compiler {
     fn close(&mut self, l: &Lowering<'_>) -> Result<Command, CompileError> {
         let is_open = l.found.arguments[0].is_some();
         let stays = is_open && !closes(l.action.result, l.action.request.is_some());
-        // Why a request did not get to it a call has not.
+        // By a call the error would be another: the number is not open, or it is closed.
         if stays || l.action.result == ECANCELED { self.simulate(l) } else { self.issue(l, Op::Close) }
     }
 
