@@ -368,13 +368,9 @@ impl Finisher {
                 }
                 self.push(tid, (at, at, at), true, What::Exec { tid, old_tid });
             }
-            Event::End { tid, pid, time_ns, status, call } => {
+            Event::End { tid, pid, time_ns, status, last, call } => {
                 self.abandon(tid);
                 let at = self.decoder.since_begin_ns(time_ns);
-                if tid == pid {
-                    self.requests.process_ended(pid, at, &mut self.writing.log);
-                    self.take_requests();
-                }
                 let exit = call.as_deref().filter(|c| write::is_exit(c.nr));
                 if call.is_some() && exit.is_none() {
                     self.writing.log.note("a call was cut off by the end of its thread");
@@ -389,6 +385,11 @@ impl Finisher {
                     cpu_ns: exit.map_or(0, |c| c.cpu_ns),
                 };
                 let gone = self.ends.ended(tid, gone);
+                if last {
+                    // What its requests came to stands before its end, which has its place where it asked for it.
+                    self.requests.process_ended(pid, gone.key_ns(), &mut self.writing.log);
+                    self.take_requests();
+                }
                 self.ends(What::End { tid, pid, gone: Box::new(gone) });
             }
             Event::Unlocked { tid, time_ns } => {

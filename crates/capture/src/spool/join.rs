@@ -155,6 +155,8 @@ pub enum Event {
         time_ns: u64,
         /// As `wait` tells it.
         status: i32,
+        /// It was the last thread of its process.
+        last: bool,
         /// The call that it ended by, or in.
         call: Option<Box<Call>>,
     },
@@ -301,9 +303,9 @@ impl Joiner {
                 self.rename(old_tid, tid, out);
                 out.push(Event::Exec { tid, old_tid, credentials, time_ns });
             }
-            Record::End(status) => {
+            Record::End(status, last) => {
                 let call = self.ended(tid, out).map(Box::new);
-                out.push(Event::End { tid, pid, time_ns, status, call });
+                out.push(Event::End { tid, pid, time_ns, status, last, call });
             }
             Record::Unlocked => out.push(Event::Unlocked { tid, time_ns }),
             Record::Mapped(mapped) => out.push(stored(time_ns, mapped, place)),

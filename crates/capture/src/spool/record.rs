@@ -106,8 +106,8 @@ pub enum Record<'a> {
     Task(Task),
     /// A thread runs another program: its number before, and whom it runs as from then on.
     Exec(i32, Credentials),
-    /// A thread has ended: its status as of `wait`.
-    End(i32),
+    /// A thread has ended: its status as of `wait`, and whether it was the last of its process.
+    End(i32, bool),
     /// Locks of a thread that ends are free.
     Unlocked,
     /// A ring of io_uring was made.
@@ -406,7 +406,7 @@ impl<'a> Record<'a> {
                 let (old_tid, _reserved) = (cursor.u32()? as i32, cursor.u32()?);
                 Record::Exec(old_tid, credentials(&mut cursor)?)
             }
-            kind::END => Record::End(cursor.u32()? as i32),
+            kind::END => Record::End(cursor.u32()? as i32, cursor.u32()? != 0),
             kind::UNLOCKED => Record::Unlocked,
             kind::RING => Record::Ring(Ring { ring: cursor.u64()?, fd: cursor.u32()? as i32 }),
             kind::REQUEST => {
