@@ -1,13 +1,15 @@
 /* Linux AIO by raw system calls: batches of reads, writes and syncs in flight, in a pattern that its seed determines.
  *
- *     aio FILE BLOCKS BATCHES SEED [direct]
+ *     aio FILE BLOCKS BATCHES SEED [direct|again|left]
  *
  * FILE (of BLOCKS of 4 KiB; made, or its content kept where it has that size) gets batches of up to 16 requests: pread,
  * pwrite, preadv and pwritev of one to four blocks, fsync, fdsync. Requests of one batch touch different blocks, since
  * the kernel may serve them in any order; what is read is compared with what was written before, and is written again
  * elsewhere, so that a wrong content goes on. Half of the batches are submitted by two calls, half are reaped by more
  * than one, and some of the requests also count in an eventfd. One request of a batch may be bad (a closed descriptor),
- * which must fail alone. With `direct` the file is open with O_DIRECT.
+ * which must fail alone. With `direct` the file is open with O_DIRECT. With `again` all requests of a batch, which are writes and
+ * reads at the end of the file, are asked for by one and the same iocb, which the kernel copies. With `left` a last
+ * batch of writes follows whose events are never fetched.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -140,6 +142,26 @@ static void batch(uint64_t *state)
     settle(count, at);
 }
 
+/* A batch of writes, and of reads that find nothing, whose events nobody fetches yet; how many. All by the same iocb, if it is so. */
+static unsigned plain_batch(int same, uint64_t *state)
+{
+    unsigned count = 2 + next(state) % (DEPTH - 2), stretch = blocks / DEPTH;
+    for (unsigned i = 0; i < count; i++) {
+        unsigned long length = (1 + next(state) % MOST_BLOCKS) * BLOCK, at = i * stretch * BLOCK;
+        int finds_nothing = next(state) % 4 == 0 && same;
+        uint8_t *buffer = memory + i * REQUEST_BYTES;
+        struct iocb *request = &requests[same ? 0 : i], *list[] = { request };
+        fill(buffer, length, next(state));
+        *request = (struct iocb){ .aio_data = i, .aio_lio_opcode = finds_nothing ? IOCB_CMD_PREAD : IOCB_CMD_PWRITE, .aio_fildes = file,
+                                  .aio_buf = (uintptr_t)buffer, .aio_nbytes = length, .aio_offset = finds_nothing ? blocks * BLOCK : at };
+        outcomes[i] = finds_nothing ? 0 : length;
+        memcpy(expected + at, buffer, outcomes[i]);
+        if (syscall(SYS_io_submit, context, 1, list) != 1)
+            die("io_submit: %m");
+    }
+    return count;
+}
+
 static void begin(const char *path, int flags)
 {
     struct stat about;
@@ -159,18 +181,22 @@ static void begin(const char *path, int flags)
 
 int main(int count, char **arguments)
 {
-    int direct = count == 6 && !strcmp(arguments[5], "direct");
-    if (count == 5 || direct)
+    const char *mode = count == 6 ? arguments[5] : "";
+    int direct = !strcmp(mode, "direct"), again = !strcmp(mode, "again"), left = !strcmp(mode, "left");
+    if (count == 5 || direct || again || left)
         blocks = atol(arguments[2]);
     if (blocks < DEPTH * MOST_BLOCKS) {
-        fprintf(stderr, "usage: aio FILE BLOCKS BATCHES SEED [direct]   with BLOCKS >= %d\n", DEPTH * MOST_BLOCKS);
+        fprintf(stderr, "usage: aio FILE BLOCKS BATCHES SEED [direct|again|left]   with BLOCKS >= %d\n", DEPTH * MOST_BLOCKS);
         return 2;
     }
     uint64_t state = atol(arguments[4]);
     begin(arguments[1], direct ? O_DIRECT : 0);
     for (long i = 0; i < atol(arguments[3]); i++)
-        batch(&state);
-    if (syscall(SYS_io_destroy, context))
+        if (again)
+            reap(plain_batch(1, &state), DEPTH);
+        else
+            batch(&state);
+    if (!left && syscall(SYS_io_destroy, context))
         die("io_destroy: %m");
     uint8_t *found;
     if (posix_memalign((void **)&found, BLOCK, blocks * BLOCK) || pread(file, found, blocks * BLOCK, 0) != (ssize_t)(blocks * BLOCK))
@@ -178,5 +204,7 @@ int main(int count, char **arguments)
     printf("checksum %016lx\n", (unsigned long)fnv(FNV_BEGIN, found, blocks * BLOCK));
     if (memcmp(expected, found, blocks * BLOCK))
         die("%s does not contain what was written", arguments[1]);
+    if (left)
+        plain_batch(0, &state);
     return 0;
 }

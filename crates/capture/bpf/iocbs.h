@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Requests of Linux AIO as they are submitted, and their completions as they are fetched. Included by `areas.h`.
  *
- * What tells of memory comes before all content: content beyond a record's own goes into others.
+ * What tells of memory comes before all content: content beyond a record's own goes into others. Where the program is in the
+ * queue's memory tells whether it takes completions from there itself.
  */
 #ifndef REPRISE_IOCBS_H
 #define REPRISE_IOCBS_H
@@ -9,6 +10,7 @@
 #define MOST_IOCBS 1024
 #define IOCB_BYTES 64 /* struct iocb */
 #define EVENT_BYTES 32 /* struct io_event */
+#define QUEUE_BYTES 16 /* of struct aio_ring: its size, its head, its tail */
 /* Buffers of a request, and one element more, which goes on to the next. */
 #define BUFFERS_EACH (MOST_VECTORS + 1)
 
@@ -64,7 +66,7 @@ static __always_inline int next_iocb(struct thread *t, __u32 first, __u32 index)
 	return FOUND_NOTHING;
 }
 
-/* Element 0 are the pointers; then each request and its vector; then the buffers of those that write. */
+/* Element 0 are the pointers, 1 the beginning of the queue; then each request and its vector; then the buffers of those that write. */
 __noinline int find_in_iocbs(struct thread *t)
 {
 	struct iocb_words iocb = {};
@@ -76,12 +78,17 @@ __noinline int find_in_iocbs(struct thread *t)
 		return FOUND_END;
 	element = t->cursor.element;
 	count = at_most(t->result, MOST_IOCBS);
-	first = 1 + 2 * count;
+	first = 2 + 2 * count;
 	if (!element) {
 		t->area.length = 8 * count;
 		return FOUND_AREA;
 	}
-	index = (element - 1) >> 1;
+	if (element == 1) {
+		t->area.address = argument(t, 0);
+		t->area.length = QUEUE_BYTES;
+		return FOUND_AREA;
+	}
+	index = (element - 2) >> 1;
 	if (element >= first) {
 		index = (element - first) / BUFFERS_EACH;
 		number = (element - first) % BUFFERS_EACH;
@@ -90,7 +97,7 @@ __noinline int find_in_iocbs(struct thread *t)
 		return FOUND_END;
 	if (!peek(t, &address, sizeof(address), argument(t, t->part.arg) + 8 * (__u64)index))
 		return FOUND_FAULT;
-	if (element < first && element & 1) {
+	if (element < first && !(element & 1)) {
 		t->area.address = address;
 		t->area.length = IOCB_BYTES;
 		return FOUND_AREA;

@@ -7,6 +7,8 @@
 //! Goals: the same actions as a recorder makes that watches ([`crate::requests`]). Non-goals: their order (`order`,
 //! `window`).
 
+use std::collections::VecDeque;
+
 use foldhash::{HashMap, HashSet};
 
 use reprise_calls::{ArgKind, Call, Effect, Object as Made};
@@ -27,9 +29,15 @@ use crate::spool::layout::{MOVED_AT, state};
 use crate::spool::record::{Object, Objects, Ring};
 
 const CQE_MORE: u32 = 1 << 1;
+const ECANCELED: i64 = -125;
 const GET_EVENTS: u64 = 1;
 const REGISTERED_RING: u64 = 1 << 4;
 const EVENT_BYTES: usize = 32;
+/// The beginning of a queue's memory (`struct aio_ring`).
+const QUEUE_BYTES: usize = 16;
+/// So long after it seems to be over a request may still fail whose success is not told: workers may have it. Less than a row
+/// may wait for its place.
+const DOUBT_NS: u64 = 500_000_000;
 
 /// What a call about requests submitted and fetched, as its action has it.
 #[derive(Debug, Default)]
@@ -112,6 +120,8 @@ pub struct Asynchronous {
     lanes: u32,
     /// Rings that have no descriptor.
     nameless: u32,
+    /// Requests that seem to be over, and of whose success nothing is told; since when.
+    doubtful: VecDeque<(u64, Key, u64)>,
     pub out: Out,
 }
 
@@ -158,6 +168,7 @@ impl Asynchronous {
         self.rings.values_mut().for_each(kept);
         self.under_way.values_mut().for_each(|(of, _)| kept(of));
         self.submitted.values_mut().for_each(|(of, _)| kept(of));
+        self.doubtful.iter_mut().for_each(|(_, of, _)| kept(of));
     }
 
     /// For a ring that has no descriptor, or none that is known: no descriptor has this number.
@@ -178,11 +189,13 @@ impl Asynchronous {
     /// A request was submitted.
     pub fn asked(&mut self, asked: join::Asked, at_ns: u64, log: &mut Log) {
         let join::Asked { tid, pid, request, kept, .. } = asked;
+        self.settle(at_ns, log);
         let key = self.key_of(request.ring, (tid, pid));
         let has = |bit: u32| request.state & bit != 0;
         if let Some(former) = self.slots.insert(request.slot, request.request)
             && let Some((key, number)) = self.under_way.remove(&former)
         {
+            self.succeeded_before(key, number, at_ns, log);
             self.assume(key, number, at_ns, log);
         }
         let habits = self.habits.entry(key).or_default();
@@ -220,15 +233,13 @@ impl Asynchronous {
             table: decoded.table,
             replaces: replaced(decoded.table, memory, &request.sqe),
             choice: decoded.choice,
-            lane: None,
-            begin_ns: None,
             after,
             drains: decoded.drains,
+            breaks: decoded.breaks,
             silent: decoded.silent,
             malformed: decoded.malformed || has(state::REFUSED),
             inputs,
-            before: Default::default(),
-            source: None,
+            ..Flight::default()
         };
         let number = self.fly(key, submitter, flight, at_ns);
         self.under_way.insert(request.request, (key, number));
@@ -275,6 +286,7 @@ impl Asynchronous {
     /// A request is complete, or one step further.
     pub fn done(&mut self, done: join::Done, at_ns: u64, log: &mut Log) {
         let join::Done { completion, kept, .. } = done;
+        self.settle(at_ns, log);
         let Some(&(key, number)) = self.under_way.get(&completion.request) else {
             return log.note("a completion of no request that was seen");
         };
@@ -290,9 +302,12 @@ impl Asynchronous {
             return;
         }
         self.under_way.remove(&completion.request);
-        let silent = channel.flights.iter().filter(|f| f.silent && f.number < number).map(|f| f.number);
-        let silent: Vec<u64> = silent.collect();
-        silent.into_iter().for_each(|number| self.assume(key, number, at_ns, log));
+        let failed = completion.result < 0 && completion.result != ECANCELED;
+        if failed && !channel.flights.iter().any(|f| f.number == number) {
+            log.loss(Loss::Dropped, "failures of requests that had been taken as successful long before", 0);
+        }
+        let cancelled = channel.cancelled(number, completion.result);
+        self.shows_others(key, number, at_ns, log);
         let habits = self.habits.entry(key).or_default();
         if completion.taken.wrapping_sub(habits.taken) as i32 > 0 {
             habits.taken = completion.taken;
@@ -300,6 +315,7 @@ impl Asynchronous {
         let fetched = Completion {
             place: completion.place,
             key: 0,
+            data: 0,
             result: completion.result,
             last: true,
             counts: true,
@@ -324,6 +340,36 @@ impl Asynchronous {
             lacks,
         };
         self.complete(key, number, outcome, log);
+        let Some(channel) = self.books.channels.get_mut(&key).filter(|_| !cancelled.is_empty()) else { return };
+        log.note_several(requests::CANCELLED, channel.give_up(&cancelled));
+        channel.begin_waiting(at_ns);
+    }
+
+    /// A request is complete: of those before it whose success is not told some had to succeed first. The others seem to be over;
+    /// but workers may perform them still, and those that fail are told of.
+    fn shows_others(&mut self, key: Key, number: u64, at_ns: u64, log: &mut Log) {
+        self.succeeded_before(key, number, at_ns, log);
+        let flights = self.books.channels.get_mut(&key).into_iter().flat_map(|channel| &mut channel.flights);
+        for flight in flights.filter(|f| f.silent && f.number < number && f.over_ns.is_none()) {
+            flight.over_ns = Some(at_ns);
+            self.doubtful.push_back((at_ns, key, flight.number));
+        }
+    }
+
+    fn succeeded_before(&mut self, key: Key, number: u64, at_ns: u64, log: &mut Log) {
+        let channel = self.books.channels.get(&key);
+        let succeeded = channel.map(|channel| channel.succeeded_before(number)).unwrap_or_default();
+        succeeded.into_iter().for_each(|number| self.assume(key, number, at_ns, log));
+    }
+
+    /// What nothing was told of for long has succeeded.
+    fn settle(&mut self, now_ns: u64, log: &mut Log) {
+        while let Some((at_ns, key, number)) = self.doubtful.front().copied()
+            && at_ns.saturating_add(DOUBT_NS) <= now_ns
+        {
+            self.doubtful.pop_front();
+            self.assume(key, number, at_ns, log);
+        }
     }
 
     /// What a request is given whose success will not be told: as it is submitted, unless it comes from one that it follows.
@@ -347,6 +393,7 @@ impl Asynchronous {
         let channel = self.books.channels.get(&key);
         let flight = channel.and_then(|channel| channel.flights.iter().find(|f| f.number == number));
         let Some(flight) = flight else { return };
+        let at_ns = flight.over_ns.unwrap_or(at_ns).max(flight.begin_ns.unwrap_or(0));
         let Some(result) = untold(key, flight) else {
             log.loss(Loss::Dropped, "requests whose completion is not in the raw recording", 0);
             let channel = self.books.channels.get_mut(&key);
@@ -458,6 +505,7 @@ impl Asynchronous {
     /// A call is over that has to do with rings or queues: what it did to them, and what its action tells of requests.
     pub fn called(&mut self, heard: &join::Heard, call: &Call, end_ns: u64, log: &mut Log) -> About {
         let (result, args) = (heard.call.result, &heard.call.args);
+        self.settle(end_ns, log);
         // All effects of the calls below.
         let is_about_them = match call.effect {
             Effect::Asynchronous => !failed(result) || call.position(|kind| kind == ArgKind::Submits).is_some(),
@@ -575,22 +623,25 @@ impl Asynchronous {
             self.books.channels.insert(key, Channel::new(name, Way::Told));
         }
         let begin_ns = end_ns.saturating_sub(heard.end_ns.saturating_sub(heard.call.begin_ns));
+        let channel = self.books.channels.get(&key);
+        let taken_itself = channel.and_then(|channel| taken_itself(channel, memory, args[0]));
         for i in 0..count {
             let iocb = memory.word(args[2].wrapping_add(8 * i));
             let Some((address, bytes)) = iocb.and_then(|at| Some((at, memory.exact(at, requests::IOCB_BYTES)?))) else {
                 log.loss_several(Loss::Dropped, "requests of io_submit whose memory could not be read", count - i);
                 break;
             };
-            // A program has its block back before it asks by it again: what became of the earlier request it took from the queue's
-            // memory itself.
-            let earlier = self.books.channels.get(&key).and_then(|c| c.flights.iter().find(|f| f.key == address));
-            if let Some(number) = earlier.map(|flight| flight.number) {
-                self.assume(key, number, begin_ns, log);
-            }
+            // Most programs ask by a block again when they know what became of the earlier request: where no call told them, they
+            // took that from the queue's memory themselves. Where they took nothing from there it is still to come.
+            let is_over = |f: &&Flight| f.key == address && (taken_itself.is_none() || f.taken_itself != taken_itself);
+            let flights = self.books.channels.get(&key).into_iter().flat_map(|channel| &channel.flights);
+            let over: Vec<u64> = flights.filter(is_over).map(|flight| flight.number).collect();
+            over.into_iter().for_each(|number| self.assume(key, number, begin_ns, log));
+            let data = bytes.first_chunk().map_or(0, requests::iocb_data);
             let asked = bytes.first_chunk().and_then(requests::iocb);
             let inputs = asked.as_ref().map(|asked| asked.inputs(memory, log)).unwrap_or_default();
             let number = self.books.number();
-            let flight = Flight { number, key: address, asked, inputs, ..Flight::default() };
+            let flight = Flight { number, key: address, data, asked, taken_itself, inputs, ..Flight::default() };
             numbers.extend(flight.asked.is_some().then_some(number));
             self.fly(key, (heard.tid, heard.pid), flight, begin_ns);
         }
@@ -601,18 +652,22 @@ impl Asynchronous {
         let (args, memory) = (&heard.call.args, Memory::Kept(&heard.kept, When::Exit));
         let key = Key::Queue(heard.pid, args[0]);
         let mut numbers = Vec::new();
-        for i in 0..heard.call.result.max(0) as u64 {
+        let count = heard.call.result.max(0) as u64;
+        let channel = self.books.channels.get_mut(&key);
+        channel.into_iter().for_each(|c| c.fetched_by_calls = c.fetched_by_calls.wrapping_add(count));
+        for i in 0..count {
             let at = args[3].wrapping_add(EVENT_BYTES as u64 * i);
             let Some(event) = memory.exact(at, EVENT_BYTES) else {
                 log.loss(Loss::Dropped, "completions of Linux AIO whose memory could not be read", 0);
                 break;
             };
             let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| event[at + i]));
-            let channel = self.books.channels.get(&key);
-            let flight = channel.and_then(|channel| channel.flights.iter().find(|f| f.key == word(8)));
-            let Some(number) = flight.map(|flight| flight.number) else { continue };
+            let (data, block, result) = (word(0), word(8), word(16) as i64);
+            let completion = Completion { key: block, data, result, ..Completion::default() };
+            let number = self.books.channels.get(&key).and_then(|channel| channel.of(&completion));
+            let Some(number) = number else { continue };
             numbers.push(number);
-            let outcome = Outcome::of(end_ns, word(16) as i64);
+            let outcome = Outcome::of(end_ns, result);
             self.complete_from(key, number, outcome, &heard.kept, log);
         }
         About { input: None, output: Some(encoded(&numbers)) }
@@ -687,6 +742,15 @@ impl Asynchronous {
 fn untold(key: Key, flight: &Flight) -> Option<i64> {
     let is_told = flight.asked.is_some() && !flight.silent && matches!(key, Key::Ring(..));
     flight.assumed().filter(|_| !is_told)
+}
+
+/// So many completions a program has taken from the memory of its queue without a call, as far as the queue goes round.
+fn taken_itself(channel: &Channel, memory: Memory<'_>, queue: u64) -> Option<u32> {
+    let bytes = memory.exact(queue, QUEUE_BYTES)?;
+    let half = |at: usize| u32::from_le_bytes(std::array::from_fn(|i| bytes[at + i]));
+    let (size, head) = (half(4), half(8));
+    let by_calls = channel.fetched_by_calls.checked_rem(size.into())? as u32;
+    (head < size).then(|| ((u64::from(head) + u64::from(size - by_calls)) % u64::from(size)) as u32)
 }
 
 fn encoded(numbers: &[u64]) -> Vec<u8> {

@@ -16,6 +16,11 @@ fn word(bytes: &[u8; BYTES], at: usize) -> u64 {
     u64::from_le_bytes(std::array::from_fn(|i| bytes[at + i]))
 }
 
+/// What its completion will carry besides its address.
+pub fn data(bytes: &[u8; BYTES]) -> u64 {
+    word(bytes, 0)
+}
+
 /// The call that a request stands for; none if it touches no storage (it polls).
 pub fn asked(bytes: &[u8; BYTES]) -> Option<Asked> {
     let flags = word(bytes, 8) >> 32;

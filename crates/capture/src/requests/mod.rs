@@ -23,19 +23,21 @@ use crate::effects::Before;
 use crate::movers::Source;
 
 pub use asked::{Asked, Shape};
-pub use iocb::{BYTES as IOCB_BYTES, asked as iocb};
+pub use iocb::{BYTES as IOCB_BYTES, asked as iocb, data as iocb_data};
 pub use queue::Queue;
 pub use ring::{PARAMS, Ring};
 pub use sqe::{BYTES as SQE_BYTES, Choice, Request, Table, request as sqe};
 pub use table::{Registration, TableRow, names_registered, numbers, registration};
 
 /// A completion as the program finds it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Completion {
     /// Its place in the order of completions.
     pub place: u32,
     /// What tells the request: the mark that the program gave it, or the address of its `iocb`.
     pub key: u64,
+    /// See [`Flight::data`].
+    pub data: u64,
     /// Its result.
     pub result: i64,
     /// No further completion of the request follows.
@@ -64,6 +66,9 @@ pub struct Flight {
     pub number: u64,
     /// See [`Completion::key`].
     pub key: u64,
+    /// Of Linux AIO, what its completion will carry besides: the kernel has a copy of the `iocb`, so several requests can bear
+    /// the address of the same.
+    pub data: u64,
     /// The call it stands for; none if it touches no storage.
     pub asked: Option<Asked>,
     /// Arguments of the call that are places in the ring's table; they are looked up when the request begins.
@@ -82,8 +87,16 @@ pub struct Flight {
     pub after: Option<u64>,
     /// All before it come first, all after it later.
     pub drains: bool,
+    /// See [`Request::breaks`].
+    pub breaks: bool,
+    /// The request that it is linked to is told of, whatever it comes to.
+    pub after_told: bool,
     /// A success has no completion.
     pub silent: bool,
+    /// When a success of which nothing is told is taken to have been, once others show that it may be over.
+    pub over_ns: Option<u64>,
+    /// Of Linux AIO: so many completions the program had taken from the queue's memory itself, if that is known.
+    pub taken_itself: Option<u32>,
     /// See [`Request::malformed`].
     pub malformed: bool,
     pub inputs: Inputs,
@@ -211,6 +224,8 @@ pub struct Channel {
     pub buffer_rings: HashMap<u16, (u64, u32)>,
     /// Where the next request at a descriptor's own position will be.
     positions: HashMap<u32, u64>,
+    /// Of Linux AIO: so many completions calls have fetched.
+    pub fetched_by_calls: u64,
     /// When the call began that made it, if that is known: what ends another of its name may be over later.
     pub making_ns: u64,
 }
@@ -218,6 +233,10 @@ pub struct Channel {
 /// Said of requests that stand for no call since the kernel refused them.
 pub const REFUSED: &str = "requests of io_uring that the kernel refused for what no call can ask (malformed, no such place in the ring's \
      table, no buffer left to choose): they did nothing";
+
+/// Said of requests that never began, of which the kernel tells nothing.
+pub const CANCELLED: &str =
+    "requests of io_uring that were cancelled untold, since one failed that they were linked behind: they did nothing";
 
 /// Said of requests for a pipe whose ends have no numbers.
 pub const PIPE_IN_TABLE: &str = "pipes that io_uring made in a ring's table (what goes through them is not followed)";
@@ -231,7 +250,19 @@ impl Channel {
         let (flights, unfetched) = Default::default();
         let (files, buffers, buffer_rings, positions) = Default::default();
         let lanes = Vec::new();
-        Channel { name, way, flights, lanes, unfetched, files, buffers, buffer_rings, positions, making_ns: 0 }
+        Channel {
+            name,
+            way,
+            flights,
+            lanes,
+            unfetched,
+            files,
+            buffers,
+            buffer_rings,
+            positions,
+            fetched_by_calls: 0,
+            making_ns: 0,
+        }
     }
 
     /// A lane of this submitter on which nothing is in flight, or that of the request that it follows.
@@ -288,6 +319,7 @@ impl Channel {
         if flight.begin_ns.is_some() {
             self.resolve(&mut flight);
         }
+        flight.after_told = self.flights.iter().any(|f| Some(f.number) == flight.after && !f.silent);
         flight.lane.into_iter().for_each(|lane| self.lanes[lane].users += 1);
         self.flights.push_back(flight);
     }
@@ -300,6 +332,12 @@ impl Channel {
         Some(flight)
     }
 
+    /// Takes requests out that never began; how many would have had rows.
+    pub fn give_up(&mut self, numbers: &[u64]) -> u64 {
+        let landed = numbers.iter().filter_map(|number| self.land(*number)?.asked);
+        landed.count() as u64
+    }
+
     /// The request that a completion is of: of those with equal marks the one that it fits, the oldest first.
     pub fn of(&self, completion: &Completion) -> Option<u64> {
         let fits = |f: &&Flight| {
@@ -308,8 +346,49 @@ impl Channel {
             let room = f.inputs.buffers.iter().fold(0u64, |sum, b| sum.saturating_add(b.1));
             completion.result < 0 || !moves || completion.result as u64 <= room
         };
-        let same = || self.flights.iter().filter(|f| f.key == completion.key);
+        let same = || self.flights.iter().filter(|f| f.key == completion.key && f.data == completion.data);
         same().find(fits).or_else(|| same().next()).map(|f| f.number)
+    }
+
+    /// Those linked behind a request, in their order.
+    fn behind(&self, number: u64) -> Vec<u64> {
+        let mut out = vec![number];
+        let linked = self.flights.iter().filter(|f| f.after.is_some());
+        linked.for_each(|f| out.extend((f.after.as_ref() == out.last()).then_some(f.number)));
+        out.split_off(1)
+    }
+
+    /// A request is told of: those that the kernel cancels with it without telling of them. Of a request whose success would not
+    /// be told that much is told if it has failed, and then nothing of those linked behind it, whatever they ask for.
+    pub fn cancelled(&mut self, number: u64, result: i64) -> Vec<u64> {
+        const ECANCELED: i64 = -125;
+        let Some(flight) = self.flights.iter().find(|f| f.number == number && f.silent) else { return Vec::new() };
+        let (breaks, with_a_told_one) = (flight.breaks, result == ECANCELED && flight.after_told);
+        let behind = self.behind(number);
+        if with_a_told_one {
+            // Where the one that failed is told of, so are all behind it.
+            self.flights.iter_mut().filter(|f| behind.contains(&f.number)).for_each(|f| f.silent = false);
+            return Vec::new();
+        }
+        if breaks { behind } else { Vec::new() }
+    }
+
+    /// A request is told of that was not cancelled: those before it, of whose success nothing is told, that had to succeed first.
+    pub fn succeeded_before(&self, number: u64) -> Vec<u64> {
+        let Some(flight) = self.flights.iter().find(|f| f.number == number) else { return Vec::new() };
+        let (drains, mut after, mut out) = (flight.drains, flight.after, Vec::new());
+        if !drains && after.is_none() {
+            return out;
+        }
+        for earlier in self.flights.iter().rev().filter(|f| f.number < number) {
+            let is_linked = after == Some(earlier.number);
+            if is_linked {
+                after = earlier.after;
+            }
+            out.extend((earlier.silent && (is_linked || drains)).then_some(earlier.number));
+        }
+        out.reverse();
+        out
     }
 
     /// Lets those begin that waited for others, now that these are complete.
@@ -429,5 +508,52 @@ impl Requests {
         let mut keys: Vec<Key> = self.channels.keys().copied().filter(|key| key.process() == pid).collect();
         keys.sort_unstable();
         keys
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EBADF: i64 = -9;
+    const ECANCELED: i64 = -125;
+
+    /// Requests linked to each other, numbered from 0: whether their successes are not told.
+    fn chain(silent: &[bool]) -> Channel {
+        let mut channel = Channel::new("ring".into(), Way::Told);
+        for (number, silent) in (0..).zip(silent.iter().copied()) {
+            let after = (number > 0).then(|| number - 1);
+            channel.fly(Flight { number, after, silent, breaks: true, ..Flight::default() });
+        }
+        channel
+    }
+
+    #[test]
+    fn what_fails_untold_cancels_all_behind_it_untold() {
+        let mut channel = chain(&[true, true, false, true]);
+        assert_eq!(channel.cancelled(1, EBADF), [2, 3]);
+        channel.flights[1].breaks = false;
+        assert!(channel.cancelled(1, EBADF).is_empty(), "a hard link");
+        assert!(channel.cancelled(2, EBADF).is_empty(), "its success would have been told");
+    }
+
+    #[test]
+    fn what_is_cancelled_with_one_that_is_told_is_told() {
+        let mut channel = chain(&[false, true, true]);
+        assert!(channel.cancelled(0, EBADF).is_empty());
+        assert!(channel.cancelled(1, ECANCELED).is_empty());
+        assert!(channel.cancelled(2, ECANCELED).is_empty());
+    }
+
+    #[test]
+    fn what_is_told_proves_what_it_waited_for() {
+        let mut channel = chain(&[true, true, false]);
+        let alone = Flight { number: 3, silent: true, ..Flight::default() };
+        channel.fly(alone);
+        channel.fly(Flight { number: 4, ..Flight::default() });
+        assert_eq!(channel.succeeded_before(2), [0, 1]);
+        assert!(channel.succeeded_before(4).is_empty());
+        channel.flights[4].drains = true;
+        assert_eq!(channel.succeeded_before(4), [0, 1, 3]);
     }
 }

@@ -38,11 +38,12 @@ impl Queue {
             let at = self.address.wrapping_add(HEAD as u64 + EVENT * u64::from(self.next));
             if let Some(bytes) = memory.exact(at, EVENT as usize) {
                 let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| bytes[at + i]));
-                let (key, result) = (word(8), word(16) as i64);
+                let (data, key, result) = (word(0), word(8), word(16) as i64);
                 let taken = (tail + size - self.next) % size > left;
                 out.completions.push(Completion {
                     place: self.next,
                     key,
+                    data,
                     result,
                     last: true,
                     counts: true,

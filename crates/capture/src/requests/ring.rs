@@ -147,6 +147,7 @@ impl Ring {
                 out.completions.push(Completion {
                     place: self.next,
                     key: word(&bytes, 0),
+                    data: 0,
                     result: result.into(),
                     taken: head.wrapping_sub(self.next) as i32 > 0,
                     last: flags & CQE_MORE == 0,

@@ -69,6 +69,8 @@ pub struct Request {
     pub choice: Choice,
     /// The next request begins when this one is complete.
     pub linked: bool,
+    /// Those linked behind it are cancelled if it fails.
+    pub breaks: bool,
     /// It begins when all before it are complete, and those after it when it is.
     pub drains: bool,
     /// A success has no completion.
@@ -187,6 +189,7 @@ pub fn request(bytes: &[u8; BYTES]) -> Request {
         table,
         choice,
         linked: flags & (LINK | HARD_LINK) != 0,
+        breaks: flags & (LINK | HARD_LINK) == LINK,
         drains: flags & DRAIN != 0,
         silent: flags & SKIP_SUCCESS != 0,
         several: opcode == ACCEPT && bytes[2] & ACCEPTS_SEVERAL != 0,

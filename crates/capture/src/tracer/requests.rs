@@ -41,12 +41,14 @@ pub(super) struct Submission {
 /// A request as read from the program's memory.
 struct Submitted {
     key: u64,
+    data: u64,
     asked: Option<Asked>,
     fixed: [Option<(usize, u32)>; 2],
     table: Table,
     choice: Choice,
     after: Option<u64>,
     drains: bool,
+    breaks: bool,
     silent: bool,
     malformed: bool,
 }
@@ -118,12 +120,14 @@ impl Tracer<'_> {
             let asked = bytes.first_chunk().and_then(requests::iocb);
             let submitted = Submitted {
                 key: address,
+                data: bytes.first_chunk().map_or(0, requests::iocb_data),
                 asked,
                 fixed: [None; 2],
                 table: Table::Untouched,
                 choice: Choice::Nothing,
                 after: None,
                 drains: false,
+                breaks: false,
                 silent: false,
                 malformed: false,
             };
@@ -166,6 +170,7 @@ impl Tracer<'_> {
                 table,
                 choice,
                 linked,
+                breaks,
                 drains,
                 silent,
                 malformed,
@@ -175,7 +180,8 @@ impl Tracer<'_> {
             if pipe_in_table {
                 self.log.loss(Loss::Dropped, requests::PIPE_IN_TABLE, 0);
             }
-            let submitted = Submitted { key: mark, asked, fixed, table, choice, after, drains, silent, malformed };
+            let submitted =
+                Submitted { key: mark, data: 0, asked, fixed, table, choice, after, drains, breaks, silent, malformed };
             let number = self.fly(key, tid, submitted, begin_ns);
             after = linked.then_some(number.0);
             numbers.push(number);
@@ -185,7 +191,8 @@ impl Tracer<'_> {
 
     /// Takes a request into the books; its number, and whether it will have a row.
     fn fly(&mut self, key: Key, tid: i32, submitted: Submitted, begin_ns: u64) -> (u64, bool) {
-        let Submitted { key: mark, asked, fixed, table, choice, after, drains, silent, malformed } = submitted;
+        let Submitted { key: mark, data, asked, fixed, table, choice, after, drains, breaks, silent, malformed } =
+            submitted;
         let number = self.requests.number();
         let (mut inputs, mut before, mut source) = Default::default();
         if let Some(asked) = &asked {
@@ -205,20 +212,22 @@ impl Tracer<'_> {
             channel.fly(Flight {
                 number,
                 key: mark,
+                data,
                 asked,
                 fixed,
                 table,
-                replaces: Vec::new(),
                 choice,
                 lane,
                 begin_ns,
                 after,
                 drains,
+                breaks,
                 silent,
                 malformed,
                 inputs,
                 before,
                 source,
+                ..Flight::default()
             });
         }
         (number, recorded)
@@ -270,24 +279,31 @@ impl Tracer<'_> {
             for _ in 0..seen.lost {
                 self.log.loss(Loss::Dropped, "completions that were overwritten before they were seen", 0);
             }
-            for completion in seen.completions.iter().filter(|c| c.counts) {
-                self.complete(key, tid, completion);
+            let counted: Vec<Completion> = seen.completions.into_iter().filter(|c| c.counts).collect();
+            for (i, completion) in counted.iter().enumerate() {
+                self.complete(key, tid, completion, &counted[i + 1..]);
             }
         }
     }
 
-    fn complete(&mut self, key: Key, tid: i32, completion: &Completion) {
+    /// A request is complete; `later` completions are known as well.
+    fn complete(&mut self, key: Key, tid: i32, completion: &Completion, later: &[Completion]) {
         let Some(channel) = self.requests.channels.get_mut(&key) else { return };
         let Some(number) = channel.of(completion) else {
-            self.log.note("a completion of no request that was seen");
+            match completion.result {
+                ..0 => self.log.loss(Loss::Dropped, "failures of requests that had been taken as successful", 0),
+                0.. => self.log.note("a completion of no request that was seen"),
+            }
             return;
         };
         if !completion.last {
             self.log.loss(Loss::Dropped, "completions of a request that has several", 0);
             return;
         }
-        let silent: Vec<u64> =
-            channel.flights.iter().filter(|f| f.silent && f.number < number).map(|f| f.number).collect();
+        let cancelled = channel.cancelled(number, completion.result);
+        // One that fails is told of.
+        let succeeds = |f: &&Flight| f.silent && f.number < number && !later.iter().any(|c| c.key == f.key);
+        let silent: Vec<u64> = channel.flights.iter().filter(succeeds).map(|f| f.number).collect();
         silent.into_iter().for_each(|number| self.assume(key, tid, number));
         let Some(channel) = self.requests.channels.get_mut(&key) else { return };
         if let Some(mut flight) = channel.land(number) {
@@ -298,6 +314,13 @@ impl Tracer<'_> {
             self.choose(key, tid, &mut flight, completion.buffer);
             self.write_request(key, tid, flight, completion.result, completion.taken);
         }
+        if cancelled.is_empty() {
+            return;
+        }
+        let channel = self.requests.channels.get_mut(&key);
+        let given_up = channel.map_or(0, |channel| channel.give_up(&cancelled));
+        self.log.note_several(requests::CANCELLED, given_up);
+        self.begin_waiting(key, self.log.now());
     }
 
     /// Where the kernel chose the buffer, it stands in the call like one that was given.

@@ -45,8 +45,13 @@ with_each_backend! {
     programs::mapped_by_one_that_is_killed;
     programs::aio;
     programs::aio_direct;
+    programs::aio_again;
+    programs::aio_left;
     programs::uring;
     programs::uring_sqpoll;
     programs::uring_defer;
     programs::rings;
+    programs::rings_broken;
+    programs::rings_broken_at_once;
+    programs::rings_failing;
 }

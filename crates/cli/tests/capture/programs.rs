@@ -27,6 +27,9 @@ const KNOWN: &[(Backend, &str, Known)] = &[
     (Backend::Ptrace, "uring", Known::Chance),
     (Backend::Ptrace, "uring sqpoll", Known::Incomplete),
     (Backend::Ptrace, "rings", Known::Chance),
+    (Backend::Ptrace, "rings broken", Known::Chance),
+    // A failure can be told when a later request made it look successful.
+    (Backend::Ptrace, "rings failing", Known::Chance),
 ];
 
 /// A program, its arguments behind the name of the file or directory that it makes, and what is there before.
@@ -170,6 +173,16 @@ pub fn aio_direct(backend: Backend) {
     case.check(backend);
 }
 
+/// The same `iocb` for several requests at once.
+pub fn aio_again(backend: Backend) {
+    Case::new("aio", &["96", "40", "5", "again"]).check(backend);
+}
+
+/// The program ends before it has fetched what became of its writes.
+pub fn aio_left(backend: Backend) {
+    Case::new("aio", &["96", "10", "6", "left"]).check(backend);
+}
+
 pub fn uring(backend: Backend) {
     Case::new("uring", &["120", "5"]).check(backend);
 }
@@ -185,4 +198,18 @@ pub fn uring_defer(backend: Backend) {
 /// More completions than their queue has room for, and successes that are not told.
 pub fn rings(backend: Backend) {
     Case::new("rings", &["24", "9"]).check(backend);
+}
+
+/// Chains of which nothing is told but that one has failed.
+pub fn rings_broken(backend: Backend) {
+    Case::new("rings", &["40", "10", "broken"]).check(backend);
+}
+
+pub fn rings_broken_at_once(backend: Backend) {
+    Case::new("rings", &["40", "12", "first"]).check(backend);
+}
+
+/// Requests of whose success nothing would be told, and that fail when a later one is complete.
+pub fn rings_failing(backend: Backend) {
+    Case::new("rings", &["40", "11", "failing"]).check(backend);
 }
