@@ -35,6 +35,7 @@ mod procfs;
 mod record;
 mod requests;
 pub mod scope;
+mod served;
 pub mod spool;
 mod sys;
 mod tracer;

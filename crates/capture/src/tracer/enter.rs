@@ -9,7 +9,7 @@ use crate::gate::{Numbers, Ticket};
 use crate::memory::Memory;
 use crate::procfs;
 use crate::sys::{self, CallInfo, FileId, HERE, Stat};
-use crate::{arguments, effects, locking, movers};
+use crate::{arguments, effects, locking, movers, served};
 
 impl Tracer<'_> {
     /// A thread is stopped by the filter.
@@ -134,6 +134,7 @@ impl Tracer<'_> {
             }
             return step("resume", tid, sys::resume(tid, 0));
         }
+        served::note(call.name, &args);
         let inputs = arguments::inputs(Memory::Live(tid), call, &args, &mut self.log);
         self.look_before(tid, call, &args, &inputs);
         let log = &mut self.log;

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use reprise_calls::{Call, Effect};
+use reprise_calls::{ArgKind, Call, Effect};
 use reprise_trace::Action;
 use reprise_trace::payload::runs_as;
 
@@ -11,7 +11,7 @@ use crate::arguments::{self, Outputs, UNREADABLE, failed};
 use crate::error::CaptureError;
 use crate::memory::Memory;
 use crate::sys::{self, CallInfo};
-use crate::{effects, movers, procfs};
+use crate::{effects, movers, procfs, served};
 
 /// −ERESTARTSYS, −ERESTARTNOINTR, −ERESTARTNOHAND, −ERESTART_RESTARTBLOCK: never seen by a program.
 const RESTARTS: [i64; 4] = [-512, -513, -514, -516];
@@ -78,6 +78,13 @@ impl Tracer<'_> {
         self.look_after(tid, &entered, result);
         let Entered { call, args, begin_ns, cpu_ns, mut inputs, before, source, submission, .. } = entered;
         let about = self.after_call(tid, call, &args, &inputs.input, result, submission);
+        // The program has served the faults by now that reading what it gave would have waited for.
+        let gives = |kind| matches!(kind, ArgKind::InData(_) | ArgKind::InVector(_));
+        let given = inputs.buffers.iter().fold(0u64, |sum, buffer| sum.saturating_add(buffer.1));
+        if served::any() && !failed(result) && inputs.kept < given && call.position(gives).is_some() {
+            (inputs.data, inputs.kept) =
+                arguments::content(Memory::Live(tid), &inputs.buffers, u64::MAX, arguments::keep(call), &mut self.log);
+        }
         let told = inputs.told();
         let log = &mut self.log;
         let mut out = arguments::outputs(Memory::Live(tid), call, &args, result, inputs, log);

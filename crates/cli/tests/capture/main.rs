@@ -54,4 +54,5 @@ with_each_backend! {
     programs::rings_broken;
     programs::rings_broken_at_once;
     programs::rings_failing;
+    programs::served_memory;
 }

@@ -79,6 +79,7 @@ impl Case {
         let expected = match self.run(&binary, &unrecorded, self.arguments) {
             Ok(checksum) => checksum,
             Err(why) if why.contains("io_uring_setup") => return skip(self.program, "io_uring is not permitted here"),
+            Err(why) if why.contains("userfaultfd") => return skip(self.program, "userfaultfd is not permitted here"),
             Err(why) => panic!("{why}"),
         };
 
@@ -212,4 +213,9 @@ pub fn rings_broken_at_once(backend: Backend) {
 /// Requests of whose success nothing would be told, and that fail when a later one is complete.
 pub fn rings_failing(backend: Backend) {
     Case::new("rings", &["40", "11", "failing"]).check(backend);
+}
+
+/// Memory that a thread of the program brings only when somebody looks at it.
+pub fn served_memory(backend: Backend) {
+    Case::new("served", &["20", "3"]).check(backend);
 }
