@@ -163,7 +163,8 @@ impl Stores {
         if !self.run.as_ref().is_some_and(joins) {
             self.flush(lives, log);
         }
-        let run = self.run.get_or_insert_with(|| Run { pid, tid, file, piece, time_ns, address, offset, ..Run::default() });
+        let run =
+            self.run.get_or_insert_with(|| Run { pid, tid, file, piece, time_ns, address, offset, ..Run::default() });
         run.length += length;
         run.bytes.extend_from_slice(page);
         Some((file, offset, offset + length))

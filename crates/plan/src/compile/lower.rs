@@ -4,7 +4,7 @@ use reprise_calls::closing::closes;
 use reprise_calls::moving::{End, Ends, ends};
 use reprise_calls::sharing::{Parts, SHARE_DESCRIPTORS, SHARE_DIRECTORIES};
 use reprise_calls::{
-    Effect, FlagSet, Identity, IoctlEffect, Object, Replay, forbids_writing, ioctl_effect, ioctl_gives,
+    ArgKind, Effect, FlagSet, Identity, IoctlEffect, Object, Replay, forbids_writing, ioctl_effect, ioctl_gives,
 };
 use reprise_model::{Binding, MappingId, Nature};
 use reprise_trace::payload::{Side, split};
