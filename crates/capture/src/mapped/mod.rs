@@ -80,6 +80,8 @@ pub struct Mapped {
     spaces: HashMap<i32, Space>,
     /// Files about to be mapped, by thread.
     coming: HashMap<i32, Rc<Watched>>,
+    /// Files of which threads are about to permit stores, by thread.
+    permitting: HashMap<i32, Vec<FileId>>,
     /// Files that perhaps nobody can write by stores any more, though their pages are known.
     loose: HashSet<FileId>,
 }
@@ -135,13 +137,33 @@ impl Mapped {
         }
     }
 
-    /// Stores are about to be permitted there; or, if only what is `writable` matters, it is larger than before.
-    pub fn permit(&mut self, process: i32, at: Range<u64>, writable: bool) {
-        let Some(space) = self.spaces.get(&process) else { return };
-        for piece in space.within(at).iter().filter(|piece| piece.writable || !writable) {
+    /// The thread is about to permit stores there.
+    pub fn permit(&mut self, tid: i32, process: i32, at: Range<u64>) {
+        let files = self.learn(process, at, |_| true);
+        self.permitting.insert(tid, files);
+    }
+
+    /// It has, or has not: stores are, or are not, permitted by now.
+    pub fn permitted(&mut self, tid: i32) {
+        self.loose.extend(self.permitting.remove(&tid).into_iter().flatten());
+        self.prune();
+    }
+
+    /// More may be stored to than before.
+    pub fn grown(&mut self, process: i32, at: Range<u64>) {
+        let files = self.learn(process, at, |piece| piece.writable);
+        self.loose.extend(files);
+    }
+
+    /// Takes what is in such pieces now for known; gives their files.
+    fn learn(&mut self, process: i32, at: Range<u64>, such: impl Fn(&Piece) -> bool) -> Vec<FileId> {
+        let Some(space) = self.spaces.get(&process) else { return Vec::new() };
+        let mut files = Vec::new();
+        for piece in space.within(at).iter().filter(|piece| such(piece)) {
             self.known.entry(piece.file.id).or_default().learn(&piece.file.file, &piece.extent());
-            self.loose.insert(piece.file.id);
+            files.push(piece.file.id);
         }
+        files
     }
 
     /// A process was made with a copy of another's memory.
@@ -171,7 +193,9 @@ impl Mapped {
     /// Forgets what is known of files that nobody can write by stores any more.
     fn prune(&mut self) {
         for file in std::mem::take(&mut self.loose) {
-            let comes = self.coming.values().any(|coming| coming.id == file);
+            let mut coming =
+                self.coming.values().map(|coming| coming.id).chain(self.permitting.values().flatten().copied());
+            let comes = coming.any(|coming| coming == file);
             if !comes && !self.spaces.values().any(|space| is_writable(space, file)) {
                 self.known.remove(&file);
             }

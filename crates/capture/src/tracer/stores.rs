@@ -135,7 +135,7 @@ impl Tracer<'_> {
             Effect::Map => self.prepare_mapping(tid, args),
             Effect::MapAdvise if call.name == "mprotect" && permits(args[2]) => {
                 self.with_stores(tid, |mapped, process, _, _| {
-                    mapped.permit(process, mapped::pages(args[0], args[1]), false)
+                    mapped.permit(tid, process, mapped::pages(args[0], args[1]));
                 });
             }
             _ => {}
@@ -248,6 +248,7 @@ fn moved(mapped: &mut Mapped, (tid, process): (i32, i32), call: &Call, args: &[u
     let at = mapped::pages(args[0], args[1]);
     match call.effect {
         Effect::Map if failed(result) => mapped.refused(tid),
+        Effect::MapAdvise if call.name == "mprotect" && failed(result) => mapped.permitted(tid),
         _ if failed(result) => {}
         Effect::Map => {
             let at = mapped::pages(result as u64, args[1]);
@@ -257,10 +258,11 @@ fn moved(mapped: &mut Mapped, (tid, process): (i32, i32), call: &Call, args: &[u
         Effect::Remap => {
             let to = mapped::pages(result as u64, args[2]);
             mapped.change(process, |space| space.remapped(at, to.clone(), args[3]));
-            mapped.permit(process, to, true);
+            mapped.grown(process, to);
         }
         Effect::MapAdvise if call.name == "mprotect" => {
             mapped.change(process, |space| space.protect(at, permits(args[2])));
+            mapped.permitted(tid);
         }
         Effect::MapAdvise if call.name == "madvise" && args[2] as i32 == libc::MADV_REMOVE => {
             mapped.forget(process, at);
