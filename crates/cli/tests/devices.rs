@@ -71,15 +71,19 @@ os.splice(random, begin, 4096)
 os.write(passed, os.read(end, 4096))
 "#;
 
-/// Records it in a directory, `w`, that is another one's upper part (`up`) if there is something to mount.
+/// Records it in a directory, `w`, where something is mounted if that is given; what it has left there is copied then.
 fn passes(backend: &str, mount: Option<&str>) {
     let s = Scratch::new();
-    let (work, up) = (mkdir(s.path(), "w"), mkdir(s.path(), "up"));
+    let (work, copied) = (mkdir(s.path(), "w"), mkdir(s.path(), "copied"));
     std::fs::write(s.path().join("p.py"), PASSED).unwrap();
     let record = ["record", "-q", "--backend", backend, "-o", "../a.reprise", "--", "python3", "../p.py"];
     match mount {
         Some(mount) => {
-            let words = format!("{mount} && cd w && exec {} {}", env!("CARGO_BIN_EXE_reprise"), record.join(" "));
+            let words = format!(
+                "{mount} && cd w && {} {} && cp -a . {copied}",
+                env!("CARGO_BIN_EXE_reprise"),
+                record.join(" ")
+            );
             let made = Command::new("unshare").args(["-m", "sh", "-c", &words]).current_dir(s.path()).output().unwrap();
             assert!(made.status.success(), "{made:?}");
         }
@@ -88,7 +92,7 @@ fn passes(backend: &str, mount: Option<&str>) {
     mkdir(s.path(), "t");
     run(s.path(), &["replay", "a.reprise", "--target", "t"]).ends(0);
     let there = s.path().join("t").join(s.path().strip_prefix("/").unwrap()).join("w");
-    let left = if mount.is_some() { up } else { work };
+    let left = if mount.is_some() { copied } else { work };
     let differences = tree::differences(&tree::walk(Path::new(&left)), &tree::walk(&there));
     assert!(differences.is_empty(), "{}", differences.join("\n"));
     let info = run(s.path(), &["info", "a.reprise"]);
@@ -110,9 +114,9 @@ fn what_a_device_gave_a_file_inside_the_kernel_is_kept() {
 /// What is in a file of an overlay stands in the file below it.
 #[test]
 fn what_a_file_of_an_overlay_was_given_inside_the_kernel_is_kept() {
-    const MOUNT: &str = "mkdir -p low work && mount -t overlay -o lowerdir=low,upperdir=up,workdir=work none w";
+    const MOUNT: &str = "mkdir -p low up work && mount -t overlay -o lowerdir=low,upperdir=up,workdir=work none w";
     let (name, s) = ("what_a_file_of_an_overlay_was_given_inside_the_kernel_is_kept", Scratch::new());
-    let words = format!("mkdir w up && {MOUNT}");
+    let words = format!("mkdir w && {MOUNT}");
     let mounts = Command::new("unshare").args(["-m", "sh", "-c", &words]).current_dir(s.path()).status();
     if !has("python3") || !mounts.is_ok_and(|status| status.success()) {
         return skip(name, "no python3, or no overlay can be mounted");
