@@ -101,7 +101,7 @@ fn broke_off(cut: Option<&Cut>) -> (String, String) {
     let how = match cut {
         Some(Cut { full: true, why, .. }) => format!("the raw recording had no room left ({why})"),
         Some(Cut { why, .. }) => format!("the raw recording could not be written any further ({why})"),
-        None => "the recorder was killed, or had no room left".to_owned(),
+        None => "the recorder was killed or interrupted, or had no room left".to_owned(),
     };
     let end = format!("{how}, and what the program did after that is not there");
     (end, format!("{how}; what it had kept until then was finished later"))
