@@ -57,6 +57,7 @@ with_each_backend! {
     what_forked_processes_open_to_stores;
     a_file_that_is_mapped_twice;
     pieces_that_lie_one_behind_the_other;
+    threads_with_descriptors_of_their_own_end;
     lmdb_writes_through_its_map;
     fio_writes_through_its_map;
     sqlite_shares_its_index;
@@ -262,6 +263,20 @@ fn pieces_that_lie_one_behind_the_other() {
     if let Err(why) = program_replays(scratch.path(), "adjacent") {
         skip("pieces_that_lie_one_behind_the_other", &why);
     }
+}
+
+/// Mappings end with their process, not with the last thread that has a table of descriptors.
+fn threads_with_descriptors_of_their_own_end() {
+    let scratch = Scratch::new();
+    let dir = scratch.path();
+    if let Err(why) = program_replays(dir, "threads") {
+        return skip("threads_with_descriptors_of_their_own_end", &why);
+    }
+    // One call after the other, as they were: no thread is late.
+    let target = mkdir(dir, "single");
+    let said = run(dir, &["replay", "threads.reprise", "--target", &target, "--order", "single", "--json"]);
+    assert_eq!(said.ends(0).json()["skipped"], 0, "{said:#?}");
+    run(dir, &["verify", "--tree", "threads.reprise", &target]).ends(0);
 }
 
 /// `MADV_REMOVE` makes holes in files: in the replay, in the tree that the trace tells of, and in a slice that begins behind it.

@@ -160,7 +160,9 @@ pub struct Interpretation {
     pub spawned: Option<u32>,
     /// The thread left a table of descriptors, or directories, that others share with it: it has copies of its own now.
     pub left: Parts,
-    /// An exit that ended its process.
+    /// An exit that ended the last user of a table of descriptors, and with it all of these.
+    pub last_of_table: bool,
+    /// An exit that ended the last thread of its process, and with it what that had mapped.
     pub last_of_process: bool,
     /// The thread is in a user namespace of its own: the users that it names, and is told of, are others.
     pub foreign_users: bool,

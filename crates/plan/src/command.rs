@@ -44,7 +44,8 @@ pub enum Op {
     /// The program is replaced: end the slots in `list` (close-on-exec), forget mappings in `unmap`. Never run anything.
     /// Where the thread runs as others from then on, arguments 0 to 5 are as those of a [`Op::ChangeIdentity`] of groups.
     Execute,
-    /// The thread ends; bit 0 of `produces[0]`: it was the last of its process, whose descriptor table and mappings end.
+    /// The thread ends; bit 0 of `produces[0]`: it was the last that used its descriptor table, which ends with it, bit 1: the last of
+    /// its process, whose mappings end.
     Exit,
     /// `mmap` of a file: the mapping is kept in mapping slot `produces[0]` (`u32::MAX`: a part of the mapping that
     /// argument 0 points into). PROT_EXEC is left out.

@@ -139,7 +139,7 @@ fn other_threads_find_reads_done_and_wait_for_them() {
             let args = [Arg::Fd(0), Arg::Content(at, length), Arg::Value(length), Arg::Value(0)];
             s.add(other, issue("pwrite64", &args, 64));
         }
-        s.add_after(t, &[(other, 120)], op("exit_group", Op::Exit, &[Arg::Value(0)], 0, [1, NONE]));
+        s.add_after(t, &[(other, 120)], op("exit_group", Op::Exit, &[Arg::Value(0)], 0, [3, NONE]));
         s.add(other, op("exit", Op::Exit, &[Arg::Value(0)], 0, [NONE, NONE]));
         let result = run(&s.finish(), &scratch.dir("target"), &by(executor)).unwrap();
         assert_eq!(

@@ -27,7 +27,7 @@ fn plan(scratch: &Scratch, read: bool) -> reprise_plan::Plan {
             s.add(t, issue("umask", &[Arg::Value(0o022)], 0o022));
         }
     }
-    s.add(t, op("exit_group", reprise_plan::command::Op::Exit, &[Arg::Value(0)], 0, [1, NONE]));
+    s.add(t, op("exit_group", reprise_plan::command::Op::Exit, &[Arg::Value(0)], 0, [3, NONE]));
     s.finish()
 }
 

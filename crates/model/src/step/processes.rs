@@ -155,7 +155,7 @@ impl World {
             for fd in open {
                 self.end_descriptor(s, fd);
             }
-            s.out.last_of_process = true;
+            s.out.last_of_table = true;
             self.descriptors.tables.remove(s.thread.table);
             s.out.dead.push(Resource::Table(s.thread.table));
         }
@@ -173,6 +173,7 @@ impl World {
         if let Some(state) = self.processes.get_mut(s.thread.process as usize) {
             state.threads = state.threads.saturating_sub(1);
             if state.threads == 0 {
+                s.out.last_of_process = true;
                 self.further_groups.remove(&s.thread.process);
                 self.end_space(s);
             }

@@ -89,7 +89,10 @@ impl Compiler {
             Take => self.take(l),
             Spawn => Ok(self.spawn(l)),
             Execute => Ok(self.execute(l)),
-            Exit => Ok(Command { produces: [l.found.last_of_process.into(), u32::MAX], ..l.bare(Op::Exit) }),
+            Exit => {
+                let ends = u32::from(l.found.last_of_table) | u32::from(l.found.last_of_process) << 1;
+                Ok(Command { produces: [ends, u32::MAX], ..l.bare(Op::Exit) })
+            }
             Wait => self.simulate(l),
             Mount => self.unshare(l),
             Control if duplicates(l) => self.issue_descriptor(l),

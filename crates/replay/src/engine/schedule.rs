@@ -98,7 +98,7 @@ impl Turns {
     pub(super) fn await_turn(&self, engine: &Engine, thread: u32, command: &Command) -> Result<(), Stop> {
         let inert = match command.op {
             Op::Simulate | Op::Skip | Op::Unsupported => true,
-            Op::Exit => command.produces[0] == u32::MAX || command.produces[0] & 1 == 0,
+            Op::Exit => command.produces[0] == u32::MAX || command.produces[0] & 3 == 0,
             _ => false,
         };
         self.speak(engine, thread, Next { waits: command.waits.clone(), inert, refused_at: None }).map(drop)

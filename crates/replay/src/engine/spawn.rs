@@ -131,8 +131,11 @@ impl Worker {
     }
 
     pub(super) fn exit(&mut self, command: &Command) -> Result<Done, Stop> {
-        if command.produces[0] != u32::MAX && command.produces[0] & 1 != 0 {
+        let ends = if command.produces[0] == u32::MAX { 0 } else { command.produces[0] };
+        if ends & 2 != 0 {
             self.unmap_all();
+        }
+        if ends & 1 != 0 {
             self.leave_shared_table()?;
             // All but the engine's own. They would end with the thread, but others must not see it ended before.
             let last = u32::try_from(self.engine.reserved.first - 1).unwrap_or(0);

@@ -149,7 +149,7 @@ impl Script {
     }
 
     pub fn exit(&mut self, thread: u32) {
-        self.add(thread, op("exit_group", Op::Exit, &[Arg::Value(0)], 0, [1, NONE]));
+        self.add(thread, op("exit_group", Op::Exit, &[Arg::Value(0)], 0, [3, NONE]));
     }
 
     pub fn finish(mut self) -> Plan {
