@@ -551,3 +551,27 @@ for directory in (".", "d"):
         recorded.replays_in_parts();
     }
 }
+
+/// A file that is given all blocks of a smaller one keeps what stands behind them.
+#[test]
+fn what_stands_behind_a_shorter_copy_stays() {
+    let name = "what_stands_behind_a_shorter_copy_stays";
+    if !is_root() {
+        return skip(name, "loop devices need root");
+    }
+    let xfs = match LoopFs::new(Kind::Xfs, Kind::Xfs.least_bytes()) {
+        Ok(made) => made,
+        Err(why) => return skip(name, &why),
+    };
+    let program = r#"
+FICLONE = 0x40049409
+made("short", b"s" * 4096)
+made("long", b"l" * 69732)
+cut()
+source, target = os.open("short", os.O_RDONLY), os.open("long", os.O_RDWR)
+assert libc.ioctl(target, ctypes.c_ulong(FICLONE), source) == 0
+assert os.fstat(target).st_size == 69732 and os.pread(target, 9000, 0) == b"s" * 4096 + b"l" * 4904
+"#;
+    let Some(recorded) = Recorded::below(name, &xfs.path(), program, &[]) else { return };
+    recorded.replays_in_parts();
+}
