@@ -82,6 +82,12 @@ impl Recorded {
     }
 }
 
+/// A file system for a test; `None`: the test is skipped.
+fn file_system(name: &str, kind: Kind, bytes: u64) -> Option<LoopFs> {
+    let made = if is_root() { LoopFs::new(kind, bytes) } else { Err("loop devices need root".to_owned()) };
+    made.map_err(|why| skip(name, &why)).ok()
+}
+
 /// Capabilities of a program go with any change of its content or owner, whoever makes it.
 #[test]
 fn capabilities_go_with_the_content_that_had_them() {
@@ -180,13 +186,10 @@ for place, _, names in list(os.walk(".")):
 fn a_target_without_room_for_an_attribute_is_not_full() {
     let name = "a_target_without_room_for_an_attribute_is_not_full";
     let memory = Path::new("/dev/shm");
-    if !is_root() || !memory.exists() {
-        return skip(name, "loop devices need root, or there is no /dev/shm");
+    if !memory.exists() {
+        return skip(name, "there is no /dev/shm");
     }
-    let ext4 = match LoopFs::new(Kind::Ext4, 8 << 20) {
-        Ok(made) => made,
-        Err(why) => return skip(name, &why),
-    };
+    let Some(ext4) = file_system(name, Kind::Ext4, 8 << 20) else { return };
     let program = r#"
 made("f")
 try:
@@ -297,13 +300,7 @@ made("came", " ".join(map(str, came)).encode())
 #[test]
 fn direct_io_takes_and_refuses_memory_as_it_did() {
     let name = "direct_io_takes_and_refuses_memory_as_it_did";
-    if !is_root() {
-        return skip(name, "loop devices need root");
-    }
-    let ext4 = match LoopFs::new(Kind::Ext4, 512 << 20) {
-        Ok(made) => made,
-        Err(why) => return skip(name, &why),
-    };
+    let Some(ext4) = file_system(name, Kind::Ext4, 512 << 20) else { return };
     let program = r#"
 LONG = 1 << 18
 class Piece(ctypes.Structure):
@@ -556,13 +553,7 @@ for directory in (".", "d"):
 #[test]
 fn what_stands_behind_a_shorter_copy_stays() {
     let name = "what_stands_behind_a_shorter_copy_stays";
-    if !is_root() {
-        return skip(name, "loop devices need root");
-    }
-    let xfs = match LoopFs::new(Kind::Xfs, Kind::Xfs.least_bytes()) {
-        Ok(made) => made,
-        Err(why) => return skip(name, &why),
-    };
+    let Some(xfs) = file_system(name, Kind::Xfs, Kind::Xfs.least_bytes()) else { return };
     let program = r#"
 FICLONE = 0x40049409
 made("short", b"s" * 4096)

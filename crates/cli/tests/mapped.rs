@@ -221,57 +221,50 @@ fn pieces_that_are_unmapped_one_by_one() {
     fails_without(scratch.path(), &before, "pieces", &["/usr/bin/python3", "-c", SCRIPT]);
 }
 
-/// Records and replays a program of this test; the tree is what the trace says, too.
+/// Records and replays a program for a test; the tree is what the trace says, too. `None`: the test is skipped.
 #[track_caller]
-fn program_replays(dir: &Path, name: &str) -> Result<(), String> {
-    let program = program(Path::new(&mkdir(dir, "programs")), name)?;
+fn program_replays(test: &str, name: &str) -> Option<Scratch> {
+    let scratch = Scratch::new();
+    let dir = scratch.path();
+    let program = match program(Path::new(&mkdir(dir, "programs")), name) {
+        Ok(program) => program,
+        Err(why) => {
+            skip(test, &why);
+            return None;
+        }
+    };
     let before = dir.join("before");
     std::fs::create_dir(&before).expect("a directory");
     replays(dir, &before, name, &[&program]);
     run(dir, &["verify", "--tree", &format!("{name}.reprise"), &format!("{name}-target")]).ends(0);
     fails_without(dir, &before, name, &[&program]);
-    Ok(())
+    Some(scratch)
 }
 
 /// `mremap` leaves the old range mapped if it is told to, or given no length.
 fn what_a_move_leaves_where_it_was() {
-    let scratch = Scratch::new();
-    if let Err(why) = program_replays(scratch.path(), "left") {
-        skip("what_a_move_leaves_where_it_was", &why);
-    }
+    program_replays("what_a_move_leaves_where_it_was", "left");
 }
 
 /// What one process closes to stores, or opens, is as it was in the others.
 fn what_forked_processes_open_to_stores() {
-    let scratch = Scratch::new();
-    if let Err(why) = program_replays(scratch.path(), "opened") {
-        skip("what_forked_processes_open_to_stores", &why);
-    }
+    program_replays("what_forked_processes_open_to_stores", "opened");
 }
 
 /// All that was stored to a file is looked at when the last of its mappings end at once.
 fn a_file_that_is_mapped_twice() {
-    let scratch = Scratch::new();
-    if let Err(why) = program_replays(scratch.path(), "twice") {
-        skip("a_file_that_is_mapped_twice", &why);
-    }
+    program_replays("a_file_that_is_mapped_twice", "twice");
 }
 
 /// Neighbours in memory and in their file may lie apart in the replay.
 fn pieces_that_lie_one_behind_the_other() {
-    let scratch = Scratch::new();
-    if let Err(why) = program_replays(scratch.path(), "adjacent") {
-        skip("pieces_that_lie_one_behind_the_other", &why);
-    }
+    program_replays("pieces_that_lie_one_behind_the_other", "adjacent");
 }
 
 /// Mappings end with their process, not with the last thread that has a table of descriptors.
 fn threads_with_descriptors_of_their_own_end() {
-    let scratch = Scratch::new();
+    let Some(scratch) = program_replays("threads_with_descriptors_of_their_own_end", "threads") else { return };
     let dir = scratch.path();
-    if let Err(why) = program_replays(dir, "threads") {
-        return skip("threads_with_descriptors_of_their_own_end", &why);
-    }
     // One call after the other, as they were: no thread is late.
     let target = mkdir(dir, "single");
     let said = run(dir, &["replay", "threads.reprise", "--target", &target, "--order", "single", "--json"]);
@@ -281,11 +274,8 @@ fn threads_with_descriptors_of_their_own_end() {
 
 /// `MADV_REMOVE` makes holes in files: in the replay, in the tree that the trace tells of, and in a slice that begins behind it.
 fn pages_that_leave_their_file() {
-    let scratch = Scratch::new();
+    let Some(scratch) = program_replays("pages_that_leave_their_file", "holes") else { return };
     let dir = scratch.path();
-    if let Err(why) = program_replays(dir, "holes") {
-        return skip("pages_that_leave_their_file", &why);
-    }
     let found = run(dir, &["sql", "holes.reprise", "SELECT seq FROM actions WHERE path = 'cut-here'", "--csv"]);
     let cut = format!("action:{}", found.ends(0).out.lines().nth(1).expect("the action at which it is cut"));
     run(dir, &["slice", "-q", "holes.reprise", "-o", "behind", "--from", &cut]).ends(0);

@@ -29,7 +29,6 @@ use crate::spool::layout::{MOVED_AT, state};
 use crate::spool::record::{Object, Objects, Ring};
 
 const CQE_MORE: u32 = 1 << 1;
-const ECANCELED: i64 = -125;
 const GET_EVENTS: u64 = 1;
 const REGISTERED_RING: u64 = 1 << 4;
 const EVENT_BYTES: usize = 32;
@@ -302,7 +301,7 @@ impl Asynchronous {
             return;
         }
         self.under_way.remove(&completion.request);
-        let failed = completion.result < 0 && completion.result != ECANCELED;
+        let failed = completion.result < 0 && completion.result != requests::ECANCELED;
         if failed && !channel.flights.iter().any(|f| f.number == number) {
             log.loss(Loss::Dropped, "failures of requests that had been taken as successful long before", 0);
         }

@@ -29,6 +29,9 @@ pub use ring::{PARAMS, Ring};
 pub use sqe::{BYTES as SQE_BYTES, Choice, Request, Table, request as sqe};
 pub use table::{Registration, TableRow, names_registered, numbers, registration};
 
+/// What a request comes to that was cancelled.
+pub const ECANCELED: i64 = -125;
+
 /// A completion as the program finds it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Completion {
@@ -361,7 +364,6 @@ impl Channel {
     /// A request is told of: those that the kernel cancels with it without telling of them. Of a request whose success would not
     /// be told that much is told if it has failed, and then nothing of those linked behind it, whatever they ask for.
     pub fn cancelled(&mut self, number: u64, result: i64) -> Vec<u64> {
-        const ECANCELED: i64 = -125;
         let Some(flight) = self.flights.iter().find(|f| f.number == number && f.silent) else { return Vec::new() };
         let (breaks, with_a_told_one) = (flight.breaks, result == ECANCELED && flight.after_told);
         let behind = self.behind(number);
@@ -516,7 +518,6 @@ mod tests {
     use super::*;
 
     const EBADF: i64 = -9;
-    const ECANCELED: i64 = -125;
 
     /// Requests linked to each other, numbered from 0: whether their successes are not told.
     fn chain(silent: &[bool]) -> Channel {

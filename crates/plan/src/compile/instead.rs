@@ -79,11 +79,7 @@ impl Compiler {
         let Some((number, _)) = ATTRIBUTES.iter().find(|(_, by_descriptor)| *by_descriptor == l.call.number) else {
             return self.simulate(l);
         };
-        let path = l.found.paths[0].as_deref().unwrap_or(b".");
-        let mut command = self.issue(l, Op::Issue)?;
-        command.number = *number;
-        command.args[0] = Arg::Bytes(self.store.bytes(path)?, path.len() as u64);
-        Ok(command)
+        self.with_name(l, *number, l.found.paths[0].as_deref().unwrap_or(b"."))
     }
 
     /// `fchmod` and `fchown` of a file whose descriptor is a stand-in: the same by its name.
@@ -93,10 +89,14 @@ impl Compiler {
             "fchown" => CHOWN,
             _ => return self.simulate(l),
         };
-        let path = l.found.paths[0].clone().unwrap_or_default();
+        self.with_name(l, number, l.found.paths[0].as_deref().unwrap_or_default())
+    }
+
+    /// Another call with the same arguments but for the first, which is a name in place of a descriptor.
+    fn with_name(&mut self, l: &Lowering<'_>, number: u32, name: &[u8]) -> Result<Command, CompileError> {
         let mut command = self.issue(l, Op::Issue)?;
         command.number = number;
-        command.args[0] = Arg::Bytes(self.store.bytes(&path)?, path.len() as u64);
+        command.args[0] = Arg::Bytes(self.store.bytes(name)?, name.len() as u64);
         Ok(command)
     }
 }

@@ -78,8 +78,7 @@ impl Worker {
             None => -1,
         };
         let result = if to < 0 {
-            let duplicate = if close_on_exec != 0 { libc::F_DUPFD_CLOEXEC } else { libc::F_DUPFD };
-            issue::fcntl_number(from, duplicate, 0)
+            issue::duplicate(from, close_on_exec != 0)
         } else if from == to && i64::from(command.number) == libc::SYS_dup2 {
             // Only asks whether the descriptor is open.
             let flags = issue::fcntl_number(from, libc::F_GETFD, 0);
@@ -118,7 +117,7 @@ impl Worker {
             })
         };
         match kind {
-            StandIn::Null => one(&|| issue::fcntl_number(self.engine.reserved.null, libc::F_DUPFD_CLOEXEC, 0)),
+            StandIn::Null => one(&|| issue::duplicate(self.engine.reserved.null, true)),
             StandIn::Pipe => two(issue::pipe(libc::O_CLOEXEC)),
             StandIn::Socket if slots[1] != NOWHERE => two(issue::socket_pair()),
             StandIn::Socket => one(&|| issue::socket(libc::AF_UNIX, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0)),

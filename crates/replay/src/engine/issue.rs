@@ -319,6 +319,12 @@ pub(super) fn lock(number: i32, lock: &InitialLock) -> i64 {
     unsafe { raw(libc::SYS_fcntl, [fd(number), command as u64, &raw const range as u64, 0, 0, 0]) }
 }
 
+/// A further descriptor of the same open file, which ends as another program is run or does not.
+pub(super) fn duplicate(number: i32, close_on_exec: bool) -> i64 {
+    let command = if close_on_exec { libc::F_DUPFD_CLOEXEC } else { libc::F_DUPFD };
+    fcntl_number(number, command, 0)
+}
+
 /// From now on reads of this descriptor go through the page cache (no `O_DIRECT`); false if they did before.
 pub(super) fn read_through_cache(number: i32) -> bool {
     let flags = fcntl_number(number, libc::F_GETFL, 0);

@@ -49,7 +49,7 @@ impl Nameless {
 
     /// A further descriptor for one that was made.
     pub(super) fn again(&self, path: &[u8]) -> Option<i64> {
-        self.0.get(path).map(|number| issue::fcntl_number(*number, libc::F_DUPFD, 0))
+        self.0.get(path).map(|number| issue::duplicate(*number, false))
     }
 }
 

@@ -168,10 +168,7 @@ fn descriptors(worker: &Worker, start: &ProcessStart, nameless: &mut Nameless) -
                 let made = nameless.open(engine, path, *flags, *offset);
                 made.unwrap_or_else(|| open(path, *flags, *offset))
             }
-            FdSource::Duplicate { slot, close_on_exec } => {
-                let duplicate = if *close_on_exec { libc::F_DUPFD_CLOEXEC } else { libc::F_DUPFD };
-                issue::fcntl_number(engine.slots.get(*slot)?, duplicate, 0)
-            }
+            FdSource::Duplicate { slot, close_on_exec } => issue::duplicate(engine.slots.get(*slot)?, *close_on_exec),
             FdSource::StandIn(kind) => {
                 worker.stand_in(*kind, [fd.slot, u32::MAX])?;
                 continue;
