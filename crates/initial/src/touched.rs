@@ -9,6 +9,8 @@ pub struct Touched {
     ranges: BTreeMap<u64, u64>,
     /// What lies between some of them counts as well.
     joined: bool,
+    /// One that was added to last, or lies within it: mostly the next is in it again.
+    last: (u64, u64),
 }
 
 /// So many ranges of one file are followed; of twice as many the closest are joined: all between two counts as changed.
@@ -17,7 +19,7 @@ const MOST: usize = 4096;
 impl Touched {
     /// A range was changed.
     pub fn add(&mut self, begin: u64, end: u64) {
-        if begin >= end {
+        if begin >= end || self.last.0 <= begin && end <= self.last.1 {
             return;
         }
         let (mut from, mut to) = (begin, end);
@@ -25,6 +27,7 @@ impl Touched {
             && until >= begin
         {
             if until >= end {
+                self.last = (before, until);
                 return;
             }
             from = before;
@@ -34,6 +37,7 @@ impl Touched {
             to = to.max(until);
         }
         self.ranges.insert(from, to);
+        self.last = (from, to);
         if self.ranges.len() > 2 * MOST {
             self.join_closest();
         }
@@ -74,6 +78,7 @@ impl Touched {
     /// Everything was changed, or nobody knows what.
     pub fn all(&mut self) {
         self.ranges = BTreeMap::from([(0, u64::MAX)]);
+        self.last = (0, u64::MAX);
     }
 
     /// Whether no more counts than what was added.

@@ -65,6 +65,9 @@ use write::{Birth, What, Writing};
 /// Name of the directory of a spool in that of its trace.
 pub const SPOOL: &str = reprise_trace::SPOOL;
 
+/// So many records come in before it is seen what has its place by them.
+const TOGETHER: u64 = 64;
+
 /// Is told bytes read, and of how many; says whether to go on.
 pub(crate) type Progress<'a> = &'a mut dyn FnMut(u64, u64) -> ControlFlow<()>;
 
@@ -256,7 +259,9 @@ impl Finisher {
             for event in events.drain(..) {
                 self.heard(event);
             }
-            self.write_out(false);
+            if taken % TOGETHER == 0 {
+                self.write_out(false);
+            }
             let before = done >> 20;
             done += u64::from(head.bytes);
             if done >> 20 != before {
@@ -319,7 +324,7 @@ impl Finisher {
     }
 
     /// Something is known: it waits for its place.
-    fn heard(&mut self, mut event: Event) {
+    fn heard(&mut self, event: Event) {
         if let Event::Ring { tid, pid, ring } = event {
             return self.requests.ring(tid, pid, ring, &mut self.writing.log);
         }
@@ -332,8 +337,10 @@ impl Finisher {
         }
         self.begin();
         match event {
-            // It stays where it is: it is large.
-            Event::Call(ref mut heard) => self.call(heard),
+            Event::Call(mut heard) => {
+                self.call(&mut heard);
+                self.joiner.take_back(heard);
+            }
             Event::Ring { .. } => {}
             Event::Request(asked) => {
                 let at = self.decoder.since_begin_ns(asked.time_ns);

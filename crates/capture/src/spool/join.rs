@@ -36,6 +36,14 @@ pub struct Heard {
     pub kept: Kept,
 }
 
+impl Heard {
+    /// Whose it is, and when it was over, as the head of its record tells.
+    fn is_of(&mut self, head: &Head) {
+        (self.tid, self.pid, self.end_ns) = (head.tid, head.pid, head.time_ns);
+        self.narrow = head.flags & RECORD_NARROW != 0;
+    }
+}
+
 /// Content that stays in the spool until it is asked for.
 #[derive(Debug, Clone)]
 pub struct Content {
@@ -102,10 +110,9 @@ pub struct Load {
 
 /// What happened.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "it is mostly a call, and is used up at once")]
 pub enum Event {
     /// A call is over.
-    Call(Heard),
+    Call(Box<Heard>),
     /// A ring of io_uring was made.
     Ring {
         /// By this thread.
@@ -268,6 +275,8 @@ pub struct Joiner {
     pub torn: u64,
     /// Records that could not be read.
     pub damaged: u64,
+    /// Room for the next call: what is known of one is large.
+    spare: Option<Box<Heard>>,
 }
 
 impl Joiner {
@@ -279,7 +288,7 @@ impl Joiner {
         };
         let (tid, pid, time_ns) = (head.tid, head.pid, head.time_ns);
         match record {
-            Record::Call(call, objects, ranges) => self.over(head, Over::Call(call, objects), ranges, place, out),
+            Record::Call(call, objects, ranges) => self.call(head, call, objects, ranges, place, out),
             Record::Request(request, ranges) => self.over(head, Over::Request(request), ranges, place, out),
             Record::Completion(completion, ranges) => self.over(head, Over::Completion(completion), ranges, place, out),
             Record::Ring(ring) => out.push(Event::Ring { tid, pid, ring }),
@@ -323,10 +332,36 @@ impl Joiner {
         }
     }
 
+    /// A call that was given is used up.
+    pub fn take_back(&mut self, mut room: Box<Heard>) {
+        room.objects.clear();
+        room.kept = Kept::default();
+        self.spare = Some(room);
+    }
+
+    fn call(
+        &mut self,
+        head: Head,
+        call: Call,
+        objects: Objects,
+        ranges: Ranges<'_>,
+        place: &Place<'_>,
+        out: &mut Vec<Event>,
+    ) {
+        if call.more > 0 || self.calls.contains_key(&(head.tid, call.call)) {
+            return self.over(head, Over::Call(call, objects), ranges, place, out);
+        }
+        // The usual case: it stands alone.
+        let mut room = self.spare.take().unwrap_or_default();
+        keep(&mut room.kept, ranges, place);
+        (room.call, room.objects) = (call, objects);
+        room.is_of(&head);
+        out.push(Event::Call(room));
+    }
+
     fn over(&mut self, head: Head, over: Over, ranges: Ranges<'_>, place: &Place<'_>, out: &mut Vec<Event>) {
         let key = over.key();
         if over.more() == 0 && !self.calls.contains_key(&(head.tid, key)) {
-            // The usual case: it stands alone.
             let mut kept = Kept::default();
             keep(&mut kept, ranges, place);
             return out.push(heard(head, over, kept));
@@ -389,11 +424,12 @@ impl Joiner {
 }
 
 fn heard(head: Head, over: Over, kept: Kept) -> Event {
-    let Head { tid, pid, time_ns, flags, .. } = head;
+    let Head { tid, pid, time_ns, .. } = head;
     match over {
         Over::Call(call, objects) => {
-            let narrow = flags & RECORD_NARROW != 0;
-            Event::Call(Heard { tid, pid, end_ns: time_ns, call, narrow, objects, kept })
+            let mut heard = Box::new(Heard { call, objects, kept, ..Heard::default() });
+            heard.is_of(&head);
+            Event::Call(heard)
         }
         Over::Request(request) => Event::Request(Box::new(Asked { tid, pid, time_ns, request, kept })),
         Over::Completion(completion) => Event::Completion(Box::new(Done { time_ns, completion, kept })),
