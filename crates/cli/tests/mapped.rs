@@ -57,6 +57,7 @@ with_each_backend! {
     what_forked_processes_open_to_stores;
     a_file_that_is_mapped_twice;
     pieces_that_lie_one_behind_the_other;
+    addresses_that_others_have_just_freed;
     threads_with_descriptors_of_their_own_end;
     lmdb_writes_through_its_map;
     fio_writes_through_its_map;
@@ -259,6 +260,10 @@ fn a_file_that_is_mapped_twice() {
 /// Neighbours in memory and in their file may lie apart in the replay.
 fn pieces_that_lie_one_behind_the_other() {
     program_replays("pieces_that_lie_one_behind_the_other", "adjacent");
+}
+
+fn addresses_that_others_have_just_freed() {
+    program_replays("addresses_that_others_have_just_freed", "reused");
 }
 
 /// Mappings end with their process, not with the last thread that has a table of descriptors.

@@ -33,6 +33,8 @@ pub struct Pending {
     pub action: Action,
     /// Its thread, in the kernel's words.
     pub tid: i32,
+    /// Its process, 0 if that is not known.
+    pub pid: i32,
     /// Processor time of its thread when it began.
     pub cpu_ns: u64,
     /// Content that tells of names and attributes, from its beginning.
@@ -95,7 +97,7 @@ impl Decoder {
     }
 
     fn pending(&mut self, call: &'static Call, heard: &mut Heard, spare: &mut Spare, log: &mut Log) -> Box<Pending> {
-        let Heard { tid, end_ns, call: made, kept, .. } = heard;
+        let Heard { tid, pid, end_ns, call: made, kept, .. } = heard;
         let objects = std::mem::take(&mut heard.objects);
         // What was under way when the trace began, began with it.
         let (begin_ns, result) = (made.begin_ns.max(self.started_ns), made.result);
@@ -126,7 +128,7 @@ impl Decoder {
         let mut pending = spare.take(call);
         pending.lacks = out.lacks(UNREADABLE);
         told.fill(&mut pending.action, call, args, times, result, out);
-        (pending.tid, pending.cpu_ns) = (*tid, made.cpu_ns);
+        (pending.tid, pending.pid, pending.cpu_ns) = (*tid, *pid, made.cpu_ns);
         (pending.telling, pending.objects, pending.written) = (telling, objects, written);
         pending
     }
@@ -188,6 +190,7 @@ impl Pending {
             call,
             action: Action::default(),
             tid: lanes::tid(lane),
+            pid: 0,
             cpu_ns: 0,
             telling: Vec::new(),
             objects: Objects::new(),

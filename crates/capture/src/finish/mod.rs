@@ -23,6 +23,7 @@ mod order;
 mod present;
 mod queue;
 mod requests;
+mod reused;
 mod search;
 mod stores;
 mod told;
@@ -204,6 +205,7 @@ struct Finisher {
     window: Window<What>,
     reaches: order::Reaches,
     beside: beside::Beside,
+    reused: reused::Reused,
     /// Places of births whose maker's call is not over, by maker.
     births: HashMap<i32, Vec<Place>>,
     ends: ends::Ends,
@@ -234,6 +236,7 @@ impl Finisher {
             window: Window::default(),
             reaches: Default::default(),
             beside: Default::default(),
+            reused: Default::default(),
             births: HashMap::default(),
             ends: Default::default(),
             run_as: HashMap::default(),
@@ -361,7 +364,8 @@ impl Finisher {
             }
             Event::Stored(stored) => {
                 let at = self.decoder.since_begin_ns(stored.time_ns);
-                self.push(stored.tid, (at, at, at), true, What::Stored(stored));
+                let place = self.push(stored.tid, (at, at, at), true, What::Stored(stored));
+                self.reused.stored(at, place);
             }
             Event::Loaded(load) => {
                 let at = self.decoder.since_begin_ns(load.time_ns);
@@ -467,9 +471,22 @@ impl Finisher {
             self.push(place.tid, (begin_ns, begin_ns, place.end_ns), true, what);
             return;
         }
-        let key_ns = self.beside.key_ns(&pending, order::takes_effect_ns(&pending));
+        let mut key_ns = self.beside.key_ns(&pending, order::takes_effect_ns(&pending));
+        if let Some(before_ns) = self.reused.before_ns(&pending, key_ns) {
+            key_ns = before_ns;
+            self.looked_at(before_ns, end_ns);
+        }
         let tid = pending.tid;
         self.push(tid, (key_ns, begin_ns, end_ns), true, What::Call(pending));
+    }
+
+    /// What a call looked at when it was over, at `end_ns`, had been stored before it took effect.
+    fn looked_at(&mut self, at_ns: u64, end_ns: u64) {
+        for place in self.reused.looked_at_by(end_ns) {
+            if let Some(what) = self.window.remove(place) {
+                self.push(place.tid, (at_ns, at_ns, at_ns), true, what);
+            }
+        }
     }
 
     /// The birth that a call brought about.
