@@ -80,6 +80,23 @@ static __always_inline void add_span(struct look *l, __u64 mapping, __u64 first,
 	l->count++;
 }
 
+/* The same of a file of which a part may be there already: one part then, which is both and what lies between them. */
+static __always_inline void widen_span(struct look *l, __u64 mapping, __u64 first, __u64 last)
+{
+	struct span *span;
+	__u32 at;
+
+	for (at = 0; at < SPANS && at < l->count; at++) {
+		span = &l->spans[at];
+		if (span->mapping != mapping)
+			continue;
+		span->first = first < span->first ? first : span->first;
+		span->last = last > span->last ? last : span->last;
+		return;
+	}
+	add_span(l, mapping, first, last);
+}
+
 static __always_inline __u64 below(__u64 bit)
 {
 	return bit >= PATCH_PAGES ? ~0ULL : (1ULL << (bit & 63)) - 1;

@@ -101,71 +101,6 @@ static __always_inline __u64 whole_pages(__u64 address, __u64 length)
 	return address + ((length + PAGE - 1) & ~(__u64)(PAGE - 1));
 }
 
-/* Before a mapping ends: afterwards another thread may have been given its addresses. */
-__noinline int before_unmap(struct thread *t, struct row *row)
-{
-	struct task_struct *task = bpf_get_current_task_btf();
-	__u32 pid = this_process();
-	__u64 start, end;
-	struct look *l;
-
-	if (!t || !row)
-		return 0;
-	start = t->args[0];
-	end = whole_pages(start, t->args[1]);
-	if (start & (PAGE - 1) || end <= start)
-		return 0;
-	if (row->look == LOOK_MAP && !(t->args[3] & MAP_FIXED))
-		return 0;
-	l = has_ranges(pid) ? begin_look(t, task, 0) : 0;
-	if (!l || !add_memory(l, pid, start, end)) {
-		t->looking = 0;
-		return 0;
-	}
-	l->ends = 1;
-	if (!cut_ranges(pid, start, end))
-		count_lost();
-	return 0;
-}
-
-/* Before a call writes to a mapped file: what was stored, and what the finisher puts the written bytes upon, so that they
- * are not taken for stores. Nobody can wait here; what is not looked at now is later, as it is then. */
-__noinline int before_write(struct thread *t, struct row *row)
-{
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct cpu *cpu = this_cpu();
-	__u64 first = 0, last = LAST_PAGE, at, length;
-	struct object *object;
-	struct look *l;
-
-	if (!t || !row || !cpu)
-		return 0;
-	object = &t->objects[0];
-	__builtin_memset(object, 0, sizeof(*object));
-	look_at(object, task, t->args[0]);
-	if (!S_ISREG(object->mode))
-		return 0;
-	at = row->offset ? argument(t, row->offset - 1) : ~0ULL;
-	if ((__s64)at < 0)
-		at = object->position;
-	if (row->parts && row->part[0].kind == PART_DATA && !(object->flags & O_APPEND)) {
-		length = argument(t, row->part[0].of);
-		first = at >> PAGE_SHIFT;
-		last = (at + length - 1) >> PAGE_SHIFT;
-	}
-	l = begin_look(t, task, t->begin_ns);
-	t->looking = 0;
-	if (!l)
-		return 0;
-	l->flags = MAPPED_WRITTEN;
-	add_file(l, object, first, last);
-	if (l->count && occupy(cpu)) {
-		go_on_looking(l, cpu, 0, 4096);
-		leave(cpu);
-	}
-	return 0;
-}
-
 /* Pages of a range are suspect. */
 struct opening {
 	struct fault fault;
@@ -446,16 +381,7 @@ static __always_inline int is_followed(struct row *row, struct task_struct *task
 	return (row->look != LOOK_PART && row->look != LOOK_WRITTEN) || may_be_mapped(w, task, fd);
 }
 
-/* At the entry of a call. */
-static __always_inline void before_call(struct thread *t, struct row *row)
-{
-	if (row->look == LOOK_UNMAP || row->look == LOOK_MAP)
-		before_unmap(t, row);
-	else if (row->look == LOOK_WRITTEN)
-		before_write(t, row);
-}
-
-/* At its exit, before its record. */
+/* At the exit of a call, before its record. What is looked at before it: `before.h`. */
 static __always_inline void after_call(struct thread *t, struct row *row, struct task_struct *task)
 {
 	if (!t->looking && !is_followed(row, task, t->args[0]))
@@ -469,7 +395,7 @@ static __always_inline void after_call(struct thread *t, struct row *row, struct
 	}
 	if (row->look == LOOK_MAP || row->look == LOOK_REMAP || row->look == LOOK_POPULATED)
 		map_after(t, row);
-	else if (row->look != LOOK_UNMAP && row->look != LOOK_WRITTEN)
+	else if (row->look != LOOK_UNMAP && row->look != LOOK_WRITTEN && row->look != LOOK_ASKED)
 		look_after(t, row);
 }
 

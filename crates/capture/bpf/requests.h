@@ -11,6 +11,7 @@
 #ifndef REPRISE_REQUESTS_H
 #define REPRISE_REQUESTS_H
 
+#include "before.h"
 #include "moved.h"
 #include "objects.h"
 #include "records.h"
@@ -35,7 +36,7 @@ struct flight {
 	__u32 opcode;
 	__u32 flags;
 	__s32 from; /* the descriptor that is spliced from */
-	__u32 reserved;
+	__u32 shows; /* what it shows is looked at when it is complete */
 };
 
 /* What is being made of a request on this CPU: too much for a stack. `thread` stands for one in the walk. */
@@ -46,6 +47,7 @@ struct making {
 	struct completion_body completion;
 	struct moved moved;
 	struct vector vector;
+	struct shown shown;
 };
 
 struct {
@@ -253,6 +255,39 @@ static __always_inline void keep_vector(struct making *m, struct row *row, __u64
 		bpf_map_delete_elem(&vectors, &slot);
 }
 
+/* What a request shows of a file: all of it, unless it is known better. 0: nothing. */
+static __always_inline int part_shown(struct making *m, struct row *row, struct file *file)
+{
+	struct shown *s = &m->shown;
+	struct flight *f = &m->flight;
+
+	if (!is_perhaps_mapped(file) || !look_at_file(&s->object, file, 0))
+		return 0;
+	s->offset = ~0ULL;
+	s->length = 0;
+	if (f->opcode == OPCODE_SPLICE) {
+		s->offset = f->args[1];
+		s->length = f->args[2];
+	} else if (row->look == LOOK_PART) {
+		s->offset = f->args[3];
+		s->length = row->parts && row->part[0].kind == PART_DATA ? f->args[2] : 0;
+	}
+	return 1;
+}
+
+/* Whether what a request shows can be looked at as it is submitted. */
+static __always_inline int is_shown_at_once(struct making *m)
+{
+	__u32 source = m->flight.opcode == OPCODE_SPLICE ? m->flight.args[4] & SPLICE_FROM_FIXED : m->flight.flags & SQE_FIXED_FILE;
+
+	return !source && !(m->flight.flags & SQE_DRAIN) && !(m->request.state & REQUEST_FOLLOWS);
+}
+
+static __always_inline struct file *file_shown(struct making *m, struct task_struct *task)
+{
+	return file_of(task, m->flight.opcode == OPCODE_SPLICE ? m->flight.from : (__s32)m->flight.args[0]);
+}
+
 /* A request is submitted. `sqe` is where it stands, 0: where the ring fetched it last. */
 static __always_inline void submitted(struct io_kiocb *request, const void *sqe, __u32 state)
 {
@@ -290,11 +325,14 @@ static __always_inline void submitted(struct io_kiocb *request, const void *sqe,
 	m->request.request = m->flight.number;
 	m->request.ring = identity_of(ring);
 	m->request.slot = identity_of(request);
-	if (bpf_map_update_elem(&flights, &slot, &m->flight, BPF_ANY))
-		m->request.state |= REQUEST_UNTOLD;
 	row = row_of_opcode(m->flight.opcode);
 	if (!row)
 		return;
+	m->flight.shows = row->look && stores_are_followed() && !is_shown_at_once(m);
+	if (bpf_map_update_elem(&flights, &slot, &m->flight, BPF_ANY))
+		m->request.state |= REQUEST_UNTOLD;
+	if (row->look && !m->flight.shows && stores_are_followed() && part_shown(m, row, file_shown(m, task)))
+		before_shown(&m->shown, m->thread.begin_ns);
 	m->thread.vector = 0;
 	write_request_record(m, row, 1);
 	keep_vector(m, row, slot);
@@ -333,6 +371,14 @@ static __always_inline void look_for_moved(struct making *m, struct io_kiocb *re
 	out->state |= REQUEST_MOVED;
 }
 
+/* The file that a request has shown that is complete; of a splice from a registered one none is known. */
+static __always_inline struct file *file_completed(struct making *m, struct io_kiocb *request, struct task_struct *task)
+{
+	if (m->flight.opcode != OPCODE_SPLICE)
+		return BPF_CORE_READ(request, file);
+	return m->flight.args[4] & SPLICE_FROM_FIXED ? 0 : file_shown(m, task);
+}
+
 /* A request is complete, or one step further. */
 static __always_inline void completed(struct io_kiocb *request, struct io_ring_ctx *ring, __u64 mark, __s32 result,
 				      __u32 flags)
@@ -353,6 +399,8 @@ static __always_inline void completed(struct io_kiocb *request, struct io_ring_c
 	m->flight = *flight;
 	m->thread.end_ns = bpf_ktime_get_ns();
 	m->thread.result = result;
+	if (m->flight.shows && result >= 0 && part_shown(m, row, file_completed(m, request, task)))
+		before_shown(&m->shown, m->thread.end_ns - 1);
 	out = &m->completion;
 	__builtin_memset(out, 0, sizeof(*out));
 	out->request = m->flight.number;

@@ -72,6 +72,8 @@ struct io_uring_cqe {
 #define OPCODE_SPLICE 30
 #define SPLICE_FROM_FIXED (1u << 31)
 #define SQE_BYTES 64
+#define SQE_FIXED_FILE 1
+#define SQE_DRAIN 2
 #define SQE_BUFFER_SELECT 32
 #define SQE_SKIP_SUCCESS 64
 #define CQE_BUFFER 1

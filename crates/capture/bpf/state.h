@@ -74,6 +74,7 @@ enum row_look {
 	LOOK_REMAP,
 	LOOK_PROTECT,
 	LOOK_POPULATED,   /* memory was made present */
+	LOOK_ASKED,       /* files that requests of Linux AIO are about, at the entry */
 };
 
 /* A side of a call that moves content inside the kernel: arguments. */

@@ -195,6 +195,17 @@ fn a_directory_is_read_for_nothing() {
     }
 }
 
+/// What was stored to a mapping of a file stands before the request that read it, though it was overwritten by another store since.
+#[test]
+fn what_was_stored_is_read_by_requests() {
+    for backend in backends() {
+        let Some(recorded) = Recorded::of_program(backend, "stored") else { return };
+        let stores = recorded.actions().into_iter().filter(|a| &*a.call == "mmap_pwrite");
+        assert!(stores.count() >= 10, "{backend}");
+        recorded.holds(&["root", "root:file=range"]);
+    }
+}
+
 /// Direct I/O that was refused for where its memory began writes nothing in a replay.
 #[test]
 fn memory_that_was_refused_is_refused_again() {

@@ -9,8 +9,8 @@ use std::io;
 use reprise_calls::{ArgKind, Returns};
 use reprise_trace::{DataPolicy, Keep};
 
-use super::shared::{OPCODES, object, part, row, when};
-use super::table::{Part, Row, part_of};
+use super::shared::{OPCODES, look, object, part, row, when};
+use super::table::{Part, Row, looks, part_of};
 use crate::arguments;
 use crate::requests::{Asked, SQE_BYTES, Shape, Table, sqe};
 use crate::sys::{Object, Types};
@@ -77,6 +77,10 @@ fn row_of(opcode: u8, data: DataPolicy) -> Row {
     let Some(asked) = request.asked else { return out };
     if asked.call.returns == Returns::Fd {
         out.objects[0] = object::RESULT;
+    }
+    let (look, _) = looks(asked.call);
+    if [look::PART, look::COPIED, look::SYNC].contains(&look) {
+        out.look = look;
     }
     if asked.shape == Shape::AsCalled {
         parts(&asked, data, &mut out);

@@ -122,6 +122,7 @@ pub mod look {
     pub const REMAP: u8 = 10;
     pub const PROTECT: u8 = 11;
     pub const POPULATED: u8 = 12;
+    pub const ASKED: u8 = 13;
 }
 
 /// Offsets in `struct watch`.
@@ -197,6 +198,7 @@ mod tests {
             number("OBJECT_PAIR_2", object::PAIR_2.into()),
             number("LOOK_SYNC_ALL", look::SYNC_ALL.into()),
             number("LOOK_POPULATED", look::POPULATED.into()),
+            number("LOOK_ASKED", look::ASKED.into()),
             offset("watch", "on", watch::ON),
             offset("watch", "offset", watch::OFFSET),
             offset("watch", "keeps", watch::KEEPS),

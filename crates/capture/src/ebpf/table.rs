@@ -207,7 +207,7 @@ fn structure(call: &Call, arg: u8, kind: Struct, when: u8) -> Option<Part> {
 }
 
 /// Why pages of mapped files are looked at when a call is over, and a word with it.
-fn looks(call: &Call) -> (u8, u8) {
+pub fn looks(call: &Call) -> (u8, u8) {
     let names_file = matches!(call.args.first().map(|a| a.kind), Some(ArgKind::Fd(_)));
     match call.effect {
         Effect::Read => (look::PART, call.offset_arg().map_or(0, |arg| arg as u8 + 1)),
@@ -223,6 +223,7 @@ fn looks(call: &Call) -> (u8, u8) {
         Effect::MapAdvise if call.name == "mprotect" => (look::PROTECT, 0),
         Effect::MapAdvise if call.name == "mlock" => (look::POPULATED, 0),
         Effect::MapAdvise if call.name == "madvise" => (look::POPULATED, 1),
+        Effect::Asynchronous if call.name == "io_submit" => (look::ASKED, 0),
         _ => (0, 0),
     }
 }

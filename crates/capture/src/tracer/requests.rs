@@ -197,6 +197,7 @@ impl Tracer<'_> {
         let (mut inputs, mut before, mut source) = Default::default();
         if let Some(asked) = &asked {
             inputs = asked.inputs(Memory::Live(tid), &mut self.log);
+            self.look_before_request(tid, asked, &inputs, fixed.iter().any(Option::is_some));
             before = effects::before(&mut self.world, tid, asked.call, &asked.args, &inputs, &mut self.log);
             source = movers::before(tid, asked.call, &asked.args, &inputs.input);
         } else if table == Table::Untouched && choice == Choice::Nothing {
@@ -361,9 +362,12 @@ impl Tracer<'_> {
             self.log.note(requests::REFUSED);
             return self.begin_waiting(key, end_ns);
         }
-        let late = flight.is_given_late();
+        let (late, waited) = (flight.is_given_late(), flight.after.is_some() || flight.drains);
         let Flight { number, asked, table, begin_ns, mut inputs, before, source, .. } = flight;
         let Some(asked) = asked else { return };
+        if waited {
+            self.look_after_request(tid, &asked, result);
+        }
         let memory = Memory::Live(tid);
         let position = self.requests.channels.get_mut(&key).and_then(|channel| channel.position(&asked, result));
         if late {

@@ -14,6 +14,7 @@ use super::{Entered, Tracer};
 use crate::arguments::{Inputs, failed};
 use crate::mapped::{self, Look, Mapped, Watched, Writers};
 use crate::procfs;
+use crate::requests::Asked;
 use crate::sys::{self, FileId, HERE};
 use crate::world::open_quietly;
 
@@ -86,6 +87,16 @@ fn touched(tid: i32, call: &Call, args: &[u64; 6], length: u64, before: bool) ->
     }
 }
 
+/// Whether a call shows what a file holds, or sees to it that it lasts.
+fn shows(call: &Call) -> bool {
+    matches!(call.effect, Effect::Read | Effect::Splice | Effect::Sync)
+}
+
+/// How much a call reads or writes at most.
+fn length(inputs: &Inputs) -> u64 {
+    inputs.buffers.iter().fold(0, |sum, (_, length)| sum.saturating_add(*length))
+}
+
 /// What a call does to mapped memory: the addresses that it writes back, takes away or closes to stores, and which pages
 /// there to look at. At the end of a mapping these are all, since some may have been evicted.
 fn memory_touched(call: &Call, args: &[u64; 6]) -> Option<(Range<u64>, Look)> {
@@ -122,8 +133,7 @@ impl Tracer<'_> {
             return self.count_unseen(call, args);
         }
         if !self.mapped.is_idle() {
-            let length = inputs.buffers.iter().fold(0u64, |sum, (_, length)| sum.saturating_add(*length));
-            let touched = touched(tid, call, args, length, true);
+            let touched = touched(tid, call, args, length(inputs), true);
             self.with_stores(tid, |mapped, process, writers, log| {
                 look(mapped, tid, &touched, writers, log);
                 if let Some((at, how)) = memory_touched(call, args) {
@@ -140,6 +150,29 @@ impl Tracer<'_> {
             }
             _ => {}
         }
+    }
+
+    /// Before a request is submitted: what it shows of files was stored until then. Which file is registered with a ring is not
+    /// known here.
+    pub(super) fn look_before_request(&mut self, tid: i32, asked: &Asked, inputs: &Inputs, is_registered: bool) {
+        if !self.stores || self.mapped.is_idle() {
+            return;
+        }
+        let touched = match is_registered {
+            true if shows(asked.call) => Touched::Anything,
+            true => Touched::Nothing,
+            false => touched(tid, asked.call, &asked.args, length(inputs), true),
+        };
+        self.with_stores(tid, |mapped, _, writers, log| look(mapped, tid, &touched, writers, log));
+    }
+
+    /// A request is complete that waited for others: what it has shown may have been stored meanwhile.
+    pub(super) fn look_after_request(&mut self, tid: i32, asked: &Asked, result: i64) {
+        if failed(result) || !self.stores || self.mapped.is_idle() || !shows(asked.call) {
+            return;
+        }
+        let touched = touched(tid, asked.call, &asked.args, result as u64, false);
+        self.with_stores(tid, |mapped, _, writers, log| look(mapped, tid, &touched, writers, log));
     }
 
     /// Nobody looks: what may be stored from now on is lost.

@@ -7,12 +7,14 @@
 //!     requests edges    what calls do not have: requests refused, a vector whose memory is used again, a buffer that is chosen,
 //!                       a file sent to another ring, a ring that ends before its requests
 //!     requests cancelled, numbers, directory, direct      see `rules`
+//!     requests stored   reads of what was stored to a mapping of the file before
 //!     requests pipe     a pipe that the ring makes, written to by a call, spliced into a file by a request (Linux 6.16)
 //!
 //! What it reads goes on to another file, so that a wrong content is seen there.
 
 mod ring;
 mod rules;
+mod stored;
 
 use libc::*;
 use reprise_testkit::raw::{self, Guarded};
@@ -358,6 +360,7 @@ fn main() {
         Some("next") => rules::next(),
         Some("directory") => rules::directory(),
         Some("direct") => rules::direct(),
-        other => panic!("requests aio|uring|chain|table|edges|pipe|cancelled|numbers|directory|direct, not {other:?}"),
+        Some("stored") => stored::stored(),
+        other => panic!("requests WHAT, not {other:?}"),
     }
 }
