@@ -12,7 +12,7 @@ use means::has;
 use reprise_testkit::program::{self, succeed};
 use reprise_testkit::scratch::Scratch;
 use reprise_testkit::{skip, tree};
-use reprise_trace::{Action, ThreadRow, TraceReader};
+use reprise_trace::{Action, Loss, ThreadRow, TraceReader};
 
 /// Back-ends that record here.
 fn backends() -> Vec<&'static str> {
@@ -204,6 +204,19 @@ fn what_was_stored_is_read_by_requests() {
         assert!(stores.count() >= 10, "{backend}");
         recorded.holds(&["root", "root:file=range"]);
     }
+}
+
+/// What the kernel ends because its process has ended came to nothing: nothing of it is lost.
+#[test]
+fn what_ends_with_its_process_is_not_lost() {
+    if !backends().contains(&"ebpf") {
+        return skip("what_ends_with_its_process_is_not_lost", "no recorder in the kernel here");
+    }
+    let Some(recorded) = Recorded::of_program("ebpf", "ended") else { return };
+    let reader = TraceReader::open(&recorded.trace).expect("a trace");
+    assert_eq!(reader.ledger().total(Loss::Dropped), 0, "{:?}", reader.ledger());
+    assert_eq!(recorded.actions().iter().filter(|a| a.request.is_some()).count(), 0);
+    recorded.holds(&["root"]);
 }
 
 /// Direct I/O that was refused for where its memory began writes nothing in a replay.

@@ -7,6 +7,9 @@
 //! Goals: the same actions as a recorder makes that watches ([`crate::requests`]). Non-goals: their order (`order`,
 //! `window`).
 
+mod ended;
+mod queues;
+
 use std::collections::VecDeque;
 
 use foldhash::{HashMap, HashSet};
@@ -31,9 +34,6 @@ use crate::spool::record::{Object, Objects, Ring};
 const CQE_MORE: u32 = 1 << 1;
 const GET_EVENTS: u64 = 1;
 const REGISTERED_RING: u64 = 1 << 4;
-const EVENT_BYTES: usize = 32;
-/// The beginning of a queue's memory (`struct aio_ring`).
-const QUEUE_BYTES: usize = 16;
 /// So long after it seems to be over a request may still fail whose success is not told: workers may have it. Less than a row
 /// may wait for its place.
 const DOUBT_NS: u64 = 500_000_000;
@@ -198,6 +198,7 @@ impl Asynchronous {
             self.assume(key, number, at_ns, log);
         }
         let habits = self.habits.entry(key).or_default();
+        habits.abandoned = false;
         if !has(state::POLLED) {
             habits.user = (tid, pid);
         }
@@ -423,7 +424,9 @@ impl Asynchronous {
         outcome.chosen.into_iter().for_each(|(address, length)| flight.choose(address, length));
         let lane = flight.lane.map(|lane| channel.lane_thread(lane));
         let refused = self.books.is_refused(key, &flight, outcome.result);
+        let ended = self.is_ended_with_its_process(key, outcome.result);
         match (flight.asked.take(), lane) {
+            (Some(_), _) if ended => log.note("requests in flight that came to nothing as their process ended"),
             (Some(_), _) if refused => log.note(requests::REFUSED),
             (Some(asked), Some(lane)) => self.row((key, lane), asked, flight, &outcome, kept, log),
             _ => self.changed(key, flight, &outcome),
@@ -590,166 +593,12 @@ impl Asynchronous {
         let user = self.habits.get(&key).map_or((0, 0), |habits| habits.user);
         self.table_rows(key, user, &rows, at_ns);
     }
-
-    fn new_queue(&mut self, heard: &join::Heard, at_ns: u64, log: &mut Log) {
-        if let Some(address) = Memory::Kept(&heard.kept, When::Exit).word(heard.call.args[1]) {
-            let (key, name) = (Key::Queue(heard.pid, address), format!("aio:{}", self.books.channels.len()));
-            // One that had the name until now is at its end.
-            self.queue_ends(key, at_ns, log);
-            let mut channel = Channel::new(name, Way::Told);
-            channel.making_ns = heard.call.begin_ns;
-            self.books.channels.insert(key, channel);
-        }
-    }
-
-    /// The kernel frees the name of a queue first, and waits for its requests then (`ioctx_destroy`): it may be another's by now.
-    fn queue_destroyed(&mut self, heard: &join::Heard, at_ns: u64, log: &mut Log) {
-        let key = Key::Queue(heard.pid, heard.call.args[0]);
-        let is_newer = |channel: &Channel| channel.making_ns > heard.call.begin_ns;
-        if !self.books.channels.get(&key).is_some_and(is_newer) {
-            self.queue_ends(key, at_ns, log);
-        }
-    }
-
-    fn submitted_iocbs(&mut self, heard: &join::Heard, end_ns: u64, log: &mut Log) -> About {
-        let (args, memory) = (&heard.call.args, Memory::Kept(&heard.kept, When::Exit));
-        let key = Key::Queue(heard.pid, args[0]);
-        let count = heard.call.result.max(0) as u64;
-        let mut numbers = Vec::new();
-        if !self.books.channels.contains_key(&key) {
-            // It was there before the recording.
-            let name = format!("aio:{}", self.books.channels.len());
-            self.books.channels.insert(key, Channel::new(name, Way::Told));
-        }
-        let begin_ns = end_ns.saturating_sub(heard.end_ns.saturating_sub(heard.call.begin_ns));
-        let channel = self.books.channels.get(&key);
-        let taken_itself = channel.and_then(|channel| taken_itself(channel, memory, args[0]));
-        for i in 0..count {
-            let iocb = memory.word(args[2].wrapping_add(8 * i));
-            let Some((address, bytes)) = iocb.and_then(|at| Some((at, memory.exact(at, requests::IOCB_BYTES)?))) else {
-                log.loss_several(Loss::Dropped, "requests of io_submit whose memory could not be read", count - i);
-                break;
-            };
-            // Most programs ask by a block again when they know what became of the earlier request: where no call told them, they
-            // took that from the queue's memory themselves. Where they took nothing from there it is still to come.
-            let is_over = |f: &&Flight| f.key == address && (taken_itself.is_none() || f.taken_itself != taken_itself);
-            let flights = self.books.channels.get(&key).into_iter().flat_map(|channel| &channel.flights);
-            let over: Vec<u64> = flights.filter(is_over).map(|flight| flight.number).collect();
-            over.into_iter().for_each(|number| self.assume(key, number, begin_ns, log));
-            let data = bytes.first_chunk().map_or(0, requests::iocb_data);
-            let asked = bytes.first_chunk().and_then(requests::iocb);
-            let inputs = asked.as_ref().map(|asked| asked.inputs(memory, log)).unwrap_or_default();
-            let number = self.books.number();
-            let flight = Flight { number, key: address, data, asked, taken_itself, inputs, ..Flight::default() };
-            numbers.extend(flight.asked.is_some().then_some(number));
-            self.fly(key, (heard.tid, heard.pid), flight, begin_ns);
-        }
-        About { input: Some(encoded(&numbers)), output: Some(Vec::new()) }
-    }
-
-    fn fetched_events(&mut self, heard: &join::Heard, end_ns: u64, log: &mut Log) -> About {
-        let (args, memory) = (&heard.call.args, Memory::Kept(&heard.kept, When::Exit));
-        let key = Key::Queue(heard.pid, args[0]);
-        let mut numbers = Vec::new();
-        let count = heard.call.result.max(0) as u64;
-        let channel = self.books.channels.get_mut(&key);
-        channel.into_iter().for_each(|c| c.fetched_by_calls = c.fetched_by_calls.wrapping_add(count));
-        for i in 0..count {
-            let at = args[3].wrapping_add(EVENT_BYTES as u64 * i);
-            let Some(event) = memory.exact(at, EVENT_BYTES) else {
-                log.loss(Loss::Dropped, "completions of Linux AIO whose memory could not be read", 0);
-                break;
-            };
-            let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| event[at + i]));
-            let (data, block, result) = (word(0), word(8), word(16) as i64);
-            let completion = Completion { key: block, data, result, ..Completion::default() };
-            let number = self.books.channels.get(&key).and_then(|channel| channel.of(&completion));
-            let Some(number) = number else { continue };
-            numbers.push(number);
-            let outcome = Outcome::of(end_ns, result);
-            self.complete_from(key, number, outcome, &heard.kept, log);
-        }
-        About { input: None, output: Some(encoded(&numbers)) }
-    }
-
-    /// A queue ends; the kernel completes its requests first.
-    fn queue_ends(&mut self, key: Key, at_ns: u64, log: &mut Log) {
-        let channel = self.books.channels.get(&key);
-        let left: Vec<u64> = channel.into_iter().flat_map(|c| c.flights.iter().map(|f| f.number)).collect();
-        left.into_iter().for_each(|number| self.assume(key, number, at_ns, log));
-        self.books.channels.remove(&key);
-    }
-
-    /// A process has ended, or runs another program: its rings and queues have ended, what is registered with them with its descriptors.
-    pub fn process_ended(&mut self, pid: i32, at_ns: u64, log: &mut Log) {
-        for key in self.books.of_process(pid) {
-            self.habits.get_mut(&key).into_iter().for_each(|habits| habits.abandoned = true);
-            self.books.channels.get_mut(&key).into_iter().for_each(|channel| channel.files.clear());
-            self.ends(key, at_ns, log);
-        }
-    }
-
-    fn ends(&mut self, key: Key, at_ns: u64, log: &mut Log) {
-        match key {
-            Key::Queue(..) => self.queue_ends(key, at_ns, log),
-            Key::Ring(..) => self.ring_ends(key, at_ns, log),
-        }
-    }
-
-    /// Of a ring that is gone: what could be complete is, and nobody is told.
-    fn ring_ends(&mut self, key: Key, at_ns: u64, log: &mut Log) {
-        let channel = self.books.channels.get(&key);
-        let silent = channel.into_iter().flat_map(|c| c.flights.iter().filter(|f| f.silent).map(|f| f.number));
-        silent.collect::<Vec<_>>().into_iter().for_each(|number| self.assume(key, number, at_ns, log));
-    }
-
-    /// Another ring has its name, or the recording is over.
-    fn forget(&mut self, key: Key, log: &mut Log) {
-        let Some(channel) = self.books.channels.remove(&key) else { return };
-        let left = channel.flights.iter().filter(|f| f.asked.is_some()).count();
-        log.loss_several(Loss::Dropped, "requests in flight when their ring ended", left as u64);
-        self.under_way.retain(|_, (of, _)| *of != key);
-        self.rings.retain(|_, of| *of != key);
-        self.habits.remove(&key);
-    }
-
-    /// The recording is over, and the program goes on: what its requests come to happens after that, as with calls under way.
-    fn leave(&mut self, key: Key, log: &mut Log) {
-        if self.habits.get(&key).is_some_and(|habits| habits.abandoned) {
-            return;
-        }
-        let Some(channel) = self.books.channels.get_mut(&key) else { return };
-        let goes_on = |f: &&Flight| f.asked.is_some() && !f.silent && untold(key, f).is_none();
-        let left: Vec<u64> = channel.flights.iter().filter(goes_on).map(|f| f.number).collect();
-        log.note_several("requests in flight when the recording ended", left.len() as u64);
-        left.into_iter().for_each(|number| drop(channel.land(number)));
-    }
-
-    /// Nothing more comes.
-    pub fn finish(&mut self, at_ns: u64, log: &mut Log) {
-        let mut keys: Vec<Key> = self.books.channels.keys().copied().collect();
-        keys.sort_unstable();
-        for key in keys {
-            self.leave(key, log);
-            self.ends(key, at_ns, log);
-            self.forget(key, log);
-        }
-    }
 }
 
 /// What a request comes to of whose completion the kernel does not tell, if that is known.
 fn untold(key: Key, flight: &Flight) -> Option<i64> {
     let is_told = flight.asked.is_some() && !flight.silent && matches!(key, Key::Ring(..));
     flight.assumed().filter(|_| !is_told)
-}
-
-/// So many completions a program has taken from the memory of its queue without a call, as far as the queue goes round.
-fn taken_itself(channel: &Channel, memory: Memory<'_>, queue: u64) -> Option<u32> {
-    let bytes = memory.exact(queue, QUEUE_BYTES)?;
-    let half = |at: usize| u32::from_le_bytes(std::array::from_fn(|i| bytes[at + i]));
-    let (size, head) = (half(4), half(8));
-    let by_calls = channel.fetched_by_calls.checked_rem(size.into())? as u32;
-    (head < size).then(|| ((u64::from(head) + u64::from(size - by_calls)) % u64::from(size)) as u32)
 }
 
 fn encoded(numbers: &[u64]) -> Vec<u8> {

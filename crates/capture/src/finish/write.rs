@@ -255,7 +255,7 @@ impl Writing {
         let life = match self.life(tid) {
             Some(life) => life,
             None if tid < 0 => {
-                self.log.loss(Loss::Dropped, "requests of a process that is not in the raw recording", 0);
+                self.log.loss(Loss::Dropped, "requests that were complete when their process had ended", 0);
                 return None;
             }
             None => self.stranger(tid, pending.action.begin_ns),

@@ -138,3 +138,12 @@ pub fn direct() {
     write_at(open("results"), told.as_bytes(), 0);
     raw::must(SYS_close, &[fd]);
 }
+
+/// The process ends while a request of it waits for a pipe.
+pub fn ended() {
+    let (ring, ends, room) = (Ring::new(8), Guarded::new(&[0; 8]), Guarded::new(&[0; 8]));
+    raw::must(SYS_pipe2, &[ends.address(), 0]);
+    let reads = u32::from_le_bytes(ends.bytes()[..4].try_into().expect("four bytes"));
+    ring.submit(&[Request { opcode: READ, fd: reads, address: room.address(), length: 8, ..Request::default() }]);
+    write_at(open("file"), b"the last", 0);
+}
