@@ -206,6 +206,18 @@ fn what_was_stored_is_read_by_requests() {
     }
 }
 
+/// A request that failed by what its call would not have looked at, or not first, stands for no call.
+#[test]
+fn what_no_call_checks_is_no_row() {
+    for backend in backends() {
+        let Some(recorded) = Recorded::of_program(backend, "checks") else { return };
+        let requests = recorded.actions().into_iter().filter(|a| a.request.is_some());
+        let rows: Vec<_> = requests.map(|a| (a.call.to_string(), a.result)).collect();
+        assert_eq!(rows, [("openat".to_owned(), -2)], "{backend}");
+        recorded.holds(&["root"]);
+    }
+}
+
 /// What the kernel ends because its process has ended came to nothing: nothing of it is lost.
 #[test]
 fn what_ends_with_its_process_is_not_lost() {

@@ -117,7 +117,27 @@ impl Flight {
         match self.table {
             Table::Puts(_) if matches!(result, ENXIO | EINVAL | ENFILE) => true,
             Table::Drops(_) if result < 0 => true,
+            _ if self.asked.as_ref().is_some_and(|asked| self.fails_earlier(asked, result)) => true,
             _ => self.malformed && result == EINVAL || matches!(self.choice, Choice::From(_)) && result == ENOBUFS,
+        }
+    }
+
+    /// Whether it failed by what its call does not come to look at, or looks at later.
+    fn fails_earlier(&self, asked: &Asked, result: i64) -> bool {
+        const ENOENT: i64 = -2;
+        const EBADF: i64 = -9;
+        match asked.call.name {
+            // Its files are looked at, though nothing is to be moved.
+            "splice" => result == EBADF && asked.args[4] == 0,
+            "tee" => result == EBADF && asked.args[2] == 0,
+            // The call refuses its flags before it looks at its path.
+            "openat" | "openat2" if result == ENOENT => {
+                const REFUSED: u64 = (libc::O_CREAT | libc::O_DIRECTORY) as u64;
+                let how = self.inputs.input.get(4..).unwrap_or_default();
+                let is_empty = self.inputs.path.as_ref().is_some_and(|path| path.0.is_empty());
+                is_empty && asked.call.effective_open_flags(&asked.args, how) & REFUSED == REFUSED
+            }
+            _ => false,
         }
     }
 

@@ -4,13 +4,16 @@
 //! and where the program mapped it. Non-goals: rings whose requests pass without a call (SQPOLL): the kernel takes them when
 //! it likes, and the program may have overwritten them when we look.
 
+use reprise_calls::Effect;
+
 use super::sqe;
-use super::{Completion, Seen};
+use super::{Asked, Completion, Seen};
 use crate::memory::Memory;
 
 /// `struct io_uring_params`.
 pub const PARAMS: usize = 120;
 
+const SETUP_IOPOLL: u32 = 1;
 const SETUP_SQPOLL: u32 = 1 << 1;
 const SETUP_SQE128: u32 = 1 << 10;
 const SETUP_CQE32: u32 = 1 << 11;
@@ -125,7 +128,11 @@ impl Ring {
         };
         let size = if self.flags & SETUP_SQE128 != 0 { 128 } else { 64 };
         let bytes = memory.exact(self.requests?.wrapping_add(size * u64::from(index)), sqe::BYTES)?;
-        Some(sqe::request(bytes.first_chunk()?))
+        let request = sqe::request(bytes.first_chunk()?);
+        // One whose completions are polled for only transfers.
+        let transfers = |asked: &Asked| matches!(asked.call.effect, Effect::Read | Effect::Write);
+        let is_foreign = self.flags & SETUP_IOPOLL != 0 && !request.asked.as_ref().is_some_and(transfers);
+        Some(sqe::Request { malformed: request.malformed || is_foreign, ..request })
     }
 
     /// Completions that were not seen before.

@@ -69,7 +69,14 @@ pub struct Ring {
 impl Ring {
     /// A ring for so many requests.
     pub fn new(entries: u64) -> Ring {
-        let params = raw::Guarded::new(&[0; 120]);
+        Ring::set_up(entries, 0)
+    }
+
+    /// The same, with flags of `io_uring_setup`.
+    pub fn set_up(entries: u64, flags: u32) -> Ring {
+        let mut asked = [0; 120];
+        asked[8..12].copy_from_slice(&flags.to_le_bytes());
+        let params = raw::Guarded::new(&asked);
         let fd = raw::must(SYS_io_uring_setup, &[entries, params.address()]) as u64;
         let map = |place: u64, length: u64| {
             let (prot, kind) = ((PROT_READ | PROT_WRITE) as u64, (MAP_SHARED | MAP_POPULATE) as u64);

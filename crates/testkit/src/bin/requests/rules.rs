@@ -5,7 +5,7 @@ use std::os::unix::process::CommandExt;
 use libc::*;
 use reprise_testkit::raw::{self, Guarded};
 
-use super::ring::{CLOSE, FIXED_FILE, FSYNC, LINK, OPENAT, READ, READV, Request, Ring, WRITE, WRITEV};
+use super::ring::{CLOSE, FIXED_FILE, FSYNC, LINK, OPENAT, READ, READV, Request, Ring, SPLICE, WRITE, WRITEV};
 use super::{BLOCK, block, open, open_with, submit_iocbs, write_at};
 
 const FALLOCATE: u8 = 17;
@@ -137,6 +137,24 @@ pub fn direct() {
     let told = results.iter().map(i64::to_string).collect::<Vec<_>>().join(" ");
     write_at(open("results"), told.as_bytes(), 0);
     raw::must(SYS_close, &[fd]);
+}
+
+/// Errors that a call of the same name does not come to, since it looks at other things first.
+pub fn checks() {
+    const POLLED: u32 = 1;
+    let (ring, file) = (Ring::new(8), open("file") as u32);
+    let nothing = Request { fd: file, slot: 999, offset: u64::MAX, address: u64::MAX, ..Request::default() };
+    assert_eq!(ring.perform(&[Request { opcode: SPLICE, ..nothing }], false), [-EBADF], "nothing from nowhere");
+    let empty = Guarded::new(b"\0").address();
+    let how = (O_CREAT | O_DIRECTORY) as u32;
+    let made = Request { opcode: OPENAT, fd: HERE, address: empty, length: 0o600, how, ..Request::default() };
+    assert_eq!(ring.perform(&[made], false), [-ENOENT], "a directory without a name");
+    let none = Request { how: O_RDONLY as u32, length: 0, ..made };
+    assert_eq!(ring.perform(&[none], false), [-ENOENT], "a file without a name");
+    let polled = Ring::set_up(8, POLLED);
+    polled.submit(&[Request { opcode: FSYNC, fd: file, ..Request::default() }]);
+    assert_eq!(polled.results(1), [-EINVAL], "a sync whose completion is polled for");
+    write_at(file.into(), b"goes on", 0);
 }
 
 /// The process ends while a request of it waits for a pipe.
