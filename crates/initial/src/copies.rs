@@ -29,6 +29,8 @@ pub struct Copies {
     count: usize,
     /// Of those that do not: how many bytes they had.
     pub gone: Vec<u64>,
+    /// Of the call that is being observed: bytes that stood nowhere as soon as it was over.
+    pub lacking: u64,
 }
 
 /// More are not remembered.
@@ -37,10 +39,16 @@ const MOST: usize = 1 << 16;
 impl Copies {
     pub fn add(&mut self, copied: Copied) {
         if self.count >= MOST {
-            return self.gone.push(copied.length);
+            return self.lose(copied.length);
         }
         self.count += 1;
         self.by_target.entry(copied.target).or_default().push(copied);
+    }
+
+    /// What was moved went where nobody can look.
+    pub fn lose(&mut self, length: u64) {
+        self.gone.push(length);
+        self.lacking += length;
     }
 
     /// A call changed a range of a file.

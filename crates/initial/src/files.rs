@@ -96,6 +96,12 @@ impl World {
         (self.copies.standing(), &self.copies.gone)
     }
 
+    /// How much of what the last call moved unseen stands neither in what calls showed or wrote, nor in a file that could be looked at
+    /// in the end.
+    pub fn lacking_of_move(&self) -> u64 {
+        self.copies.lacking
+    }
+
     /// The file behind a descriptor, with its path by now and the offset of its description.
     pub fn open_file_at(&mut self, seat: Seat, fd: u32) -> Option<(Vec<u8>, u64)> {
         let description = self.description(seat, fd, None)?;

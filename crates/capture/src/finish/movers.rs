@@ -32,10 +32,12 @@ pub fn fill(pending: &mut Pending, world: &mut World, seat: Seat, live: &Live, b
     }
     let Some(source) = source(pending, ends, world, seat, moved) else { return };
     let (data, kept) = read(&source, live, began_ns.saturating_add(pending.action.begin_ns), moved, log);
-    pending.action.data = data;
-    pending.action.truncated_bytes = moved - kept;
-    // What a device or a pipe gave stands nowhere else.
+    // What a device or a pipe gave stands nowhere else; what a file held may be known by other calls, the whole of it or pieces.
     pending.is_unseen = kept < moved && source.gives;
+    (pending.action.data, pending.action.truncated_bytes) = match pending.is_unseen {
+        true => (Vec::new(), 0),
+        false => (data, moved - kept),
+    };
 }
 
 /// Where the bytes of a move can be read.

@@ -266,6 +266,9 @@ impl Writing {
         self.teller.took_place(life.seat, &pending);
         let decoded = pending.decoded();
         let seat = self.world.observe(&Seen { seat: life.seat, call, decoded: &decoded, result });
+        if pending.is_unseen {
+            pending.action.truncated_bytes = self.world.lacking_of_move();
+        }
         if seat != life.seat
             && let Some(live) = self.lives.get_mut(tid)
         {

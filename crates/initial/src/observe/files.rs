@@ -263,6 +263,7 @@ impl World {
                 _ => {}
             }
         }
+        self.copies.lacking = 0;
         if s.decoded.is_unseen {
             self.moved_unseen(places, moved);
         }
@@ -270,7 +271,7 @@ impl World {
 
     /// Content went from one file to another, and nobody saw it.
     fn moved_unseen(&mut self, places: [Option<(NodeId, u64, Option<Object>)>; 2], length: u64) {
-        let [Some((source, from, _)), target] = places else { return self.copies.gone.push(length) };
+        let [Some((source, from, _)), target] = places else { return self.copies.lose(length) };
         // What calls made is known by what they wrote, and what was kept by itself.
         let n = self.names.node(source);
         if !self.is_old(source) || n.is_seeded {
@@ -281,6 +282,7 @@ impl World {
             true => n.touched.rest(from, end).into_iter().flat_map(|(from, to)| n.seen.rest(from, to)).collect(),
             false => Touched::default().rest(from, end),
         };
+        let target = target.filter(|(target, ..)| self.names.node(*target).kind == kind::REGULAR);
         let target = target.and_then(|(target, at, object)| Some((target, at, object?.identity)));
         for (begin, end) in unseen {
             let length = end - begin;
@@ -289,7 +291,7 @@ impl World {
                     let at = at.saturating_add(begin - from);
                     self.copies.add(Copied { source, from: begin, target, identity, at, length });
                 }
-                None => self.copies.gone.push(length),
+                None => self.copies.lose(length),
             }
         }
     }
