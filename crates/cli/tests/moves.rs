@@ -53,3 +53,25 @@ fn what_nobody_saw_is_lacking() {
     let moved: Vec<&Value> = counted.iter().filter(|(why, _)| why.contains("moved inside")).map(|(_, n)| n).collect();
     assert_eq!((moved.len(), moved[0]["bytes"].as_u64(), lacks), (1, Some(700), 700), "{losses}");
 }
+
+/// A descriptor that came by a message is of a file that calls made, written to afterwards.
+#[test]
+fn what_comes_by_a_received_descriptor_is_not_lacking() {
+    const SCRIPT: &str = "import array, os, socket\n\
+        here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)\n\
+        if os.fork() == 0:\n\
+        \x20   s = os.open('s', os.O_RDWR | os.O_CREAT); os.write(s, b's' * 5000)\n\
+        \x20   here.sendmsg([b'x'], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array('i', [s]))]); os._exit(0)\n\
+        os.wait()\n\
+        got = array.array('i', there.recvmsg(10, 100)[1][0][2])[0]; d = os.open('d', os.O_RDWR | os.O_CREAT)\n\
+        os.sendfile(d, got, 0, 5000); os.copy_file_range(got, d, 4000, 0); os.pwrite(got, b't' * 5000, 0)\n";
+    let s = Scratch::new();
+    let dir = s.path();
+    if !in_kernel("what_comes_by_a_received_descriptor_is_not_lacking", dir) {
+        return;
+    }
+    let work = mkdir(dir, "work");
+    assert_eq!(lacking(Path::new(&work), &[], SCRIPT), (serde_json::json!({}), 0));
+    run(dir, &["replay", "-q", "-t", &mkdir(dir, "target"), "t"]).ends(0);
+    run(dir, &["verify", "--tree", "t", "target"]).ends(0);
+}

@@ -318,8 +318,7 @@ impl World {
         if self.tables[seat.table as usize].open.contains_key(&object.fd) {
             return;
         }
-        let node = self.names.identities.get(&object.identity).copied();
-        if let Some(node) = node {
+        if let Some(node) = self.names.identified(object.identity) {
             let description = Description { node: Some(node), offset: object.position, ..Description::default() };
             self.bind(seat, object.fd, Rc::new(RefCell::new(description)));
         }

@@ -1,6 +1,6 @@
 //! The files of the initial tree, for whoever can look at what became of them.
 
-use super::node::{NodeId, Slot, kind};
+use super::node::{NodeId, kind};
 use super::touched::Touched;
 use super::{Copied, Looked, Seat, World};
 
@@ -85,10 +85,8 @@ impl World {
 
     /// Where it stands by now; `None` if it has no name any more.
     pub fn path_now(&self, number: NodeId) -> Option<Vec<u8>> {
-        let n = self.names.node(number);
-        let stands =
-            number == super::names::Names::ROOT || self.names.slot(n.parent, &n.name) == Some(Slot::File(number));
-        (stands && !n.filesystem_is_pseudo()).then(|| self.names.path(number))
+        let is_pseudo = self.names.node(number).filesystem_is_pseudo();
+        (self.names.stands(number) && !is_pseudo).then(|| self.names.path(number))
     }
 
     /// Content of the initial tree that was moved unseen: where it still stands, and the lengths of what does not.
@@ -102,11 +100,10 @@ impl World {
         self.copies.lacking
     }
 
-    /// The file behind a descriptor, with its path by now and the offset of its description.
-    pub fn open_file_at(&mut self, seat: Seat, fd: u32) -> Option<(Vec<u8>, u64)> {
-        let description = self.description(seat, fd, None)?;
-        let (node, offset) = (description.borrow().node, description.borrow().offset);
-        Some((self.path_now(node?)?, offset))
+    /// Where the file behind a descriptor stands by now. Of a number that no call opened here, that file is the one that the kernel
+    /// says it is. Nothing is learnt from asking.
+    pub fn path_of(&self, seat: Seat, fd: u32, identity: (u64, u64)) -> Option<Vec<u8>> {
+        self.path_now(self.peek(seat, fd).or_else(|| self.names.identified(identity))?)
     }
 
     /// Takes in what became of a file of the initial tree, where no call changed that. Size and times are to be given

@@ -40,6 +40,8 @@ pub struct Names {
     pub initial: Vec<(NodeId, Box<[u8]>, NodeId)>,
     /// Files by device and inode.
     pub identities: HashMap<(u64, u64), NodeId>,
+    /// Files that calls made, by device and inode; only those that still have their name there are what they were.
+    made: HashMap<(u64, u64), NodeId>,
     /// Names of which nothing is known but that they are those of directories, if anything stands there.
     passed: HashMap<NodeId, HashSet<Box<[u8]>>>,
     /// Directories that turned out to be others.
@@ -77,6 +79,25 @@ impl Names {
             Slot::Absent => Some(true),
             Slot::File(other) => Some(self.now(other) != self.now(directory)),
         }
+    }
+
+    /// The kernel tells which file a call made.
+    pub fn made_as(&mut self, id: NodeId, identity: (u64, u64)) {
+        if self.node(id).source == Source::Made && !self.node(id).name.is_empty() {
+            self.made.insert(identity, id);
+        }
+    }
+
+    /// The file with a device and inode that is known, also one that a call made.
+    pub fn identified(&self, identity: (u64, u64)) -> Option<NodeId> {
+        let made = || self.made.get(&identity).copied().filter(|made| self.stands(*made));
+        self.identities.get(&identity).copied().or_else(made)
+    }
+
+    /// Whether a file has the name under which it was met, or that it was moved to.
+    pub fn stands(&self, id: NodeId) -> bool {
+        let node = self.node(id);
+        id == Names::ROOT || self.slot(node.parent, &node.name) == Some(Slot::File(id))
     }
 
     /// Notes what stands under a name.

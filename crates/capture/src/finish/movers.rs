@@ -19,7 +19,7 @@ use crate::world::{open_quietly, read_at};
 const PIECE: u64 = 1 << 20;
 
 /// Puts the content that a call moved into its action.
-pub fn fill(pending: &mut Pending, world: &mut World, seat: Seat, live: &Live, began_ns: u64, log: &mut Log) {
+pub fn fill(pending: &mut Pending, world: &World, seat: Seat, live: &Live, began_ns: u64, log: &mut Log) {
     let Some(ends) = ends(pending.call).filter(|_| !failed(pending.action.result)) else { return };
     let moved = pending.action.result as u64;
     if pending.action.data_bytes == moved && pending.action.truncated_bytes == 0 {
@@ -50,7 +50,7 @@ struct Source {
 }
 
 /// The regular file among the descriptors of a call, the source first, and where in it the bytes are.
-fn source(pending: &Pending, ends: Ends, world: &mut World, seat: Seat, moved: u64) -> Option<Source> {
+fn source(pending: &Pending, ends: Ends, world: &World, seat: Seat, moved: u64) -> Option<Source> {
     let parts = split(pending.call, Side::Input, &pending.action.input);
     [ends.source, ends.target].into_iter().find_map(|end| {
         let fd = pending.action.args[end.fd];
@@ -60,8 +60,9 @@ fn source(pending: &Pending, ends: Ends, world: &mut World, seat: Seat, moved: u
         }
         let after = u64::try_from(object.position).unwrap_or(0);
         let offset = end.given(&parts).unwrap_or_else(|| after.saturating_sub(moved));
-        let path = world.open_file_at(seat, fd as u32).map(|(path, _)| path).unwrap_or_default();
-        Some(Source { path, identity: (object.device, object.inode), offset, gives: end == ends.source })
+        let identity = (object.device, object.inode);
+        let path = world.path_of(seat, fd as u32, identity).unwrap_or_default();
+        Some(Source { path, identity, offset, gives: end == ends.source })
     })
 }
 

@@ -262,7 +262,7 @@ impl Writing {
         };
         self.prove(&life, &pending);
         self.copied_until(pending.end_ns());
-        movers::fill(&mut pending, &mut self.world, life.seat, &self.live, self.began_ns, &mut self.log);
+        movers::fill(&mut pending, &self.world, life.seat, &self.live, self.began_ns, &mut self.log);
         self.teller.took_place(life.seat, &pending);
         let decoded = pending.decoded();
         let seat = self.world.observe(&Seen { seat: life.seat, call, decoded: &decoded, result });

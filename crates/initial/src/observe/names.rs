@@ -101,6 +101,7 @@ impl World {
         let emptied = flags & O_TRUNC != 0;
         let size = Some(object.size).filter(|_| !emptied);
         self.learn(node, &Stat { size, ..object.stat() });
+        self.names.made_as(node, object.identity);
         let n = self.names.node_mut(node);
         if !n.sure && object.mode != 0 {
             (n.kind, n.sure) = (object.mode & 0o170000, true);
