@@ -5,7 +5,7 @@
 
 use std::io;
 
-use reprise_trace::{Ledger, Loss, Manifest, TraceWriter, discard};
+use reprise_trace::{Ledger, Loss, Manifest, TraceWriter};
 
 use crate::ebpf::{Ready, Sink, SpoolError, SpoolOptions, Summary};
 use crate::error::CaptureError;
@@ -13,6 +13,7 @@ use crate::finish::{self, SPOOL};
 use crate::log::Log;
 use crate::record::{Backend, Options, Outcome, WHY, new_manifest, snapshots, world};
 use crate::spool::Begin;
+use crate::unbegun::Unbegun;
 
 /// Why a program is not recorded in the kernel: it was not started, or it is over.
 pub enum Failure {
@@ -34,8 +35,8 @@ pub fn record(options: &mut Options, why: &str) -> Result<Outcome, Failure> {
     let session = session(options);
     let ready = Ready::load(&session).map_err(|reason| Failure::Unavailable(reason.to_string()))?;
     let lacks = ready.lacks();
-    let existed = options.trace.is_dir();
-    let mut log = begun(options, existed)?;
+    let unbegun = Unbegun::watch(&options.trace)?;
+    let mut log = begun(options, &unbegun)?;
     without(&ended, options, &mut log);
     let seeds = log.take_names();
     // The program may share the file that this is written to: said before it is looked at, so that its size is what it finds.
@@ -45,7 +46,7 @@ pub fn record(options: &mut Options, why: &str) -> Result<Outcome, Failure> {
     lacks.iter().for_each(|lacks| (options.warn)(lacks));
     // Until the end of this function a signal ends what is done, not this process: also between the recording and the
     // making of the trace.
-    let (recorded, signals) = match ready.start(&session) {
+    let (recorded, signals) = match ready.start(&session, &mut || unbegun.begins()) {
         Ok(session) => session.run_guarded(),
         Err(error) => (Err(error), None),
     };
@@ -56,7 +57,7 @@ pub fn record(options: &mut Options, why: &str) -> Result<Outcome, Failure> {
         }
         Err(error) => {
             drop(log);
-            discard(&options.trace, existed);
+            unbegun.discard();
             return Err(failure(error));
         }
     };
@@ -73,7 +74,7 @@ pub fn record(options: &mut Options, why: &str) -> Result<Outcome, Failure> {
     if session.sink == Sink::Null {
         let measured = measured(summary, &mut log);
         drop(log);
-        discard(&options.trace, existed);
+        unbegun.discard();
         return Ok(measured);
     }
     let known = finish::Known {
@@ -87,7 +88,7 @@ pub fn record(options: &mut Options, why: &str) -> Result<Outcome, Failure> {
     let finished = finish::finish(log, &begin, &options.trace, &seeds, known, &mut progress);
     if let Err(CaptureError::Interrupted { .. }) = finished {
         // Who is to end, and to say so, does not end otherwise when it is told once more.
-        std::mem::forget(signals);
+        std::mem::forget((signals, unbegun));
     }
     Ok(Outcome { in_kernel: Some(summary), ..finished? })
 }
@@ -132,15 +133,15 @@ fn facts(why: &str, lacks: Option<String>) -> [(String, String); 2] {
 }
 
 /// The trace with what is snapshot before the start.
-fn begun(options: &Options, existed: bool) -> Result<Log, CaptureError> {
+fn begun(options: &Options, unbegun: &Unbegun) -> Result<Log, CaptureError> {
     let manifest = new_manifest(options.data, &options.command)?;
-    let writer = TraceWriter::create(&options.trace, manifest, options.writer.clone())?;
+    let writer = unbegun.make(|| TraceWriter::create(&options.trace, manifest, options.writer.clone()))?;
     let mut log = Log::new(writer, options.data);
     log.remember_names();
     let taken = snapshots(&mut world(options), &options.trees, &mut log);
     if let Err(error) = taken.and_then(|()| Ok(log.check()?)) {
         drop(log);
-        discard(&options.trace, existed);
+        unbegun.discard();
         return Err(error);
     }
     Ok(log)

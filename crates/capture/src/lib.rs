@@ -39,6 +39,7 @@ mod served;
 pub mod spool;
 mod sys;
 mod tracer;
+mod unbegun;
 mod world;
 
 pub use error::CaptureError;

@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use reprise_initial::Seeds;
 use reprise_trace::{
     DataPolicy, End, Host, Kind, Ledger, Loss, MAPPED_STORES, MEMORY_LIMIT, Manifest, TraceWriter, WriterOptions,
-    contents_elsewhere, discard, kib_text,
+    contents_elsewhere, kib_text,
 };
 
 use crate::ebpf::{OnFull, Sink, Summary};
@@ -24,6 +24,7 @@ use crate::procfs;
 use crate::scope::Scope;
 use crate::sys::{self, Launch, Signals, Waiting};
 use crate::tracer::{Launching, Tracer};
+use crate::unbegun::Unbegun;
 use crate::world::{World, snapshot};
 
 /// How often the environment is sampled if nothing else is asked for.
@@ -194,13 +195,13 @@ fn watch(mut options: Options, why: &str) -> Result<Outcome, CaptureError> {
     let argv: Vec<CString> = options.command.iter().map(|a| c_string(a.as_bytes())).collect::<Result<_, _>>()?;
     let mut manifest = manifest(&options)?;
     manifest.facts.insert(WHY.into(), why.into());
-    let existed = options.trace.is_dir();
-    let writer = TraceWriter::create(&options.trace, manifest, options.writer.clone())?;
-    let started = start(&mut options, writer, &program, &argv, command);
+    let unbegun = Unbegun::watch(&options.trace)?;
+    let writer = unbegun.make(|| TraceWriter::create(&options.trace, manifest, options.writer.clone()))?;
+    let started = start(&mut options, writer, &unbegun, (&program, &argv), command);
     if let Err(error) = &started
         && !matches!(error, CaptureError::Trace { .. } | CaptureError::Unwritten { .. })
     {
-        discard(&options.trace, existed);
+        unbegun.discard();
     }
     started
 }
@@ -237,8 +238,8 @@ pub(crate) fn world(options: &Options) -> World {
 fn start(
     options: &mut Options,
     writer: TraceWriter,
-    program: &CString,
-    argv: &[CString],
+    unbegun: &Unbegun,
+    (program, argv): (&CString, &[CString]),
     command: String,
 ) -> Result<Outcome, CaptureError> {
     let mut log = Log::new(writer, options.data);
@@ -255,7 +256,7 @@ fn start(
         advice: "check the limits on processes and memory",
     })?;
     let pid = child.pid;
-    let mut signals = match seize(child) {
+    let mut signals = match seize(child, unbegun) {
         Ok(signals) => signals,
         Err(error) => {
             let _ = sys::kill(pid, libc::SIGKILL);
@@ -325,7 +326,7 @@ impl Sampling {
 }
 
 /// Takes the child under trace, installs our signal handling, and lets it go.
-fn seize(child: Waiting) -> Result<Signals, CaptureError> {
+fn seize(child: Waiting, unbegun: &Unbegun) -> Result<Signals, CaptureError> {
     let failed = |step, advice| move |source| CaptureError::Start { step, source, advice };
     let advice = match procfs::tracer(std::process::id() as i32) {
         Some(_) => "this process is being traced itself: a recording within strace, gdb or another recording cannot be",
@@ -334,6 +335,7 @@ fn seize(child: Waiting) -> Result<Signals, CaptureError> {
     sys::seize(child.pid).map_err(failed("trace the program", advice))?;
     let signals =
         Signals::install().map_err(failed("install signal handlers", "check RLIMIT_SIGPENDING (ulimit -i)"))?;
+    unbegun.begins();
     child.go().map_err(failed("start the program", "it was killed before it began"))?;
     // The tracer sees for itself whether the program can be executed.
     Ok(signals)

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
@@ -184,4 +185,39 @@ fn what_is_written_is_written_where_it_was_asked_for() {
             .count(),
         0
     );
+}
+
+/// A recording that is interrupted before its program begins leaves nothing, one that is interrupted later a whole trace.
+#[test]
+fn a_recording_is_not_begun_or_whole() {
+    const NAME: &str = "a_recording_is_not_begun_or_whole";
+    // What there is of a trace, one after the other, until the program is there.
+    let kernel = ["", "manifest.json", "catalog.jsonl", "spool", "spool/stood", "spool/begin.json", "../up"];
+    let traced = ["", "manifest.json", "catalog.jsonl", "../up"];
+    for (backend, stages) in [("ebpf", &kernel[..]), ("ptrace", &traced[..])] {
+        if backend == "ebpf" && !means::in_kernel(NAME, Scratch::new().path()) {
+            continue;
+        }
+        for stage in stages {
+            let s = Scratch::new();
+            let dir = s.path();
+            let script = "echo x > up; exec sleep 60";
+            let mut command =
+                reprise(dir, &["record", "-q", "--backend", backend, "-o", "t", "--", "sh", "-c", script]);
+            command.process_group(0).stdout(Stdio::piped()).stderr(Stdio::piped());
+            let mut child = command.spawn().unwrap();
+            let reached = dir.join("t").join(stage);
+            until(stage, || reached.exists() || child.try_wait().unwrap().is_some());
+            kill(child.id().wrapping_neg(), libc::SIGINT);
+            let said = Said::new(format!("{command:?}, {stage}"), child.wait_with_output().unwrap());
+            assert_eq!((said.signal, said.err.as_str()), (Some(libc::SIGINT), ""), "{said:#?}");
+            let mut left: Vec<OsString> = fs::read_dir(dir).unwrap().map(|e| e.unwrap().file_name()).collect();
+            left.retain(|name| name != "up");
+            if !left.is_empty() {
+                assert_eq!(left, ["t"], "{said:#?}");
+                assert_eq!(run(dir, &["info", "--json", "t"]).ends(0).json()["complete"], true, "{said:#?}");
+            }
+            assert!(*stage != "../up" || !left.is_empty(), "{said:#?}");
+        }
+    }
 }

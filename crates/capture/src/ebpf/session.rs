@@ -97,18 +97,18 @@ impl Ready {
         self.kernel.lacks.clone()
     }
 
-    /// Starts the recording.
+    /// Starts the recording; `begins` is done when signals to this process are noted and no program has begun.
     ///
     /// # Errors
     /// The programs cannot be attached, the spool cannot be made, the command cannot be started, or what runs already cannot
     /// be recorded.
-    pub fn start(self, options: &SpoolOptions) -> Result<Session, SpoolError> {
+    pub fn start(self, options: &SpoolOptions, begins: &mut dyn FnMut()) -> Result<Session, SpoolError> {
         let spool = options.trace.join(SPOOL);
         let made = fs::create_dir_all(&spool);
         made.map_err(|source| SpoolError::Unwritten { path: spool.clone(), source })?;
         let mut session = match options.scope {
-            Scope::Command => Session::launch(self, options)?,
-            _ => Session::attach(self, options)?,
+            Scope::Command => Session::launch(self, options, begins)?,
+            _ => Session::attach(self, options, begins)?,
         };
         session.until = options.duration.map(|duration| Instant::now() + duration);
         Ok(session)
@@ -122,10 +122,10 @@ impl Session {
     /// The kernel cannot record here, the spool cannot be made, the command cannot be started, or what runs already cannot
     /// be recorded.
     pub fn start(options: &SpoolOptions) -> Result<Session, SpoolError> {
-        Ready::load(options)?.start(options)
+        Ready::load(options)?.start(options, &mut || ())
     }
 
-    fn launch(ready: Ready, options: &SpoolOptions) -> Result<Session, SpoolError> {
+    fn launch(ready: Ready, options: &SpoolOptions, begins: &mut dyn FnMut()) -> Result<Session, SpoolError> {
         launch::look_around(options)?;
         let launched = launch::launch(options)?;
         let pid = launched.child.pid;
@@ -142,16 +142,18 @@ impl Session {
         session.serve()?;
         session.sample(began_ns)?;
         session.listen()?;
+        begins();
         let word = launched.child.go().map_err(step("start the program", "it was killed before it began"))?;
         session.launched = Some((word, options.command.first().cloned().unwrap_or_default()));
         Ok(session)
     }
 
     /// The sink is there before the programs are: nobody is to wait for it.
-    fn attach(ready: Ready, options: &SpoolOptions) -> Result<Session, SpoolError> {
+    fn attach(ready: Ready, options: &SpoolOptions, begins: &mut dyn FnMut()) -> Result<Session, SpoolError> {
         let mut session = Session::new(ready, options, Ends::Signal);
         session.serve()?;
         session.listen()?;
+        begins();
         match Attached::attach(&session.kernel, options) {
             Ok(attached) => {
                 let began_ns = attached.began_ns();

@@ -34,7 +34,7 @@ impl Ready {
     ///
     /// # Errors
     /// None: there is no such recording.
-    pub fn start(self, _: &SpoolOptions) -> Result<Session, SpoolError> {
+    pub fn start(self, _: &SpoolOptions, _: &mut dyn FnMut()) -> Result<Session, SpoolError> {
         match self.0 {}
     }
 }

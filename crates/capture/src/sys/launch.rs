@@ -27,12 +27,14 @@ pub struct Waiting {
 }
 
 impl Waiting {
-    /// Lets it go on.
+    /// Lets it go on. Whether a signal has ended it meanwhile shows who waits for it.
     pub fn go(self) -> io::Result<Word> {
         // SAFETY: one byte is sent from a live buffer.
         let sent = unsafe { libc::send(self.gate.as_raw_fd(), b"g".as_ptr().cast(), 1, libc::MSG_NOSIGNAL) };
-        check(sent as i64)?;
-        Ok(Word(self.gate))
+        match check(sent as i64) {
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error),
+            _ => Ok(Word(self.gate)),
+        }
     }
 }
 
@@ -108,6 +110,7 @@ unsafe fn child(door: &OwnedFd, gate: &OwnedFd, descriptors: Option<&libc::rlimi
     let mut byte = 0u8;
     // SAFETY: only system calls on live buffers.
     unsafe {
+        super::signals::note_no_more();
         libc::close(gate.as_raw_fd());
         loop {
             match libc::read(door.as_raw_fd(), (&raw mut byte).cast(), 1) {

@@ -9,7 +9,7 @@ use reprise_trace::{Descriptor, End, Lock, Name};
 use super::{Entered, Tracer};
 use crate::error::CaptureError;
 use crate::procfs;
-use crate::sys::{self, HERE, NO_FILTER};
+use crate::sys::{self, HERE};
 use crate::tracer::lives::Origin;
 
 /// What is known until the first program runs.
@@ -108,7 +108,7 @@ impl Tracer<'_> {
     /// The child ended before any program ran.
     pub(super) fn launch_ended(&mut self, tid: i32, end: End) -> Result<(), CaptureError> {
         match (&self.launching, end.code) {
-            (Some(_), code) if tid == self.first => Err(CaptureError::NoFilter { code: code.unwrap_or(NO_FILTER) }),
+            (Some(_), Some(code)) if tid == self.first => Err(CaptureError::NoFilter { code }),
             _ => Ok(()),
         }
     }
