@@ -476,8 +476,9 @@ fn programs_that_trace_or_filter() {
 #[test]
 fn programs_of_32_bits() {
     let s = Scratch::new();
-    let source =
-        "#include <fcntl.h>\n#include <unistd.h>\nint main() { return write(creat(\"out\", 0644), \"x\", 1) != 1; }\n";
+    let source = "#include <fcntl.h>\n#include <sys/mman.h>\n#include <unistd.h>\n\
+        int main() { int f = open(\"out\", O_RDWR | O_CREAT, 0644); if (write(f, \"x\", 1) != 1) return 1;\n\
+        return *(volatile char *)mmap(0, 1, PROT_READ, MAP_SHARED, f, 0) != 'x'; }\n";
     let program = match c_program(s.path(), "small", &["-m32"], source) {
         Ok(program) => program,
         Err(why) => return skip("programs_of_32_bits", &why),
@@ -485,6 +486,8 @@ fn programs_of_32_bits() {
     let said = run(s.path(), &["record", "-o", "t.reprise", &program]);
     said.ends(0);
     assert!(said.err.contains("32"), "{said:#?}");
+    // Nothing was, in a recording that begins with its command.
+    assert!(!said.err.contains("there before the recording"), "{said:#?}");
 }
 
 #[test]

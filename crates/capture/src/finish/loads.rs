@@ -3,7 +3,7 @@
 //! Goals: a row for each page, adjacent pages in one; the file is the one that the process has mapped there, as the calls
 //! tell. Non-goals: loads that made no fault.
 
-use foldhash::HashMap;
+use foldhash::{HashMap, HashSet};
 use reprise_calls::Effect;
 use reprise_trace::{Action, Keep, Loss};
 
@@ -21,6 +21,7 @@ const CALL: &str = "mmap_pread";
 const MOST: u64 = 1 << 20;
 const LACKS: &str = "the page had left the memory when it could be looked at";
 const UNKNOWN: &str = "loads through a mapping that was there before the recording";
+const NARROW: &str = "loads through a mapping of a 32-bit program, whose calls are not followed";
 
 /// A file: device and inode.
 type File = (u64, u64);
@@ -52,9 +53,16 @@ impl Run {
 pub struct Loads {
     spaces: HashMap<i32, Space<File>>,
     run: Option<Run>,
+    /// Processes that made 32-bit calls.
+    narrow: HashSet<i32>,
 }
 
 impl Loads {
+    /// A process made a 32-bit call.
+    pub fn called_narrow(&mut self, pid: i32) {
+        self.narrow.insert(pid);
+    }
+
     /// A page was loaded. Gives its file, if there will be a row of it.
     pub fn seen(&mut self, load: &Load, time_ns: u64, lives: &Lives, log: &mut Log) -> Option<File> {
         let Load { offset, address, tid, pid, lacks, .. } = *load;
@@ -62,7 +70,7 @@ impl Loads {
         let piece = self.spaces.get(&pid).and_then(|space| space.around(address));
         let piece = piece.filter(|piece| piece.offset.saturating_add(address - piece.at.start) == offset);
         let Some((piece, file)) = piece.map(|piece| (piece.at.start, piece.file)) else {
-            log.loss(Loss::Dropped, UNKNOWN, length);
+            log.loss(Loss::Dropped, if self.narrow.contains(&pid) { NARROW } else { UNKNOWN }, length);
             return None;
         };
         let joins = |run: &Run| {
@@ -120,7 +128,8 @@ impl Loads {
                     space.take_touched();
                 }
             }
-            Effect::Execute => self.ended(pid),
+            // Of the program that it runs now calls may have been heard already.
+            Effect::Execute => drop(self.spaces.remove(&pid)),
             _ => {}
         }
     }
@@ -137,8 +146,9 @@ impl Loads {
         }
     }
 
-    /// A process has ended, or runs another program.
+    /// A process has ended.
     pub fn ended(&mut self, pid: i32) {
         self.spaces.remove(&pid);
+        self.narrow.remove(&pid);
     }
 }

@@ -420,6 +420,9 @@ impl Finisher {
     }
 
     fn call(&mut self, heard: &mut Heard) {
+        if heard.narrow {
+            self.writing.loads.called_narrow(heard.pid);
+        }
         let log = &mut self.writing.log;
         let end_ns = self.decoder.since_begin_ns(heard.end_ns);
         let known = by_number(heard.call.nr).filter(|_| !heard.narrow);
