@@ -107,7 +107,29 @@ pub struct Flight {
     pub source: Option<Source>,
 }
 
+/// How well a result fits a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Fit {
+    /// It is more than was asked for.
+    Not,
+    /// It can be.
+    Perhaps,
+    /// It is what was asked for.
+    Exactly,
+}
+
 impl Flight {
+    fn fit(&self, result: i64) -> Fit {
+        let Some(asked) = &self.asked else { return Fit::Perhaps };
+        let moves = !self.inputs.buffers.is_empty() && asked.call.returns == reprise_calls::Returns::Count;
+        let room = self.inputs.buffers.iter().fold(0u64, |sum, b| sum.saturating_add(b.1));
+        match u64::try_from(result) {
+            Ok(moved) if moves && moved > room => Fit::Not,
+            Ok(moved) if moves && moved == room => Fit::Exactly,
+            _ => Fit::Perhaps,
+        }
+    }
+
     /// Whether the kernel refused it for what no call can ask: then it stands for none.
     fn is_refused(&self, result: i64) -> bool {
         const ENXIO: i64 = -6;
@@ -361,16 +383,24 @@ impl Channel {
         landed.count() as u64
     }
 
-    /// The request that a completion is of: of those with equal marks the one that it fits, the oldest first.
+    /// The request that a completion is of: of those with equal marks the one that asked for just so much, else one that it fits,
+    /// the oldest first.
     pub fn of(&self, completion: &Completion) -> Option<u64> {
-        let fits = |f: &&Flight| {
-            let Some(asked) = &f.asked else { return true };
-            let moves = !f.inputs.buffers.is_empty() && asked.call.returns == reprise_calls::Returns::Count;
-            let room = f.inputs.buffers.iter().fold(0u64, |sum, b| sum.saturating_add(b.1));
-            completion.result < 0 || !moves || completion.result as u64 <= room
-        };
-        let same = || self.flights.iter().filter(|f| f.key == completion.key && f.data == completion.data);
-        same().find(fits).or_else(|| same().next()).map(|f| f.number)
+        let best = self.marked(completion).map(|f| f.fit(completion.result)).max()?;
+        self.marked(completion).find(|f| f.fit(completion.result) == best).map(|f| f.number)
+    }
+
+    /// Whether a completion may as well be of another request than [`Channel::of`] says, one that stands for a call, too.
+    pub fn is_guess(&self, completion: &Completion) -> bool {
+        let calls = self.marked(completion).filter(|f| f.asked.is_some());
+        let (all, exact) = calls
+            .fold((0, 0), |(all, exact), f| (all + 1, exact + usize::from(f.fit(completion.result) == Fit::Exactly)));
+        all > 1 && exact != 1
+    }
+
+    fn marked(&self, completion: &Completion) -> impl Iterator<Item = &Flight> {
+        let (key, data) = (completion.key, completion.data);
+        self.flights.iter().filter(move |f| f.key == key && f.data == data)
     }
 
     /// Those linked behind a request, in their order.
@@ -576,5 +606,27 @@ mod tests {
         assert!(channel.succeeded_before(4).is_empty());
         channel.flights[4].drains = true;
         assert_eq!(channel.succeeded_before(4), [0, 1, 3]);
+    }
+
+    #[test]
+    fn equal_marks_are_told_apart_by_what_was_asked_for() {
+        let mut channel = chain(&[]);
+        for (number, length) in [(0, 5000), (1, 100), (2, 5000)] {
+            let asked = Asked::buffer(false, 3, (0x1000, length), 0, 0);
+            let inputs = Inputs { buffers: [(0x1000, length)].into(), ..Inputs::default() };
+            channel.fly(Flight { number, asked, inputs, ..Flight::default() });
+        }
+        let of = |channel: &Channel, result| {
+            let completion = Completion { result, last: true, counts: true, ..Completion::default() };
+            (channel.of(&completion), channel.is_guess(&completion))
+        };
+        assert_eq!(of(&channel, 100), (Some(1), false));
+        assert_eq!(of(&channel, 5000), (Some(0), true), "which of the two is not known");
+        assert_eq!(of(&channel, 4000), (Some(0), true));
+        channel.land(0);
+        assert_eq!(of(&channel, 5000), (Some(2), false));
+        assert_eq!(of(&channel, -5), (Some(1), true));
+        channel.land(2);
+        assert_eq!(of(&channel, 50), (Some(1), false));
     }
 }

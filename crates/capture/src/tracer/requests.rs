@@ -290,6 +290,9 @@ impl Tracer<'_> {
     /// A request is complete; `later` completions are known as well.
     fn complete(&mut self, key: Key, tid: i32, completion: &Completion, later: &[Completion]) {
         let Some(channel) = self.requests.channels.get_mut(&key) else { return };
+        if channel.is_guess(completion) {
+            self.log.note("completions that bear the mark of several requests in flight: which is whose is a guess");
+        }
         let Some(number) = channel.of(completion) else {
             match completion.result {
                 ..0 => self.log.loss(Loss::Dropped, "failures of requests that had been taken as successful", 0),
