@@ -42,8 +42,8 @@ __noinline int before_unmap(struct thread *t, struct row *row)
 	return 0;
 }
 
-/* Before a call writes to a mapped file: what was stored, and what the finisher puts the written bytes upon, so that they
- * are not taken for stores. */
+/* Before a call writes to a mapped file, or copies into it: what was stored, and what the finisher puts the written bytes upon, so
+ * that they are not taken for stores. */
 __noinline int before_write(struct thread *t, struct row *row)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -56,13 +56,13 @@ __noinline int before_write(struct thread *t, struct row *row)
 		return 0;
 	object = &t->objects[0];
 	__builtin_memset(object, 0, sizeof(*object));
-	look_at(object, task, t->args[0]);
+	look_at(object, task, row->look == LOOK_COPIED ? argument(t, row->offset - 1) : t->args[0]);
 	if (!S_ISREG(object->mode))
 		return 0;
 	at = row->offset ? argument(t, row->offset - 1) : ~0ULL;
 	if ((__s64)at < 0)
 		at = object->position;
-	if (row->parts && row->part[0].kind == PART_DATA && !(object->flags & O_APPEND)) {
+	if (row->look == LOOK_WRITTEN && row->parts && row->part[0].kind == PART_DATA && !(object->flags & O_APPEND)) {
 		length = argument(t, row->part[0].of);
 		first = at >> PAGE_SHIFT;
 		last = (at + length - 1) >> PAGE_SHIFT;
@@ -71,7 +71,7 @@ __noinline int before_write(struct thread *t, struct row *row)
 	t->looking = 0;
 	if (!l)
 		return 0;
-	l->flags = MAPPED_WRITTEN;
+	l->flags = row->look == LOOK_WRITTEN ? MAPPED_WRITTEN : 0;
 	add_file(l, object, first, last);
 	if (l->count && occupy(cpu)) {
 		go_on_looking(l, cpu, 0, MOST_BEFORE);
@@ -219,7 +219,7 @@ static __always_inline void before_call(struct thread *t, struct row *row)
 {
 	if (row->look == LOOK_UNMAP || row->look == LOOK_MAP)
 		before_unmap(t, row);
-	else if (row->look == LOOK_WRITTEN)
+	else if (row->look == LOOK_WRITTEN || row->look == LOOK_COPIED)
 		before_write(t, row);
 	else if (row->look == LOOK_ASKED)
 		before_asked(t);

@@ -282,6 +282,15 @@ static __always_inline void look_at_part(struct thread *t, struct row *row, stru
 	add_file(l, &t->objects[0], at >> PAGE_SHIFT, (at + moved - 1) >> PAGE_SHIFT);
 }
 
+/* The target was looked at before: what the call brought there is no store. */
+static __always_inline void look_at_source(struct thread *t, struct row *row, struct look *l)
+{
+	struct object *source = &t->objects[row->offset == 1], *target = &t->objects[row->offset != 1];
+
+	if (source->device != target->device || source->inode != target->inode)
+		add_file(l, source, 0, LAST_PAGE);
+}
+
 /* Nothing of a process is mapped any more. */
 static __always_inline void leave_memory(struct look *l, __u32 pid)
 {
@@ -307,8 +316,7 @@ __noinline int look_after(struct thread *t, struct row *row)
 		look_at_part(t, row, l);
 		break;
 	case LOOK_COPIED:
-		add_file(l, &t->objects[0], 0, LAST_PAGE);
-		add_file(l, &t->objects[1], 0, LAST_PAGE);
+		look_at_source(t, row, l);
 		break;
 	case LOOK_SYNC:
 		l->closes = !t->result;

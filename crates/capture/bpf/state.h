@@ -64,7 +64,7 @@ enum row_look {
 	LOOK_NOT = 0,
 	LOOK_PART,        /* the part of a file that was read */
 	LOOK_WRITTEN,     /* the part that is written, at the entry */
-	LOOK_COPIED,      /* files that content was moved from or to */
+	LOOK_COPIED,      /* a file that content was moved from; at the entry the one that it goes to */
 	LOOK_SYNC,        /* a file that was written back */
 	LOOK_SYNC_MEMORY, /* memory that was */
 	LOOK_SYNC_ALL,
@@ -88,7 +88,7 @@ struct row {
 	__u8 parts;
 	__u8 objects[2];
 	__u8 look;
-	__u8 offset; /* LOOK_PART, LOOK_WRITTEN: the argument that tells where, + 1; LOOK_POPULATED: whether there is advice */
+	__u8 offset; /* LOOK_PART, LOOK_WRITTEN: the argument that tells where, + 1; LOOK_POPULATED: whether there is advice; LOOK_COPIED: the target, + 1 */
 	__u8 arguments; /* so many are told in brief */
 	struct row_end source, target; /* ROW_MOVES */
 	__u8 reserved[4]; /* rows lie in one cache line each */

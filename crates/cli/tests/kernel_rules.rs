@@ -566,3 +566,31 @@ assert os.fstat(target).st_size == 69732 and os.pread(target, 9000, 0) == b"s" *
     let Some(recorded) = Recorded::below(name, &xfs.path(), program, &[]) else { return };
     recorded.replays_in_parts();
 }
+
+/// What is copied to a page behind the end of a file, which a store was refused for, was not stored.
+#[test]
+fn what_a_copy_brings_is_no_store() {
+    let name = "what_a_copy_brings_is_no_store";
+    if !in_kernel(name, Scratch::new().path()) {
+        return;
+    }
+    let program = r#"
+import resource
+resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+made("s", b"s" * 4096)
+source, target = os.open("s", os.O_RDONLY), os.open("d", os.O_RDWR | os.O_CREAT)
+os.ftruncate(target, 4096)
+memory = mmap.mmap(target, 4096)
+for copy in (lambda: os.copy_file_range(source, target, 4096, 0, 0), lambda: os.sendfile(target, source, 0, 4096)):
+    os.lseek(target, 0, 0)
+    os.ftruncate(target, 0)
+    if os.fork() == 0:
+        memory[0] = 1
+    assert os.waitstatus_to_exitcode(os.wait()[1]) < 0, "a store behind the end"
+    assert copy() == 4096
+    memory[9] = 2
+    assert os.pread(target, 3, 8) == b"s\x02s"
+"#;
+    let Some(recorded) = Recorded::new(name, program, &["--backend", "ebpf"]) else { return };
+    recorded.replays("t.reprise");
+}

@@ -212,7 +212,7 @@ pub fn looks(call: &Call) -> (u8, u8) {
     match call.effect {
         Effect::Read => (look::PART, call.offset_arg().map_or(0, |arg| arg as u8 + 1)),
         Effect::Write => (look::WRITTEN, call.offset_arg().map_or(0, |arg| arg as u8 + 1)),
-        Effect::Copy | Effect::Splice => (look::COPIED, 0),
+        Effect::Copy | Effect::Splice => (look::COPIED, ends(call).map_or(1, |ends| ends.target.fd as u8 + 1)),
         Effect::Sync if names_file => (look::SYNC, 0),
         Effect::SyncAll => (look::SYNC_ALL, 0),
         Effect::MapSync => (look::SYNC_MEMORY, 0),
