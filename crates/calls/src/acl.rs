@@ -7,6 +7,9 @@ pub const ACCESS: &[u8] = b"system.posix_acl_access";
 /// The attribute of a directory that holds what is made in it begins with, in place of what the file mode creation mask leaves.
 pub const DEFAULT: &[u8] = b"system.posix_acl_default";
 
+/// The names under which XFS keeps the two, and lists them once more to who has `CAP_SYS_ADMIN`.
+pub const AS_KEPT: [&[u8]; 2] = [b"trusted.SGI_ACL_FILE", b"trusted.SGI_ACL_DEFAULT"];
+
 /// `POSIX_ACL_XATTR_VERSION`.
 const VERSION: u32 = 2;
 

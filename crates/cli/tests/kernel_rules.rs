@@ -594,3 +594,42 @@ for copy in (lambda: os.copy_file_range(source, target, 4096, 0, 0), lambda: os.
     let Some(recorded) = Recorded::new(name, program, &["--backend", "ebpf"]) else { return };
     recorded.replays("t.reprise");
 }
+
+/// The mask is taken off the mode of a socket's file also where a directory has a default access list.
+#[test]
+fn a_socket_where_there_is_a_default_access_list() {
+    let name = "a_socket_where_there_is_a_default_access_list";
+    let program = r#"
+import socket, struct
+entries = ((1, 7, -1), (2, 7, 1000), (4, 7, -1), (0x10, 7, -1), (0x20, 5, -1))
+os.umask(0o22)
+os.mkdir("d")
+os.setxattr("d", "system.posix_acl_default", struct.pack("<I", 2) + b"".join(struct.pack("<HHi", *e) for e in entries))
+cut()
+here = socket.socket(socket.AF_UNIX)
+here.bind("d/s")
+os.stat("d/s")
+"#;
+    let Some(recorded) = Recorded::new(name, program, &["--tree", "."]) else { return };
+    recorded.replays_in_parts();
+    let work = recorded.dir().join("w").canonicalize().unwrap();
+    let replica = recorded.dir().join("t.reprise-target").join(work.strip_prefix("/").unwrap());
+    let [made, replayed] = [&work, &replica].map(|dir| dir.join("d/s").metadata().unwrap().mode());
+    assert_eq!(format!("{replayed:o}"), format!("{made:o}"));
+}
+
+/// XFS lists how it keeps an access list to who may see that.
+#[test]
+fn access_lists_that_are_listed_twice() {
+    let name = "access_lists_that_are_listed_twice";
+    let Some(xfs) = file_system(name, Kind::Xfs, Kind::Xfs.least_bytes()) else { return };
+    let program = r#"
+import struct
+entries = ((1, 6, -1), (2, 4, 1000), (4, 4, -1), (0x10, 7, -1), (0x20, 4, -1))
+made("a")
+os.setxattr("a", "system.posix_acl_access", struct.pack("<I", 2) + b"".join(struct.pack("<HHi", *e) for e in entries))
+assert "trusted.SGI_ACL_FILE" in os.listxattr("a")
+"#;
+    let Some(recorded) = Recorded::below(name, &xfs.path(), program, &[]) else { return };
+    recorded.replays("t.reprise");
+}

@@ -175,9 +175,18 @@ pub struct Interpretation {
     /// For a call that lists a directory.
     pub listing: Option<Listing>,
     /// The call ends a socket's name: a socket file stands there now.
-    pub binds: Option<Vec<u8>>,
+    pub binds: Option<SocketFile>,
     /// The action does not fit what the model knows; what it assumed instead.
     pub surprise: Option<&'static str>,
+}
+
+/// A socket file that is made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SocketFile {
+    /// Where.
+    pub path: Vec<u8>,
+    /// With which permissions; of these a default access list leaves some.
+    pub mode: u32,
 }
 
 impl Interpretation {

@@ -36,7 +36,9 @@ pub use amount::{asked_bytes, moved_bytes};
 pub use beginning::{InitialDescriptor, InitialMapping};
 pub use content::{Piece, Source};
 pub use descriptors::{Binding, Description, Generation, StreamKind};
-pub use interpretation::{ByDescriptor, Interpretation, Listing, MappedRange, NewDescriptor, Passed, Received, Taken};
+pub use interpretation::{
+    ByDescriptor, Interpretation, Listing, MappedRange, NewDescriptor, Passed, Received, SocketFile, Taken,
+};
 pub use kin::Kin;
 pub use listing::entry_names;
 pub use mapping::MappingId;

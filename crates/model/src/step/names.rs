@@ -6,6 +6,7 @@ use reprise_trace::payload::{Side, split};
 
 use super::Step;
 use super::opening::NameChange;
+use crate::interpretation::SocketFile;
 use crate::lead::{Beginning, Lead};
 use crate::names::Names;
 use crate::node::{FileKind, Nature, NodeId};
@@ -274,9 +275,11 @@ impl World {
         let mut s = Step { call, action, thread, out };
         let Some(Lead { place, path: replayed }) = self.resolve(&mut s, beginning, path, false) else { return };
         if let (Some(entry), None) = (place.entry, place.node) {
-            let node = self.create(&mut s, entry, FileKind::Socket, 0o777);
+            // The mask is taken off before a default access list has its say (`unix_bind_bsd`).
+            let mode = 0o777 & !self.directories[thread.directories as usize].umask;
+            let node = self.create(&mut s, entry, FileKind::Socket, mode);
             self.names.node_mut(node).nature = Nature::Stream;
-            s.out.binds = Some(replayed.unwrap_or_else(|| path.to_vec()));
+            s.out.binds = Some(SocketFile { path: replayed.unwrap_or_else(|| path.to_vec()), mode });
             self.name_socket(&s, Address::File(node));
         }
     }

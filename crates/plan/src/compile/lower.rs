@@ -6,7 +6,7 @@ use reprise_calls::sharing::{Parts, SHARE_DESCRIPTORS, SHARE_DIRECTORIES};
 use reprise_calls::{
     ArgKind, Effect, FlagSet, Identity, IoctlEffect, Object, Replay, forbids_writing, ioctl_effect, ioctl_gives,
 };
-use reprise_model::{Binding, MappingId, Nature};
+use reprise_model::{Binding, MappingId, Nature, SocketFile};
 use reprise_trace::payload::{Side, split};
 
 use super::arguments::{MOST_FAILED, memory};
@@ -63,11 +63,13 @@ impl Compiler {
             Replay::Skip(_) => Ok(l.bare(Op::Skip)),
             Replay::Unsupported(_) if l.found.made.is_empty() => Ok(l.bare(Op::Unsupported)),
             Replay::Unsupported(_) => self.simulate(l),
-            Replay::Simulate if l.found.binds.is_some() => self.socket_file(l),
             Replay::Simulate if makes_place(l) => self.open_place(l),
             Replay::Simulate if !l.found.passed.is_empty() => Ok(self.pass(l)),
             Replay::Simulate if !l.found.received.is_empty() => Ok(self.receive(l)),
-            Replay::Simulate => self.simulate(l),
+            Replay::Simulate => match &l.found.binds {
+                Some(file) => self.socket_file(l, file),
+                None => self.simulate(l),
+            },
             Replay::Issue | Replay::Engine if l.found.stores_by_memory => Ok(l.bare(Op::Unsupported)),
             Replay::Issue | Replay::Engine => self.perform(l),
         }
@@ -495,13 +497,13 @@ impl Compiler {
     }
 
     /// `bind` of a UNIX-domain socket: the socket file is made.
-    fn socket_file(&mut self, l: &Lowering<'_>) -> Result<Command, CompileError> {
+    fn socket_file(&mut self, l: &Lowering<'_>, file: &SocketFile) -> Result<Command, CompileError> {
         const MKNOD: u32 = 133;
-        const SOCKET: u64 = 0o140777;
-        let path = l.found.binds.clone().unwrap_or_default();
+        const SOCKET: u64 = 0o140000;
+        let path = Arg::Bytes(self.store.bytes(&file.path)?, file.path.len() as u64);
         Ok(Command {
             number: MKNOD,
-            args: vec![Arg::Bytes(self.store.bytes(&path)?, path.len() as u64), Arg::Value(SOCKET), Arg::Value(0)],
+            args: vec![path, Arg::Value(SOCKET | u64::from(file.mode)), Arg::Value(0)],
             expect: Expect::Outcome,
             ..l.bare(Op::Issue)
         })

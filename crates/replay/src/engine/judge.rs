@@ -2,6 +2,7 @@
 //!
 //! Goals: every difference named with both values, what no replay can avoid kept apart. Non-goals: counting, policy.
 
+use reprise_calls::acl;
 use reprise_calls::attributes::{Attributes as Told, NOBODY_KNOWN};
 use reprise_plan::command::{Command, Expect, Tolerance};
 
@@ -111,8 +112,10 @@ fn digest(sections: &Sections, offset: u64, length: u64, filled: &[u8]) -> Resul
 }
 
 fn names(expected: &[u8], filled: &[u8]) -> Difference {
+    // How a file system keeps what is listed beside it is told to who has a capability that a replay has not.
+    let counts = |name: &&[u8]| !name.is_empty() && !acl::AS_KEPT.contains(name);
     let set = |bytes: &[u8]| {
-        let mut names: Vec<Vec<u8>> = bytes.split(|b| *b == 0).filter(|n| !n.is_empty()).map(<[u8]>::to_vec).collect();
+        let mut names: Vec<Vec<u8>> = bytes.split(|b| *b == 0).filter(counts).map(<[u8]>::to_vec).collect();
         names.sort_unstable();
         names
     };
