@@ -633,3 +633,21 @@ assert "trusted.SGI_ACL_FILE" in os.listxattr("a")
     let Some(recorded) = Recorded::below(name, &xfs.path(), program, &[]) else { return };
     recorded.replays("t.reprise");
 }
+
+/// A write behind the end that fails for its memory leaves the file as it was, or longer: which, the trace does not say.
+#[test]
+fn a_failed_write_that_may_have_made_a_file_longer() {
+    let name = "a_failed_write_that_may_have_made_a_file_longer";
+    let program = r#"
+fd = os.open("f", os.O_RDWR | os.O_CREAT)
+os.write(fd, b"x" * 1000)
+assert libc.pwrite(fd, ctypes.c_void_p(8), ctypes.c_size_t(10), ctypes.c_long(500)) == -1
+"#;
+    let behind = "assert libc.pwrite(fd, ctypes.c_void_p(8), ctypes.c_size_t(10), ctypes.c_long(120000)) == -1\n";
+    for (more, said) in [("", 0), (behind, 1)] {
+        let Some(recorded) = Recorded::new(name, &format!("{program}{more}"), &[]) else { return };
+        recorded.replay("t.reprise").ends(0);
+        let verified = run(recorded.dir(), &["verify", "--tree", "t.reprise", "t.reprise-target"]);
+        assert_eq!(verified.out.matches("it may have made the file longer").count(), said, "{verified:#?}");
+    }
+}

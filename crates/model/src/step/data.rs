@@ -109,6 +109,7 @@ impl World {
         };
         const RWF_APPEND: u64 = 0x10;
         const RWF_NOAPPEND: u64 = 0x20;
+        const EFAULT: i64 = -14;
         let flags = if s.call.name == "pwritev2" { s.arg(5) } else { 0 };
         let appends = self.descriptors.descriptions[slot.description as usize].flags & O_APPEND != 0;
         let append = (appends && flags & RWF_NOAPPEND == 0) || flags & RWF_APPEND != 0;
@@ -117,6 +118,12 @@ impl World {
             s.out.change(self.offset(slot));
         }
         s.out.stores_by_memory = s.action.result > 0 && !self.sees_memory && self.stores_by_memory(s, slot, offset);
+        let n = self.names.node(node);
+        if s.action.result == EFAULT && n.kind == FileKind::Regular && !append && offset > n.size {
+            // Linux 6.18's ext4 makes it as long as the write would have had it begin.
+            s.out.surprise =
+                Some("a write behind the end of a file failed with EFAULT: it may have made the file longer");
+        }
         if s.action.result <= 0 || self.names.node(node).kind != FileKind::Regular {
             return;
         }
