@@ -151,3 +151,26 @@ for change in (
 "#,
     );
 }
+
+/// The same of a directory that the program has made, and of many listings meanwhile.
+#[test]
+fn listings_of_a_new_directory_lack_a_name_that_is_being_removed() {
+    same_in_every_order(
+        "listings_of_a_new_directory_lack_a_name_that_is_being_removed",
+        r#"
+import os, threading
+os.mkdir("made")
+for number in range(4):
+    with open(f"made/{number}", "wb") as file:
+        file.write(bytes(40 << 20))
+def remove():
+    for number in range(4):
+        os.unlink(f"made/{number}")
+thread = threading.Thread(target=remove)
+thread.start()
+while os.listdir("made"):
+    pass
+thread.join()
+"#,
+    );
+}

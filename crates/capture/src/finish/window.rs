@@ -291,7 +291,8 @@ impl<T> Window<T> {
             0 if !late.is_unsure => self.certain(&order, &calls, &[&places[..], &late.places].concat()),
             _ => 1,
         };
-        self.settled = order.iter().take(certain.max(1)).map(|i| places[*i]).collect();
+        let certain = certain.max(1).min(self.in_turn(&order, &places));
+        self.settled = order.iter().take(certain).map(|i| places[*i]).collect();
         self.settled.pop_front().unwrap_or(place)
     }
 
@@ -318,16 +319,28 @@ impl<T> Window<T> {
         turn.map_or(over, |at| at + 1)
     }
 
+    /// How many of an order come before others have their turn that are not in it: what comes late by its key may go before those in
+    /// the order that it comes behind, not before these.
+    fn in_turn(&self, order: &[usize], places: &[Place]) -> usize {
+        let Some(other) = self.unseen(places).next() else { return order.len() };
+        let is_before = |i: &usize| places[*i] < other;
+        order.iter().rposition(is_before).map_or(1, |last| last + 1)
+    }
+
     /// When what was not looked at begins at the earliest.
     fn unseen_ns(&self, looked_at: &[Place]) -> u64 {
+        self.unseen(looked_at).map(|at| at.begin_ns).min().unwrap_or(u64::MAX)
+    }
+
+    /// Of the next few those that were not looked at.
+    fn unseen(&self, looked_at: &[Place]) -> impl Iterator<Item = Place> {
         let mut seen = looked_at.to_vec();
         seen.sort_unstable();
         let mut seen = seen.into_iter().peekable();
-        let unseen = self.items.places().take(NEAR + WIDE).filter(|at| {
+        self.items.places().take(NEAR + WIDE).filter(move |at| {
             while seen.next_if(|next| next < at).is_some() {}
             seen.next_if_eq(at).is_none()
-        });
-        unseen.map(|at| at.begin_ns).min().unwrap_or(u64::MAX)
+        })
     }
 
     /// Those that overlap the next few and come late by their keys, since they lasted long.

@@ -330,3 +330,27 @@ fn what_threads_found_is_asked_when_they_are_known() {
     let at = |call| order.iter().position(|other| *other == call).unwrap();
     assert!(at((1, "ends")) < at((2, "locks")) && order.len() == calls.len(), "{order:?}");
 }
+
+/// Who is looked at beyond the next few, since it could go before one of them, goes behind who tells nothing and comes before it.
+#[test]
+fn who_is_looked_at_early_keeps_its_turn() {
+    const NUMBER: u64 = 7;
+    let stored = std::iter::repeat_n((6, "stored", [999, 999, 999]), 11);
+    let calls = [(4, "opens", [900, 890, 900])].into_iter().chain(stored);
+    let calls = calls.chain([(6, "unmaps", [1000, 10, 1000]), (4, "maps", [1010, 950, 1010])]);
+    let mut told = |(_, what, _): &(i32, &str, [u64; 3])| {
+        let of_number = |found, change| vec![Condition::new(NUMBER, found, change)];
+        match *what {
+            "opens" => Told { all: of_number(Found::Exactly(0), Change::To(1)), ..Told::default() },
+            "maps" => Told { all: of_number(Found::Exactly(1), Change::Nothing), ..Told::default() },
+            _ => Told::default(),
+        }
+    };
+    let mut window = Window::default();
+    for call in calls {
+        window.push(item(call.0, call.2, Reach::All, call));
+    }
+    let pops = std::iter::from_fn(|| window.pop(true, &mut told));
+    let order: Vec<&str> = pops.map(|call| call.what.1).filter(|what| *what != "stored").collect();
+    assert_eq!(order, ["opens", "unmaps", "maps"]);
+}

@@ -293,8 +293,7 @@ impl World {
             && u64::try_from(s.result).is_ok_and(|bytes| bytes.saturating_add(LONGEST_ENTRY_BYTES) <= s.arg(2));
         // Not by its number: which directory that means is perhaps not known yet.
         let identity = s.decoded.object(s.fd(0).0).map(|object| object.identity);
-        let known =
-            identity.and_then(|identity| self.names.identities.get(&identity)).map(|node| self.names.now(*node));
+        let known = identity.and_then(|identity| self.names.identified(identity)).map(|node| self.names.now(node));
         let Some(directory) = known.filter(|n| whole && tells(s, self.names.node(*n))) else { return Vec::new() };
         let stand = &self.names.node(directory).entries;
         if stand.len() > MANY {
