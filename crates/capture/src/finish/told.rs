@@ -143,14 +143,14 @@ pub struct Told {
     pub turns: bool,
     /// Whether the same is told when others have their places that last likewise.
     pub lasts: bool,
-    /// Whether nothing is told yet because who made its thread has no place yet.
-    pub is_unborn: bool,
+    /// Whether not all is told yet, because others have no place yet: who made its thread, or opened what it lists.
+    pub is_too_early: bool,
 }
 
 impl Told {
     /// Of a call whose thread is not known yet.
     pub fn unborn() -> Told {
-        Told { is_unborn: true, ..Told::default() }
+        Told { is_too_early: true, ..Told::default() }
     }
 
     /// All that was found, for certain, perhaps or likely.

@@ -310,7 +310,7 @@ impl<T> Window<T> {
     /// behind it.
     fn certain(&self, order: &[usize], calls: &[Candidate], looked_at: &[Place]) -> usize {
         let begin = self.unseen_ns(looked_at);
-        let is_over = |call: &Candidate| call.end_ns <= begin && !call.told.is_unborn;
+        let is_over = |call: &Candidate| call.end_ns <= begin && !call.told.is_too_early;
         let over = order.iter().take_while(|i| is_over(&calls[**i])).count();
         // So is what passes a directory that did not stand before.
         let makes_way = |c: &Condition| c.is_passed && c.change == Change::To(DIRECTORY);

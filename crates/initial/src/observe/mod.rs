@@ -284,8 +284,8 @@ impl World {
     }
 
     /// The names that stand in a directory and that a listing did not show, though it went, as far as can be told, from the beginning
-    /// to the end. Of directories with many names none.
-    pub fn lists_without(&self, s: &Seen<'_>) -> Vec<Step> {
+    /// to the end. Of directories with many names none; nothing if it is not known yet which directory that is.
+    pub fn lists_without(&self, s: &Seen<'_>) -> Option<Vec<Step>> {
         /// Of `struct linux_dirent64`, with the longest name.
         const LONGEST_ENTRY_BYTES: u64 = 280;
         const MANY: usize = 1024;
@@ -293,22 +293,24 @@ impl World {
             && u64::try_from(s.result).is_ok_and(|bytes| bytes.saturating_add(LONGEST_ENTRY_BYTES) <= s.arg(2));
         // Not by its number: which directory that means is perhaps not known yet.
         let identity = s.decoded.object(s.fd(0).0).map(|object| object.identity);
-        let known = identity.and_then(|identity| self.names.identified(identity)).map(|node| self.names.now(node));
-        let Some(directory) = known.filter(|n| whole && tells(s, self.names.node(*n))) else { return Vec::new() };
-        let stand = &self.names.node(directory).entries;
-        if stand.len() > MANY {
-            return Vec::new();
+        let Some(identity) = identity.filter(|_| whole) else { return Some(Vec::new()) };
+        let directory = self.names.now(self.names.identified(identity)?);
+        let node = self.names.node(directory);
+        if !tells(s, node) || node.entries.len() > MANY {
+            return Some(Vec::new());
         }
         let shown: HashSet<&[u8]> = s.decoded.entries.iter().map(|entry| entry.name.as_slice()).collect();
         let is_there = |slot: &Slot| match slot {
             Slot::File(node) => self.names.node(*node).source != Source::Perhaps,
             Slot::Absent => false,
         };
-        let hidden =
-            stand.iter().filter(|(name, slot)| is_there(slot) && !shown.contains(&***name) && !is_stand_in(name));
+        let hidden = node
+            .entries
+            .iter()
+            .filter(|(name, slot)| is_there(slot) && !shown.contains(&***name) && !is_stand_in(name));
         let mut steps: Vec<Step> = hidden.map(|(name, _)| self.step(directory, name)).collect();
         steps.sort_unstable_by(|a, b| a.name.cmp(&b.name));
-        steps
+        Some(steps)
     }
 
     fn step(&self, directory: NodeId, name: &[u8]) -> Step {

@@ -52,6 +52,8 @@ pub fn told(world: &mut World, seat: Seat, pending: &Pending, told: &mut Told) {
         let names = world.lists(&seen);
         told.all.extend(names.iter().take(LISTED).map(|step| step_is(step, Found::Something, Change::Nothing)));
         let hidden = world.lists_without(&seen);
+        told.is_too_early = hidden.is_none();
+        let hidden = hidden.unwrap_or_default();
         told.likely
             .extend(hidden.iter().take(LISTED).map(|step| step_is(step, Found::Exactly(NOTHING), Change::Nothing)));
     } else {
