@@ -228,6 +228,52 @@ fn more_descriptors_than_permitted() {
     replay(&[&["prlimit", "--nofile=512:8192"], &poor[..]].concat()).ends(0);
 }
 
+/// How many watch queues a user may have bounds no replay, whose threads may have more of them at once than the program had.
+#[test]
+fn watch_queues_where_none_is_permitted() {
+    let name = "watch_queues_where_none_is_permitted";
+    let none = "echo 0 > /proc/sys/user/max_inotify_instances";
+    let inside = |script: &str, dir: &Path| {
+        let words = ["-Ur", "sh", "-c", script];
+        Said::new(script.to_owned(), program::run(Command::new("unshare").args(words).current_dir(dir)))
+    };
+    let scratch = Scratch::new();
+    let dir = scratch.path();
+    if !has("unshare") || !has("python3") || !inside(none, dir).err.is_empty() {
+        return skip(name, "needs python3, and user namespaces with limits of their own");
+    }
+    let watch = r#"
+import ctypes, fcntl, os
+libc = ctypes.CDLL(None)
+queues = [libc.inotify_init1(os.O_CLOEXEC) for _ in range(3)] + [libc.inotify_init()]
+assert min(queues) >= 0
+watched = libc.inotify_add_watch(queues[0], b".", 0x100)
+open("made", "w").close()
+assert len(os.read(queues[0], 4096)) >= 16
+assert libc.inotify_rm_watch(queues[0], watched) == 0
+copy = os.dup(queues[1])
+os.dup2(queues[2], 50)
+fcntl.fcntl(copy, fcntl.F_DUPFD, 60)
+fcntl.fcntl(copy, fcntl.F_SETFL, os.O_NONBLOCK)
+for call in (lambda: os.read(copy, 100), lambda: os.write(copy, b"x" * 8), lambda: os.lseek(copy, 0, 0), lambda: os.fsync(copy)):
+    try:
+        call()
+    except OSError:
+        pass
+os.fstat(copy)
+for number in queues:
+    os.close(number)
+"#;
+    fs::write(dir.join("watch.py"), watch).unwrap();
+    run(dir, &["record", "-q", "-o", "t.reprise", "--", "python3", "-B", "watch.py"]).ends(0);
+    mkdir(dir, "t");
+    assert_ne!(inside(&format!("{none} && python3 -B watch.py"), dir).code, Some(0), "there is no limit here");
+    let replay =
+        format!("'{}' replay t.reprise --target t -o r.reprise -q --json", program::reprise().unwrap().display());
+    let said = inside(&format!("{none} && {replay}"), dir);
+    assert_eq!(said.ends(0).json()["diverged"], 0, "{said:#?}");
+}
+
 /// A control group that permits few processes.
 struct Few(PathBuf);
 

@@ -132,18 +132,17 @@ pub enum StandIn {
     Pipe,
     /// A UNIX-domain socket.
     Socket,
-    /// An `eventfd`: counters, timers, rings, handles.
+    /// An `eventfd`: counters, timers, rings, handles, and watch queues, of which a user may have few (`fs.inotify.max_user_instances`,
+    /// `fs.fanotify.max_user_groups`).
     Event,
     /// An `epoll` set.
     Epoll,
-    /// An `inotify` queue.
-    Watch,
 }
 
 impl StandIn {
     fn from_word(word: u8) -> Option<StandIn> {
         use StandIn::*;
-        [Null, Pipe, Socket, Event, Epoll, Watch].get(usize::from(word)).copied()
+        [Null, Pipe, Socket, Event, Epoll].get(usize::from(word)).copied()
     }
 }
 

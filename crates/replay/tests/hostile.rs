@@ -118,14 +118,8 @@ fn expect() -> impl Strategy<Value = Expect> {
 
 fn command() -> impl Strategy<Value = Command> {
     let slots = || prop_oneof![20 => 0u32..8, 5 => Just(u32::MAX), 1 => any::<u32>()];
-    let stand_in = proptest::sample::select(vec![
-        StandIn::Null,
-        StandIn::Pipe,
-        StandIn::Socket,
-        StandIn::Event,
-        StandIn::Epoll,
-        StandIn::Watch,
-    ]);
+    let stand_in =
+        proptest::sample::select(vec![StandIn::Null, StandIn::Pipe, StandIn::Socket, StandIn::Event, StandIn::Epoll]);
     let first = (call(), op(), stand_in, proptest::collection::vec(arg(), 0..=6), expect());
     let second = (
         prop_oneof![3 => 0i64..100, 1 => -40i64..0, 1 => any::<i64>()],

@@ -390,8 +390,7 @@ fn stand_in(kind: StreamKind) -> StandIn {
         StreamKind::Null => StandIn::Null,
         StreamKind::Pipe => StandIn::Pipe,
         StreamKind::Socket => StandIn::Socket,
-        StreamKind::Event => StandIn::Event,
+        StreamKind::Event | StreamKind::Watch => StandIn::Event,
         StreamKind::Epoll => StandIn::Epoll,
-        StreamKind::Watch => StandIn::Watch,
     }
 }

@@ -123,7 +123,6 @@ impl Worker {
             StandIn::Socket => one(&|| issue::socket(libc::AF_UNIX, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0)),
             StandIn::Event => one(&|| issue::event(0, libc::EFD_CLOEXEC)),
             StandIn::Epoll => one(&|| issue::epoll(libc::EPOLL_CLOEXEC)),
-            StandIn::Watch => one(&|| issue::watch(libc::IN_CLOEXEC)),
         }
     }
 }

@@ -130,7 +130,8 @@ impl Failure {
     pub(crate) fn system(doing: &str, result: i64) -> Failure {
         let next = match i32::try_from(-result) {
             Ok(libc::EAGAIN | libc::ENOMEM) => "free memory, or raise the limits (`ulimit -a`)",
-            Ok(libc::EMFILE | libc::ENFILE) => "raise the limit of open files (`ulimit -n`)",
+            Ok(libc::EMFILE) => "raise the limit of open files (`ulimit -n`)",
+            Ok(libc::ENFILE) => "permit more open files on this machine (`sysctl -w fs.file-max=…`)",
             _ => "run with sudo, or on another machine",
         };
         Failure::System { doing: doing.to_owned(), error: error_name(result), next: next.to_owned() }

@@ -104,7 +104,6 @@ pub(crate) fn allowed_calls(executor: Executor) -> Vec<u32> {
         SYS_socketpair,
         SYS_eventfd2,
         SYS_epoll_create1,
-        SYS_inotify_init1,
         SYS_fstatfs,
         SYS_pipe2,
         SYS_sendmsg,

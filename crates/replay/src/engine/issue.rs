@@ -135,8 +135,6 @@ plain! {
     event SYS_eventfd2(count: u32 => count.into(), flags: i32 => flags as u64);
     /// `epoll_create1`.
     epoll SYS_epoll_create1(flags: i32 => flags as u64);
-    /// `inotify_init1`.
-    watch SYS_inotify_init1(flags: i32 => flags as u64);
     /// `socket`.
     socket SYS_socket(domain: i32 => domain as u64, kind: i32 => kind as u64, protocol: i32 => protocol as u64);
     /// `gettid`.

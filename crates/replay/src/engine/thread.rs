@@ -377,9 +377,6 @@ impl Worker {
             Failure::Limit { what, next: next.to_owned() }
         };
         let failure = match i32::try_from(-done.result).unwrap_or(0) {
-            libc::ENOSPC | libc::EMFILE if call.starts_with("inotify") => {
-                limit("raise fs.inotify.max_user_watches and fs.inotify.max_user_instances (`sysctl -w`)")
-            }
             libc::ENOSPC | libc::EDQUOT => Failure::TargetFull { call, origin, error },
             libc::EIO | libc::EUCLEAN => Failure::TargetDevice { call, origin, error },
             // So says a file system whose server or daemon has ended; connections say it, too.
