@@ -76,6 +76,11 @@ impl Acl {
         self.0.iter().all(|entry| matches!(entry.tag, Tag::Owner | Tag::OwnGroup | Tag::Other))
     }
 
+    /// Whether it has entries for users or groups beside the file's own.
+    pub fn names_others(&self) -> bool {
+        self.0.iter().any(|entry| matches!(entry.tag, Tag::User | Tag::Group))
+    }
+
     /// The mode of a file that has this list, and had this mode before.
     #[must_use]
     pub fn mode(&self, before: u32) -> u32 {
@@ -143,6 +148,7 @@ mod tests {
         let [plain, masked] = [&PLAIN[..], &MASKED[..]].map(|list| Acl::decode(&value(list)).unwrap());
         assert_eq!((plain.mode(0o2777), plain.is_only_a_mode()), (0o2754, true));
         assert_eq!((masked.mode(0o4111), masked.is_only_a_mode()), (0o4660, false));
+        assert!(masked.names_others() && !plain.names_others());
         assert_eq!(masked.encode(), value(&MASKED));
         let of_somebody = MASKED.map(|(tag, permissions, _)| (tag, permissions, 65534));
         assert_eq!(Acl::decode(&value(&of_somebody)).unwrap().encode(), value(&MASKED), "most entries are nobody's");

@@ -115,6 +115,29 @@ for name in ("kept", "truncated", "emptied", "written", "owned", "changed"):
     recorded.replays_in_parts();
 }
 
+/// A replay is not permitted to set some attributes: that is told of the tree, too.
+#[test]
+fn attributes_that_were_not_compared_are_counted() {
+    let name = "attributes_that_were_not_compared_are_counted";
+    if !is_root() {
+        return skip(name, "trusted attributes need root");
+    }
+    let program = r#"
+made("f")
+os.setxattr("f", "trusted.overlay.opaque", b"y")
+os.setxattr("f", "user.a", b"1")
+"#;
+    let Some(recorded) = Recorded::new(name, program, &[]) else { return };
+    assert_eq!(recorded.replay("t.reprise").ends(1).json()["diverged"], 1);
+    let verify = ["verify", "--tree", "t.reprise", "t.reprise-target"];
+    let said = run(recorded.dir(), &[&verify[..], &["--json"]].concat());
+    let told = said.ends(0).json()["uncompared_attributes"].clone();
+    let causes = told.as_object().unwrap();
+    assert!(causes.keys().any(|why| why.starts_with("trusted.*")) && causes.values().all(|n| *n == 1), "{said:#?}");
+    let said = run(recorded.dir(), &verify);
+    assert!(said.ends(0).out.contains("as it should be, as far as it was compared"), "{said:#?}");
+}
+
 /// Numbers that `close_range` marks are told as marked, until a program is run.
 #[test]
 fn numbers_are_marked_for_the_next_program() {

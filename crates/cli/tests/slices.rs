@@ -392,6 +392,14 @@ fn access_lists_make_modes() {
     recorded.run(&["verify", "--tree", "t.reprise", "target"]).ends(0);
     let there = |target: &str| recorded.dir().join(target).join(recorded.work.strip_prefix("/").unwrap());
     assert_eq!(modes(&there(&target)), wanted);
+    // Lists that say the same of the mode are told apart all the same.
+    for (option, list, file) in [("-k", "", "d"), ("-x", "u:65534", "e/y/f")] {
+        let mut change = Command::new("setfacl");
+        change.arg(option).args(Some(list).filter(|list| !list.is_empty())).arg(there(&target).join(file));
+        assert!(change.status().unwrap().success());
+    }
+    let said = recorded.run(&["verify", "--tree", "t.reprise", "target", "--json"]);
+    assert_eq!(said.ends(1).json()["diverged"], 2, "{said:#?}");
     // A slice of nothing has the tree that was there in the end; lists, too.
     mkdir(recorded.dir(), "extracted");
     recorded.run(&["tree", "t.reprise", "--at", &part(recorded.actions(), 10), "--extract", "extracted"]).ends(0);

@@ -81,7 +81,11 @@ pub fn comparison_text(c: &Comparison, style: Style) -> String {
 
 /// A comparison of a trace with a tree as text of several lines.
 pub fn tree_text(c: &TreeComparison, style: Style) -> String {
-    let mut out = format!("{}\n", verdict(c.is_same(), style, "the tree is as it should be", "the tree differs"));
+    let good = match c.uncompared_attributes.is_empty() {
+        true => "the tree is as it should be",
+        false => "the tree is as it should be, as far as it was compared",
+    };
+    let mut out = format!("{}\n", verdict(c.is_same(), style, good, "the tree differs"));
     let lines = [
         (c.names, "names"),
         (c.same, "the same"),
@@ -111,6 +115,7 @@ pub fn tree_text(c: &TreeComparison, style: Style) -> String {
         out += &more(group.count, group.first.len(), style);
     }
     out += &section("Differences that no replay can avoid", &c.unavoidable, style);
+    out += &section("Attributes that were not compared", &c.uncompared_attributes, style);
     out += &section("Where the trace did not fit the model", &c.surprises, style);
     out
 }

@@ -6,7 +6,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
-use common::{Script, node, row};
+use common::{Script, me, node, row};
 use reprise_verify::{TreeComparison, VerifyError, compare_tree};
 
 fn script() -> Script {
@@ -181,6 +181,67 @@ fn attributes_that_were_set_are_expected() {
     };
     assert!(compared(&s, set(b"value")).is_same());
     assert_eq!(compared(&s, set(b"other")).groups[0].cause, "another value of an attribute");
+}
+
+/// `u::rwx,u:5:rwx,g::r-x,m::rwx,o::r-x`, as the kernel holds it.
+const LIST: &[u8] = b"\x02\0\0\0\x01\0\x07\0\xff\xff\xff\xff\x02\0\x07\0\x05\0\0\0\x04\0\x05\0\xff\xff\xff\xff\
+    \x10\0\x07\0\xff\xff\xff\xff\x20\0\x05\0\xff\xff\xff\xff";
+/// `cap_net_raw+ep`.
+const NET_RAW: &[u8] = b"\x01\0\0\x02\0\x20\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
+
+/// Whether an attribute could be set here.
+fn give(path: &Path, name: &str, value: &[u8]) -> bool {
+    rustix::fs::lsetxattr(path, name, value, rustix::fs::XattrFlags::empty()).is_ok()
+}
+
+#[test]
+fn attributes_of_the_system_that_a_replay_gives_are_compared() {
+    let (list, program) = ("system.posix_acl_default", "security.capability");
+    let probe = tempfile::tempdir().unwrap();
+    if me().0 != 0 || !give(probe.path(), list, LIST) {
+        eprintln!("SKIP: needs root and access lists");
+        return;
+    }
+    let mut s = script();
+    let given = |path: &str, name: &str, value: &[u8]| {
+        let length = value.len() as u64;
+        row("setxattr", &[0, 0, 0, length, 0], 0).path(path).input(name.as_bytes()).content(value)
+    };
+    s.rows.extend([given("/d", list, LIST), given("/d/f", program, NET_RAW)]);
+    let faithful = |t: &Path| assert!(give(&t.join("d"), list, LIST) && give(&t.join("d/f"), program, NET_RAW));
+    assert!(compared(&s, faithful).is_same());
+    let lost = |from: &str, name: &str| rustix::fs::lremovexattr(from, name).unwrap();
+    let differing = [("d", list, "/d"), ("d/f", program, "/d/f")];
+    for (from, name, path) in differing {
+        let c = compared(&s, |t| {
+            faithful(t);
+            lost(t.join(from).to_str().unwrap(), name);
+        });
+        let group = &c.groups[0];
+        assert_eq!((&*group.cause, &*group.first[0].path, c.diverged), ("an attribute is missing", path, 1), "{c:#?}");
+        let c = compared(&script(), |t| assert!(give(&t.join(from), name, if name == list { LIST } else { NET_RAW })));
+        assert_eq!(c.groups[0].cause, "an attribute that should not be there", "{c:#?}");
+    }
+    let c = compared(&s, |t| {
+        faithful(t);
+        let mut other = LIST.to_vec();
+        other[16] = 7;
+        assert!(give(&t.join("d"), list, &other));
+    });
+    assert_eq!(c.groups[0].cause, "another value of an attribute", "{c:#?}");
+}
+
+#[test]
+fn attributes_that_no_replay_gives_are_counted() {
+    let mut s = script();
+    for name in ["trusted.overlay.opaque", "trusted.x", "security.selinux"] {
+        s.rows.push(row("fsetxattr", &[3, 0, 0, 1, 0], 0).input(name.as_bytes()).content(b"y"));
+    }
+    let c = compared(&s, |_| {});
+    assert!(c.is_same() && c.same == 7, "{c:#?}");
+    let told: Vec<(&str, u64)> = c.uncompared_attributes.iter().map(|(why, n)| (&why[..8], *n)).collect();
+    assert_eq!(told, [("security", 1), ("trusted.", 2)]);
+    assert!(compared(&script(), |_| {}).uncompared_attributes.is_empty());
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use reprise_calls::acl;
 use reprise_model::World;
 use reprise_trace::{ReadError, TraceReader};
 
@@ -10,7 +11,16 @@ pub(super) struct Expected {
     pub world: World,
     pub surprises: BTreeMap<String, u64>,
     /// Extended attributes that were set to values the trace does not hold.
-    pub unknown_attributes: HashSet<Vec<u8>>,
+    unknown_attributes: HashSet<Vec<u8>>,
+}
+
+impl Expected {
+    /// Whether an attribute of this name may have a value that the trace does not hold: also by a directory, whose default list is the
+    /// access list of what is made in it.
+    pub fn is_unknown(&self, name: &[u8]) -> bool {
+        let has = |name: &[u8]| self.unknown_attributes.contains(name);
+        has(name) || name == acl::ACCESS && has(acl::DEFAULT)
+    }
 }
 
 /// Follows a trace to its end.

@@ -124,6 +124,12 @@ pub(super) fn xattrs(place: &Path) -> Result<Xattrs, VerifyError> {
     Ok(out)
 }
 
+/// Whether the file system of a name holds attributes like this one.
+pub(super) fn holds(place: &Path, name: &[u8]) -> bool {
+    let asked = sized(|buffer| rustix::fs::lgetxattr(place, name, buffer));
+    !matches!(asked, Err(rustix::io::Errno::NOTSUP))
+}
+
 /// Asks with room for most, then with room for all that the kernel allows.
 fn sized(mut ask: impl FnMut(&mut [u8]) -> rustix::io::Result<usize>) -> rustix::io::Result<Vec<u8>> {
     const MOST: usize = 1 << 10;

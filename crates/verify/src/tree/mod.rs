@@ -1,8 +1,8 @@
 //! The final tree: what the trace says it should be, against what is there.
 //!
 //! Goals: names, types, contents, sizes, modes, owners, link texts, hard links, extended attributes; nothing outside the
-//! directory is read, no symbolic link is followed; what the trace does not know is counted, not guessed. Non-goals: holes,
-//! times, pseudo file systems.
+//! directory is read, no symbolic link is followed; what the trace does not know is counted, not guessed, and so are
+//! attributes that no replay gives. Non-goals: holes, times, pseudo file systems.
 
 mod attributes;
 mod content;
@@ -56,6 +56,8 @@ pub struct TreeComparison {
     pub extra: u64,
     /// Differences that no replay can avoid: cause, names. A name may have several.
     pub unavoidable: BTreeMap<String, u64>,
+    /// Extended attributes that the trace tells of and that were not compared: why, attributes.
+    pub uncompared_attributes: BTreeMap<String, u64>,
     /// What differs, the worst first. A name may be in several groups; extra names are among them.
     pub groups: Vec<TreeGroup>,
     /// Bytes of content that were compared.
@@ -94,6 +96,7 @@ enum Kind {
 struct Notes {
     groups: Gathered<String, TreeExample>,
     unavoidable: BTreeMap<String, u64>,
+    uncompared: BTreeMap<String, u64>,
     /// Of the present name.
     differs: bool,
     excused: bool,
@@ -109,6 +112,10 @@ impl Notes {
     fn excuse(&mut self, cause: &str) {
         self.excused = true;
         *self.unavoidable.entry(cause.to_owned()).or_default() += 1;
+    }
+
+    fn uncompared(&mut self, cause: &str) {
+        *self.uncompared.entry(cause.to_owned()).or_default() += 1;
     }
 }
 
@@ -128,7 +135,13 @@ pub fn compare_tree(trace: &TraceReader, dir: &Path) -> Result<TreeComparison, V
         blobs: trace.blobs(),
         replayed: found::is_replayed(dir),
         privileged: rustix::process::geteuid().is_root(),
-        notes: Notes { groups: Gathered::new(), unavoidable: BTreeMap::new(), differs: false, excused: false },
+        notes: Notes {
+            groups: Gathered::new(),
+            unavoidable: BTreeMap::new(),
+            uncompared: BTreeMap::new(),
+            differs: false,
+            excused: false,
+        },
         bytes: content::Bytes::default(),
         directories: HashSet::new(),
         files: HashMap::new(),
@@ -148,7 +161,7 @@ pub fn compare_tree(trace: &TraceReader, dir: &Path) -> Result<TreeComparison, V
     let walk::Walk { notes, bytes, .. } = walk;
     let groups = notes.groups.worst_first().into_iter();
     out.groups = groups.map(|(cause, g)| TreeGroup { cause, count: g.count, first: g.first }).collect();
-    out.unavoidable = notes.unavoidable;
+    (out.unavoidable, out.uncompared_attributes) = (notes.unavoidable, notes.uncompared);
     (out.compared_bytes, out.unknown_bytes, out.unrecorded_bytes) = (bytes.compared, bytes.unknown, bytes.unrecorded);
     out.surprises = expected.surprises;
     Ok(out)

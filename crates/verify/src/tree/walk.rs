@@ -8,6 +8,7 @@ use std::path::Path;
 use reprise_model::{FileKind, Nature, NodeId, TreeName};
 use reprise_trace::{BlobReader, Name};
 
+use super::attributes::{Circumstances, Remark};
 use super::content::{Bytes, Comparer, Failure, Outcome};
 use super::expected::Expected;
 use super::{Kind, Notes, attributes, found};
@@ -150,10 +151,17 @@ impl Walk<'_> {
                 self.notes.excuse(&format!("{word} could not be set by this user"));
             }
         }
-        let unknown = &self.expected.unknown_attributes;
-        let found = found::xattrs(place)?;
-        for (cause, text) in attributes::compare(&wanted.xattrs, &found, |n| unknown.contains(n)) {
-            self.notes.differs(Kind::Attribute, path, cause, text);
+        let circumstances = Circumstances {
+            privileged: self.privileged,
+            is_unknown: &|name| self.expected.is_unknown(name),
+            is_held: &|name| found::holds(place, name),
+        };
+        for remark in attributes::compare(&wanted.xattrs, &found::xattrs(place)?, &circumstances) {
+            match remark {
+                Remark::Differs(cause, text) => self.notes.differs(Kind::Attribute, path, cause, text),
+                Remark::Excused(cause) => self.notes.excuse(cause),
+                Remark::Uncompared(cause) => self.notes.uncompared(cause),
+            }
         }
         Ok(())
     }
