@@ -110,7 +110,7 @@ static __noinline int enter_slowly(__u64 *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct pt_regs *regs = (struct pt_regs *)ctx[0];
-	struct quick *q = quick_of(regs);
+	struct quick *q = quick_of(task);
 	struct control *c;
 	struct thread *t;
 	struct row *row;
@@ -123,7 +123,7 @@ static __noinline int enter_slowly(__u64 *ctx)
 	if (q)
 		q->inside = q->plain = 0;
 	else if (!t->quick)
-		take_place(t, task, regs);
+		take_place(t, task);
 	t->inside = 0;
 	if (t->pending) {
 		struct cpu *cpu = this_cpu();
@@ -157,13 +157,14 @@ static __noinline int enter_slowly(__u64 *ctx)
 SEC("tp_btf/sys_enter")
 int on_enter(__u64 *ctx)
 {
+	struct task_struct *task = bpf_get_current_task_btf();
 	struct pt_regs *regs = (struct pt_regs *)ctx[0];
-	struct quick *q = quick_of(regs);
+	struct quick *q = quick_of(task);
 	__u32 nr = ctx[1];
 
 	if (q && q->plain) {
 		q->inside = 0;
-		if (enter_quick(q, task_at(q), regs, nr))
+		if (enter_quick(q, task, regs, nr))
 			return 0;
 	}
 	return enter_slowly(ctx);
@@ -186,11 +187,10 @@ static BESIDE_OTHERS int exit_quick(struct quick *q, struct task_struct *task, s
 		return 0;
 	q->inside = 0;
 	if (c->block && c->free < c->low) {
-		struct task_struct *current = bpf_get_current_task_btf();
-		struct thread *t = bpf_task_storage_get(&threads, current, 0, 0);
+		struct thread *t = bpf_task_storage_get(&threads, task, 0, 0);
 
 		if (t)
-			throttle(t, current);
+			throttle(t, task);
 	}
 	return 1;
 }
@@ -243,10 +243,11 @@ static __noinline int exit_slowly(__u64 *ctx)
 SEC("tp_btf/sys_exit")
 int on_exit(__u64 *ctx)
 {
+	struct task_struct *task = bpf_get_current_task_btf();
 	struct pt_regs *regs = (struct pt_regs *)ctx[0];
-	struct quick *q = quick_of(regs);
+	struct quick *q = quick_of(task);
 
-	if (q && (q->inside ? exit_quick(q, task_at(q), regs, ctx[1]) : q->plain))
+	if (q && (q->inside ? exit_quick(q, task, regs, ctx[1]) : q->plain))
 		return 0;
 	return exit_slowly(ctx);
 }
@@ -308,6 +309,8 @@ int on_exec(__u64 *ctx)
 	if (!t || !cpu)
 		return 0;
 	t->launching = 0;
+	/* Its number may be another one now. */
+	leave_place(t);
 	if (!occupy(cpu)) {
 		__sync_fetch_and_add(&c->nested, 1);
 		return 0;

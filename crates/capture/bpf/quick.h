@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where a thread stands that makes one simple call after the other: found by where its registers are kept when it enters the kernel,
- * which is the same for all its calls, not in the storage of its task.
+/* Where a thread stands that makes one simple call after the other: found by its number, not in the storage of its task.
  *
  * Goals: such a call looks at one line of the caches here, and nowhere else at its thread. Whatever else is to be known of
  * the thread (it waits, is looked at, loads) stands in `struct thread`, and ends that: `settle`. Non-goals: threads whose place
@@ -14,7 +13,7 @@
 #define QUICKS 32768
 
 struct quick {
-	__u64 regs;     /* where its registers are kept; 0: it is nobody's */
+	__u64 task;     /* whose it is; 0: nobody's */
 	__u64 begin_ns;
 	__u64 cpu_ns;
 	__u64 call;     /* number of the thread's last call */
@@ -22,44 +21,21 @@ struct quick {
 	__u16 flags;    /* of its record */
 	__u8 inside;    /* in a call that is told here, not in its `struct thread` */
 	__u8 plain;     /* its `struct thread` says nothing that a simple call has to know */
-	__u64 task;     /* whose it is */
-	__u64 reserved[2];
+	__u64 reserved[3];
 };
 
 struct quick quicks[QUICKS] SEC(".bss.quicks");
 
-/* A stack of the kernel begins at a multiple of so many bytes. */
-#define STACK_SHIFT 14
-
-/* Threads have one place for each stack that may be theirs, as far as that is told by half of its address: no other operation makes
- * a number of a pointer. */
-static __always_inline __u32 place_of_stack(struct pt_regs *regs)
+/* The place of a thread, if it has its own. */
+static __always_inline struct quick *quick_of(struct task_struct *task)
 {
-	__u32 low = (__u32)(__u64)regs;
+	struct quick *q = &quicks[(__u32)task->pid % QUICKS];
 
-	asm volatile("" : "+w"(low));
-	return (low >> STACK_SHIFT) % QUICKS;
-}
-
-/* The place of the present thread, if it has its own. */
-static __always_inline struct quick *quick_of(struct pt_regs *regs)
-{
-	struct quick *q = &quicks[place_of_stack(regs)];
-
-	if (q->regs != (__u64)regs)
+	if (q->task != (__u64)task)
 		q = 0;
+	/* Else the compiler asks for the task again, which says nothing to the verifier. */
 	CHECKED(q);
 	return q;
-}
-
-/* The present thread, whose place it is. To ask the kernel for it costs more, where it guards each of its returns. */
-static __always_inline struct task_struct *task_at(struct quick *q)
-{
-#ifdef WITH_TASK_WORK
-	return TYPED(struct task_struct, (void *)q->task);
-#else
-	return bpf_get_current_task_btf();
-#endif
 }
 
 static __always_inline struct quick *quick_place(struct thread *t)
@@ -68,20 +44,19 @@ static __always_inline struct quick *quick_place(struct thread *t)
 }
 
 /* Gives a thread a place, if its is free. */
-static __always_inline void take_place(struct thread *t, struct task_struct *task, struct pt_regs *regs)
+static __always_inline void take_place(struct thread *t, struct task_struct *task)
 {
-	__u32 at = place_of_stack(regs);
+	__u32 at = (__u32)task->pid % QUICKS;
 	struct quick *q = &quicks[at];
 
-	if (__sync_val_compare_and_swap(&q->regs, 0, (__u64)regs))
+	if (__sync_val_compare_and_swap(&q->task, 0, (__u64)task))
 		return;
-	q->task = (__u64)task;
 	q->call = t->call;
 	q->inside = q->plain = 0;
 	t->quick = at + 1;
 }
 
-/* The thread ends. */
+/* The thread ends, or gets another number. */
 static __always_inline void leave_place(struct thread *t)
 {
 	struct quick *q = quick_place(t);
@@ -92,7 +67,7 @@ static __always_inline void leave_place(struct thread *t)
 	t->quick = 0;
 	q->inside = q->plain = 0;
 	barrier();
-	q->regs = 0;
+	q->task = 0;
 }
 
 /* All that is known of a thread stands in its `struct thread` from now on. */

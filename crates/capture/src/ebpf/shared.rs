@@ -254,7 +254,7 @@ mod tests {
         ]
         .concat();
         let mut clang = Command::new("clang");
-        clang.args(["-target", "bpf", "-mcpu=v3", "-D__TARGET_ARCH_x86", "-I/usr/include/x86_64-linux-gnu"]);
+        clang.args(["-target", "bpf", "-D__TARGET_ARCH_x86", "-I/usr/include/x86_64-linux-gnu"]);
         clang.args(["-fsyntax-only", "-w", "-x", "c", "-I", concat!(env!("CARGO_MANIFEST_DIR"), "/bpf"), "-"]);
         let mut child = clang.stdin(Stdio::piped()).spawn().expect("clang, which built the programs");
         child.stdin.take().expect("a pipe").write_all(program.as_bytes()).expect("written");
