@@ -15,6 +15,15 @@
 /* So many pages and patches are gone over. */
 #define MOST_BEFORE 4096
 
+/* Looks at what was added, as far as it can be at once. */
+static __always_inline void look_before(struct look *l, struct cpu *cpu)
+{
+	if (!l->count || !occupy(cpu))
+		return;
+	go_on_looking(l, cpu, 0, MOST_BEFORE);
+	leave(cpu);
+}
+
 /* Before a mapping ends: afterwards another thread may have been given its addresses. */
 __noinline int before_unmap(struct thread *t, struct row *row)
 {
@@ -73,10 +82,7 @@ __noinline int before_write(struct thread *t, struct row *row)
 		return 0;
 	l->flags = row->look == LOOK_WRITTEN ? MAPPED_WRITTEN : 0;
 	add_file(l, object, first, last);
-	if (l->count && occupy(cpu)) {
-		go_on_looking(l, cpu, 0, MOST_BEFORE);
-		leave(cpu);
-	}
+	look_before(l, cpu);
 	return 0;
 }
 
@@ -119,11 +125,6 @@ static __always_inline int stores_are_followed(void)
 	return w->on && w->ranges;
 }
 
-static __always_inline int is_perhaps_mapped(struct file *file)
-{
-	return file && watch()->inodes & trace_of((__u64)BPF_CORE_READ(file, f_inode));
-}
-
 /* Before a request shows a file, in whatever context. */
 __noinline int before_shown(struct shown *s, __u64 time_ns)
 {
@@ -163,7 +164,7 @@ __noinline int find_shown(struct shown *s, __u64 at)
 	if (asks.words.opcode == IOCB_PWRITE || asks.words.opcode == IOCB_PWRITEV)
 		return 0;
 	file = file_of(bpf_get_current_task_btf(), asks.words.fd);
-	if (!is_perhaps_mapped(file))
+	if (!may_be_mapped(file))
 		return 0;
 	look_at_file(&s->object, file, 0);
 	s->offset = asks.words.opcode == IOCB_PREAD || asks.words.opcode == IOCB_PREADV ? asks.offset : ~0ULL;
@@ -207,10 +208,7 @@ __noinline int before_asked(struct thread *t)
 	a.at = t->args[2];
 	a.end = a.at + 8 * at_most(t->args[1], MOST_IOCBS);
 	loop(MOST_IOCBS, ask_step, &a);
-	if (a.l->count && occupy(cpu)) {
-		go_on_looking(a.l, cpu, 0, MOST_BEFORE);
-		leave(cpu);
-	}
+	look_before(a.l, cpu);
 	return 0;
 }
 

@@ -368,11 +368,9 @@ __noinline int map_after(struct thread *t, struct row *row)
 }
 
 /* Whether an open file is perhaps one that somebody has mapped. */
-static __always_inline int may_be_mapped(struct watch *w, struct task_struct *task, __s32 fd)
+static __always_inline int may_be_mapped(struct file *file)
 {
-	struct file *file = file_of(task, fd);
-
-	return file && w->inodes & trace_of((__u64)BPF_CORE_READ(file, f_inode));
+	return file && watch()->inodes & trace_of((__u64)BPF_CORE_READ(file, f_inode));
 }
 
 /* Whether a call, `fd` its first argument, may be a reason to look, or map something. Programs with one mapping (PostgreSQL's in
@@ -386,7 +384,7 @@ static __always_inline int is_followed(struct row *row, struct task_struct *task
 	w = watch();
 	if (!w->on || !(w->ranges || row->look == LOOK_MAP))
 		return 0;
-	return (row->look != LOOK_PART && row->look != LOOK_WRITTEN) || may_be_mapped(w, task, fd);
+	return (row->look != LOOK_PART && row->look != LOOK_WRITTEN) || may_be_mapped(file_of(task, fd));
 }
 
 /* At the exit of a call, before its record. What is looked at before it: `before.h`. */

@@ -261,7 +261,7 @@ static __always_inline int part_shown(struct making *m, struct row *row, struct 
 	struct shown *s = &m->shown;
 	struct flight *f = &m->flight;
 
-	if (!is_perhaps_mapped(file) || !look_at_file(&s->object, file, 0))
+	if (!may_be_mapped(file) || !look_at_file(&s->object, file, 0))
 		return 0;
 	s->offset = ~0ULL;
 	s->length = 0;
