@@ -47,6 +47,7 @@ enum object_source {
 	OBJECT_RESULT = 16,
 	OBJECT_PAIR = 32,   /* + index: the first of two numbers in memory */
 	OBJECT_PAIR_2 = 48,
+	OBJECT_AGAIN = 128, /* in brief, beside where it is found: this segment has told of it already */
 };
 
 enum record_flag {
@@ -115,6 +116,17 @@ struct brief_object {
 	__u32 generation;
 	__u16 mode;
 	__u16 reserved;
+};
+
+/* In place of an open file of which the segment has told: all but size and position are as they were. */
+struct brief_again {
+	__u32 object; /* among those that were told in brief, from 0 */
+	__u32 moved;  /* 1: a `struct brief_moved` follows; 0: these are as they were, too */
+};
+
+struct brief_moved {
+	__u64 size;
+	__s64 position;
 };
 
 /* Kept at the exit, and whole if at all. There is one if the record goes on behind the arguments. */

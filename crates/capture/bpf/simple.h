@@ -47,18 +47,76 @@ static __always_inline __u64 simple_length(struct part *part, struct pt_regs *re
 	return part->kind == PART_DATA ? at_most(wanted, result) : wanted;
 }
 
-/* Appends an open file at a place in a segment; what it is, or 0: it is not appended. */
-static __always_inline struct brief_object *append_object(struct file *file, struct inode **inode, char *base, __u32 at)
+/* What a simple call was about. */
+struct simple {
+	struct row *row;
+	struct pt_regs *regs;
+	__s64 result;
+	struct inode *inode; /* of the open file; 0: there is none */
+	struct brief_object *seen;
+	__u64 size;
+	struct told *told;   /* where it is to be remembered that it is told */
+	__u32 told_at;       /* here; 0: it is not told in full */
+};
+
+/* Whether an open file is as it was told, but for its size and position. */
+static __always_inline int is_as_told(struct brief_object *now, struct brief_object *told)
 {
-	struct brief_object *out;
+	/* Behind the position are numbers of 32 bits and less, compared by twos. */
+	__u64 *rest = (__u64 *)&now->device, *rest_told = (__u64 *)&told->device;
+
+	return !((now->id ^ told->id) | (now->inode ^ told->inode) | (rest[0] ^ rest_told[0]) | (rest[1] ^ rest_told[1]) |
+		 (rest[2] ^ rest_told[2]));
+}
+
+/* Puts an open file that this segment tells of at `told` in short, in place of what stands there in full. */
+static __always_inline __u32 shorten(struct brief_object *full, struct brief_object *told, __u32 object)
+{
+	__u64 size = full->size, position = full->position;
+	struct brief_again *again = (struct brief_again *)full;
+	struct brief_moved *moved = (struct brief_moved *)(again + 1);
+
+	again->object = object;
+	again->moved = size != told->size || position != (__u64)told->position;
+	if (!again->moved)
+		return sizeof(*again);
+	moved->size = size;
+	moved->position = position;
+	return sizeof(*again) + sizeof(*moved);
+}
+
+/* Appends the open file that a call names at a place in a segment; how many bytes that took. */
+static __always_inline __u32 append_object(struct simple *of, struct file *file, struct cpu *cpu, struct brief_body *body,
+					   char *base, __u32 at)
+{
+	__u8 source = of->row->objects[0];
+	struct brief_object *out, *before;
+	struct inode *inode;
+	struct told *told;
+	__u32 told_at;
 
 	CHECKED(at);
 	if (!file || at > SEGMENT_BYTES)
 		return 0;
 	out = (struct brief_object *)(base + at);
-	TELL_FILE(out, file, *inode);
+	TELL_FILE(out, file, inode);
 	out->reserved = 0;
-	return out;
+	of->inode = inode;
+	of->size = out->size;
+	told = &cpu->told[out->id / (~0ULL / TOLD + 1)];
+	told_at = told->at;
+	CHECKED(told_at);
+	before = (struct brief_object *)(base + (told_at & (SEGMENT_BYTES - 1)));
+	if (told_at && is_as_told(out, before)) {
+		body->object = source | OBJECT_AGAIN;
+		of->seen = before;
+		return shorten(out, before, told->object);
+	}
+	body->object = source;
+	of->seen = out;
+	of->told = told;
+	of->told_at = at;
+	return sizeof(*out);
 }
 
 /* Appends the arguments that the call has; how many bytes that took. What stands behind them is written over. */
@@ -77,15 +135,6 @@ static __always_inline __u32 append_arguments(__u32 count, struct pt_regs *regs,
 	return (count > 6 ? 6 : count) * sizeof(*out);
 }
 
-/* What a simple call was about. */
-struct simple {
-	struct row *row;
-	struct pt_regs *regs;
-	__s64 result;
-	struct inode *inode; /* of the open file; 0: there is none */
-	struct brief_object *seen;
-};
-
 /* Says where content stands that was read, if that is known; else copies it, and says of which file's state it is. */
 static __always_inline long append_content(struct simple *of, struct brief_range *range, __u64 address, __u32 length, __u32 at)
 {
@@ -100,7 +149,7 @@ static __always_inline long append_content(struct simple *of, struct brief_range
 		passage.inode = of->seen->inode;
 		passage.device = of->seen->device;
 		passage.generation = of->seen->generation;
-		passage.size = of->seen->size;
+		passage.size = of->size;
 		passage.offset = register_of(of->regs, of->row->offset - 1);
 		place = place_of(&passage);
 		if (place) {
@@ -180,11 +229,7 @@ static __always_inline int write_simple(struct quick *q, struct row *row, struct
 	body->object = OBJECT_NONE;
 	if (source != OBJECT_NONE)
 		file = file_of(task, source == OBJECT_RESULT ? result : register_of(regs, source - OBJECT_ARG));
-	of.seen = append_object(file, &of.inode, base, at);
-	if (of.seen) {
-		body->object = source;
-		at += sizeof(*of.seen);
-	}
+	at += append_object(&of, file, cpu, body, base, at);
 	at += append_arguments(row->arguments, regs, base, at);
 	if (row->parts) {
 		more = append_buffer(&of, base, at);
@@ -205,6 +250,10 @@ static __always_inline int write_simple(struct quick *q, struct row *row, struct
 	record->time_ns = end_ns;
 	record->tid = task->pid;
 	record->pid = task->tgid;
+	if (of.told_at) {
+		of.told->at = of.told_at;
+		of.told->object = cpu->objects++;
+	}
 	cpu->bytes += at - used;
 	cpu->used = at;
 	barrier();

@@ -189,6 +189,14 @@ enum lack {
 };
 
 /* What one CPU writes. */
+/* Open files that a segment may tell of in short, by their identities. */
+#define TOLD 64
+
+struct told {
+	__u32 at;     /* where in the segment it is told; 0: nowhere */
+	__u32 object; /* which of those that are told there, from 0 */
+};
+
 struct cpu {
 	__u64 next;       /* number of the next record */
 	__u64 segments;   /* opened so far */
@@ -199,9 +207,10 @@ struct cpu {
 	__u32 segment;    /* index + 1, 0: none */
 	__u32 used;
 	__u32 busy;
-	__u32 reserved;
+	__u32 objects;    /* told in brief in this segment */
 	__u64 linger_ns;  /* that the present call may still wait for room on this processor */
 	__u64 lacks[7];   /* of what is dropped, by `enum lack` */
+	struct told told[TOLD];
 };
 
 /* What both sides watch. */

@@ -66,6 +66,8 @@ static __always_inline int take_segment(struct cpu *cpu, int urgent)
 	head->dropped = cpu->dropped;
 	head->reserved[0] = head->reserved[1] = head->reserved[2] = 0;
 	cpu->used = sizeof(*head);
+	cpu->objects = 0;
+	__builtin_memset(cpu->told, 0, sizeof(cpu->told));
 	cpu->segment = index + 1;
 	return 1;
 }

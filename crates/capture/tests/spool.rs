@@ -12,7 +12,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use common::{compile, scratch};
-use reprise_capture::spool::layout::{RANGE_UNWANTED, RECORD_NARROW};
+use reprise_capture::spool::layout::{RANGE_UNWANTED, RECORD_NARROW, kind};
 use spool::{Body, Call, Record, Spool};
 
 /// Whether the kernel records here; says why not.
@@ -154,6 +154,33 @@ fn what_a_file_still_holds_is_told_by_its_place_and_nothing_else() {
         }
         other => println!("that nothing is copied again is not looked at on {other}"),
     }
+}
+
+/// Most calls say of their open file only which of those it is that their segment has told of: what is found is what the program saw.
+#[test]
+fn an_open_file_is_told_as_the_program_saw_it() {
+    if !possible("an_open_file_is_told_as_the_program_saw_it") {
+        return;
+    }
+    let dir = scratch();
+    let Some(program) = compile("files", dir.path()) else { return };
+    let spool = record(dir.path(), &[], &[program.to_str().expect("utf-8")]);
+    let log = fs::read_to_string(dir.path().join("log")).expect("what the program saw");
+    let kinds = [libc::SYS_read, libc::SYS_pread64, libc::SYS_write];
+    let mut calls: Vec<(&Record, &Call)> = kinds.into_iter().flat_map(|nr| spool.calls(nr)).collect();
+    calls.sort_by_key(|(record, _)| record.time_ns);
+    let files = ["a", "b", "c"].map(|name| inode(&dir.path().join(name)));
+    calls.retain(|(_, call)| call.objects.iter().any(|o| files.contains(&o.inode)));
+    assert_eq!(calls.len(), log.lines().count());
+    for (line, (record, call)) in log.lines().zip(&calls) {
+        let [o] = &call.objects[..] else { panic!("{} open files", call.objects.len()) };
+        // The kernel notes beside what `open` was given that files may be large.
+        let told = [o.fd as u64, o.inode, o.size, o.position as u64, o.mode.into(), o.links.into(), o.flags.into()];
+        let told = told.map(|number| number.to_string()).join(" ");
+        assert_eq!(told, line, "the record {} of CPU {}", record.number, record.cpu);
+    }
+    let kept = spool.records.iter().filter(|record| record.kind == kind::BRIEF).count();
+    assert!(kept > 2 * calls.len(), "{kept} calls in brief");
 }
 
 /// As `reread.c` reckons it.

@@ -168,6 +168,29 @@ fn from_directories_recorded_by_ptrace() {
     from_directories("from_directories_recorded_by_ptrace", "ptrace");
 }
 
+/// A directory that is met once more below the root of a process that is not recorded keeps what is in it.
+#[test]
+fn a_directory_below_the_root_of_another_process() {
+    let s = Scratch::new();
+    if !in_kernel("a_directory_below_the_root_of_another_process", s.path()) {
+        return;
+    }
+    prepared(s.path());
+    let (place, of) = (s.path().join("w"), std::process::id());
+    let script = format!(
+        "stat {0}; stat -L /proc/{of}/root{0}; cat {0}/old1; echo more >> {0}/old2; ls {0}/in",
+        place.display()
+    );
+    let mut command = Command::new(reprise().unwrap());
+    command.args(["record", "--quiet", "--backend", "ebpf", "-o", "a.reprise", "--", "sh", "-c", &script]);
+    succeed(command.current_dir(s.path()));
+    mkdir(s.path(), "target");
+    run(s.path(), &["replay", "a.reprise", "--target", "target"]).ends(0);
+    let there = s.path().join("target").join(place.strip_prefix("/").unwrap());
+    assert_eq!(std::fs::read(there.join("old1")).unwrap(), b"stood 1\n");
+    assert_eq!(std::fs::read(there.join("old2")).unwrap(), b"stood 2\nmore\n");
+}
+
 /// Nothing but the call itself tells what it stored, and no replay has such a memory.
 const MEMORY: &str = r#"
 import mmap, os

@@ -78,7 +78,9 @@ impl World {
             _ if parent.is_none() => self.root,
             _ => self.names.add_initial_node(kind, Attributes::default()),
         };
-        self.initial.keys.insert(key, node);
+        if !self.is_another_way(parent, row) {
+            self.initial.keys.insert(key, node);
+        }
         if !self.initial.files.contains_key(&node) || parent.is_none() {
             let attributes = Attributes {
                 mode: row.mode & 0o7777,
@@ -114,6 +116,14 @@ impl World {
         self.names.attach(entry, node);
         self.initial.names.push((parent, row.name.to_vec(), node));
         self.initial.places.entry(node).or_insert((parent, row.name.to_vec()));
+    }
+
+    /// Whether a directory that has its place is met once more through a pseudo file system (`/proc/PID/root`): what is in it is
+    /// looked for where it was.
+    fn is_another_way(&self, parent: Option<NodeId>, row: &TreeNode) -> bool {
+        FileKind::from_mode(row.mode) == FileKind::Directory
+            && self.initial.keys.contains_key(&(row.device, row.inode))
+            && parent.is_some_and(|parent| self.initial_path(parent, &row.name).is_none())
     }
 
     /// Makes a name part of the initial tree that the trace speaks of but the recorder did not meet.

@@ -65,7 +65,7 @@ pub mod object {
 
 /// Offsets in `struct cpu`.
 pub mod cpu {
-    pub const BYTES: usize = 128;
+    pub const BYTES: usize = 640;
     pub const NEXT: usize = 0;
     pub const DROPPED: usize = 16;
     pub const MOVED: usize = 24;

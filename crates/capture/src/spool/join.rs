@@ -282,7 +282,7 @@ pub struct Joiner {
 impl Joiner {
     /// Takes in a record; gives what is complete by it.
     pub fn take(&mut self, head: Head, body: &[u8], place: &Place<'_>, out: &mut Vec<Event>) {
-        let Some(record) = Record::parse(&head, body) else {
+        let Some(record) = Record::parse(&head, body, place.told) else {
             self.damaged += 1;
             return;
         };

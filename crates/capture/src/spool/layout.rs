@@ -84,6 +84,8 @@ pub const RECORD_DEFERRED: u16 = 2;
 pub const OBJECT_ARG: u8 = 1;
 /// The descriptor of an open file is the result.
 pub const OBJECT_RESULT: u8 = 16;
+/// In brief, beside where it is found: the segment has told of the open file already.
+pub const OBJECT_AGAIN: u8 = 128;
 /// Kept at entry.
 pub const WHEN_ENTRY: u16 = 0;
 /// Kept at exit.
@@ -152,6 +154,10 @@ layout! {
         id: u64, inode: u64, size: u64, position: i64, device: u32, flags: u32, links: u32, file_mode: u32, generation: u32,
         mode: u16, reserved: u16,
     }
+    /// In place of an open file that was told in BRIEF: which of them.
+    BriefAgain { object: u32, moved: u32 }
+    /// Behind it, if these differ.
+    BriefMoved { size: u64, position: i64 }
     /// A range in BRIEF.
     BriefRange { length: u32, flags: u16, argument: u8, lead: u8 }
     /// What tells whether a file still holds the content that was read.
@@ -243,6 +249,7 @@ mod tests {
             ("RECORD_UNLOCKED", kind::UNLOCKED.into()),
             ("OBJECT_ARG", OBJECT_ARG.into()),
             ("OBJECT_RESULT", OBJECT_RESULT.into()),
+            ("OBJECT_AGAIN", OBJECT_AGAIN.into()),
             ("LOADED_LACKING", LOADED_LACKING.into()),
             ("RECORD_DEFERRED", RECORD_DEFERRED.into()),
             ("MAPPED_ZERO", MAPPED_ZERO.into()),

@@ -14,6 +14,7 @@ pub(crate) mod reader;
 pub(crate) mod record;
 mod repeats;
 mod stood;
+mod told;
 
 pub use begin::{
     Again, BEGIN, BeganDescriptor, BeganMapping, BeganProcess, Begin, JOINED, OPEN, SAMPLES, VERSION, code,

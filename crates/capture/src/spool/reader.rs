@@ -16,6 +16,7 @@ use std::rc::Rc;
 use super::layout::SEGMENT_BYTES;
 use super::mark::is_mark;
 use super::record::{Head, RECORD_HEAD, SEGMENT_HEAD, SegmentHead};
+use super::told::Told;
 use super::{BEGIN, JOINED, KEPT, SAMPLES, STOOD, Standing};
 
 /// What is missing.
@@ -29,7 +30,7 @@ pub struct Missing {
     pub damaged: u64,
 }
 
-/// Where bytes stand on disk.
+/// Where a record stands.
 #[derive(Debug, Clone, Copy)]
 pub struct Place<'a> {
     /// The file.
@@ -38,6 +39,8 @@ pub struct Place<'a> {
     pub offset: u64,
     /// All that stands in the spool.
     pub written: &'a Written,
+    /// The open files that its segment has told of.
+    pub told: &'a Told,
 }
 
 /// The segments that there are, for what is said by its place.
@@ -73,6 +76,8 @@ struct Stream {
     at: usize,
     /// The head of the record there, all of which is in the buffer.
     head: Option<Head>,
+    /// What the segment there has told so far.
+    told: Told,
     /// Number that the next record should have.
     expected: Option<u64>,
     dropped: u64,
@@ -194,7 +199,8 @@ impl Spool {
         s.at += head.bytes as usize;
         let body = s.buffer.get(begin + RECORD_HEAD..s.at).unwrap_or_default();
         let offset = s.origin.1 + (begin + RECORD_HEAD) as u64;
-        let place = Place { file: &self.files[s.origin.0], offset, written: &self.written };
+        s.told.note(&head, body);
+        let place = Place { file: &self.files[s.origin.0], offset, written: &self.written, told: &s.told };
         Ok(Some((head, body, place)))
     }
 
@@ -246,6 +252,7 @@ impl Spool {
                 s.buffer.truncate(got);
             }
             (s.origin, s.at) = ((segment.file, segment.offset), SEGMENT_HEAD);
+            s.told.clear();
         }
     }
 }

@@ -7,10 +7,11 @@ use reprise_calls::Credentials;
 use smallvec::SmallVec;
 
 use super::layout::{
-    self, LOADED_LACKING, MAPPED_BEFORE, MAPPED_WRITTEN, OBJECT_ARG, OBJECT_RESULT, OPEN_WORDS, PIECE_BYTES,
-    RANGE_SAID, RANGE_UNWANTED, SEGMENT_BYTES, SEGMENT_MAGIC, WHEN_EXIT, kind,
+    self, LOADED_LACKING, MAPPED_BEFORE, MAPPED_WRITTEN, OBJECT_AGAIN, OBJECT_ARG, OBJECT_RESULT, OPEN_WORDS,
+    PIECE_BYTES, RANGE_SAID, RANGE_UNWANTED, SEGMENT_BYTES, SEGMENT_MAGIC, WHEN_EXIT, kind,
 };
 use super::repeats::Standing;
+use super::told::Told;
 
 /// Bytes of a page of a file.
 const PAGE: u64 = 4096;
@@ -380,8 +381,8 @@ impl<'a> Iterator for Ranges<'a> {
 }
 
 impl<'a> Record<'a> {
-    /// Reads the body of a record; `None` if it is damaged.
-    pub fn parse(head: &Head, body: &'a [u8]) -> Option<Record<'a>> {
+    /// Reads the body of a record, whose segment has told of these open files; `None` if it is damaged.
+    pub fn parse(head: &Head, body: &'a [u8], told: &Told) -> Option<Record<'a>> {
         let total = body.len();
         let mut cursor = Cursor(body);
         let ranges = |count, cursor| Ranges { count, cursor, total, brief: None };
@@ -392,7 +393,7 @@ impl<'a> Record<'a> {
                 Record::Call(call, objects, ranges(count, cursor))
             }
             kind::BRIEF => {
-                let (call, objects) = brief(&mut cursor, head.time_ns)?;
+                let (call, objects) = brief(&mut cursor, head.time_ns, told)?;
                 let count = u32::from(!cursor.0.is_empty());
                 Record::Call(call, objects, Ranges { brief: Some(call.args), ..ranges(count, cursor) })
             }
@@ -435,11 +436,15 @@ fn call<const BODY: usize>(cursor: &mut Cursor<'_>) -> Option<(Call, u32, u32)> 
 }
 
 /// A call in brief that was over at `end_ns`, and its open file.
-fn brief(cursor: &mut Cursor<'_>, end_ns: u64) -> Option<(Call, Objects)> {
+fn brief(cursor: &mut Cursor<'_>, end_ns: u64, told: &Told) -> Option<(Call, Objects)> {
     let mut fields = cursor.fields::<{ size_of::<layout::BriefBody>() }>()?;
     let (cpu_ns, took_ns, number, result) = (fields.u64(), fields.u32(), fields.u32(), fields.u32() as i32);
     let [low, high, arguments, named] = fields.u32().to_le_bytes();
-    let seen = if named == 0 { None } else { Some(brief_object(cursor)?) };
+    let seen = match named {
+        0 => None,
+        _ if named & OBJECT_AGAIN != 0 => Some(told.again(cursor)?),
+        _ => Some(brief_object(cursor)?),
+    };
     let mut call = Call {
         begin_ns: end_ns.checked_sub(took_ns.into())?,
         call: number.into(),
@@ -451,7 +456,7 @@ fn brief(cursor: &mut Cursor<'_>, end_ns: u64) -> Option<(Call, Objects)> {
     for arg in call.args.get_mut(..usize::from(arguments))? {
         *arg = cursor.u64()?;
     }
-    let fd = match named {
+    let fd = match named & !OBJECT_AGAIN {
         OBJECT_RESULT => result,
         argument => call.args.get(usize::from(argument.saturating_sub(OBJECT_ARG))).copied().unwrap_or(0) as i32,
     };
@@ -463,7 +468,7 @@ fn brief(cursor: &mut Cursor<'_>, end_ns: u64) -> Option<(Call, Objects)> {
 }
 
 /// All but the descriptor.
-fn brief_object(cursor: &mut Cursor<'_>) -> Option<Object> {
+pub(super) fn brief_object(cursor: &mut Cursor<'_>) -> Option<Object> {
     let mut o = cursor.fields::<{ size_of::<layout::BriefObject>() }>()?;
     let (id, inode, size, position) = (o.u64(), o.u64(), o.u64(), o.u64() as i64);
     let (device, flags, links, file_mode) = (o.u32().into(), o.u32(), o.u32(), o.u32());
@@ -535,7 +540,7 @@ fn mapped<'a>(cursor: &mut Cursor<'a>, total: usize) -> Option<Mapped<'a>> {
 
 /// Bytes that are taken from the front.
 #[derive(Debug, Clone, Copy)]
-struct Cursor<'a>(&'a [u8]);
+pub(super) struct Cursor<'a>(pub(super) &'a [u8]);
 
 impl<'a> Cursor<'a> {
     fn take(&mut self, n: usize) -> Option<&'a [u8]> {
@@ -551,11 +556,11 @@ impl<'a> Cursor<'a> {
         Some(Fields { bytes: fields, at: 0 })
     }
 
-    fn u32(&mut self) -> Option<u32> {
+    pub(super) fn u32(&mut self) -> Option<u32> {
         self.take(4)?.try_into().ok().map(u32::from_le_bytes)
     }
 
-    fn u64(&mut self) -> Option<u64> {
+    pub(super) fn u64(&mut self) -> Option<u64> {
         self.take(8)?.try_into().ok().map(u64::from_le_bytes)
     }
 

@@ -10,7 +10,7 @@ use std::hash::{BuildHasher, RandomState};
 use twox_hash::XxHash3_128;
 
 use super::known::{Known, Learning, Passage};
-use super::layout::{self, RANGE_LACKING, RANGE_SAID, RANGE_STEADY, RANGE_UNWANTED, kind};
+use super::layout::{self, OBJECT_AGAIN, RANGE_LACKING, RANGE_SAID, RANGE_STEADY, RANGE_UNWANTED, kind};
 use super::record::{RECORD_HEAD, SEGMENT_HEAD};
 
 /// Shorter content is not worth the look.
@@ -136,11 +136,13 @@ impl Repeats {
         let origin = standing.to_word();
         let within = origin..origin + segment.len() as u64;
         let mut at = SEGMENT_HEAD;
+        let mut told = Vec::new();
         while let Some(record) = Record::at(segment, at) {
+            let object = record.object(&mut told);
             let mut range = record.first;
             for _ in 0..record.count {
                 let Some(Range { flags, content, kept, is_plain }) = record.range(segment, range) else { break };
-                let passage = record.passage(segment, range);
+                let passage = record.passage(segment, object, range);
                 self.has_passages |= passage.is_some();
                 let wanted = all || passage.is_some_and(|passage| self.learning.is_one_of(&passage, SELDOM));
                 if wanted && is_plain && kept >= LEAST_BYTES {
@@ -264,9 +266,17 @@ struct Record {
     first: usize,
     count: usize,
     is_brief: bool,
-    /// Where the open file of one in brief stands.
-    object: Option<usize>,
+    seen: Seen,
     time_ns: u64,
+}
+
+/// The open file of a record in brief.
+enum Seen {
+    No,
+    /// It stands here.
+    Here(usize),
+    /// It is this one of those that the segment has told.
+    Again(usize),
 }
 
 /// A range of a record.
@@ -280,6 +290,23 @@ struct Range {
     is_plain: bool,
 }
 
+impl Seen {
+    /// That of the record with this body, in which it stands at `at`, and how many bytes it takes there.
+    fn at(segment: &[u8], body: usize, at: usize) -> Option<(Seen, usize)> {
+        let named = u8_at(segment, body + std::mem::offset_of!(layout::BriefBody, object))?;
+        if named == 0 {
+            return Some((Seen::No, 0));
+        }
+        if named & usize::from(OBJECT_AGAIN) == 0 {
+            return Some((Seen::Here(at), size_of::<layout::BriefObject>()));
+        }
+        let which = u32_at(segment, at + std::mem::offset_of!(layout::BriefAgain, object))? as usize;
+        let moved = u32_at(segment, at + std::mem::offset_of!(layout::BriefAgain, moved))? != 0;
+        let bytes = size_of::<layout::BriefAgain>() + usize::from(moved) * size_of::<layout::BriefMoved>();
+        Some((Seen::Again(which), bytes))
+    }
+}
+
 impl Record {
     /// The record at a place; `None` at the end.
     fn at(segment: &[u8], at: usize) -> Option<Record> {
@@ -288,7 +315,7 @@ impl Record {
         let body = at + RECORD_HEAD;
         let of = u16_at(segment, at + std::mem::offset_of!(layout::RecordHead, kind))?;
         let time_ns = u64_at(segment, at + std::mem::offset_of!(layout::RecordHead, time_ns))?;
-        let mut object_at = None;
+        let mut seen = Seen::No;
         let (first, count) = match of {
             kind::CALL => {
                 let field = |offset| u16_at(segment, body + offset).map(usize::from);
@@ -297,26 +324,38 @@ impl Record {
                 (first, field(std::mem::offset_of!(layout::CallBody, ranges))?)
             }
             kind::BRIEF => {
-                let object = u8_at(segment, body + std::mem::offset_of!(layout::BriefBody, object))?.min(1);
+                let behind = body + size_of::<layout::BriefBody>();
+                let object;
+                (seen, object) = Seen::at(segment, body, behind)?;
                 let arguments = u8_at(segment, body + std::mem::offset_of!(layout::BriefBody, arguments))?;
-                let before = object * size_of::<layout::BriefObject>() + arguments * size_of::<u64>();
-                object_at = (object == 1).then_some(body + size_of::<layout::BriefBody>());
-                let first = body + size_of::<layout::BriefBody>() + before;
+                let first = behind + object + arguments * size_of::<u64>();
                 (first, usize::from(first < end))
             }
             kind::MORE => (body + size_of::<layout::MoreBody>(), 1),
             _ => (end, 0),
         };
-        Some(Record { end, first, count, is_brief: of == kind::BRIEF, object: object_at, time_ns })
+        Some(Record { end, first, count, is_brief: of == kind::BRIEF, seen, time_ns })
     }
 
-    /// The passage of a file that its range at a place has, if nobody writes to that file.
-    fn passage(&self, segment: &[u8], at: usize) -> Option<Passage> {
+    /// Where its open file stands, of the segment that has told of these; takes in its own.
+    fn object(&self, told: &mut Vec<usize>) -> Option<usize> {
+        match self.seen {
+            Seen::No => None,
+            Seen::Here(at) => {
+                told.push(at);
+                Some(at)
+            }
+            Seen::Again(which) => told.get(which).copied(),
+        }
+    }
+
+    /// The passage of a file, whose open file stands at `object`, that its range at a place has, if nobody writes to that file.
+    fn passage(&self, segment: &[u8], object: Option<usize>, at: usize) -> Option<Passage> {
         if !self.is_brief || u16_at(segment, at + std::mem::offset_of!(layout::BriefRange, flags))? & RANGE_STEADY == 0
         {
             return None;
         }
-        let (object, steady) = (self.object?, at + size_of::<layout::BriefRange>());
+        let (object, steady) = (object?, at + size_of::<layout::BriefRange>());
         Some(Passage {
             device: u32_at(segment, object + std::mem::offset_of!(layout::BriefObject, device))?,
             generation: u32_at(segment, object + std::mem::offset_of!(layout::BriefObject, generation))?,

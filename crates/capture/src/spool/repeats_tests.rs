@@ -2,12 +2,14 @@
 
 use super::*;
 use crate::spool::record::{Head, Record, SegmentHead};
+use crate::spool::told::Told;
 use layout::SEGMENT_MAGIC;
 
 /// A segment with calls, each with these contents.
 fn segment(calls: &[Vec<Vec<u8>>]) -> Vec<u8> {
     let mut out = vec![0; SEGMENT_HEAD];
     out[..8].copy_from_slice(&SEGMENT_MAGIC.to_le_bytes());
+    let mut told = 0u32;
     for (number, contents) in calls.iter().enumerate() {
         let start = out.len();
         let objects = number % 3;
@@ -17,9 +19,20 @@ fn segment(calls: &[Vec<Vec<u8>>]) -> Vec<u8> {
         if brief {
             let body = out.len();
             out.resize(body + size_of::<layout::BriefBody>(), 0);
-            out[body + std::mem::offset_of!(layout::BriefBody, object)] = objects.min(1) as u8;
+            let named = body + std::mem::offset_of!(layout::BriefBody, object);
+            out[named] = objects.min(1) as u8;
             out[body + std::mem::offset_of!(layout::BriefBody, arguments)] = 3;
-            out.resize(out.len() + objects.min(1) * size_of::<layout::BriefObject>() + 24, 7);
+            if objects != 0 && told != 0 {
+                out[named] |= OBJECT_AGAIN;
+                let moved = number % 2;
+                out.extend((number as u32 % told).to_le_bytes());
+                out.extend((moved as u32).to_le_bytes());
+                out.resize(out.len() + moved * size_of::<layout::BriefMoved>(), 7);
+            } else if objects != 0 {
+                told += 1;
+                out.resize(out.len() + size_of::<layout::BriefObject>(), 7);
+            }
+            out.resize(out.len() + 24, 7);
         } else if more {
             out.extend((number as u64).to_le_bytes());
         } else {
@@ -65,10 +78,11 @@ fn segment(calls: &[Vec<Vec<u8>>]) -> Vec<u8> {
 /// What the calls of a segment moved; what stands elsewhere is looked up in what was written.
 fn contents(segment: &[u8], files: &[(Standing, Vec<u8>)]) -> Vec<Vec<Vec<u8>>> {
     let used = SegmentHead::parse(segment).expect("a segment").used as usize;
-    let (mut at, mut out) = (SEGMENT_HEAD, Vec::new());
+    let (mut at, mut out, mut told) = (SEGMENT_HEAD, Vec::new(), Told::default());
     while at < used {
         let (head, body) = Head::parse(&segment[at..used]).expect("a record");
-        let ranges = match Record::parse(&head, body).expect("a body") {
+        told.note(&head, body);
+        let ranges = match Record::parse(&head, body, &told).expect("a body") {
             Record::Call(_, _, ranges) | Record::More(_, ranges) => ranges,
             other => panic!("{other:?}"),
         };
@@ -171,15 +185,24 @@ fn any_bytes_are_no_reason_to_break_off() {
 fn reads(of: &[(u64, u64, u8)], time_ns: u64) -> Vec<u8> {
     let mut out = vec![0; SEGMENT_HEAD];
     out[..8].copy_from_slice(&SEGMENT_MAGIC.to_le_bytes());
+    let mut told: Vec<u64> = Vec::new();
     for (inode, page, content) in of {
         let start = out.len();
-        out.resize(start + RECORD_HEAD + size_of::<layout::BriefBody>() + size_of::<layout::BriefObject>(), 0);
         let body = start + RECORD_HEAD;
+        let before = told.iter().position(|told| told == inode);
+        let object = if before.is_some() { size_of::<layout::BriefAgain>() } else { size_of::<layout::BriefObject>() };
+        out.resize(body + size_of::<layout::BriefBody>() + object, 0);
         put(&mut out, start + std::mem::offset_of!(layout::RecordHead, kind), &kind::BRIEF.to_le_bytes());
         put(&mut out, start + std::mem::offset_of!(layout::RecordHead, time_ns), &time_ns.to_le_bytes());
         out[body + std::mem::offset_of!(layout::BriefBody, object)] = 1;
         let object = body + size_of::<layout::BriefBody>();
-        put(&mut out, object + std::mem::offset_of!(layout::BriefObject, inode), &inode.to_le_bytes());
+        if let Some(before) = before {
+            out[body + std::mem::offset_of!(layout::BriefBody, object)] |= OBJECT_AGAIN;
+            put(&mut out, object, &(before as u32).to_le_bytes());
+        } else {
+            told.push(*inode);
+            put(&mut out, object + std::mem::offset_of!(layout::BriefObject, inode), &inode.to_le_bytes());
+        }
         out.extend(4096u32.to_le_bytes());
         out.extend(RANGE_STEADY.to_le_bytes());
         out.extend([1, size_of::<layout::Steady>() as u8]);

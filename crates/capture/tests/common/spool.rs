@@ -8,8 +8,8 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use reprise_capture::spool::layout::{
-    OBJECT_ARG, OBJECT_RESULT, RANGE_LACKING, RANGE_SAID, RANGE_STEADY, RANGE_UNWANTED, SEGMENT_BYTES, SEGMENT_MAGIC,
-    WHEN_ENTRY, kind,
+    OBJECT_AGAIN, OBJECT_ARG, OBJECT_RESULT, RANGE_LACKING, RANGE_SAID, RANGE_STEADY, RANGE_UNWANTED, SEGMENT_BYTES,
+    SEGMENT_MAGIC, WHEN_ENTRY, kind,
 };
 
 /// Numbers from the front of bytes.
@@ -52,7 +52,9 @@ pub struct Object {
     pub size: u64,
     pub position: i64,
     pub mode: u32,
+    pub flags: u32,
     pub fd: i32,
+    pub links: u32,
 }
 
 #[derive(Debug, Clone)]
@@ -161,9 +163,9 @@ fn object(words: &mut Words) -> Object {
     out.position = words.u64() as i64;
     words.u32();
     out.mode = words.u32();
-    words.u32();
+    out.flags = words.u32();
     out.fd = words.u32() as i32;
-    words.u64();
+    (out.links, _) = (words.u32(), words.u32());
     out
 }
 
@@ -182,24 +184,35 @@ fn call(words: &mut Words, of: u16, directory: &Path) -> Call {
     out
 }
 
-fn brief(words: &mut Words, end_ns: u64, directory: &Path) -> Call {
+/// `told`: the open files that its segment has told of in full.
+fn brief(words: &mut Words, end_ns: u64, told: &mut Vec<Object>, directory: &Path) -> Call {
     let mut out = Call { cpu_ns: words.u64(), ..Call::default() };
     out.begin_ns = end_ns - u64::from(words.u32());
     out.call = words.u32().into();
     out.result = i64::from(words.u32() as i32);
     out.nr = words.u16().into();
     let (arguments, named) = (words.u8(), words.u8());
-    if named != 0 {
+    if named & OBJECT_AGAIN != 0 {
+        let (which, moved) = (words.u32() as usize, words.u32());
+        let mut seen = told[which].clone();
+        if moved == 1 {
+            (seen.size, seen.position) = (words.u64(), words.u64() as i64);
+        }
+        out.objects.push(seen);
+    } else if named != 0 {
         let mut seen = Object { id: words.u64(), inode: words.u64(), size: words.u64(), ..Object::default() };
         (seen.position, seen.device) = (words.u64() as i64, words.u32().into());
-        words.take(16);
+        (seen.flags, seen.links) = (words.u32(), words.u32());
+        words.take(8);
         (seen.mode, _) = (words.u16().into(), words.u16());
+        told.push(seen.clone());
         out.objects.push(seen);
     }
     (0..arguments).for_each(|at| out.args[usize::from(at)] = words.u64());
     for seen in &mut out.objects {
-        let is_argument = named != OBJECT_RESULT;
-        seen.fd = if is_argument { out.args[usize::from(named - OBJECT_ARG)] } else { out.result as u64 } as i32;
+        let source = named & !OBJECT_AGAIN;
+        let is_argument = source != OBJECT_RESULT;
+        seen.fd = if is_argument { out.args[usize::from(source - OBJECT_ARG)] } else { out.result as u64 } as i32;
     }
     if !words.0.is_empty() {
         out.ranges.push(brief_range(words, &out.args, directory));
@@ -211,7 +224,7 @@ fn comm(words: &mut Words) -> String {
     String::from_utf8_lossy(words.take(16).split(|b| *b == 0).next().unwrap_or_default()).into_owned()
 }
 
-fn record(cpu: u32, bytes: &[u8], directory: &Path) -> Record {
+fn record(cpu: u32, bytes: &[u8], told: &mut Vec<Object>, directory: &Path) -> Record {
     let mut w = Words(bytes);
     w.u32();
     let (of, flags) = (w.u16(), w.u16());
@@ -219,7 +232,7 @@ fn record(cpu: u32, bytes: &[u8], directory: &Path) -> Record {
     let (tid, pid) = (w.u32(), w.u32());
     let body = match of {
         kind::CALL => Body::Call(call(&mut w, of, directory)),
-        kind::BRIEF => Body::Call(brief(&mut w, time_ns, directory)),
+        kind::BRIEF => Body::Call(brief(&mut w, time_ns, told, directory)),
         kind::ENTER => Body::Enter(call(&mut w, of, directory)),
         kind::MORE => Body::More { call: w.u64(), range: range(&mut w, directory) },
         kind::TASK => {
@@ -282,11 +295,12 @@ pub fn read(trace: &Path) -> Spool {
             due = first;
         }
         let mut rest = &segment[64..];
+        let mut told = Vec::new();
         while !rest.is_empty() {
             let bytes = u32::from_le_bytes(rest[..4].try_into().unwrap()) as usize;
             assert!(bytes >= 32 && bytes.is_multiple_of(8), "a record of {bytes} bytes");
             let (one, behind) = rest.split_at(bytes);
-            let one = record(*cpu, one, &trace.join("spool"));
+            let one = record(*cpu, one, &mut told, &trace.join("spool"));
             if one.number != due {
                 spool.faults.push(format!("CPU {cpu}: record {} where {due} is due", one.number));
             }
