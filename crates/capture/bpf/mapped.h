@@ -300,6 +300,16 @@ static __always_inline void leave_memory(struct look *l, __u32 pid)
 }
 
 /* A call is over that a look belongs to. */
+/* More pages are not looked at where nothing is written back. */
+#define PAGES_ASYNC 64ULL
+
+/* MS_ASYNC does nothing and leaves pages open to stores, so that a look would show all of them, each time (LMDB's MDB_MAPASYNC: all of the
+ * database for each transaction). What was stored is seen by the next look. */
+static __always_inline int is_too_much(struct thread *t)
+{
+	return !(t->args[2] & MS_SYNC) && t->args[1] > PAGES_ASYNC * PAGE;
+}
+
 __noinline int look_after(struct thread *t, struct row *row)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -323,6 +333,8 @@ __noinline int look_after(struct thread *t, struct row *row)
 		add_file(l, &t->objects[0], 0, LAST_PAGE);
 		break;
 	case LOOK_SYNC_MEMORY:
+		if (is_too_much(t))
+			break;
 		l->closes = !t->result && t->args[2] & MS_SYNC;
 		add_memory(l, pid, t->args[0], whole_pages(t->args[0], t->args[1]));
 		break;

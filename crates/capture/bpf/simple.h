@@ -59,30 +59,27 @@ struct simple {
 	__u32 told_at;       /* here; 0: it is not told in full */
 };
 
-/* Whether an open file is as it was told, but for its size and position. */
+/* Whether an open file is as it was told, but for its size and position. Behind these are numbers of 32 bits, compared by twos. */
 static __always_inline int is_as_told(struct brief_object *now, struct brief_object *told)
 {
-	/* Behind the position are numbers of 32 bits and less, compared by twos. */
 	__u64 *rest = (__u64 *)&now->device, *rest_told = (__u64 *)&told->device;
 
 	return !((now->id ^ told->id) | (now->inode ^ told->inode) | (rest[0] ^ rest_told[0]) | (rest[1] ^ rest_told[1]) |
 		 (rest[2] ^ rest_told[2]));
 }
 
-/* Puts an open file that this segment tells of at `told` in short, in place of what stands there in full. */
-static __always_inline __u32 shorten(struct brief_object *full, struct brief_object *told, __u32 object)
+/* Tells in short of an open file that this segment has told of; how many bytes that took. */
+static __always_inline __u32 tell_again(struct brief_again *out, __u32 object, struct brief_object *now, struct brief_object *told)
 {
-	__u64 size = full->size, position = full->position;
-	struct brief_again *again = (struct brief_again *)full;
-	struct brief_moved *moved = (struct brief_moved *)(again + 1);
+	struct brief_moved *moved = (struct brief_moved *)(out + 1);
 
-	again->object = object;
-	again->moved = size != told->size || position != (__u64)told->position;
-	if (!again->moved)
-		return sizeof(*again);
-	moved->size = size;
-	moved->position = position;
-	return sizeof(*again) + sizeof(*moved);
+	out->object = object;
+	out->moved = now->size != told->size || now->position != told->position;
+	if (!out->moved)
+		return sizeof(*out);
+	moved->size = now->size;
+	moved->position = now->position;
+	return sizeof(*out) + sizeof(*moved);
 }
 
 /* Appends the open file that a call names at a place in a segment; how many bytes that took. */
@@ -90,7 +87,7 @@ static __always_inline __u32 append_object(struct simple *of, struct file *file,
 					   char *base, __u32 at)
 {
 	__u8 source = of->row->objects[0];
-	struct brief_object *out, *before;
+	struct brief_object now, *out, *before;
 	struct inode *inode;
 	struct told *told;
 	__u32 told_at;
@@ -99,19 +96,20 @@ static __always_inline __u32 append_object(struct simple *of, struct file *file,
 	if (!file || at > SEGMENT_BYTES)
 		return 0;
 	out = (struct brief_object *)(base + at);
-	TELL_FILE(out, file, inode);
-	out->reserved = 0;
+	TELL_FILE(&now, file, inode);
+	now.reserved = 0;
 	of->inode = inode;
-	of->size = out->size;
-	told = &cpu->told[out->id / (~0ULL / TOLD + 1)];
+	of->size = now.size;
+	told = &cpu->told[now.id / (~0ULL / TOLD + 1)];
 	told_at = told->at;
 	CHECKED(told_at);
 	before = (struct brief_object *)(base + (told_at & (SEGMENT_BYTES - 1)));
-	if (told_at && is_as_told(out, before)) {
+	if (told_at && is_as_told(&now, before)) {
 		body->object = source | OBJECT_AGAIN;
 		of->seen = before;
-		return shorten(out, before, told->object);
+		return tell_again((struct brief_again *)out, told->object, &now, before);
 	}
+	*out = now;
 	body->object = source;
 	of->seen = out;
 	of->told = told;

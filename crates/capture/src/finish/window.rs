@@ -286,6 +286,8 @@ impl<T> Window<T> {
             before_others_turn(&mut places, &mut calls);
             (order, cost) = best(&self.states, &calls, self.unseen_ns(&places), trials);
             self.in_vain = if cost > 0 { self.in_vain.wrapping_add(1) } else { 0 };
+        } else {
+            self.in_vain = 0;
         }
         let certain = match cost {
             0 if !late.is_unsure => self.certain(&order, &calls, &[&places[..], &late.places].concat()),
