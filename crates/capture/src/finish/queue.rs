@@ -112,13 +112,20 @@ impl Place {
 
 /// Items that begin so long before their key are remembered apart.
 pub const LONG_NS: u64 = 32_000;
+/// So many that tell of numbers alone are given of those that began before an instant.
+const FEW: usize = 6;
+
+/// Items by when they began.
+type ByBegin = BTreeMap<(u64, u64), Place>;
 
 /// The items.
 #[derive(Debug)]
 pub struct Queue<T> {
     order: VecDeque<Place>,
     /// Those that last long come late by their keys: here they are by when they began.
-    long: BTreeMap<(u64, u64), Place>,
+    long: ByBegin,
+    /// Of these those that tell of numbers alone: many may wait, and hardly any concerns others.
+    long_of_numbers: ByBegin,
     /// Where items stay as long as they wait, each with its number, and where there is room.
     slots: Vec<Option<(u64, Held<T>)>>,
     free: Vec<u32>,
@@ -127,7 +134,14 @@ pub struct Queue<T> {
 
 impl<T> Default for Queue<T> {
     fn default() -> Self {
-        Queue { order: VecDeque::new(), long: BTreeMap::new(), slots: Vec::new(), free: Vec::new(), next: 0 }
+        Queue {
+            order: VecDeque::new(),
+            long: ByBegin::new(),
+            long_of_numbers: ByBegin::new(),
+            slots: Vec::new(),
+            free: Vec::new(),
+            next: 0,
+        }
     }
 }
 
@@ -147,7 +161,7 @@ impl<T> Queue<T> {
         let place = Place { key_ns, number: self.next, begin_ns, end_ns, tid, slot, came_ready: is_ready, reach };
         self.next += 1;
         if place.is_long() {
-            self.long.insert((place.begin_ns, place.number), place);
+            self.long_like(place).insert((place.begin_ns, place.number), place);
         }
         // Mostly none is later.
         match self.order.iter().rev().take_while(|other| other.key_ns > key_ns).count() {
@@ -191,25 +205,46 @@ impl<T> Queue<T> {
         self.free.push(place.slot);
         let (_, item) = self.slots[place.slot as usize].take()?;
         if place.is_long() {
-            self.long.remove(&(place.begin_ns, place.number));
+            self.long_like(place).remove(&(place.begin_ns, place.number));
         }
         Some(item.what)
     }
 
-    /// Places of items that began before an instant, the earliest first; at most so many.
-    pub fn begun_before(&self, end_ns: u64, most: usize) -> Vec<Place> {
-        let long = self.long_begun_before(end_ns).take(most);
+    /// Where a place that lasts long is remembered.
+    fn long_like(&mut self, place: Place) -> &mut ByBegin {
+        if place.reach == Reach::Numbers { &mut self.long_of_numbers } else { &mut self.long }
+    }
+
+    /// Further places of items that began before an instant, the earliest first; at most so many, but of those that tell of numbers
+    /// alone few, and those that are earlier ones of the threads of the others.
+    pub fn begun_before(&self, end_ns: u64, most: usize, known: &[Place]) -> Vec<Place> {
+        let by_begin = |place: &Place| (place.begin_ns, place.number);
+        let is_new = |place: &Place| !known.contains(place);
         let near = self.order.iter().take_while(|place| place.key_ns <= end_ns.saturating_add(LONG_NS));
-        let short = near.filter(|place| !place.is_long() && place.begin_ns < end_ns).copied();
-        let mut all: Vec<Place> = short.chain(long).collect();
-        all.sort_unstable_by_key(|place| (place.begin_ns, place.number));
+        let short = near.filter(|place| !place.is_long() && place.begin_ns < end_ns).copied().filter(is_new);
+        let (mut of_numbers, mut all): (Vec<Place>, Vec<Place>) =
+            short.partition(|place| place.reach == Reach::Numbers);
+        all.extend(begun(&self.long, end_ns).filter(is_new).take(most));
+        all.sort_unstable_by_key(by_begin);
         all.truncate(most);
+        // What began behind the last may do so behind another of its thread that is left out.
+        let last = all.last().filter(|_| all.len() == most).map_or((end_ns, 0), by_begin);
+        of_numbers.extend(begun(&self.long_of_numbers, end_ns));
+        of_numbers.retain(|place| by_begin(place) < last);
+        of_numbers.sort_unstable_by_key(by_begin);
+        let few = of_numbers.into_iter().filter(is_new).enumerate();
+        let comes_along =
+            |place: &Place| all.iter().any(|other| other.tid == place.tid && by_begin(place) < by_begin(other));
+        let of_numbers: Vec<Place> =
+            few.filter(|(n, place)| *n < FEW || comes_along(place)).map(|(_, place)| place).collect();
+        all.extend(of_numbers);
+        all.sort_unstable_by_key(by_begin);
         all
     }
 
     /// Places of items that last long and began before an instant.
     pub fn long_begun_before(&self, end_ns: u64) -> impl Iterator<Item = Place> {
-        self.long.range(..(end_ns, 0)).map(|(_, place)| *place)
+        begun(&self.long, end_ns).chain(begun(&self.long_of_numbers, end_ns))
     }
 
     /// How many stand before a place. Those that are taken out stand near the front.
@@ -219,6 +254,11 @@ impl<T> Queue<T> {
         let near = self.order.iter().take(FRONT).position(|other| *other == place);
         near.or_else(|| self.order.binary_search(&place).ok())
     }
+}
+
+/// Those that began before an instant.
+fn begun(items: &ByBegin, end_ns: u64) -> impl Iterator<Item = Place> {
+    items.range(..(end_ns, 0)).map(|(_, place)| *place)
 }
 
 #[cfg(test)]
@@ -245,7 +285,23 @@ mod tests {
             let mut begun: Vec<(u64, u64, Place)> =
                 list.iter().filter(|(_, begin)| *begin < now / 2).map(|(at, begin)| (*begin, at.number, *at)).collect();
             begun.sort_unstable_by_key(|(begin, number, _)| (*begin, *number));
-            assert!(queue.begun_before(now / 2, 10).into_iter().eq(begun.into_iter().take(10).map(|(.., at)| at)));
+            assert!(queue.begun_before(now / 2, 10, &[]).into_iter().eq(begun.into_iter().take(10).map(|(.., at)| at)));
         }
+    }
+
+    /// Who waits takes the place of nobody else, and goes before what its thread does next.
+    #[test]
+    fn few_that_wait_are_given_and_those_that_their_threads_waited_for() {
+        const MOST: usize = 4;
+        let mut queue: Queue<()> = Queue::default();
+        let mut push = |tid, begin_ns, reach| queue.push(item(tid, [10_000_000, begin_ns, 10_000_000], reach, ()));
+        let waiting: Vec<Place> = (0..50).map(|tid| push(tid, 100 + tid as u64, Reach::Numbers)).collect();
+        // Their threads had waited before.
+        let changing: Vec<Place> = (0..6).map(|n| push(40 + n, 1_000 + n as u64, Reach::All)).collect();
+        let late = push(90, 2_000, Reach::Numbers);
+        let given = queue.begun_before(9_000_000, MOST, &changing[..1]);
+        assert_eq!(given, [&waiting[..FEW], &waiting[41..45], &changing[1..5]].concat());
+        assert!(!given.contains(&late));
+        assert_eq!(queue.long_begun_before(9_000_000).count(), 57);
     }
 }

@@ -230,7 +230,7 @@ impl<T> Window<T> {
     fn earlier(&mut self, moving: Place, beginning: u64, told: Teller<'_, T>) -> Option<Place> {
         let mut tids = vec![moving.tid];
         let mut begun: Vec<(Place, Rc<Told>)> = Vec::new();
-        for at in self.items.begun_before(moving.begin_ns, WIDE) {
+        for at in self.items.begun_before(moving.begin_ns, WIDE, &[]) {
             if tids.contains(&at.tid) {
                 continue;
             }
@@ -350,8 +350,7 @@ impl<T> Window<T> {
         let mut late = Late::default();
         let end = calls.iter().map(|call| call.end_ns).max().unwrap_or(0);
         let concern = |one: &Condition| calls.iter().any(|c| c.told.found().any(|found| concerns(found, one)));
-        late.places = self.items.begun_before(end, NEAR + LATE).into_iter().filter(|at| !near.contains(at)).collect();
-        late.places.truncate(LATE);
+        late.places = self.items.begun_before(end, LATE, near);
         let (mut calls_seen, mut held): (Vec<(Place, Candidate, bool)>, Vec<i32>) = (Vec::new(), Vec::new());
         for at in &late.places {
             if !self.is_ready(*at) {
@@ -399,7 +398,7 @@ impl<T> Window<T> {
     fn wide(&self, near: &[Place]) -> Vec<Place> {
         let mut out = near.to_vec();
         let end = near.first().map_or(0, |at| at.end_ns);
-        for at in self.items.begun_before(end, WIDE).into_iter().chain(self.near(WIDE)) {
+        for at in self.items.begun_before(end, WIDE, near).into_iter().chain(self.near(WIDE)) {
             if out.len() < WIDE && !out.contains(&at) && self.is_ready(at) {
                 out.push(at);
             }

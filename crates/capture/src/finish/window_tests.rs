@@ -354,3 +354,31 @@ fn who_is_looked_at_early_keeps_its_turn() {
     let order: Vec<&str> = pops.map(|call| call.what.1).filter(|what| *what != "stored").collect();
     assert_eq!(order, ["opens", "unmaps", "maps"]);
 }
+
+/// A call that lasted long goes before who saw what it did, however many wait beside it.
+#[test]
+fn many_that_wait_do_not_hide_who_was_at_work_for_long() {
+    const NAME: u64 = 7;
+    const WAIT: u64 = 10_000_000;
+    let waiting = (100..200).map(|tid| (tid, "waits", [WAIT, 10 + tid as u64, WAIT]));
+    let removes = [(1, "removes", [900_000, 1_000, 900_000]), (2, "finds nothing", [100_000, 90_000, 100_000])];
+    let mut told = |(_, what, _): &(i32, &str, [u64; 3])| {
+        let of_name = |found, change| vec![Condition::new(NAME, Found::Exactly(found), change)];
+        match *what {
+            "removes" => Told { all: of_name(1, Change::To(0)), ..Told::default() },
+            "finds nothing" => Told { all: of_name(0, Change::Nothing), ..Told::default() },
+            _ => Told { lasts: true, ..Told::default() },
+        }
+    };
+    let mut window = Window::default();
+    let begun = (3, "begins", [50_000, 40_000, 50_000]);
+    // What comes next is more than is looked at together.
+    let next = std::iter::repeat_n((4, "waits", [800_000, 799_000, 800_000]), 60);
+    for call in [begun].into_iter().chain(removes).chain(next).chain(waiting) {
+        let reach = if call.1 == "waits" { Reach::Numbers } else { Reach::All };
+        window.push(item(call.0, call.2, reach, call));
+    }
+    let pops = std::iter::from_fn(|| window.pop(true, &mut told));
+    let order: Vec<&str> = pops.map(|call| call.what.1).filter(|what| *what != "waits").collect();
+    assert_eq!((order, window.untold), (vec!["begins", "removes", "finds nothing"], 0));
+}
