@@ -283,6 +283,15 @@ impl World {
         names.map(step).collect()
     }
 
+    /// The name of the directory that a call lists, as for a path that begins there.
+    pub fn listed(&self, s: &Seen<'_>) -> Option<Step> {
+        let directory = self.peek(s.seat, s.fd(0).0)?;
+        if self.names.node(directory).filesystem_is_pseudo() {
+            return None;
+        }
+        self.beginning(directory)
+    }
+
     /// The names that stand in a directory and that a listing did not show, though it went, as far as can be told, from the beginning
     /// to the end. Of directories with many names none; nothing if it is not known yet which directory that is.
     pub fn lists_without(&self, s: &Seen<'_>) -> Option<Vec<Step>> {

@@ -1,7 +1,9 @@
 //! What calls tell of the sizes of files and of the offsets of descriptions.
 
+use reprise_calls::moving::{End, Ends, ends};
 use reprise_calls::{ArgKind, Effect, FlagSet};
 use reprise_initial::{Seat, Seen, World};
+use reprise_trace::payload::{Side, split};
 
 use super::super::decode::Pending;
 use super::super::facts;
@@ -101,6 +103,9 @@ fn offset(pending: &Pending, out: &mut Vec<Condition>) {
         let begins = |o: &Object| Condition::new(thing(Thing::Offset, o.id, 0), Found::Anything, Change::To(0));
         return out.extend(made.map(begins));
     }
+    if let Some(Ends { source, target }) = ends(call) {
+        return out.extend([source, target].into_iter().filter_map(|end| went_on(pending, end, moved)));
+    }
     let Some(object) = pending.object(action.args[0]).filter(|o| is_regular(o)) else { return };
     let after = u64::try_from(object.position).unwrap_or(0);
     let thing = thing(Thing::Offset, object.id, 0);
@@ -110,10 +115,72 @@ fn offset(pending: &Pending, out: &mut Vec<Condition>) {
         Effect::Write if given(pending).is_none() => Change::More(moved),
         Effect::Seek if action.args[2] == SET || moved != 0 => Change::To(moved),
         Effect::Seek => Change::To(0),
-        Effect::Copy | Effect::Splice => Change::Unknown,
         _ => return,
     };
     out.push(Condition::new(thing, Found::Anything, change).then(after));
+}
+
+/// The offset of a file that content was moved from or to, where the call did not say where that begins.
+fn went_on(pending: &Pending, end: End, moved: u64) -> Option<Condition> {
+    let object = pending.object(pending.action.args[end.fd]).filter(|o| is_regular(o))?;
+    let after = u64::try_from(object.position).unwrap_or(0);
+    let of = |change| Condition::new(thing(Thing::Offset, object.id, 0), Found::Anything, change).then(after);
+    goes_on(pending, end).then(|| of(Change::More(moved)))
+}
+
+/// Whether content is moved from or to where a file stands.
+fn goes_on(pending: &Pending, end: End) -> bool {
+    end.cell.is_none_or(|cell| pending.action.args[cell] == 0)
+}
+
+/// What a call that moved content inside the kernel tells of the size of the file that it came from: as one that reads.
+fn source(pending: &Pending, ends: Ends, object: &Object) -> Option<Found> {
+    /// No call moves more.
+    const MOST: u64 = 0x7fff_f000;
+    let args = &pending.action.args;
+    let [from, to] = [ends.source, ends.target].map(|end| pending.object(args[end.fd]));
+    let is_source = from.is_some_and(|from| from.fd == object.fd && from.inode == object.inode);
+    // Of a file that a call copies to itself it tells what that was, and makes it longer.
+    if !is_source || to.is_some_and(|to| (to.device, to.inode) == (object.device, object.inode)) {
+        return None;
+    }
+    let moved = pending.action.result.unsigned_abs();
+    let asked = pending.call.position(|kind| matches!(kind, ArgKind::Length)).map_or(moved, |i| args[i]).min(MOST);
+    let position = u64::try_from(object.position).unwrap_or(0);
+    let begin = match goes_on(pending, ends.source) {
+        true => position.saturating_sub(moved),
+        false => ends.source.given(&split(pending.call, Side::Input, &pending.action.input))?,
+    };
+    let taken = Taken { begin, moved, asked };
+    Some(match taken.found(object) {
+        // A pipe or a socket may have had no room for more.
+        Found::Exactly(end) if !to.is_some_and(is_regular) => Found::AtLeast(end),
+        found => found,
+    })
+}
+
+/// What was read of a file.
+struct Taken {
+    begin: u64,
+    moved: u64,
+    asked: u64,
+}
+
+impl Taken {
+    /// What it tells of the size of the file.
+    fn found(&self, object: &Object) -> Found {
+        let &Taken { begin, moved, asked } = self;
+        let end = begin.saturating_add(moved);
+        // Files that show the kernel's state have no size (`/proc`), or a page (`/sys`), whatever they hold.
+        let shows_state = object.size == 0 && moved > 0 || object.size == PAGE && moved < asked && end < PAGE;
+        match moved {
+            _ if shows_state => Found::Anything,
+            0 if asked == 0 => Found::Anything,
+            0 => Found::AtMost(begin),
+            _ if moved < asked => Found::Exactly(end),
+            _ => Found::AtLeast(end),
+        }
+    }
 }
 
 /// Sizes of files that a call has open.
@@ -134,6 +201,9 @@ fn size(pending: &Pending, object: &Object) -> (Found, Change) {
     let begin = given(pending).unwrap_or_else(|| position.saturating_sub(moved));
     let end = begin.saturating_add(moved);
     let subject = object.fd == action.args[0] as i32;
+    if let Some(found) = ends(call).and_then(|ends| source(pending, ends, object)) {
+        return (found, Change::Nothing);
+    }
     match call.effect {
         Effect::Open => {
             let flags = call.effective_open_flags(&action.args, action.input.get(4..).unwrap_or_default());
@@ -152,15 +222,7 @@ fn size(pending: &Pending, object: &Object) -> (Found, Change) {
                 Some(_) => action.args[2],
                 None => moved,
             };
-            // Files that show the kernel's state have no size (`/proc`), or a page (`/sys`), whatever they hold.
-            let shows_state = object.size == 0 && moved > 0 || object.size == PAGE && moved < asked && end < PAGE;
-            match moved {
-                _ if shows_state => (Found::Anything, Change::Nothing),
-                0 if asked == 0 => (Found::Anything, Change::Nothing),
-                0 => (Found::AtMost(begin), Change::Nothing),
-                _ if moved < asked => (Found::Exactly(end), Change::Nothing),
-                _ => (Found::AtLeast(end), Change::Nothing),
-            }
+            (Taken { begin, moved, asked }.found(object), Change::Nothing)
         }
         Effect::Seek if action.args[2] == END => {
             (Found::Exactly(action.result.wrapping_sub(action.args[1] as i64) as u64), Change::Nothing)

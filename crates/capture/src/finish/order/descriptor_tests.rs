@@ -223,3 +223,36 @@ fn a_lock_ends_with_the_last_number_of_its_open_file() {
         assert!(is_free(&mut order));
     }
 }
+
+/// What is moved inside the kernel tells where its source ends, as what is read does.
+#[test]
+fn what_is_moved_tells_how_much_there_was() {
+    const ASKED: u64 = 100;
+    let mut order = Order::new();
+    let (source, target) = (Object { position: 12, size: 12, ..file(FD, 1, 0) }, file(FD + 1, 2, 0));
+    let mut tells = |name, args, result, objects: Vec<Object>, cell: Option<u64>| {
+        let mut moves = pending(name, args, result, objects);
+        if let Some(at) = cell {
+            append(&mut moves.action.input, Some(&at.to_le_bytes()));
+        }
+        let told = order.told(&moves);
+        let size = told.all.iter().find(|c| c.thing == super::content::size_of(&source)).expect("its size");
+        let offset = told.all.iter().find(|c| c.thing == super::thing(super::Thing::Offset, source.id, 0));
+        (size.found, size.change, offset.map(|c| c.change))
+    };
+    let both = || vec![target, source];
+    let sendfile = [FD + 1, FD, 0, ASKED, 0, 0];
+    let (same, more) = (Change::Nothing, |n| Some(Change::More(n)));
+    assert_eq!(tells("sendfile", sendfile, 5, both(), None), (Found::Exactly(12), same, more(5)));
+    assert_eq!(tells("sendfile", sendfile, 0, both(), None), (Found::AtMost(12), same, more(0)));
+    let whole = [FD + 1, FD, 0, 5, 0, 0];
+    assert_eq!(tells("sendfile", whole, 5, both(), None), (Found::AtLeast(12), same, more(5)));
+    // A pipe may be full.
+    let pipe = Object { mode: libc::S_IFIFO, ..target };
+    assert_eq!(tells("splice", [FD, 0, FD + 1, 0, ASKED, 0], 5, vec![source, pipe], None).0, Found::AtLeast(12));
+    // From where the call says, and not where its file stands.
+    let ranges = [FD, 0x7000, FD + 1, 0, ASKED, 0];
+    assert_eq!(tells("copy_file_range", ranges, 5, both(), Some(3)), (Found::Exactly(8), same, None));
+    let itself = vec![source, Object { inode: 1, ..target }];
+    assert_eq!(tells("copy_file_range", ranges, 5, itself, Some(3)).0, Found::Anything);
+}

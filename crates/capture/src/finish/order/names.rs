@@ -48,7 +48,11 @@ pub fn told(world: &mut World, seat: Seat, pending: &Pending, told: &mut Told) {
     let (call, decoded, result) =
         socket.as_ref().map_or((call, &given, result), |(call, d, result)| (*call, d, *result));
     let seen = Seen { seat, call, decoded, result };
-    if lists {
+    if lists && result == ENOENT {
+        // Only of a directory that is removed.
+        let gone = world.listed(&seen);
+        told.any.extend(gone.iter().map(|step| step_is(step, Found::Exactly(NOTHING), Change::Nothing)));
+    } else if lists {
         let names = world.lists(&seen);
         told.all.extend(names.iter().take(LISTED).map(|step| step_is(step, Found::Something, Change::Nothing)));
         let hidden = world.lists_without(&seen);

@@ -13,6 +13,8 @@ use super::super::window_tests::{Random, item};
 use super::{Reaches, Teller};
 
 const TOP: &str = "/top";
+/// That of calls without a path.
+const FD: i64 = 4;
 const ENOENT: i64 = -(libc::ENOENT as i64);
 
 #[derive(Debug, Clone)]
@@ -28,8 +30,9 @@ struct Call {
 
 impl Call {
     fn pending(&self) -> Pending {
-        let path = Some(Name(self.path.clone().into_bytes()));
-        let action = Action { path, result: self.result, begin_ns: self.begin_ns, ..Action::default() };
+        let path = (!self.path.is_empty()).then(|| Name(self.path.clone().into_bytes()));
+        let args = if path.is_none() { [FD as u64, 0, 0, 0, 0, 0] } else { [0; 6] };
+        let action = Action { path, args, result: self.result, begin_ns: self.begin_ns, ..Action::default() };
         Pending { action, tid: self.tid, ..Pending::of_lane(by_name(self.name).expect("a row"), 0) }
     }
 }
@@ -138,4 +141,21 @@ fn names_made_where_another_thread_goes_away_tell_the_order() {
     }
     assert!(before > 1000, "{before} results differ in an order by completion");
     assert!(after * 50 < before, "{after} results still differ, {before} by completion");
+}
+
+/// A directory that is open can be listed until it is removed.
+#[test]
+fn who_finds_a_directory_removed_comes_after_its_removal() {
+    let calls = [
+        (1, "mkdir", "/top/d", 0, [1, 2]),
+        (2, "open", "/top/d", FD, [3, 4]),
+        (2, "getdents64", "", ENOENT, [20, 90]),
+        (1, "rmdir", "/top/d", 0, [10, 100]),
+    ];
+    let calls = calls.map(|(tid, name, path, result, [begin_ns, end_ns])| {
+        let (path, effect_ns) = (path.to_owned(), end_ns);
+        Call { tid, begin_ns, effect_ns, end_ns, name, path, result }
+    });
+    let order: Vec<&str> = ordered(&calls).iter().map(|call| call.name).collect();
+    assert_eq!(order, ["mkdir", "open", "rmdir", "getdents64"]);
 }
