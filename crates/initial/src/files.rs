@@ -1,6 +1,6 @@
 //! The files of the initial tree, for whoever can look at what became of them.
 
-use super::node::{NodeId, kind};
+use super::node::{NodeId, Source, kind};
 use super::touched::Touched;
 use super::{Copied, Looked, Seat, World};
 
@@ -81,6 +81,14 @@ impl World {
         // The number of one with more names may have come back.
         let is_plain = node.kind == kind::REGULAR && node.links == 1 && node.touched.is_empty();
         node.size.unchanged().filter(|_| is_plain)
+    }
+
+    /// Whether a file, by its identity, is one that holds what is written to it: a call made, emptied or wrote it, where no kernel's
+    /// state is shown.
+    pub fn holds_what_is_written(&self, identity: (u64, u64)) -> bool {
+        let Some(node) = self.names.identified(identity).map(|node| self.names.node(node)) else { return false };
+        let was_written = node.source == Source::Made || node.is_emptied || !node.touched.is_empty();
+        was_written && !node.filesystem_is_pseudo()
     }
 
     /// Where it stands by now; `None` if it has no name any more.

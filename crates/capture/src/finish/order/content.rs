@@ -134,7 +134,7 @@ fn goes_on(pending: &Pending, end: End) -> bool {
 }
 
 /// What a call that moved content inside the kernel tells of the size of the file that it came from: as one that reads.
-fn source(pending: &Pending, ends: Ends, object: &Object) -> Option<Found> {
+fn source(world: &World, pending: &Pending, ends: Ends, object: &Object) -> Option<Found> {
     /// No call moves more.
     const MOST: u64 = 0x7fff_f000;
     let args = &pending.action.args;
@@ -152,7 +152,7 @@ fn source(pending: &Pending, ends: Ends, object: &Object) -> Option<Found> {
         false => ends.source.given(&split(pending.call, Side::Input, &pending.action.input))?,
     };
     let taken = Taken { begin, moved, asked };
-    Some(match taken.found(object) {
+    Some(match taken.found(world, object) {
         // A pipe or a socket may have had no room for more.
         Found::Exactly(end) if !to.is_some_and(is_regular) => Found::AtLeast(end),
         found => found,
@@ -168,11 +168,13 @@ struct Taken {
 
 impl Taken {
     /// What it tells of the size of the file.
-    fn found(&self, object: &Object) -> Found {
+    fn found(&self, world: &World, object: &Object) -> Found {
         let &Taken { begin, moved, asked } = self;
         let end = begin.saturating_add(moved);
-        // Files that show the kernel's state have no size (`/proc`), or a page (`/sys`), whatever they hold.
-        let shows_state = object.size == 0 && moved > 0 || object.size == PAGE && moved < asked && end < PAGE;
+        // Files that show the kernel's state have no size (`/proc`), or a page (`/sys`), whatever they hold. Others may have been
+        // emptied before that was seen.
+        let may_show_state = object.size == 0 && moved > 0 || object.size == PAGE && moved < asked && end < PAGE;
+        let shows_state = may_show_state && !world.holds_what_is_written((object.device, object.inode));
         match moved {
             _ if shows_state => Found::Anything,
             0 if asked == 0 => Found::Anything,
@@ -186,13 +188,13 @@ impl Taken {
 /// Sizes of files that a call has open.
 fn sizes(world: &World, pending: &Pending, out: &mut Vec<Condition>) {
     for object in regular(pending) {
-        let (found, change) = size(pending, object);
+        let (found, change) = size(world, pending, object);
         let at_first = world.unchanged_size((object.device, object.inode));
         out.push(Condition { at_first, ..Condition::new(size_of(object), found, change).then(object.size) });
     }
 }
 
-fn size(pending: &Pending, object: &Object) -> (Found, Change) {
+fn size(world: &World, pending: &Pending, object: &Object) -> (Found, Change) {
     const END: u64 = libc::SEEK_END as u64;
     const KEEP: u64 = libc::FALLOC_FL_KEEP_SIZE as u64;
     let (call, action) = (pending.call, &pending.action);
@@ -201,7 +203,7 @@ fn size(pending: &Pending, object: &Object) -> (Found, Change) {
     let begin = given(pending).unwrap_or_else(|| position.saturating_sub(moved));
     let end = begin.saturating_add(moved);
     let subject = object.fd == action.args[0] as i32;
-    if let Some(found) = ends(call).and_then(|ends| source(pending, ends, object)) {
+    if let Some(found) = ends(call).and_then(|ends| source(world, pending, ends, object)) {
         return (found, Change::Nothing);
     }
     match call.effect {
@@ -222,7 +224,7 @@ fn size(pending: &Pending, object: &Object) -> (Found, Change) {
                 Some(_) => action.args[2],
                 None => moved,
             };
-            (Taken { begin, moved, asked }.found(object), Change::Nothing)
+            (Taken { begin, moved, asked }.found(world, object), Change::Nothing)
         }
         Effect::Seek if action.args[2] == END => {
             (Found::Exactly(action.result.wrapping_sub(action.args[1] as i64) as u64), Change::Nothing)

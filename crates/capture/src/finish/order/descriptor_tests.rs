@@ -1,7 +1,7 @@
 //! What a process that begins, and a write whose number was closed meanwhile, tell.
 
 use reprise_calls::by_name;
-use reprise_initial::{Links, Seat, World};
+use reprise_initial::{Links, Seat, Seen, World};
 use reprise_trace::payload::append;
 use reprise_trace::{Action, Name};
 
@@ -255,4 +255,26 @@ fn what_is_moved_tells_how_much_there_was() {
     assert_eq!(tells("copy_file_range", ranges, 5, both(), Some(3)), (Found::Exactly(8), same, None));
     let itself = vec![source, Object { inode: 1, ..target }];
     assert_eq!(tells("copy_file_range", ranges, 5, itself, Some(3)).0, Found::Anything);
+}
+
+/// What a file without a size gave that the program made was in it before it was emptied; elsewhere the kernel shows its state.
+#[test]
+fn what_was_read_of_a_file_that_is_empty_by_now_tells_its_size() {
+    const FLAGS: u64 = (libc::O_CREAT | libc::O_EXCL) as u64;
+    let mut order = Order::new();
+    let mut found = |inode| {
+        let read = pending("read", [FD, 0, 100, 0, 0, 0], 5, vec![Object { position: 5, ..file(FD, inode, 0) }]);
+        let told = order.told(&read);
+        let size = told.all.iter().find(|c| c.thing == super::content::size_of(&read.objects[0])).expect("its size");
+        if inode == 1 {
+            let mut makes = pending("open", [0, FLAGS, 0o644, 0, 0, 0], FD as i64, vec![file(FD, 1, 0)]);
+            makes.action.path = Some(Name(b"/made".to_vec()));
+            let decoded = makes.decoded();
+            order.world.observe(&Seen { seat: order.seat, call: makes.call, decoded: &decoded, result: FD as i64 });
+        }
+        size.found
+    };
+    assert_eq!(found(1), Found::Anything, "nothing is known of it");
+    assert_eq!(found(1), Found::Exactly(5), "it was made");
+    assert_eq!(found(2), Found::Anything);
 }
