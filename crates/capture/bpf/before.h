@@ -86,6 +86,36 @@ __noinline int before_write(struct thread *t, struct row *row)
 	return 0;
 }
 
+/* Before a call copies a file inside the kernel: what is stored from now on is stored while it copies. */
+__noinline int before_copy(struct thread *t, struct row *row)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct cpu *cpu = this_cpu();
+	struct object *source;
+	struct look *l;
+
+	if (!t || !row || !cpu)
+		return 0;
+	source = &t->objects[0];
+	__builtin_memset(source, 0, sizeof(*source));
+	look_at(source, task, row->offset == 1 ? t->args[1] : t->args[0]);
+	if (!S_ISREG(source->mode))
+		return 0;
+	l = begin_look(t, task, t->begin_ns);
+	t->looking = 0;
+	t->unlooked = 1;
+	if (!l)
+		return 0;
+	add_file(l, source, 0, LAST_PAGE);
+	if (!l->count) {
+		t->unlooked = 0;
+	} else if (occupy(cpu)) {
+		t->unlooked = go_on_looking(l, cpu, 0, MOST_BEFORE) != VERDICT_DONE;
+		leave(cpu);
+	}
+	return 0;
+}
+
 /* Part of a file that is about to be shown. */
 struct shown {
 	struct object object;
@@ -221,6 +251,8 @@ static __always_inline void before_call(struct thread *t, struct row *row)
 		before_write(t, row);
 	else if (row->look == LOOK_ASKED)
 		before_asked(t);
+	if (row->look == LOOK_COPIED)
+		before_copy(t, row);
 }
 
 #endif

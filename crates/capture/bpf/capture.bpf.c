@@ -143,7 +143,7 @@ static __noinline int enter_slowly(__u64 *ctx)
 	t->flags = narrow ? RECORD_NARROW : 0;
 	count_call(t);
 	t->inside = 1;
-	t->looking = t->unread = 0;
+	t->looking = t->unread = t->unlooked = 0;
 	take_arguments(t, regs);
 	if (is_followed(row, task, regs->di))
 		before_call(t, row);
@@ -215,7 +215,7 @@ static __noinline int exit_slowly(__u64 *ctx)
 		t->inside = catch_up(t, task, regs, ctx[1]);
 		if (!t->inside)
 			return 0;
-		caught_up = 1;
+		caught_up = t->unlooked = 1;
 	}
 	t->inside = 0;
 	row = row_of_record(t->nr, t->flags);

@@ -268,6 +268,7 @@ enum mapped_flag {
 	MAPPED_BEFORE = 1,  /* as it was before it was stored to for the first time */
 	MAPPED_WRITTEN = 2, /* as it was when a call began that writes to it */
 	MAPPED_ZERO = 4,    /* nothing is kept: it is zeros */
+	MAPPED_DURING = 8,  /* as it was when a call had copied it that found it as it was looked at last */
 };
 
 /* A page of a file that was stored to through memory, as it was seen; its content follows. */

@@ -124,7 +124,8 @@ static __always_inline void leave_patch(struct look *l)
 
 	if (!patch)
 		return;
-	if (l->closes)
+	/* What was opened after the instant with which the look is stamped has perhaps nobody who maps it then: it is looked at once more. */
+	if (l->closes && patch->last_ns <= l->time_ns)
 		absolve(patch, l->closed, l->tid, bpf_ktime_get_ns());
 	if (l->ends)
 		forget_unmapped(slot, bpf_get_current_pid_tgid());

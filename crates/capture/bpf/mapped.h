@@ -282,6 +282,15 @@ static __always_inline void look_at_part(struct thread *t, struct row *row, stru
 	add_file(l, &t->objects[0], at >> PAGE_SHIFT, (at + moved - 1) >> PAGE_SHIFT);
 }
 
+/* What was stored before a call is stamped with an instant before it; what was stored while it copied the file, ahead of it or behind
+ * it, with one after it. */
+static __always_inline __u64 stamp_of_look(struct thread *t, struct row *row)
+{
+	if (row->look != LOOK_COPIED)
+		return t->end_ns - 1;
+	return t->unlooked ? t->begin_ns : t->end_ns + 1;
+}
+
 /* The target was looked at before: what the call brought there is no store. */
 static __always_inline void look_at_source(struct thread *t, struct row *row, struct look *l)
 {
@@ -318,7 +327,7 @@ __noinline int look_after(struct thread *t, struct row *row)
 
 	if (!t || !row)
 		return 0;
-	l = begin_look(t, task, row->look == LOOK_COPIED ? t->begin_ns : t->end_ns - 1);
+	l = begin_look(t, task, stamp_of_look(t, row));
 	if (!l)
 		return 0;
 	switch (row->look) {
@@ -326,6 +335,7 @@ __noinline int look_after(struct thread *t, struct row *row)
 		look_at_part(t, row, l);
 		break;
 	case LOOK_COPIED:
+		l->flags = t->unlooked ? 0 : MAPPED_DURING;
 		look_at_source(t, row, l);
 		break;
 	case LOOK_SYNC:

@@ -144,7 +144,8 @@ struct thread {
 	__s64 result;
 	__u8 pending;     /* a record waits for room or for a page */
 	__u8 unread;      /* some of what a program is run with was not in memory yet */
-	__u8 reserved[2];
+	__u8 unlooked;    /* not all that a call copies was looked at when it began */
+	__u8 reserved;
 	__u32 looking;    /* at pages, before the record is made; up to here in one cache line, that every call looks at */
 	__u64 args[6];
 	struct object objects[2];

@@ -64,16 +64,18 @@ with_each_backend! {
     sqlite_shares_its_index;
 }
 
-/// Loads are seen in the kernel only.
+/// Threads run on while others are looked at in the kernel only; and loads are seen there only.
 macro_rules! in_the_kernel {
     ($($name:ident;)*) => {
-        mod loads {
+        mod in_the_kernel {
             $(#[test] fn $name() { super::with("ebpf", stringify!($name), super::$name); })*
         }
     };
 }
 
 in_the_kernel! {
+    mappings_that_begin_while_others_look;
+    stores_behind_a_copy;
     first_touches_of_pages_are_rows;
     first_touches_on_other_file_systems;
     loads_follow_what_others_store;
@@ -275,6 +277,23 @@ fn threads_with_descriptors_of_their_own_end() {
     let said = run(dir, &["replay", "threads.reprise", "--target", &target, "--order", "single", "--json"]);
     assert_eq!(said.ends(0).json()["skipped"], 0, "{said:#?}");
     run(dir, &["verify", "--tree", "threads.reprise", &target]).ends(0);
+}
+
+/// A look goes on when the call is over that was the reason for it, and sees what is stored through mappings that begin then.
+fn mappings_that_begin_while_others_look() {
+    program_replays("mappings_that_begin_while_others_look", "beside");
+}
+
+/// What is stored while a file is copied stands behind the copy, and the trace says that it may have been before.
+fn stores_behind_a_copy() {
+    let Some(scratch) = program_replays("stores_behind_a_copy", "copied") else { return };
+    let trace = scratch.path().join("copied.reprise");
+    let copies = rows_of(&trace, "copy_file_range").into_iter().chain(rows_of(&trace, "sendfile"));
+    let ends: Vec<u64> = copies.map(|copy| copy.begin_ns + copy.duration_ns).collect();
+    let met = rows_of(&trace, "mmap_pwrite").iter().any(|row| ends.contains(&(row.begin_ns - 1)));
+    let reader = TraceReader::open(&trace).expect("a trace");
+    let said = reader.ledger().notes.keys().any(|note| note.contains("while a call copied them"));
+    assert_eq!(said, met, "{:?}", reader.ledger());
 }
 
 /// `MADV_REMOVE` makes holes in files: in the replay, in the tree that the trace tells of, and in a slice that begins behind it.

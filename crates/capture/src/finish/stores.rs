@@ -35,6 +35,13 @@ const MOST: usize = 1 << 20;
 /// Pages of a file whose content is remembered; beyond that all are forgotten, and seen as new once more.
 const MOST_KNOWN: usize = 1 << 20;
 
+/// Where neither before nor after the call is sure to be right.
+const BESIDE_A_COPY: &str =
+    "pages opened to stores, or stored to, while a call copied them: the copy stands before, whatever it saw";
+
+/// So many pages wait for somebody who maps them.
+const MOST_OWNERLESS: usize = 1 << 16;
+
 /// Files that nobody maps any more whose pages are remembered.
 const MOST_LEFT: usize = 64;
 
@@ -59,6 +66,45 @@ struct Run {
     bytes: Vec<u8>,
 }
 
+/// What is lacking of a page until somebody is known to map it.
+#[derive(Debug)]
+struct Lacking {
+    length: u32,
+    /// Nobody maps its file at all. Else a call may have changed it that has not its place yet.
+    sure: bool,
+}
+
+/// Pages that have changed, by file and where they begin, without anybody who maps them.
+#[derive(Debug, Default)]
+struct Ownerless(HashMap<(File, u64), Lacking, RandomState>);
+
+impl Ownerless {
+    fn add(&mut self, file: File, offset: u64, lacking: Lacking, log: &mut Log) {
+        if self.0.len() >= MOST_OWNERLESS {
+            self.lost(log);
+        }
+        self.0.insert((file, offset), lacking);
+    }
+
+    /// The trace has the page as it is.
+    fn settled(&mut self, file: File, offset: u64) {
+        self.0.remove(&(file, offset));
+    }
+
+    /// A call has changed the file, or one that is not known: perhaps that was what a look had seen.
+    fn changed(&mut self, file: Option<File>) {
+        self.0.retain(|(other, _), lacking| lacking.sure || file.is_some_and(|file| file != *other));
+    }
+
+    /// What is lacking to the end is lost.
+    fn lost(&mut self, log: &mut Log) {
+        for lacking in std::mem::take(&mut self.0).into_values() {
+            let cause = "stores to a mapped file by a process that is not known to map it";
+            log.loss(Loss::Dropped, cause, lacking.length.into());
+        }
+    }
+}
+
 /// The shared mappings of all processes, and what is known of the pages that were stored to.
 #[derive(Debug, Default)]
 pub struct Stores {
@@ -69,6 +115,8 @@ pub struct Stores {
     left: HashMap<File, HashMap<u64, u64, RandomState>, RandomState>,
     /// Files that perhaps nobody maps any more, though pages of them are known.
     loose: HashSet<File>,
+    /// Pages that were stored to by nobody who is known to map them.
+    ownerless: Ownerless,
     /// Pages that a call is about to write to, as they are.
     written_to: HashMap<(File, u64), Vec<u8>>,
     run: Option<Run>,
@@ -132,26 +180,26 @@ impl Stores {
             }
             self.written_to.insert((file, offset), page.to_vec());
         }
-        if stored.content.is_some() {
-            let (known, now) = (self.known.entry(file).or_default(), hash(page));
+        let now = stored.content.as_ref().map(|_| hash(page));
+        if now.is_some() && self.hash_of(file, offset) == now {
+            self.ownerless.settled(file, offset);
+            return None;
+        }
+        let Some((pid, piece, address)) = self.whose(stored) else {
+            self.without_owner(stored, page, log);
+            return None;
+        };
+        self.ownerless.settled(file, offset);
+        if let Some(now) = now {
+            let known = self.known.entry(file).or_default();
             if known.len() >= MOST_KNOWN {
                 known.clear();
             }
-            if known.insert(offset, now) == Some(now) {
-                return None;
-            }
+            known.insert(offset, now);
         }
-        let Some((pid, piece, address)) = self.whose(stored) else {
-            // Looked at once more after the last mapping of it ended, or was closed to stores. If it is as it was then, or
-            // calls have changed it since, nothing is lost.
-            let same = self.left.get(&file).and_then(|left| left.get(&offset)) == Some(&hash(page));
-            self.loose.insert(file);
-            if !same && !self.is_mapped(file) {
-                let cause = "stores to a mapped file by a process that is not known to map it";
-                log.loss(Loss::Dropped, cause, length.into());
-            }
-            return None;
-        };
+        if stored.during && now.is_some() {
+            log.note(BESIDE_A_COPY);
+        }
         let tid = lives.get(stored.tid).filter(|life| life.pid == pid).map_or(pid, |_| stored.tid);
         let length = u64::from(length);
         let joins = |run: &Run| {
@@ -168,6 +216,32 @@ impl Stores {
         run.length += length;
         run.bytes.extend_from_slice(page);
         Some((file, offset, offset + length))
+    }
+
+    /// What the trace has in a page, if that is known.
+    fn hash_of(&self, file: File, offset: u64) -> Option<u64> {
+        self.known.get(&file)?.get(&offset).copied()
+    }
+
+    /// A page has changed that nobody maps. A look goes on after the instant with which it is stamped, and sees what was stored through
+    /// mappings that begin in between: these are looked at again before they end, and the page is not known until then.
+    fn without_owner(&mut self, stored: &Stored, page: &[u8], log: &mut Log) {
+        let Stored { file, offset, length, .. } = *stored;
+        // What a call writes to it is put upon a page that the trace does not have.
+        self.written_to.remove(&(file, offset));
+        // Looked at once more after the last mapping of it ended, or was closed to stores. If it is as it was then, or
+        // calls have changed it since, nothing is lost.
+        let same = self.left.get(&file).and_then(|left| left.get(&offset)) == Some(&hash(page));
+        self.loose.insert(file);
+        let sure = !self.is_mapped(file);
+        if !same && (sure || self.hash_of(file, offset).is_some()) {
+            self.ownerless.add(file, offset, Lacking { length, sure }, log);
+        }
+    }
+
+    /// Nothing is looked at any more.
+    pub fn finish(&mut self, log: &mut Log) {
+        self.ownerless.lost(log);
     }
 
     /// A mapping that was there at the beginning.
@@ -267,6 +341,7 @@ impl Stores {
             return;
         };
         let file = (object.device, object.inode);
+        self.ownerless.changed(Some(file));
         let Some(known) = self.known.get_mut(&file) else { return };
         let given = pending.call.offset_arg().map(|i| action.args[i]).filter(|at| *at != u64::MAX);
         let length = action.result as u64;
@@ -287,10 +362,7 @@ impl Stores {
 
     /// A file has another size: what is behind it is gone.
     fn truncated(&mut self, pending: &Pending) {
-        let Some(object) = pending.objects.first() else { return self.known.clear() };
-        if let Some(known) = self.known.get_mut(&(object.device, object.inode)) {
-            known.retain(|page, _| page.saturating_add(PAGE) <= pending.action.args[1]);
-        }
+        self.keep(pending.objects.first(), |page| page.saturating_add(PAGE) <= pending.action.args[1]);
     }
 
     /// A part of a file was allocated, which leaves what is there; made zeros; or cut out or put in, which moves what is behind it.
@@ -303,9 +375,15 @@ impl Stores {
             mode if mode & !ZEROS == 0 => begin.saturating_add(length),
             _ => u64::MAX,
         };
-        let Some(object) = pending.objects.first() else { return self.known.clear() };
-        if let Some(known) = self.known.get_mut(&(object.device, object.inode)) {
-            known.retain(|page, _| page.saturating_add(PAGE) <= begin || *page >= end);
+        self.keep(pending.objects.first(), |page| page.saturating_add(PAGE) <= begin || page >= end);
+    }
+
+    /// Some pages of a file are what they were.
+    fn keep(&mut self, object: Option<&Object>, is_kept: impl Fn(u64) -> bool) {
+        let Some(file) = object.map(|object| (object.device, object.inode)) else { return self.forget(None) };
+        self.ownerless.changed(Some(file));
+        if let Some(known) = self.known.get_mut(&file) {
+            known.retain(|page, _| is_kept(*page));
         }
     }
 
@@ -313,6 +391,7 @@ impl Stores {
     fn removed(&mut self, pid: i32, at: Range<u64>) {
         for piece in self.spaces.get(&pid).map(|space| space.within(at)).unwrap_or_default() {
             let gone = piece.extent();
+            self.ownerless.changed(Some(piece.file));
             if let Some(known) = self.known.get_mut(&piece.file) {
                 known.retain(|page, _| !gone.contains(page));
             }
@@ -321,8 +400,10 @@ impl Stores {
 
     /// What is in a file may be something else now; which file that was is not known where its number was closed meanwhile.
     fn forget(&mut self, object: Option<&Object>) {
-        match object {
-            Some(object) => _ = self.known.remove(&(object.device, object.inode)),
+        let file = object.map(|object| (object.device, object.inode));
+        self.ownerless.changed(file);
+        match file {
+            Some(file) => _ = self.known.remove(&file),
             None => self.known.clear(),
         }
     }

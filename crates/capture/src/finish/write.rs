@@ -458,6 +458,7 @@ impl Writing {
     /// Writes what was there at the beginning, and closes the trace.
     pub fn close(mut self, end: Option<End>) -> Result<Outcome, CaptureError> {
         self.stores.flush(&self.lives, &mut self.log);
+        self.stores.finish(&mut self.log);
         self.loads.flush(&self.lives, &mut self.log);
         let cut_off = self.lives.count() as u64;
         match self.present.attached {

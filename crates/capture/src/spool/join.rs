@@ -79,6 +79,8 @@ pub struct Stored {
     pub before: bool,
     /// Whether it is as it was when a call began that writes to it.
     pub written: bool,
+    /// Whether it is as it was when a call had copied it, before which it was looked at, too.
+    pub during: bool,
     /// When it was looked at.
     pub time_ns: u64,
     /// Its content, if that was wanted.
@@ -451,7 +453,7 @@ fn load(head: &Head, loaded: Loaded<'_>, place: &Place<'_>) -> Event {
 
 /// Its content stays in the spool: many may wait for their place.
 fn stored(time_ns: u64, mapped: Mapped<'_>, place: &Place<'_>) -> Event {
-    let Mapped { device, inode, offset, length, tid, pid, before, written, bytes, at } = mapped;
+    let Mapped { device, inode, offset, length, tid, pid, before, written, during, bytes, at } = mapped;
     let content = content(bytes, at, place);
     Event::Stored(Box::new(Stored {
         file: (device, inode),
@@ -461,6 +463,7 @@ fn stored(time_ns: u64, mapped: Mapped<'_>, place: &Place<'_>) -> Event {
         pid,
         before,
         written,
+        during,
         time_ns,
         content,
     }))

@@ -102,6 +102,8 @@ pub const RANGE_STEADY: u16 = 8;
 pub const MAPPED_BEFORE: u32 = 1;
 /// A page as it was when a call began that writes to it.
 pub const MAPPED_WRITTEN: u32 = 2;
+/// A page as it was when a call had copied it that found it as it was looked at last.
+pub const MAPPED_DURING: u32 = 8;
 /// Nothing of the page is kept: it is zeros. The finisher knows by what is not there.
 #[cfg(test)]
 pub const MAPPED_ZERO: u32 = 4;
@@ -254,6 +256,7 @@ mod tests {
             ("RECORD_DEFERRED", RECORD_DEFERRED.into()),
             ("MAPPED_ZERO", MAPPED_ZERO.into()),
             ("MAPPED_BEFORE", MAPPED_BEFORE.into()),
+            ("MAPPED_DURING", MAPPED_DURING.into()),
             ("MAPPED_WRITTEN", MAPPED_WRITTEN.into()),
             ("RANGE_UNWANTED", RANGE_UNWANTED.into()),
             ("RANGE_SAID", RANGE_SAID.into()),

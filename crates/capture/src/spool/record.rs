@@ -7,8 +7,8 @@ use reprise_calls::Credentials;
 use smallvec::SmallVec;
 
 use super::layout::{
-    self, LOADED_LACKING, MAPPED_BEFORE, MAPPED_WRITTEN, OBJECT_AGAIN, OBJECT_ARG, OBJECT_RESULT, OPEN_WORDS,
-    PIECE_BYTES, RANGE_SAID, RANGE_UNWANTED, SEGMENT_BYTES, SEGMENT_MAGIC, WHEN_EXIT, kind,
+    self, LOADED_LACKING, MAPPED_BEFORE, MAPPED_DURING, MAPPED_WRITTEN, OBJECT_AGAIN, OBJECT_ARG, OBJECT_RESULT,
+    OPEN_WORDS, PIECE_BYTES, RANGE_SAID, RANGE_UNWANTED, SEGMENT_BYTES, SEGMENT_MAGIC, WHEN_EXIT, kind,
 };
 use super::repeats::Standing;
 use super::told::Told;
@@ -267,6 +267,8 @@ pub struct Mapped<'a> {
     pub before: bool,
     /// Whether it is as it was when a call began that writes to it.
     pub written: bool,
+    /// Whether it is as it was when a call had copied it, before which it was looked at, too.
+    pub during: bool,
     /// Its content, if that was wanted.
     pub bytes: &'a [u8],
     /// Where the content begins in the body of the record.
@@ -532,10 +534,10 @@ fn mapped<'a>(cursor: &mut Cursor<'a>, total: usize) -> Option<Mapped<'a>> {
     let (device, inode, page, _size) = (cursor.u64()?, cursor.u64()?, cursor.u64()?, cursor.u64()?);
     let (_generation, length, kept) = (cursor.u32()?, cursor.u32()?, cursor.u32()?);
     let (tid, pid, flags) = (cursor.u32()? as i32, cursor.u32()? as i32, cursor.u32()?);
-    let (before, written) = (flags & MAPPED_BEFORE != 0, flags & MAPPED_WRITTEN != 0);
+    let [before, written, during] = [MAPPED_BEFORE, MAPPED_WRITTEN, MAPPED_DURING].map(|flag| flags & flag != 0);
     let at = total - cursor.0.len();
     let (offset, bytes) = (page.checked_mul(PAGE)?, cursor.take(kept as usize)?);
-    Some(Mapped { device, inode, offset, length, tid, pid, before, written, bytes, at })
+    Some(Mapped { device, inode, offset, length, tid, pid, before, written, during, bytes, at })
 }
 
 /// Bytes that are taken from the front.
