@@ -76,6 +76,7 @@ macro_rules! in_the_kernel {
 in_the_kernel! {
     mappings_that_begin_while_others_look;
     stores_behind_a_copy;
+    memory_that_may_be_written_some_time;
     first_touches_of_pages_are_rows;
     first_touches_on_other_file_systems;
     loads_follow_what_others_store;
@@ -294,6 +295,13 @@ fn stores_behind_a_copy() {
     let reader = TraceReader::open(&trace).expect("a trace");
     let said = reader.ledger().notes.keys().any(|note| note.contains("while a call copied them"));
     assert_eq!(said, met, "{:?}", reader.ledger());
+}
+
+/// `MS_ASYNC` leaves pages open to stores: what was stored to a large memory is not shown each time.
+fn memory_that_may_be_written_some_time() {
+    let Some(scratch) = program_replays("memory_that_may_be_written_some_time", "async") else { return };
+    let (_, bytes) = rows(&scratch.path().join("async.reprise"));
+    assert!(bytes < 4 << 20, "{bytes} bytes of 2,000 stores to 256 pages");
 }
 
 /// `MADV_REMOVE` makes holes in files: in the replay, in the tree that the trace tells of, and in a slice that begins behind it.

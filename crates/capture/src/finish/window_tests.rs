@@ -382,3 +382,50 @@ fn many_that_wait_do_not_hide_who_was_at_work_for_long() {
     let order: Vec<&str> = pops.map(|call| call.what.1).filter(|what| *what != "waits").collect();
     assert_eq!((order, window.untold), (vec!["begins", "removes", "finds nothing"], 0));
 }
+
+/// What nothing explains here and there does not end the search for what can be explained.
+#[test]
+fn a_search_goes_on_where_some_of_it_is_in_vain() {
+    const NAME: u64 = 7;
+    const ODD: u64 = 8;
+    const FINE: u64 = 9;
+    let rounds = (0..300u64).flat_map(|round| {
+        let at = move |begin: u64, end: u64| [end, begin, end].map(|ns| round * 3000 + ns);
+        let odd = [(1, "clears", at(1, 10)), (1, "finds it set", at(50, 100)), (2, "sets another", at(60, 110))];
+        // More than are looked at together.
+        let fine = (1..20).flat_map(move |n| {
+            [
+                (1, "sees the other", at(100 * n + 100, 100 * n + 150)),
+                (2, "sets another", at(100 * n + 110, 100 * n + 160)),
+            ]
+        });
+        odd.into_iter().chain(fine)
+    });
+    let long = |tid: i32, begin: u64, end: u64| (tid, [end, begin, end].map(|ns| 1_000_000 + ns));
+    let busy = (20..28).map(|tid| long(tid, 10 + tid as u64, 900_000)).map(|(tid, at)| (tid, "works", at));
+    let next = std::iter::repeat_n(long(4, 799_000, 800_000), 60).map(|(tid, at)| (tid, "waits", at));
+    let of_name = [("makes", 3, 1, 9), ("removes", 3, 1_000, 900_000), ("finds nothing", 2, 90_000, 100_000)];
+    let of_name = of_name.map(|(what, tid, begin, end)| (tid, what, long(tid, begin, end).1));
+    let mut told = |(tid, what, _): &(i32, &str, [u64; 3])| {
+        let one = |thing, found, change| Told { all: vec![Condition::new(thing, found, change)], ..Told::default() };
+        match *what {
+            "clears" => one(ODD, Found::Anything, Change::To(0)),
+            "finds it set" => one(ODD, Found::Exactly(1), Change::Nothing),
+            "sets another" => one(FINE, Found::Anything, Change::To(1)),
+            "sees the other" => one(FINE, Found::Exactly(1), Change::Nothing),
+            "works" => one(100 + *tid as u64, Found::Anything, Change::To(1)),
+            "makes" => one(NAME, Found::Anything, Change::To(1)),
+            "removes" => one(NAME, Found::Exactly(1), Change::To(0)),
+            "finds nothing" => one(NAME, Found::Exactly(0), Change::Nothing),
+            _ => Told { lasts: true, ..Told::default() },
+        }
+    };
+    let mut window = Window::default();
+    for call in rounds.chain(of_name).chain(busy).chain(next) {
+        let reach = if call.1 == "waits" { Reach::Numbers } else { Reach::All };
+        window.push(item(call.0, call.2, reach, call));
+    }
+    let pops = std::iter::from_fn(|| window.pop(true, &mut told));
+    let order: Vec<&str> = pops.map(|call| call.what.1).filter(|what| of_name.iter().any(|of| of.1 == *what)).collect();
+    assert_eq!((order, window.untold), (vec!["makes", "removes", "finds nothing"], 300));
+}
