@@ -15,13 +15,18 @@
 /* So many pages and patches are gone over. */
 #define MOST_BEFORE 4096
 
-/* Looks at what was added, as far as it can be at once. */
-static __always_inline void look_before(struct look *l, struct cpu *cpu)
+/* Looks at what was added, as far as it can be at once; whether that was all. */
+static __always_inline int look_before(struct look *l, struct cpu *cpu)
 {
-	if (!l->count || !occupy(cpu))
-		return;
-	go_on_looking(l, cpu, 0, MOST_BEFORE);
+	int all;
+
+	if (!l->count)
+		return 1;
+	if (!occupy(cpu))
+		return 0;
+	all = go_on_looking(l, cpu, 0, MOST_BEFORE) == VERDICT_DONE;
 	leave(cpu);
+	return all;
 }
 
 /* Before a mapping ends: afterwards another thread may have been given its addresses. */
@@ -107,12 +112,7 @@ __noinline int before_copy(struct thread *t, struct row *row)
 	if (!l)
 		return 0;
 	add_file(l, source, 0, LAST_PAGE);
-	if (!l->count) {
-		t->unlooked = 0;
-	} else if (occupy(cpu)) {
-		t->unlooked = go_on_looking(l, cpu, 0, MOST_BEFORE) != VERDICT_DONE;
-		leave(cpu);
-	}
+	t->unlooked = !look_before(l, cpu);
 	return 0;
 }
 

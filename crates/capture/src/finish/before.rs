@@ -214,7 +214,7 @@ impl Before {
                 open.push(row.clone());
             });
         }
-        let position = u64::try_from(object.position).unwrap_or(0);
+        let position = object.stands_at();
         let sharing = self.processes.iter_mut().flat_map(|p| &mut p.descriptors).filter(|d| d.description == number);
         sharing.for_each(|d| d.position = position);
     }
@@ -312,7 +312,7 @@ pub fn of_object(object: &Object, description: u64) -> BeganDescriptor {
         path: if kind == libc::S_IFIFO { "pipe:" } else { "" }.to_owned(),
         mode: object.mode,
         flags: object.flags.into(),
-        position: u64::try_from(object.position).unwrap_or(0),
+        position: object.stands_at(),
         device: object.device,
         inode: object.inode,
         description,

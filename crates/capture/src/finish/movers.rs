@@ -58,7 +58,7 @@ fn source(pending: &Pending, ends: Ends, world: &World, seat: Seat, moved: u64) 
         if object.mode & libc::S_IFMT != libc::S_IFREG {
             return None;
         }
-        let after = u64::try_from(object.position).unwrap_or(0);
+        let after = object.stands_at();
         let offset = end.given(&parts).unwrap_or_else(|| after.saturating_sub(moved));
         let identity = (object.device, object.inode);
         let path = world.path_of(seat, fd as u32, identity).unwrap_or_default();

@@ -149,5 +149,5 @@ fn found_at(pending: &Pending, object: &Object) -> Option<u64> {
     let implicit = call.offset_arg().is_none_or(|i| action.args[i] == u64::MAX);
     let moves = matches!(call.effect, Effect::Read | Effect::Write) && implicit;
     let is_plain = object.mode & libc::S_IFMT == libc::S_IFREG && object.flags & libc::O_APPEND as u32 == 0;
-    (moves && is_plain).then(|| u64::try_from(object.position).unwrap_or(0).checked_sub(moved))?
+    (moves && is_plain).then(|| object.stands_at().checked_sub(moved))?
 }

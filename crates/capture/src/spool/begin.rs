@@ -18,7 +18,7 @@ pub const BEGIN: &str = "begin.json";
 /// Version of the spool as it is written. 2: content may be said by its place ([`RANGE_SAID`](super::layout::RANGE_SAID)). 3: it
 /// need not follow its head at once. 4: calls may be told in brief ([`BRIEF`](super::layout::kind::BRIEF)). 5: who came in
 /// later stands in a file of its own ([`JOINED`]). 6: open files that a segment has told of are told in short
-/// ([`OBJECT_AGAIN`](super::layout::OBJECT_AGAIN)).
+/// ([`OBJECT_AGAIN`](super::layout::OBJECT_AGAIN)), and pages stored to during a copy are told apart.
 pub const VERSION: u32 = 6;
 /// Name of the file there that tells of who came in later, a line each.
 pub const JOINED: &str = "joined";

@@ -171,6 +171,13 @@ pub struct Object {
     pub file_mode: u32,
 }
 
+impl Object {
+    /// Where it stands after the call; 0 if that is no place in a file.
+    pub fn stands_at(&self) -> u64 {
+        u64::try_from(self.position).unwrap_or(0)
+    }
+}
+
 /// Open files that a call names or makes: mostly there is one.
 pub type Objects = SmallVec<[Object; 1]>;
 

@@ -107,7 +107,7 @@ fn offset(pending: &Pending, out: &mut Vec<Condition>) {
         return out.extend([source, target].into_iter().filter_map(|end| went_on(pending, end, moved)));
     }
     let Some(object) = pending.object(action.args[0]).filter(|o| is_regular(o)) else { return };
-    let after = u64::try_from(object.position).unwrap_or(0);
+    let after = object.stands_at();
     let thing = thing(Thing::Offset, object.id, 0);
     let change = match call.effect {
         Effect::Read if given(pending).is_none() => Change::More(moved),
@@ -123,9 +123,8 @@ fn offset(pending: &Pending, out: &mut Vec<Condition>) {
 /// The offset of a file that content was moved from or to, where the call did not say where that begins.
 fn went_on(pending: &Pending, end: End, moved: u64) -> Option<Condition> {
     let object = pending.object(pending.action.args[end.fd]).filter(|o| is_regular(o))?;
-    let after = u64::try_from(object.position).unwrap_or(0);
-    let of = |change| Condition::new(thing(Thing::Offset, object.id, 0), Found::Anything, change).then(after);
-    goes_on(pending, end).then(|| of(Change::More(moved)))
+    let offset = Condition::new(thing(Thing::Offset, object.id, 0), Found::Anything, Change::More(moved));
+    goes_on(pending, end).then(|| offset.then(object.stands_at()))
 }
 
 /// Whether content is moved from or to where a file stands.
@@ -146,7 +145,7 @@ fn source(world: &World, pending: &Pending, ends: Ends, object: &Object) -> Opti
     }
     let moved = pending.action.result.unsigned_abs();
     let asked = pending.call.position(|kind| matches!(kind, ArgKind::Length)).map_or(moved, |i| args[i]).min(MOST);
-    let position = u64::try_from(object.position).unwrap_or(0);
+    let position = object.stands_at();
     let begin = match goes_on(pending, ends.source) {
         true => position.saturating_sub(moved),
         false => ends.source.given(&split(pending.call, Side::Input, &pending.action.input))?,
@@ -199,7 +198,7 @@ fn size(world: &World, pending: &Pending, object: &Object) -> (Found, Change) {
     const KEEP: u64 = libc::FALLOC_FL_KEEP_SIZE as u64;
     let (call, action) = (pending.call, &pending.action);
     let moved = action.result.unsigned_abs();
-    let position = u64::try_from(object.position).unwrap_or(0);
+    let position = object.stands_at();
     let begin = given(pending).unwrap_or_else(|| position.saturating_sub(moved));
     let end = begin.saturating_add(moved);
     let subject = object.fd == action.args[0] as i32;
