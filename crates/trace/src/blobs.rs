@@ -1,6 +1,6 @@
 //! Contents: each stored once, found by number.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,9 +16,6 @@ use crate::spill::Spill;
 /// Longest blob, in bytes; longer content is several blobs.
 pub const CHUNK_BYTES: usize = 1 << 20;
 
-/// Blobs remembered for finding equal ones; beyond it equal content may be stored again.
-const REMEMBERED: usize = 4 << 20;
-
 /// Bytes of content that a reader keeps decoded, or one part if that is larger.
 const CACHED_BYTES: usize = 24 << 20;
 
@@ -27,13 +24,6 @@ const CACHED_HEADS_BYTES: usize = 64 << 20;
 
 /// Most bytes of a [`Head`].
 pub const HEAD_BYTES: usize = 48;
-
-/// Finds the number of equal content.
-#[derive(Default)]
-pub(crate) struct Deduplicator {
-    known: HashMap<[u8; 16], u32, foldhash::fast::RandomState>,
-    next: u32,
-}
 
 /// Memory for contents that wait to be written: many small ones lie in one piece, so that whoever frees them has little to do.
 #[derive(Default)]
@@ -53,22 +43,6 @@ impl Shelf {
         }
         self.piece.extend_from_slice(content);
         self.piece.split().freeze()
-    }
-}
-
-impl Deduplicator {
-    /// The blob of this hash, and whether it is new.
-    pub(crate) fn number(&mut self, hash: &blake3::Hash) -> (u32, bool) {
-        let key: [u8; 16] = hash.as_bytes()[..16].try_into().expect("a hash has 32 bytes");
-        if let Some(&blob) = self.known.get(&key) {
-            return (blob, false);
-        }
-        let blob = self.next;
-        self.next += 1;
-        if self.known.len() < REMEMBERED {
-            self.known.insert(key, blob);
-        }
-        (blob, true)
     }
 }
 

@@ -6,6 +6,7 @@
 mod blobs;
 mod catalog;
 mod column;
+mod dedup;
 mod environment;
 mod error;
 mod gathered;

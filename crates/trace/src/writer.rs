@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use crate::blobs::{CHUNK_BYTES, Deduplicator, Shelf};
+use crate::blobs::{CHUNK_BYTES, Shelf};
+use crate::dedup::Deduplicator;
 use crate::environment::{DeviceSample, Environment, Mount, QueueSetting};
 use crate::error::WriteError;
 use crate::gathered::Gathered;
