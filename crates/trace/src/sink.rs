@@ -21,7 +21,7 @@ use crate::rows::Action;
 use crate::table::Row;
 
 /// Parts that wait for an encoder.
-const WAITING: usize = 2;
+const WAITING: usize = 1;
 
 /// What a file takes on disk is a multiple of this.
 const BLOCK_BYTES: u64 = 4096;

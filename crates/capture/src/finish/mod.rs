@@ -179,6 +179,7 @@ pub(crate) fn finish(
         io::ErrorKind::Interrupted => CaptureError::Interrupted { trace: trace.to_owned() },
         _ => CaptureError::Spool { path: directory.clone(), source },
     };
+    sys::give_back_large_memory();
     begin.max_bytes.into_iter().for_each(|most| limit(&mut log, most, &directory));
     let spool = Spool::open(&directory).map_err(failed)?;
     let mut finisher = Finisher::new(log, begin, trace, seeds);

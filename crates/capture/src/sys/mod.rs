@@ -5,6 +5,7 @@
 #![allow(unsafe_code)]
 
 mod files;
+mod heap;
 mod launch;
 #[cfg(ebpf)]
 mod libbpf;
@@ -18,6 +19,7 @@ mod threads;
 mod trace;
 
 pub use files::*;
+pub use heap::give_back_large_memory;
 pub use launch::*;
 #[cfg(ebpf)]
 pub use libbpf::{Object, Ring, Types, process_descriptor, push};
