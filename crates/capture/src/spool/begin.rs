@@ -171,11 +171,17 @@ pub fn code(mappings: &[BeganMapping]) -> HashSet<(u64, u64)> {
 impl BeganMapping {
     /// Whether it holds data of a file: what is private of a program or a library (`code`) belongs to running that.
     pub fn is_data(&self, code: &HashSet<(u64, u64)>) -> bool {
-        /// Memory that is a file to the kernel only.
-        const MEMORY: [&str; 5] = ["/dev/zero", "/SYSV", "/memfd:", "/anon_hugepage", "/[aio]"];
         let of_program = !self.shared && code.contains(&(self.device, self.inode));
-        !of_program && !MEMORY.iter().any(|memory| self.path.starts_with(memory))
+        !of_program && !is_memory(&self.path)
     }
+}
+
+/// Whether this is memory that is a file to the kernel only, which nobody can have open: as `mm/shmem.c`, `ipc/shm.c`,
+/// `fs/hugetlbfs/inode.c` and `fs/aio.c` name it.
+fn is_memory(path: &str) -> bool {
+    const MEMORY: [&str; 4] = ["/dev/zero", "/dev/zero (deleted)", "/anon_hugepage (deleted)", "/[aio] (deleted)"];
+    let key = path.strip_prefix("/SYSV").and_then(|rest| rest.strip_suffix(" (deleted)"));
+    MEMORY.contains(&path) || key.is_some_and(|key| key.len() == 8 && key.bytes().all(|b| b.is_ascii_hexdigit()))
 }
 
 /// A descriptor as it was when the recording began.
@@ -281,6 +287,17 @@ impl Begin {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn files_whose_names_are_like_those_of_memory_are_files() {
+        for memory in ["/dev/zero", "/dev/zero (deleted)", "/SYSV0012abcd (deleted)", "/[aio] (deleted)"] {
+            assert!(is_memory(memory), "{memory}");
+        }
+        // What memfd_create(2) makes can be opened, read and sent.
+        for file in ["/memfd:x (deleted)", "/SYSV0012abcd", "/SYSVx/f (deleted)", "/dev/zeros", "/SYSV (deleted)", ""] {
+            assert!(!is_memory(file), "{file}");
+        }
+    }
 
     #[test]
     fn a_later_version_is_refused_by_its_number() {
