@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* holds DIR: maps and locks files below DIR, says `ready PID`, and then stores and loads a little for each line that it is given.
  *
- * Nothing that is stored to has a descriptor any more. One file has lost its name, one is closed to stores when the program is ready,
- * one can only be read, of one each page is mapped by itself, and a child has all of them, too; it finds locked what the program has locked. It ends with its input.
+ * Nothing that is stored to has a descriptor any more. One file has lost its name, one never had any (memfd_create), one is
+ * closed to stores when the program is ready, one can only be read, of one each page is mapped by itself, and a child has all of
+ * them, too; it finds locked what the program has locked. It ends with its input.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -50,6 +51,20 @@ static char *map(const char *name, int writes)
 	fd = open(name, writes ? O_RDWR : O_RDONLY);
 	at = mmap(0, PAGES * PAGE, PROT_READ | (writes ? PROT_WRITE : 0), MAP_SHARED, fd, 0);
 	need(at != MAP_FAILED, "mmap");
+	close(fd);
+	return at;
+}
+
+/* Memory that is a file, and has been stored to. */
+static char *map_memory(void)
+{
+	int fd = memfd_create("memory", 0);
+	char *at;
+
+	need(fd >= 0 && ftruncate(fd, PAGES * PAGE) == 0, "memfd_create");
+	at = mmap(0, PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	need(at != MAP_FAILED, "mmap");
+	memset(at, '.', PAGES * PAGE);
 	close(fd);
 	return at;
 }
@@ -123,7 +138,7 @@ static void store_apart(char **pages, int count)
 int main(int count, char **words)
 {
 	static char *apart[PAGES];
-	char *open_to_stores, *nameless, *closed, *read_only, line[64];
+	char *open_to_stores, *nameless, *memory, *closed, *read_only, line[64];
 	int to_child[2], from_child[2];
 	volatile char sum = 0;
 	pid_t child;
@@ -131,6 +146,7 @@ int main(int count, char **words)
 	need(count == 2 && chdir(words[1]) == 0, "usage: holds DIR");
 	open_to_stores = map("stores", 1);
 	nameless = map("nameless", 1);
+	memory = map_memory();
 	closed = map("closed", 1);
 	read_only = map("loads", 0);
 	map_each_page("apart", apart);
@@ -164,6 +180,7 @@ int main(int count, char **words)
 		turn += round;
 		store(open_to_stores, 7);
 		store(nameless, 7);
+		store(memory, 7);
 		store_apart(apart, 7);
 		need(mprotect(closed, PAGES * PAGE, PROT_READ | PROT_WRITE) == 0, "mprotect");
 		store(closed, 7);
@@ -175,6 +192,7 @@ int main(int count, char **words)
 		need(msync(open_to_stores, PAGES * PAGE, MS_SYNC) == 0, "msync");
 		/* What was stored where nobody can open it any more. */
 		need(write(fd, nameless, PAGES * PAGE) == PAGES * PAGE, "write");
+		need(write(fd, memory, PAGES * PAGE) == PAGES * PAGE, "write");
 		close(fd);
 		printf("done\n");
 		fflush(stdout);

@@ -90,8 +90,13 @@ struct files_struct {
 	struct fdtable *fdt;
 };
 
+struct list_head {
+	struct list_head *next;
+};
+
 struct signal_struct {
 	atomic_t live;
+	struct list_head thread_head;
 };
 
 typedef struct {
@@ -117,6 +122,7 @@ struct task_struct {
 	char comm[16];
 	struct fs_struct *fs;
 	struct files_struct *files;
+	struct list_head thread_node;
 	struct signal_struct *signal;
 	struct sigpending pending;
 };

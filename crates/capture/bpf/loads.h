@@ -89,25 +89,27 @@ enum loading {
 	LOADS_UNKNOWN,
 };
 
-/* The inode of an area's file, if that is a regular one of a file system that users see; not memory that is a file to the kernel only. */
-static __always_inline struct inode *file_of_area(struct vm_area_struct *area)
+/* The inode of an area's file, if that is a regular one. */
+static __always_inline struct inode *regular_of_area(struct vm_area_struct *area)
 {
 	struct file *file = FIELD(area, vm_file);
-	struct super_block *super;
 	struct inode *inode;
 
 	if (!file)
 		return 0;
-	file = TYPED(struct file, file);
-	inode = FIELD(file, f_inode);
+	inode = FIELD(TYPED(struct file, file), f_inode);
 	if (!inode)
 		return 0;
 	inode = TYPED(struct inode, inode);
-	super = FIELD(inode, i_sb);
-	if (!S_ISREG(FIELD(inode, i_mode)) || !super)
-		return 0;
-	super = TYPED(struct super_block, super);
-	return BPF_CORE_READ((struct super_block___loads *)super, s_flags) & SB_NOUSER ? 0 : inode;
+	return S_ISREG(FIELD(inode, i_mode)) ? inode : 0;
+}
+
+/* Whether it is of a file system that no user sees: memory that is a file to the kernel. */
+static __always_inline int is_memory(struct inode *inode)
+{
+	struct super_block *super = FIELD(inode, i_sb);
+
+	return !super || BPF_CORE_READ((struct super_block___loads *)super, s_flags) & SB_NOUSER;
 }
 
 /* What of which file is loaded at an address, into the load of the present thread. */
@@ -132,8 +134,8 @@ __noinline int find_load(struct thread *t, __u64 address)
 	flags = FIELD(area, vm_flags);
 	if (!(flags & VM_READ) || flags & (VM_EXEC | VM_PFNMAP | VM_IO | VM_HUGETLB))
 		return LOADS_NOTHING;
-	inode = file_of_area(area);
-	if (!inode)
+	inode = regular_of_area(area);
+	if (!inode || is_memory(inode))
 		return LOADS_NOTHING;
 	t->load.mapping = mapping_of_inode((__u64)inode);
 	if (!(flags & VM_MAYSHARE) && is_program(mm, inode, t->load.mapping))

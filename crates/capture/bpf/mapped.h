@@ -166,6 +166,13 @@ static __always_inline void populate(__u64 start, __u64 end, int writes)
 	open_pages(&r, first, first, last, 0);
 }
 
+/* Memory was advised on, by a call or by a request. */
+static __always_inline void advised(__u64 start, __u64 bytes, __u32 advice)
+{
+	if (advice == MADV_POPULATE_READ || advice == MADV_POPULATE_WRITE)
+		populate(start, whole_pages(start, bytes), advice == MADV_POPULATE_WRITE);
+}
+
 #ifdef WITHOUT_LOOP
 /* Linux 5.15 does not tell which file lies at an address: one of an overlay is taken for its own. */
 static __always_inline __u64 mapping_at(struct task_struct *task, __u64 address, __u64 inode)
@@ -380,10 +387,10 @@ __noinline int map_after(struct thread *t, struct row *row)
 		after_remap(t, task);
 		break;
 	case LOOK_POPULATED:
-		if (row->offset && t->args[2] != MADV_POPULATE_READ && t->args[2] != MADV_POPULATE_WRITE)
-			break;
-		populate(t->args[0], whole_pages(t->args[0], t->args[1]),
-			 row->offset && t->args[2] == MADV_POPULATE_WRITE);
+		if (row->offset)
+			advised(t->args[0], t->args[1], t->args[2]);
+		else
+			populate(t->args[0], whole_pages(t->args[0], t->args[1]), 0);
 		break;
 	}
 	return 0;
@@ -472,14 +479,13 @@ static __always_inline int write_all(struct thread *t, struct row *row, struct c
 __noinline int end_of_space(struct thread *t, struct cpu *cpu)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct signal_struct *signal = task->signal;
 	struct control *c = control();
 	struct watch *w = watch();
 	struct row *row;
 	struct look *l;
 	int asked;
 
-	if (!t || !cpu || !signal || signal->live.counter || !has_ranges(task->tgid))
+	if (!t || !cpu || !has_ranges(task->tgid) || !leaves_none())
 		return 0;
 	if (!w->ranges) {
 		forget_ranges(task->tgid);

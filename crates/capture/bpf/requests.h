@@ -379,6 +379,13 @@ static __always_inline struct file *file_completed(struct making *m, struct io_k
 	return m->flight.args[4] & SPLICE_FROM_FIXED ? 0 : file_shown(m, task);
 }
 
+/* A request made memory present; its length is wide where it has no room in the short one. */
+static __always_inline void after_advice(struct flight *f, __s32 result)
+{
+	if (f->opcode == OPCODE_MADVISE && result >= 0 && stores_are_followed())
+		advised(f->args[1], f->args[2] ? f->args[2] : f->args[3], f->args[4]);
+}
+
 /* A request is complete, or one step further. */
 static __always_inline void completed(struct io_kiocb *request, struct io_ring_ctx *ring, __u64 mark, __s32 result,
 				      __u32 flags)
@@ -401,6 +408,7 @@ static __always_inline void completed(struct io_kiocb *request, struct io_ring_c
 	m->thread.result = result;
 	if (m->flight.shows && result >= 0 && part_shown(m, row, file_completed(m, request, task)))
 		before_shown(&m->shown, m->thread.end_ns - 1);
+	after_advice(&m->flight, result);
 	out = &m->completion;
 	__builtin_memset(out, 0, sizeof(*out));
 	out->request = m->flight.number;

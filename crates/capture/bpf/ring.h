@@ -69,6 +69,7 @@ struct io_uring_cqe {
 #define SETUP_SQE128 (1u << 10)
 #define SETUP_NO_SQARRAY (1u << 16)
 
+#define OPCODE_MADVISE 25
 #define OPCODE_SPLICE 30
 #define SPLICE_FROM_FIXED (1u << 31)
 #define SQE_BYTES 64

@@ -19,12 +19,21 @@
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
+struct qstr {
+	const unsigned char *name;
+};
+
 struct dentry___shared {
 	struct inode *d_inode;
+	struct qstr d_name;
 };
 
 struct path___shared {
 	struct dentry___shared *dentry;
+};
+
+struct file___shared {
+	struct path___shared f_path;
 };
 
 struct backing_file {
@@ -47,18 +56,32 @@ static __always_inline __u64 named_inode(struct file *file)
 	return magic == OVERLAY_MAGIC || magic == FUSE_MAGIC ? (__u64)above : own;
 }
 
+/* Whether memory is what memfd_create(2) made, which can be open, too: as it names its files, "memfd:". */
+static __always_inline int is_memfd(struct file *file)
+{
+	const __u64 memfd = 0x3a64666d656dULL;
+	const void *name = BPF_CORE_READ((struct file___shared *)file, f_path.dentry, d_name.name);
+	__u64 text = 0;
+
+	return !bpf_probe_read_kernel(&text, 6, name) && text == memfd;
+}
+
 /* What an area is a range of: the inode by which calls name its file; 0: stores to it change no file. */
 static __always_inline __u64 take_area(struct vm_area_struct *area, struct range *r)
 {
 	__u64 flags = FIELD(area, vm_flags), number;
 	struct inode *inode, *named;
+	struct file *file;
 
 	if (!(flags & VM_SHARED) || !(flags & VM_MAYWRITE) || flags & (VM_PFNMAP | VM_IO | VM_HUGETLB))
 		return 0;
-	inode = file_of_area(area);
+	inode = regular_of_area(area);
 	if (!inode)
 		return 0;
-	number = named_inode(TYPED(struct file, FIELD(area, vm_file)));
+	file = TYPED(struct file, FIELD(area, vm_file));
+	if (is_memory(inode) && !is_memfd(file))
+		return 0;
+	number = named_inode(file);
 	named = TYPED(struct inode, (void *)number);
 	r->start = FIELD(area, vm_start);
 	r->end = FIELD(area, vm_end);

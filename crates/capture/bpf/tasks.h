@@ -108,6 +108,47 @@ static __always_inline void write_end(struct cpu *cpu, struct task_struct *task)
 	close_small(cpu, record, bytes, RECORD_END);
 }
 
+/* More threads than that are not gone through. */
+#define MOST_LEFT 64
+
+struct left {
+	struct list_head *head, *at;
+	__u32 all_gone;
+};
+
+static long look_for_life(__u64 i, struct left *l)
+{
+	struct list_head *at = l->at;
+	struct task_struct *task = (void *)((char *)at - bpf_core_field_offset(struct task_struct, thread_node));
+
+	if (at == l->head) {
+		l->all_gone = 1;
+		return 1;
+	}
+	if (!(BPF_CORE_READ(task, flags) & (PF_EXITING | PF_IO_WORKER | PF_USER_WORKER)))
+		return 1;
+	l->at = BPF_CORE_READ(at, next);
+	return 0;
+}
+
+LOOPED(look_for_life, struct left)
+
+/* Whether of the process of a thread that ends none is left but those that work for the kernel: who polls a ring may end last. */
+static __noinline int leaves_none(void)
+{
+	struct signal_struct *signal = bpf_get_current_task_btf()->signal;
+	struct list_head *head;
+	struct left l = {};
+
+	if (!signal || !signal->live.counter)
+		return 1;
+	head = (void *)((char *)signal + bpf_core_field_offset(struct signal_struct, thread_head));
+	l.head = head;
+	l.at = BPF_CORE_READ(head, next);
+	loop(MOST_LEFT, look_for_life, &l);
+	return l.all_gone;
+}
+
 /* A process gives its locks back when its files are closed, which is after its memory is freed: long after its end was told, if
  * that is much. Who asks meanwhile is refused. */
 static __noinline int unlocked(void)

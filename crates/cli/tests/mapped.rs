@@ -76,6 +76,8 @@ macro_rules! in_the_kernel {
 in_the_kernel! {
     mappings_that_begin_while_others_look;
     stores_behind_a_copy;
+    processes_whose_rings_are_polled;
+    memory_that_a_request_makes_present;
     memory_that_may_be_written_some_time;
     first_touches_of_pages_are_rows;
     first_touches_on_other_file_systems;
@@ -295,6 +297,15 @@ fn stores_behind_a_copy() {
     let reader = TraceReader::open(&trace).expect("a trace");
     let said = reader.ledger().notes.keys().any(|note| note.contains("while a call copied them"));
     assert_eq!(said, met, "{:?}", reader.ledger());
+}
+
+/// The thread of the kernel's that polls a ring is the last of its process, and none of those that are followed.
+fn processes_whose_rings_are_polled() {
+    program_replays("processes_whose_rings_are_polled", "polled");
+}
+
+fn memory_that_a_request_makes_present() {
+    program_replays("memory_that_a_request_makes_present", "advised");
 }
 
 /// `MS_ASYNC` leaves pages open to stores: what was stored to a large memory is not shown each time.

@@ -61,8 +61,8 @@ fn node(parent: u64, name: &str, inode: u64, mode: u32, size: u64) -> TreeNode {
     }
 }
 
-/// Writes the small trace, or that of a replay of it in which syncs took twice as long.
-fn write(path: &Path, kind: Kind) {
+/// Writes a trace of such calls, or that of a replay of it in which syncs took twice as long.
+fn write(path: &Path, kind: Kind, rows: &[Row]) {
     let replayed = kind == Kind::Replay;
     let id = if replayed { "2".repeat(32) } else { ID.to_owned() };
     let mut manifest = Manifest::new(kind, DataPolicy::None, vec!["db".into()], id, 0, Host::default());
@@ -93,7 +93,7 @@ fn write(path: &Path, kind: Kind) {
             writer.node(node).unwrap();
         }
     }
-    for (i, (thread, call, path, args, result, begin_us, duration_us)) in ROWS.iter().enumerate() {
+    for (i, (thread, call, path, args, result, begin_us, duration_us)) in rows.iter().enumerate() {
         let mut all = [0; 6];
         all[..args.len()].copy_from_slice(args);
         let slower = if replayed && *call == "fsync" { 2 } else { 1 };
@@ -120,8 +120,8 @@ fn write(path: &Path, kind: Kind) {
 }
 
 fn traces(dir: &Path) {
-    write(&dir.join("db.reprise"), Kind::Record);
-    write(&dir.join("r.reprise"), Kind::Replay);
+    write(&dir.join("db.reprise"), Kind::Record, ROWS);
+    write(&dir.join("r.reprise"), Kind::Replay, ROWS);
 }
 
 fn document() -> String {
@@ -202,6 +202,25 @@ fn answers_come_in_three_forms() {
     assert_eq!(count.ends(0).out, format!("count(*)\r\n{}\r\n", ROWS.len()));
     let implicit = run(s.path(), &["sql", "--csv", "db.reprise", "SELECT offset FROM writes WHERE call = 'write'"]);
     assert_eq!(implicit.ends(0).out, "offset\r\n0\r\n100\r\n300\r\n");
+}
+
+/// Who writes beyond the end changes what lies between, and yet begins where it was told to.
+#[test]
+fn writes_beyond_the_end_begin_where_they_do() {
+    let s = Scratch::new();
+    let rows: &[Row] = &[
+        (0, "openat", Some("/db/new"), &[CWD, 0, 0o102, 0o644], 3, 100, 10),
+        (0, "pwrite64", None, &[3, 0, 100, 0], 100, 200, 1),
+        (0, "pwrite64", None, &[3, 0, 100, 1000], 100, 300, 1),
+        (0, "lseek", None, &[3, 9000, 0], 9000, 400, 1),
+        (0, "write", None, &[3, 0, 10], 10, 500, 1),
+        (0, "pwrite64", None, &[3, 0, 10, 50], 10, 600, 1),
+        (0, "pread64", None, &[3, 0, 4096, 8000], 1010, 700, 1),
+    ];
+    write(&s.path().join("gaps.reprise"), Kind::Record, rows);
+    let offsets = "SELECT offset, sequential FROM accesses ORDER BY seq";
+    let said = run(s.path(), &["sql", "--csv", "gaps.reprise", offsets]);
+    assert_eq!(said.ends(0).out, "offset,sequential\r\n0,0\r\n1000,0\r\n9000,0\r\n50,0\r\n8000,0\r\n");
 }
 
 #[test]

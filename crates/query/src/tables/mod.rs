@@ -149,9 +149,11 @@ fn fill_actions(
 /// The file that an action moved content of, and where in it.
 fn place(known: &mut Known, found: &Interpretation) {
     for (resource, touch) in &found.touches {
-        if let (Resource::Content(node), Touch::Read(from, _) | Touch::Write(from, _)) = (resource, touch) {
+        if let (Resource::Content(node), Touch::Read(from, to) | Touch::Write(from, to)) = (resource, touch) {
             known.file_id = Some(u64::from(*node));
-            known.offset = known.moved.filter(|bytes| *bytes > 0).map(|_| *from);
+            // Whoever writes beyond the end changes what lies between, too.
+            let begin = |moved: u64| if *to == u64::MAX { *from } else { to.saturating_sub(moved) };
+            known.offset = known.moved.filter(|bytes| *bytes > 0).map(begin);
             return;
         }
     }
