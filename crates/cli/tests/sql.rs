@@ -220,7 +220,7 @@ fn writes_beyond_the_end_begin_where_they_do() {
     write(&s.path().join("gaps.reprise"), Kind::Record, rows);
     let offsets = "SELECT offset, sequential FROM accesses ORDER BY seq";
     let said = run(s.path(), &["sql", "--csv", "gaps.reprise", offsets]);
-    assert_eq!(said.ends(0).out, "offset,sequential\r\n0,0\r\n1000,0\r\n9000,0\r\n50,0\r\n8000,0\r\n");
+    assert_eq!(said.ends(0).out, "offset,sequential\r\n0,1\r\n1000,0\r\n9000,0\r\n50,0\r\n8000,0\r\n");
 }
 
 #[test]
