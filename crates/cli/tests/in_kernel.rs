@@ -566,7 +566,7 @@ fn recorded(dir: &Path, script: &str) -> Value {
 }
 
 /// What a thread alone does leaves nothing to find out: a rename that leaves a device in the file's place, a file that may not get a
-/// name, a link to nothing.
+/// name, a link to nothing, a file of the kernel's that gives a page at a time.
 #[test]
 fn a_thread_alone_is_explained() {
     const SCRIPT: &str = "import ctypes, os\n\
@@ -574,7 +574,8 @@ fn a_thread_alone_is_explained() {
         assert call(316, at, b'a', at, b'b', 4) == 0 and os.lstat('a').st_mode == 0o20000 and os.path.getsize('b') == 0; os.unlink('a')\n\
         f = os.open('.', os.O_TMPFILE | os.O_EXCL | os.O_RDWR, 0o600)\n\
         assert call(265, at, b'/proc/self/fd/%d' % f, at, b'c', 0x400) == -1 and not os.path.exists('c')\n\
-        assert call(88, b'', b'x') == -1 and not os.path.lexists('x')\n";
+        assert call(88, b'', b'x') == -1 and not os.path.lexists('x')\n\
+        f = os.open('/sys/kernel/btf/vmlinux', os.O_RDONLY); assert [len(os.read(f, 20000)) for _ in range(3)] == [4096] * 3\n";
     let s = Scratch::new();
     let dir = s.path();
     if !in_kernel("a_thread_alone_is_explained", dir) {

@@ -170,9 +170,10 @@ impl Taken {
     fn found(&self, world: &World, object: &Object) -> Found {
         let &Taken { begin, moved, asked } = self;
         let end = begin.saturating_add(moved);
-        // Files that show the kernel's state have no size (`/proc`), or a page (`/sys`), whatever they hold. Others may have been
-        // emptied before that was seen.
-        let may_show_state = object.size == 0 && moved > 0 || object.size == PAGE && moved < asked && end < PAGE;
+        // Files that show the kernel's state have no size (`/proc`), or a page (`/sys`), whatever they hold, and give no more than a
+        // page at a time (`/sys`). Others may have been emptied, or grown, before that was seen.
+        let is_short = moved < asked && (object.size == PAGE && end < PAGE || moved == PAGE && end < object.size);
+        let may_show_state = object.size == 0 && moved > 0 || is_short;
         let shows_state = may_show_state && !world.holds_what_is_written((object.device, object.inode));
         match moved {
             _ if shows_state => Found::Anything,
