@@ -66,6 +66,12 @@ impl Stat {
     pub fn has_one_name(&self) -> bool {
         self.complete && self.links == Some(1)
     }
+
+    /// Whether the permission bits are those of the file. Of the root of a FUSE file system the kernel has none until the server was
+    /// asked, and an open (`O_PATH`) need not ask.
+    pub fn tells_permissions(&self) -> bool {
+        self.complete || self.mode & 0o7777 != 0
+    }
 }
 
 /// An entry of a directory.

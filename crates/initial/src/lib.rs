@@ -304,4 +304,23 @@ mod tests {
         // Nobody shares it any more.
         assert_eq!(world.unshare(alone, call, &[0x400, 0, 0, 0, 0, 0]), alone);
     }
+
+    /// The kernel has no permissions of the root of a FUSE file system until its server was asked; `stat` asks.
+    #[test]
+    fn an_open_without_permissions_tells_none() {
+        let told = |opened, mode| {
+            let mut world = World::new(Box::new(Links::default()));
+            let root = world.names.add(Names::ROOT, b"mounted", kind::DIRECTORY, true, node::Source::Initial);
+            world.names.node_mut(root).brought = 1;
+            let (identity, links) = ((1, 2), 1);
+            let object = Object { mode: kind::DIRECTORY | opened, identity, links, ..Object::default() };
+            world.learn(root, &object.stat());
+            let stat = Stat { complete: true, mode: kind::DIRECTORY | mode, ..object.stat() };
+            world.learn(root, &stat);
+            world.names.node(root).mode
+        };
+        assert_eq!(told(0, 0o755), Some(0o755));
+        assert_eq!(told(0, 0), Some(0));
+        assert_eq!(told(0o700, 0o755), Some(0o700), "what was shown first is what it was at the beginning");
+    }
 }

@@ -55,7 +55,7 @@ impl World {
         // Of what the program mounted nobody else tells.
         let (is_first, is_brought) = (n.identity.is_none(), n.brought > 0);
         if n.may_be_initial() && (is_first || is_brought) {
-            if !n.mode_changed {
+            if !n.mode_changed && stat.tells_permissions() {
                 n.mode.get_or_insert(stat.mode & 0o7777);
             }
             if !n.owner_changed && n.owner.is_none() {
