@@ -11,6 +11,7 @@ use reprise_initial::{Stat, World, kind};
 use reprise_trace::{Content, DataPolicy, Keep, Loss};
 
 use super::look::Live;
+use super::present::Present;
 use crate::log::Log;
 use crate::spool::Kept;
 use crate::sys::{self, FileId};
@@ -49,8 +50,14 @@ pub fn settle(world: &mut World, live: &mut Live) {
 }
 
 /// Writes what small files held that were opened, and that nobody saw before it was replaced, where that was kept; counts it where
-/// it was not.
-pub fn write_replaced(world: &World, live: &mut Live, kept: &Kept, wanted: Wanted, log: &mut Log) {
+/// it was not. What was copied at the beginning is written already.
+pub fn write_replaced(
+    world: &World,
+    live: &mut Live,
+    (kept, present): (&Kept, &Present),
+    wanted: Wanted,
+    log: &mut Log,
+) {
     const LOST: &str = "initial content of a small file that was replaced before anybody read it (--tree DIR keeps it)";
     const MOUNTED: &str = "initial content of a small file in what the program mounted, as far as nobody read it";
     const NAMED: usize = 20;
@@ -59,7 +66,8 @@ pub fn write_replaced(world: &World, live: &mut Live, kept: &Kept, wanted: Wante
         let file = world.known(number);
         let opened = file.is_emptied || file.shown.iter().any(|(.., why)| *why == "opened");
         let is_content = file.kind == kind::REGULAR && !file.is_pseudo;
-        if !is_content || file.is_seeded || !opened || file.size > wanted.whole_file_bytes {
+        let is_known = file.is_seeded || file.identity.is_some_and(|file| present.is_copied(file));
+        if !is_content || is_known || !opened || file.size > wanted.whole_file_bytes {
             continue;
         }
         let path = world.path_now(number);

@@ -102,6 +102,11 @@ impl Present {
         self.nameless.get(&file).map(|name| Name(format!("/{name}").into_bytes()))
     }
 
+    /// Whether all that a file held at the beginning was copied, by whatever name it is met.
+    pub fn is_copied(&self, file: (u64, u64)) -> bool {
+        self.copied.get(&file).is_some_and(|is_all| *is_all)
+    }
+
     /// A thread has ended.
     pub fn forget(&mut self, tid: i32) {
         let Some(pid) = self.idle_threads.remove(&tid) else { return };

@@ -471,7 +471,8 @@ impl Writing {
             self.log.node(row);
         }
         content::write(&self.world, &mut self.live, self.wanted, &mut self.log);
-        content::write_replaced(&self.world, &mut self.live, &self.kept, self.wanted, &mut self.log);
+        let known = (&self.kept, &self.present);
+        content::write_replaced(&self.world, &mut self.live, known, self.wanted, &mut self.log);
         content::write_copied(&self.world, &mut self.live, &mut self.log);
         for (note, count) in std::mem::take(&mut self.world.notes) {
             self.log.note_several(note, count);

@@ -430,6 +430,30 @@ fn requests_that_go_on_when_the_recording_ends() {
     }
 }
 
+/// What a file held that was open when the recording began was copied then: that it is opened again, and written, takes nothing away.
+#[test]
+fn what_was_open_is_known_also_when_it_is_opened_again() {
+    if !can_attach("what_was_open_is_known_also_when_it_is_opened_again") {
+        return;
+    }
+    let scratch = Scratch::new();
+    let dir = scratch.path();
+    let work = PathBuf::from(mkdir(dir, "work"));
+    fs::write(work.join("a"), b"0123456789".repeat(100)).expect("written");
+    fs::hard_link(work.join("a"), work.join("link")).expect("linked");
+    let script = "exec 3<>a; echo; read go; printf first >&3; exec 4<>a; printf and >&4; exec 5<>link; printf more >&5";
+    let mut command = Command::new("sh");
+    command.args(["-c", script]).current_dir(&work).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = Kin(command.spawn().expect("started"));
+    child.0.stdout.take().expect("a pipe").read_exact(&mut [0]).expect("it is ready");
+    let recorder = Recorder::attach(dir, "t.reprise", &["--pid", &child.0.id().to_string()]);
+    child.0.stdin.as_mut().expect("a pipe").write_all(b"x\n").expect("told to go on");
+    let _ = child.0.wait();
+    let trace = recorder.wait();
+    assert_eq!(trace.losses(), [""; 0]);
+    replays_to(dir, "t.reprise", &work, &work);
+}
+
 #[test]
 fn two_recordings_of_two_programs() {
     if !can_attach("two_recordings_of_two_programs") {
