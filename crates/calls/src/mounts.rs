@@ -95,6 +95,28 @@ pub fn taking(call: &Call, args: &[u64; 6]) -> Option<Taking> {
     })
 }
 
+/// Files below a mount belong to others than they do elsewhere, from now on or no longer (`MOUNT_ATTR_IDMAP`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OwnUsers {
+    /// They do.
+    pub has: bool,
+    /// Also below all that is mounted there.
+    pub deep: bool,
+}
+
+/// What a call says of the users of a mount; `attributes`: what stands in its `struct mount_attr`.
+pub fn own_users(call: &Call, args: &[u64; 6], attributes: Option<&[u8]>) -> Option<OwnUsers> {
+    const IDMAP: u64 = 0x10_0000;
+    const RECURSIVE: u64 = 0x8000;
+    if !matches!(call.name, "mount_setattr" | "open_tree_attr") {
+        return None;
+    }
+    let (words, _) = attributes?.as_chunks::<8>();
+    let [set, cleared] = [0, 1].map(|at| words.get(at).is_some_and(|word| u64::from_le_bytes(*word) & IDMAP != 0));
+    // Both at once: others than before.
+    (set || cleared).then_some(OwnUsers { has: set, deep: args[2] & RECURSIVE != 0 })
+}
+
 /// The process whose mounts a file of this path stands for (`/proc/PID/ns/mnt`): those that it has when the file is opened.
 pub fn owner_of_mounts(path: &[u8]) -> Option<Whose> {
     shown(path).and_then(|(whose, rest)| (rest == b"/ns/mnt").then_some(whose))
@@ -135,6 +157,8 @@ struct Mount {
     /// Where it is mounted.
     at: Option<At>,
     namespace: u32,
+    /// Files belong to others there than they do elsewhere.
+    has_own_users: bool,
 }
 
 /// All mounts.
@@ -156,7 +180,7 @@ impl Mounts {
 
     /// One mount with this file as its root.
     pub fn new(root: u32) -> Mounts {
-        let first = Mount { root, at: None, namespace: 0 };
+        let first = Mount { root, at: None, namespace: 0, has_own_users: false };
         Mounts { all: vec![first], covering: BTreeMap::new(), members: vec![vec![Mounts::FIRST]] }
     }
 
@@ -226,6 +250,22 @@ impl Mounts {
         self.root(at.mount) == at
     }
 
+    /// Whether files belong to others below a mount than they do elsewhere.
+    pub fn has_own_users(&self, mount: u32) -> bool {
+        self.all[mount as usize].has_own_users
+    }
+
+    /// Says that of the mount whose root a place is.
+    pub fn give_users(&mut self, at: At, users: OwnUsers) {
+        if !self.is_root(at) {
+            return;
+        }
+        let below = if users.deep { self.below(at.mount) } else { Vec::new() };
+        for mount in below.into_iter().chain([at.mount]) {
+            self.all[mount as usize].has_own_users = users.has;
+        }
+    }
+
     /// Whether a mount is mounted anywhere.
     pub fn is_mounted(&self, mount: u32) -> bool {
         self.all[mount as usize].at.is_some()
@@ -234,7 +274,8 @@ impl Mounts {
     /// Mounts something at a place, above what is there; the mount's number, none if there are too many.
     pub fn mount(&mut self, root: u32, at: At) -> Option<u32> {
         let at = self.down(at);
-        let mount = self.add(Mount { root, at: None, namespace: self.namespace(at.mount) })?;
+        let namespace = self.namespace(at.mount);
+        let mount = self.add(Mount { root, at: None, namespace, has_own_users: false })?;
         self.put(mount, at);
         Some(mount)
     }
@@ -327,7 +368,7 @@ impl Mounts {
     /// Copies what stands at a place to a mount that is not mounted.
     fn copy(&mut self, source: At, deep: bool, namespace: u32) -> Option<u32> {
         let below = if deep { self.below(source.mount) } else { Vec::new() };
-        let copy = self.add(Mount { root: source.node, at: None, namespace })?;
+        let copy = self.add(Mount { root: source.node, at: None, namespace, ..self.all[source.mount as usize] })?;
         self.copy_below(&below, namespace, HashMap::from([(source.mount, copy)]));
         Some(copy)
     }
@@ -410,6 +451,26 @@ mod tests {
         mounts.unmount(second);
         assert_eq!(mounts.down(at(0, 7)), at(first, 70));
         assert_eq!(mounts.up(at(first, 8), at(0, ROOT)), at(first, 8));
+    }
+
+    /// As container runtimes do: a copy is given users of its own before it is mounted, and what is bound from there has them, too.
+    #[test]
+    fn users_are_those_of_the_mount() {
+        let call = by_name("mount_setattr").unwrap();
+        let attributes = [1u64 << 20, 0, 0, 5].map(u64::to_le_bytes).concat();
+        let users = own_users(call, &[0, 0, 0, 0, 32, 0], Some(&attributes)).unwrap();
+        assert_eq!(users, OwnUsers { has: true, deep: false });
+        assert_eq!(own_users(call, &[0; 6], Some(&[0; 32])), None);
+        assert_eq!(own_users(call, &[0; 6], None), None);
+        let mut mounts = Mounts::new(ROOT);
+        let copy = mounts.take(at(0, 7), false).unwrap();
+        mounts.give_users(at(copy, 7), users);
+        mounts.shift(copy, at(0, 8));
+        let bound = mounts.bind(at(copy, 9), at(0, 10), false).unwrap();
+        let other = mounts.bind(at(0, 7), at(0, 11), false).unwrap();
+        assert_eq!([0, copy, bound, other].map(|mount| mounts.has_own_users(mount)), [false, true, true, false]);
+        mounts.give_users(at(copy, 7), OwnUsers { has: false, deep: true });
+        assert_eq!([copy, bound].map(|mount| mounts.has_own_users(mount)), [false, true]);
     }
 
     /// A directory that is bound to itself is a mount, and no path goes around in it.

@@ -31,6 +31,7 @@ mod mapped;
 mod memory;
 mod messages;
 mod movers;
+mod own_users;
 mod procfs;
 mod record;
 mod requests;

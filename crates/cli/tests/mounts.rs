@@ -102,11 +102,17 @@ fn with_old(dir: &Path, name: &str) -> String {
     work
 }
 
+/// A program of `tests/programs`, built.
+fn built(dir: &Path, name: &str) -> PathBuf {
+    let source = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/programs")).join(name).with_extension("c");
+    let binary = dir.join(name);
+    program::succeed(Command::new("cc").args(["-O1", "-o"]).arg(&binary).arg(source));
+    binary
+}
+
 /// The program that binds by descriptors, built; none where it cannot run.
 fn trees(dir: &Path) -> Option<PathBuf> {
-    const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/programs/trees.c");
-    let binary = dir.join("trees");
-    program::succeed(Command::new("cc").args(["-O1", "-o"]).arg(&binary).arg(SOURCE));
+    let binary = built(dir, "trees");
     let trial = Command::new(&binary).arg(with_old(dir, "trial")).status().unwrap().success();
     if !trial {
         skip("programs that bind by descriptors", "open_tree or move_mount is not permitted here");
@@ -150,6 +156,39 @@ fn what_descriptors_bind_is_replayed_where_it_is_otherwise() {
             run(dir, &["slice", "t", "-o", name, "--from", &format!("action:{from}"), "-q"]).ends(0);
             replays_to(dir, name, &format!("{name}-target"), &work);
         }
+    }
+}
+
+/// `tests/programs/idmap.c`: who owns what below a mount with users of its own is neither compared nor given; the trace says so, and the
+/// replay.
+#[test]
+fn owners_below_a_mount_with_users_of_its_own() {
+    const SCRIPT: &str = "./idmap a b && stat b/old && chown 10007:10008 b/old && stat b/old b && umount b";
+    for backend in backends() {
+        let scratch = Scratch::new();
+        let dir = scratch.path();
+        built(dir, "idmap");
+        let program = ["unshare", "-m", "sh", "-c", SCRIPT];
+        let prepare = || {
+            ["a", "b"].iter().for_each(|name| drop(mkdir(dir, name)));
+            std::fs::write(dir.join("a/old"), "old").unwrap();
+        };
+        prepare();
+        let trial = Command::new(program[0]).args(&program[1..]).current_dir(dir).output().unwrap().status;
+        if !is_root() || !trial.success() {
+            return skip("mounts with users of their own", "root and a file system that knows them are needed");
+        }
+        ["a", "b"].iter().for_each(|name| std::fs::remove_dir_all(dir.join(name)).unwrap());
+        prepare();
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        run(dir, &[&["record", "-q", "--backend", backend, "-o", "t", "--"][..], &program].concat()).ends(0);
+        let ledger = TraceReader::open(&dir.join("t")).unwrap().ledger().clone();
+        assert_eq!(ledger.total(Loss::Unsupported), 1, "{backend}: {ledger:?}");
+        mkdir(dir, "target");
+        let result = run(dir, &["replay", "t", "-t", "target", "-q", "--json"]).json();
+        assert_eq!(result["diverged"], 0, "{backend}: {:#}", result["divergences"]);
+        assert!(result["surprises"].to_string().contains("users of its own"), "{backend}: {result:#}");
+        run(dir, &["verify", "--tree", "t", "target"]).ends(0);
     }
 }
 

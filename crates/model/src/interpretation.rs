@@ -164,7 +164,8 @@ pub struct Interpretation {
     pub last_of_table: bool,
     /// An exit that ended the last thread of its process, and with it what that had mapped.
     pub last_of_process: bool,
-    /// The thread is in a user namespace of its own: the users that it names, and is told of, are others.
+    /// The thread is in a user namespace of its own, or the file is reached through a mount with users of its own: the users that the
+    /// call names, and is told of, are others.
     pub foreign_users: bool,
     /// Users and groups of the thread after a change.
     pub identity: Option<(Identity, Identity)>,

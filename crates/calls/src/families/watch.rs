@@ -2,6 +2,7 @@
 
 use super::row;
 use crate::ArgKind::*;
+use crate::Struct::Sized;
 use crate::{Access::*, Call, Effect, Follow, Object, Replay};
 
 /// The rows.
@@ -42,8 +43,8 @@ pub const CALLS: &[Call] = &[
     row!(fsmount 432 (fd: Fd(Use), flags: Number, attr: Number) Fd Effect::MakeObject(Object::Handle), Replay::Simulate, Nothing, "makes a mount of a configured file system"),
     row!(fspick 433 (dirfd: Dirfd, path: Path(Follow::Unless { arg: 2, bit: 0x2 }), flags: Number) Fd Effect::MakeObject(Object::Handle), Replay::Simulate, Nothing, "begins to configure a mounted file system anew"),
     row!(open_tree 428 (dirfd: Dirfd, path: Path(Follow::Unless { arg: 2, bit: 0x100 }), flags: Number) Fd Effect::MakeObject(Object::Handle), Replay::Simulate, Nothing, "takes hold of a mount"),
-    row!(open_tree_attr 467 (dirfd: Dirfd, path: Path(Follow::Unless { arg: 2, bit: 0x100 }), flags: Number, attr: Address, size: Length) Fd Effect::MakeObject(Object::Handle), Replay::Simulate, Nothing, "takes hold of a mount, with other attributes"),
-    row!(mount_setattr 442 (dirfd: Dirfd, path: Path(Follow::Unless { arg: 2, bit: 0x100 }), flags: Number, attr: Address, size: Length) Zero Effect::Mount, Replay::Skip("a replay mounts nothing"), Nothing, "changes attributes of a mount"),
+    row!(open_tree_attr 467 (dirfd: Dirfd, path: Path(Follow::Unless { arg: 2, bit: 0x100 }), flags: Number, attr: In(Sized(4)), size: Length) Fd Effect::MakeObject(Object::Handle), Replay::Simulate, Nothing, "takes hold of a mount, with other attributes"),
+    row!(mount_setattr 442 (dirfd: Dirfd, path: Path(Follow::Unless { arg: 2, bit: 0x100 }), flags: Number, attr: In(Sized(4)), size: Length) Zero Effect::Mount, Replay::Skip("a replay mounts nothing"), Nothing, "changes attributes of a mount"),
     row!(move_mount 429 (from_dirfd: Dirfd, from_path: Path(Follow::If { arg: 4, bit: 0x1 }), to_dirfd: Dirfd, to_path: Path(Follow::If { arg: 4, bit: 0x10 }), flags: Number) Zero Effect::Mount, Replay::Skip("a replay mounts nothing"), Nothing, "moves a mount"),
     row!(swapon 167 (path: Path(Follow::Always), flags: Number) Zero Effect::Mount, Replay::Skip("a replay does not swap"), Nothing, "swaps on a file"),
     row!(swapoff 168 (path: Path(Follow::Always)) Zero Effect::Mount, Replay::Skip("a replay does not swap"), Nothing, "stops swapping on a file"),

@@ -23,6 +23,7 @@ use super::{movers, stores, unseen};
 use crate::arguments::{UNREADABLE, failed};
 use crate::error::CaptureError;
 use crate::log::Log;
+use crate::own_users;
 use crate::record::Outcome;
 use crate::spool::join::{Load, Stored};
 use crate::spool::record::Task;
@@ -284,6 +285,7 @@ impl Writing {
         if let (Replay::Unsupported(why), false) = (call.replay, failed(result)) {
             self.log.loss(Loss::Unsupported, format!("{}: {why}", call.name), pending.action.data_bytes);
         }
+        own_users::count(call, &pending.action, &mut self.log);
         if lacks_path(&pending) {
             self.log.loss(Loss::Truncated, format!("{}: {UNREADABLE}", call.name), 0);
         }

@@ -11,7 +11,7 @@ use crate::arguments::{self, Outputs, UNREADABLE, failed};
 use crate::error::CaptureError;
 use crate::memory::Memory;
 use crate::sys::{self, CallInfo};
-use crate::{effects, movers, procfs, served};
+use crate::{effects, movers, own_users, procfs, served};
 
 /// −ERESTARTSYS, −ERESTARTNOINTR, −ERESTARTNOHAND, −ERESTART_RESTARTBLOCK: never seen by a program.
 const RESTARTS: [i64; 4] = [-512, -513, -514, -516];
@@ -105,6 +105,7 @@ impl Tracer<'_> {
         if let Some(about) = about {
             (action.input, action.output) = about;
         }
+        own_users::count(call, &action, &mut self.log);
         self.log.action_lacking(&mut action, lacks)
     }
 }

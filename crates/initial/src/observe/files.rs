@@ -1,5 +1,6 @@
 //! Attributes and content: looked at, changed.
 
+use reprise_calls::mounts::At;
 use reprise_calls::moving::ends;
 use reprise_calls::{ArgKind, Effect, FlagSet, acl};
 use reprise_trace::payload::{Side, split};
@@ -24,8 +25,11 @@ impl World {
             self.met(s, fd, annotation);
             self.descriptor_is(s.seat, fd, guess);
         }
-        let Some(mut node) = self.subject(s, guess, stat.is_some()) else { return };
-        if let Some(stat) = stat {
+        let Some(At { mount, mut node }) = self.subject_at(s, guess, stat.is_some()) else { return };
+        if let Some(mut stat) = stat {
+            if self.mounts.has_own_users(mount) {
+                stat.owner = None;
+            }
             if guess == kind::SYMLINK {
                 node = self.was_a_link(node, None, stat.size.unwrap_or(1)).unwrap_or(node);
             }

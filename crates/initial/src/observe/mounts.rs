@@ -1,7 +1,7 @@
 //! Mounts and their namespaces: which files the paths of a sandbox mean.
 
 use reprise_calls::brought::{Brought, TMPFS, brings, stand_in};
-use reprise_calls::mounts::{At, Deed, Mounting, Mounts, Named, Taking, mounting, owner_of_mounts, taking};
+use reprise_calls::mounts::{At, Deed, Mounting, Mounts, Named, Taking, mounting, own_users, owner_of_mounts, taking};
 use reprise_calls::{Shown, Whose};
 use reprise_trace::payload::{Side, split};
 
@@ -18,6 +18,11 @@ impl World {
         }
         if s.call.name == "setns" {
             self.enter_mounts(s);
+        }
+        if s.call.name == "mount_setattr"
+            && let Some(at) = self.existing_at(s, 0, kind::DIRECTORY, false)
+        {
+            self.give_users(s, at);
         }
         let what = mounting(s.call, &s.decoded.args);
         if what == Mounting::Nothing {
@@ -70,6 +75,14 @@ impl World {
         Some(self.seen(At { mount, node }))
     }
 
+    /// A mount may get users of its own: who owns what, seen through it, says nothing of the files.
+    fn give_users(&mut self, s: &Seen<'_>, at: At) {
+        let attributes = split(s.call, Side::Input, &s.decoded.input)[3];
+        if let Some(users) = own_users(s.call, &s.decoded.args, attributes) {
+            self.mounts.give_users(at, users);
+        }
+    }
+
     /// What stands for the file system that `mount` brings.
     fn brought_by_mount(&mut self, s: &Seen<'_>) -> Option<At> {
         let brought = Brought::named(s.call, || split(s.call, Side::Input, &s.decoded.input))?;
@@ -120,6 +133,7 @@ impl World {
             Taking::Place => at,
             Taking::Copy { deep } => self.taken(self.seen(at), deep),
         };
+        self.give_users(s, at);
         self.open_file(s.seat, s.result as u32, Some(at), false);
         self.shows(s.seat, s.result as u32, &found);
     }

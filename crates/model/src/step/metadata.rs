@@ -74,7 +74,7 @@ impl World {
                 n.attributes.change_mode(mode as u32 & (0o5777 | group));
             }
             Effect::ChangeOwner => {
-                let (uid, gid) = if s.thread.foreign_users { (u32::MAX, u32::MAX) } else { owners() };
+                let (uid, gid) = if s.out.foreign_users { (u32::MAX, u32::MAX) } else { owners() };
                 if uid != u32::MAX {
                     n.attributes.uid = uid;
                 }
@@ -98,11 +98,11 @@ impl World {
     /// Whether a thread may give a file of a group set-group-id (`in_group_or_capable` in fs/attr.c): for others the kernel leaves it out
     /// and says nothing.
     pub(super) fn may_set_group(&self, s: &Step<'_>, group: u32) -> bool {
-        let Thread { process, users, groups, foreign_users, .. } = s.thread;
+        let Thread { process, users, groups, .. } = s.thread;
         let is_member =
             || groups.files == group || self.further_groups.get(&process).is_some_and(|all| all.contains(&group));
-        // Who is who in a user namespace of its own is not known.
-        foreign_users || users.files == 0 || is_member()
+        // Who is who in a user namespace of its own, or below a mount with users of its own, is not known.
+        s.out.foreign_users || users.files == 0 || is_member()
     }
 
     /// Whoever changes content takes capabilities away; without privilege set-user-id, too, and set-group-id where the group may execute.

@@ -189,7 +189,9 @@ impl World {
     /// The file behind the descriptor in an argument; both are noted.
     fn file(&mut self, s: &mut Step<'_>, index: usize) -> Option<(Slot, NodeId)> {
         let slot = self.descriptor(s, index)?;
-        let node = self.descriptors.descriptions[slot.description as usize].node?;
+        let description = &self.descriptors.descriptions[slot.description as usize];
+        let node = description.node?;
+        s.out.foreign_users |= self.mounts.has_own_users(description.mount);
         s.out.look(Resource::File(node));
         Some((slot, node))
     }
@@ -298,6 +300,7 @@ impl World {
             (None, _) => return None,
         };
         s.out.mapped_file |= self.names.node(node).mapped;
+        s.out.foreign_users |= self.mounts.has_own_users(place.mount);
         s.out.look(Resource::File(node));
         Some(At { mount: place.mount, node })
     }

@@ -4,7 +4,7 @@
 //! was mounted, for which a directory stands; where none does (`/proc`), it is taken from the trace.
 
 use reprise_calls::brought::{Brought, brings, stand_in};
-use reprise_calls::mounts::{At, Deed, Mounting, Mounts, Named, Taking, mounting, owner_of_mounts, taking};
+use reprise_calls::mounts::{At, Deed, Mounting, Mounts, Named, Taking, mounting, own_users, owner_of_mounts, taking};
 use reprise_calls::sharing::copies_mounts;
 use reprise_calls::{Effect, Shown};
 use reprise_trace::payload::{Side, split};
@@ -20,6 +20,7 @@ use crate::world::World;
 
 const TOO_MANY: &str = "more mounts than are followed";
 const TAKEN_FROM_THE_TRACE: &str = "a mount: what is below it is taken from the trace";
+const OWN_USERS: &str = "a mount with users of its own (idmapped): owners below it are neither compared nor given";
 
 impl World {
     pub(super) fn mount(&mut self, s: &mut Step<'_>) {
@@ -34,6 +35,11 @@ impl World {
             if s.call.name == "setns" {
                 self.enter_mounts(s);
             }
+        }
+        if s.call.name == "mount_setattr"
+            && let Some(at) = self.place(s, 0).and_then(Place::at)
+        {
+            self.give_users(s, at);
         }
         let what = mounting(s.call, &s.action.args);
         if what == Mounting::Nothing {
@@ -118,6 +124,16 @@ impl World {
         lead?.place.at().filter(|at| met != Nature::Pseudo || self.names.node(at.node).nature == Nature::Pseudo)
     }
 
+    /// A mount may get users of its own.
+    fn give_users(&mut self, s: &mut Step<'_>, at: At) {
+        let attributes = split(s.call, Side::Input, &s.action.input)[3];
+        let users = own_users(s.call, &s.action.args, attributes).filter(|_| s.succeeded());
+        if let Some(users) = users {
+            self.mounts.give_users(at, users);
+            s.out.surprise = Some(OWN_USERS).filter(|_| users.has).or(s.out.surprise);
+        }
+    }
+
     /// What stands for the file system that `mount` brings.
     fn brought_by_mount(&mut self, s: &mut Step<'_>) -> Option<At> {
         let brought = Brought::named(s.call, || split(s.call, Side::Input, &s.action.input))?;
@@ -177,6 +193,7 @@ impl World {
                 Taking::Place => at,
                 Taking::Copy { deep } => self.taken(s, at, deep),
             };
+            self.give_users(s, at);
             self.stands_at(s, description, at);
         }
         s.out.nature = nature;

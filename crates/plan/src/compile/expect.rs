@@ -28,7 +28,7 @@ impl Compiler {
                 Some(bytes) => {
                     let mut bytes = self.without_unmet_links(bytes);
                     if l.found.foreign_users {
-                        // What they are outside of that user namespace is not known.
+                        // What they are outside of that user namespace, or of that mount, is not known.
                         let unknown = Some(NOBODY_KNOWN);
                         let owners = Attributes { owner: unknown, group: unknown, ..Attributes::default() };
                         owners.write(bytes.to_mut());

@@ -188,8 +188,8 @@ fn open_tree_attr(c: &Context) {
     const CLONE: u64 = 1;
     let dir = fixture::open("dir", O_PATH);
     let call = |name: &str, bits: u64| {
-        let (attr, size) = (memory(&one_attribute(NO_DEVICES)), length(32));
-        c.call(&[("dirfd", at_dir(dir)), ("path", path(name)), ("flags", num(bits)), ("attr", attr), ("size", size)])
+        let attr = input(&one_attribute(NO_DEVICES));
+        c.call(&[("dirfd", at_dir(dir)), ("path", path(name)), ("flags", num(bits)), ("attr", attr)])
     };
     let copy = call(".", CLONE | O_CLOEXEC as u64).ok_or_skip(&[ENOSYS]);
     c.fd_has(copy, O_CLOEXEC, O_CLOEXEC);
@@ -209,8 +209,8 @@ fn mount_setattr(c: &Context) {
     mount_memory("empty");
     let dir = fixture::open(".", O_PATH);
     let call = |name: &str| {
-        let (attr, size) = (memory(&one_attribute(NO_DEVICES)), length(32));
-        c.call(&[("dirfd", at_dir(dir)), ("path", path(name)), ("flags", num(0)), ("attr", attr), ("size", size)])
+        let attr = input(&one_attribute(NO_DEVICES));
+        c.call(&[("dirfd", at_dir(dir)), ("path", path(name)), ("flags", num(0)), ("attr", attr)])
     };
     call("empty").ok_or_skip(&[ENOSYS]);
     c.check(|| assert!(mounted("empty").expect("a mount").contains("nodev")));

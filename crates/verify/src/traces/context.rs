@@ -22,7 +22,7 @@ pub(super) struct Context {
     /// For a call that lists a directory.
     pub listing: Option<Listing>,
     unmet_links: bool,
-    /// Users are others where the thread is.
+    /// Users are others where the thread is, or the file.
     foreign_users: bool,
 }
 
@@ -71,7 +71,7 @@ impl Context {
             return Some("saw another call half done");
         }
         if self.foreign_users && difference.kind == Kind::Owner {
-            return Some("users of another namespace");
+            return Some("users of another namespace, or of a mount with its own");
         }
         if difference.device {
             return Some("device nodes are not made by a replay");

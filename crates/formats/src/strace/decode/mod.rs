@@ -318,7 +318,10 @@ impl<'a> Decoder<'_, 'a> {
             Struct::Timespecs => structures::times(text),
             Struct::Timevals => structures::times(text),
             Struct::Utimbuf => structures::utimbuf(text),
-            Struct::Sized(of) => structures::open_how(text, self.size(of)),
+            Struct::Sized(of) => match self.call.effect {
+                Effect::Open => structures::open_how(text, self.size(of)),
+                _ => structures::mount_attributes(text, self.size(of)),
+            },
             Struct::CloneArgs(of) => match side {
                 Side::Input => structures::clone_args(text, self.size(of)),
                 Side::Output => structures::handle_of_clone_args(text),

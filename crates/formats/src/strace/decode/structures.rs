@@ -61,6 +61,15 @@ pub fn open_how(text: &[u8], size: usize) -> Option<Vec<u8>> {
     Some(out)
 }
 
+/// `{attr_set=MOUNT_ATTR_IDMAP, attr_clr=0, propagation=0, userns_fd=3}`.
+pub fn mount_attributes(text: &[u8], size: usize) -> Option<Vec<u8>> {
+    let inside = inside(text)?;
+    let names: [&[u8]; 4] = [b"attr_set", b"attr_clr", b"propagation", b"userns_fd"];
+    let mut out = names.map(|name| field(inside, name).map_or(0, |v| value(v).number).to_le_bytes()).concat();
+    out.resize(size.max(32), 0);
+    Some(out)
+}
+
 /// `{flags=CLONE_VM|…, exit_signal=0, stack=…, stack_size=…}`.
 pub fn clone_args(text: &[u8], size: usize) -> Option<Vec<u8>> {
     let inside = inside(text)?;
