@@ -349,7 +349,11 @@ fn mapped_and_locked(dir: &Path, work: &Path) {
     let [stores, closed, loads] = ["/stores", "/closed", "/loads"].map(protection);
     assert_eq!((stores, closed, loads), (vec![3, 3], vec![1, 1], vec![1, 1]), "{mappings:#?}");
     // One has lost its name, and one is memory.
-    assert_eq!(["/.reprise-nameless-1", "/.reprise-nameless-2"].map(protection), [vec![3, 3], vec![3, 3]], "{mappings:#?}");
+    assert_eq!(
+        ["/.reprise-nameless-1", "/.reprise-nameless-2"].map(protection),
+        [vec![3, 3], vec![3, 3]],
+        "{mappings:#?}"
+    );
     let locks = trace.reader.locks().expect("locks");
     let mut locks: Vec<_> = locks.iter().map(|l| (l.process, l.kind, l.exclusive, l.start, l.length)).collect();
     locks.sort_unstable();
