@@ -150,27 +150,32 @@ __noinline int open_pages(struct range *r, __u64 page, __u64 first, __u64 last, 
 	return o.fresh;
 }
 
-/* Pages at these addresses are made present without a fault. */
+/* Pages at these addresses are made present without a fault; `r` is where the range that they are of may stand. */
+static __always_inline void populate_range(struct range *r, __u64 start, __u64 end, int writes)
+{
+	__u64 first, last;
+
+	if (!find_range(r, this_process(), start) || (r->written_back && !writes))
+		return;
+	end = at_most(end, r->end);
+	if (end <= start)
+		return;
+	first = r->page + ((start - r->start) >> PAGE_SHIFT);
+	last = r->page + ((end - 1 - r->start) >> PAGE_SHIFT);
+	open_pages(r, first, first, last, 0);
+}
+
 static __always_inline void populate(__u64 start, __u64 end, int writes)
 {
 	struct range r = {};
-	__u64 first, last;
 
-	if (!find_range(&r, this_process(), start) || (r.written_back && !writes))
-		return;
-	end = at_most(end, r.end);
-	if (end <= start)
-		return;
-	first = r.page + ((start - r.start) >> PAGE_SHIFT);
-	last = r.page + ((end - 1 - r.start) >> PAGE_SHIFT);
-	open_pages(&r, first, first, last, 0);
+	populate_range(&r, start, end, writes);
 }
 
-/* Memory was advised on, by a call or by a request. */
-static __always_inline void advised(__u64 start, __u64 bytes, __u32 advice)
+/* Whether memory that somebody gives this advice on is made present. */
+static __always_inline int populates(__u32 advice)
 {
-	if (advice == MADV_POPULATE_READ || advice == MADV_POPULATE_WRITE)
-		populate(start, whole_pages(start, bytes), advice == MADV_POPULATE_WRITE);
+	return advice == MADV_POPULATE_READ || advice == MADV_POPULATE_WRITE;
 }
 
 #ifdef WITHOUT_LOOP
@@ -387,10 +392,9 @@ __noinline int map_after(struct thread *t, struct row *row)
 		after_remap(t, task);
 		break;
 	case LOOK_POPULATED:
-		if (row->offset)
-			advised(t->args[0], t->args[1], t->args[2]);
-		else
-			populate(t->args[0], whole_pages(t->args[0], t->args[1]), 0);
+		if (!row->offset || populates(t->args[2]))
+			populate(t->args[0], whole_pages(t->args[0], t->args[1]),
+				 row->offset && t->args[2] == MADV_POPULATE_WRITE);
 		break;
 	}
 	return 0;

@@ -48,6 +48,7 @@ struct making {
 	struct moved moved;
 	struct vector vector;
 	struct shown shown;
+	struct range present;
 };
 
 struct {
@@ -380,10 +381,14 @@ static __always_inline struct file *file_completed(struct making *m, struct io_k
 }
 
 /* A request made memory present; its length is wide where it has no room in the short one. */
-static __always_inline void after_advice(struct flight *f, __s32 result)
+static __always_inline void after_advice(struct making *m, __s32 result)
 {
-	if (f->opcode == OPCODE_MADVISE && result >= 0 && stores_are_followed())
-		advised(f->args[1], f->args[2] ? f->args[2] : f->args[3], f->args[4]);
+	__u64 start = m->flight.args[1], bytes = m->flight.args[2] ? m->flight.args[2] : m->flight.args[3];
+	__u32 advice = m->flight.args[4];
+
+	if (m->flight.opcode != OPCODE_MADVISE || result < 0 || !populates(advice) || !stores_are_followed())
+		return;
+	populate_range(&m->present, start, whole_pages(start, bytes), advice == MADV_POPULATE_WRITE);
 }
 
 /* A request is complete, or one step further. */
@@ -408,7 +413,7 @@ static __always_inline void completed(struct io_kiocb *request, struct io_ring_c
 	m->thread.result = result;
 	if (m->flight.shows && result >= 0 && part_shown(m, row, file_completed(m, request, task)))
 		before_shown(&m->shown, m->thread.end_ns - 1);
-	after_advice(&m->flight, result);
+	after_advice(m, result);
 	out = &m->completion;
 	__builtin_memset(out, 0, sizeof(*out));
 	out->request = m->flight.number;
