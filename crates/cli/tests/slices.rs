@@ -206,9 +206,9 @@ fn what_is_mapped_is_mapped_behind_a_cut() {
     let result = recorded.run(&["replay", "end", "--target", "there", "-q", "--json"]).ends(0).json();
     assert_eq!(result["skipped"], 0, "{result:#?}");
     let end = TraceReader::open(&recorded.dir().join("end")).unwrap();
-    // Four files as a whole and 96 pages by themselves, of two processes.
+    // Five files as a whole, one of them memory, and 96 pages by themselves, of two processes.
     let shared = end.mappings().unwrap().iter().filter(|m| m.flags == 1).count();
-    assert_eq!(shared, 200, "{:#?}", end.mappings().unwrap());
+    assert_eq!(shared, 202, "{:#?}", end.mappings().unwrap());
 }
 
 /// What stands for file systems that the program mounted does so in a slice, too, whichever of the calls are in it.
