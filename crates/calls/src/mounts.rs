@@ -95,6 +95,9 @@ pub fn taking(call: &Call, args: &[u64; 6]) -> Option<Taking> {
     })
 }
 
+/// What is said of a mount with [`OwnUsers`].
+pub const OWN_USERS: &str = "a mount with users of its own (idmapped): owners below it are neither compared nor given";
+
 /// Files below a mount belong to others than they do elsewhere, from now on or no longer (`MOUNT_ATTR_IDMAP`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OwnUsers {

@@ -102,17 +102,9 @@ fn with_old(dir: &Path, name: &str) -> String {
     work
 }
 
-/// A program of `tests/programs`, built.
-fn built(dir: &Path, name: &str) -> PathBuf {
-    let source = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/programs")).join(name).with_extension("c");
-    let binary = dir.join(name);
-    program::succeed(Command::new("cc").args(["-O1", "-o"]).arg(&binary).arg(source));
-    binary
-}
-
 /// The program that binds by descriptors, built; none where it cannot run.
 fn trees(dir: &Path) -> Option<PathBuf> {
-    let binary = built(dir, "trees");
+    let binary = program::built("trees", dir);
     let trial = Command::new(&binary).arg(with_old(dir, "trial")).status().unwrap().success();
     if !trial {
         skip("programs that bind by descriptors", "open_tree or move_mount is not permitted here");
@@ -167,7 +159,7 @@ fn owners_below_a_mount_with_users_of_its_own() {
     for backend in backends() {
         let scratch = Scratch::new();
         let dir = scratch.path();
-        built(dir, "idmap");
+        program::built("idmap", dir);
         let program = ["unshare", "-m", "sh", "-c", SCRIPT];
         let prepare = || {
             ["a", "b"].iter().for_each(|name| drop(mkdir(dir, name)));

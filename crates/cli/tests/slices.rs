@@ -53,9 +53,8 @@ impl Recorded {
     /// Threads and processes that share tables or directories, each in its way (`tests/programs/kin.c`).
     fn kin(rounds: u32) -> Recorded {
         let scratch = Scratch::new();
-        let (binary, work) = (scratch.path().join("kin"), mkdir(scratch.path(), "work"));
-        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/programs/kin.c");
-        program::succeed(Command::new("cc").args(["-O1", "-pthread", "-o"]).arg(&binary).arg(source));
+        let work = mkdir(scratch.path(), "work");
+        program::built("kin", scratch.path());
         let rounds = rounds.to_string();
         run(scratch.path(), &["record", "-q", "-o", "t.reprise", "--", "./kin", &work, "threads", &rounds]).ends(0);
         Recorded { name: "t.reprise".into(), work: work.into(), scratch }
@@ -194,9 +193,8 @@ fn what_is_mapped_is_mapped_behind_a_cut() {
         return skip("slices of programs that hold mappings", "there is no C compiler (cc)");
     }
     let scratch = Scratch::new();
-    let (binary, work) = (scratch.path().join("holds"), mkdir(scratch.path(), "work"));
-    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/programs/holds.c");
-    program::succeed(Command::new("cc").args(["-O1", "-o"]).arg(&binary).arg(source));
+    let work = mkdir(scratch.path(), "work");
+    program::built("holds", scratch.path());
     record(scratch.path(), "t.reprise", &format!("seq 6 | ./holds {work} >/dev/null"));
     let recorded = Recorded { name: "t.reprise".into(), work: work.into(), scratch };
     recorded.cuts(9);

@@ -1,6 +1,6 @@
 //! Running the built programs.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
@@ -41,6 +41,17 @@ pub fn sibling(name: &str) -> Option<PathBuf> {
         dir = dir.parent()?;
     }
     Some(dir.join(name))
+}
+
+/// Builds a program of `tests/programs` into a directory; a warning fails the test.
+#[track_caller]
+pub fn built(name: &str, dir: &Path) -> PathBuf {
+    const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/programs");
+    let binary = dir.join(name);
+    let mut compiler = Command::new("cc");
+    compiler.args(["-O2", "-Wall", "-Wextra", "-Werror", "-pthread", "-o"]).arg(&binary);
+    succeed(compiler.arg(Path::new(SOURCES).join(name).with_extension("c")));
+    binary
 }
 
 /// A command that must succeed; otherwise the test fails with all that it said.

@@ -2,22 +2,14 @@
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use reprise_testkit::program;
 use reprise_trace::{Action, BlobReader, Loss, TraceReader};
 
-/// Where the sources are.
-const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/programs");
-
 /// Builds a program into a directory; its path as text.
 #[track_caller]
 pub fn build(name: &str, dir: &Path) -> String {
-    let binary = dir.join(name);
-    let mut compiler = Command::new("cc");
-    compiler.args(["-O2", "-Wall", "-Wextra", "-Werror", "-pthread", "-o"]).arg(&binary);
-    program::succeed(compiler.arg(Path::new(SOURCES).join(name).with_extension("c")));
-    binary.into_os_string().into_string().expect("UTF-8")
+    program::built(name, dir).into_os_string().into_string().expect("UTF-8")
 }
 
 /// Whether programs can be built here.

@@ -4,7 +4,9 @@
 //! was mounted, for which a directory stands; where none does (`/proc`), it is taken from the trace.
 
 use reprise_calls::brought::{Brought, brings, stand_in};
-use reprise_calls::mounts::{At, Deed, Mounting, Mounts, Named, Taking, mounting, own_users, owner_of_mounts, taking};
+use reprise_calls::mounts::{
+    At, Deed, Mounting, Mounts, Named, OWN_USERS, Taking, mounting, own_users, owner_of_mounts, taking,
+};
 use reprise_calls::sharing::copies_mounts;
 use reprise_calls::{Effect, Shown};
 use reprise_trace::payload::{Side, split};
@@ -20,7 +22,6 @@ use crate::world::World;
 
 const TOO_MANY: &str = "more mounts than are followed";
 const TAKEN_FROM_THE_TRACE: &str = "a mount: what is below it is taken from the trace";
-const OWN_USERS: &str = "a mount with users of its own (idmapped): owners below it are neither compared nor given";
 
 impl World {
     pub(super) fn mount(&mut self, s: &mut Step<'_>) {
