@@ -8,6 +8,7 @@
 #include "members.h"
 #include "objects.h"
 #include "passed.h"
+#include "program.h"
 #include "records.h"
 #include "scope.h"
 #include "requests.h"
@@ -154,8 +155,7 @@ static __noinline int enter_slowly(__u64 *ctx)
 	return 0;
 }
 
-SEC("tp_btf/sys_enter")
-int on_enter(__u64 *ctx)
+TRACEPOINT(sys_enter, on_enter)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct pt_regs *regs = (struct pt_regs *)ctx[0];
@@ -240,8 +240,7 @@ static __noinline int exit_slowly(__u64 *ctx)
 	return 0;
 }
 
-SEC("tp_btf/sys_exit")
-int on_exit(__u64 *ctx)
+TRACEPOINT(sys_exit, on_exit)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct pt_regs *regs = (struct pt_regs *)ctx[0];
@@ -252,8 +251,7 @@ int on_exit(__u64 *ctx)
 	return exit_slowly(ctx);
 }
 
-SEC("tp_btf/task_newtask")
-int on_new_task(__u64 *ctx)
+TRACEPOINT(task_newtask, on_new_task)
 {
 	struct task_struct *current = bpf_get_current_task_btf();
 	struct task_struct *task = (struct task_struct *)ctx[0];
@@ -287,8 +285,7 @@ int on_new_task(__u64 *ctx)
 }
 
 /* The last moment at which what the caller named stands where it did. */
-SEC("tp_btf/sched_prepare_exec")
-int on_prepare_exec(__u64 *ctx)
+TRACEPOINT(sched_prepare_exec, on_prepare_exec)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct thread *t = bpf_task_storage_get(&threads, task, 0, 0);
@@ -298,8 +295,7 @@ int on_prepare_exec(__u64 *ctx)
 	return 0;
 }
 
-SEC("tp_btf/sched_process_exec")
-int on_exec(__u64 *ctx)
+TRACEPOINT(sched_process_exec, on_exec)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct thread *t = bpf_task_storage_get(&threads, task, 0, 0);
@@ -321,21 +317,18 @@ int on_exec(__u64 *ctx)
 }
 
 /* Locks of a process, and of open files by range. */
-SEC("tp_btf/locks_remove_posix")
-int on_ranges_unlocked(__u64 *ctx)
+TRACEPOINT(locks_remove_posix, on_ranges_unlocked)
 {
 	return unlocked();
 }
 
 /* Those of whole open files. */
-SEC("tp_btf/flock_lock_inode")
-int on_whole_unlocked(__u64 *ctx)
+TRACEPOINT(flock_lock_inode, on_whole_unlocked)
 {
 	return unlocked();
 }
 
-SEC("tp_btf/sched_process_exit")
-int on_end(__u64 *ctx)
+TRACEPOINT(sched_process_exit, on_end)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct thread *t = bpf_task_storage_get(&threads, task, 0, 0);

@@ -6,6 +6,7 @@
 #ifndef REPRISE_FAULTS_H
 #define REPRISE_FAULTS_H
 
+#include "program.h"
 #include "quick.h"
 #include "waiting.h"
 
@@ -115,14 +116,12 @@ static __always_inline int fault(__u64 address, __u64 error, int in_kernel)
 	return on_fault(address, error);
 }
 
-SEC("tp_btf/page_fault_user")
-int on_fault_user(__u64 *ctx)
+TRACEPOINT(page_fault_user, on_fault_user)
 {
 	return fault(ctx[0], ctx[2], 0);
 }
 
-SEC("tp_btf/page_fault_kernel")
-int on_fault_kernel(__u64 *ctx)
+TRACEPOINT(page_fault_kernel, on_fault_kernel)
 {
 	return fault(ctx[0], ctx[2], 1);
 }

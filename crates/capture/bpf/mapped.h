@@ -8,6 +8,7 @@
 #ifndef REPRISE_MAPPED_H
 #define REPRISE_MAPPED_H
 
+#include "program.h"
 #include "shared.h"
 #include "tasks.h"
 
@@ -679,22 +680,19 @@ static __always_inline int dirtied(__u64 folio)
 	return 0;
 }
 
-SEC("tp_btf/writeback_dirty_folio")
-int on_dirtied(__u64 *ctx)
+TRACEPOINT(writeback_dirty_folio, on_dirtied)
 {
 	return dirtied(ctx[0]);
 }
 
 /* As Linux 5.15 tells it. */
-SEC("tp_btf/writeback_dirty_page")
-int on_dirtied_page(__u64 *ctx)
+TRACEPOINT(writeback_dirty_page, on_dirtied_page)
 {
 	return dirtied(ctx[0]);
 }
 
 /* Pages leave the cache. */
-SEC("tp_btf/mm_filemap_delete_from_page_cache")
-int on_evicted(__u64 *ctx)
+TRACEPOINT(mm_filemap_delete_from_page_cache, on_evicted)
 {
 	__u64 folio = ctx[0], mapping, index, pages;
 	struct watch *w = watch();

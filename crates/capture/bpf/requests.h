@@ -14,6 +14,7 @@
 #include "before.h"
 #include "moved.h"
 #include "objects.h"
+#include "program.h"
 #include "records.h"
 #include "ring.h"
 #include "tasks.h"
@@ -481,38 +482,33 @@ static __always_inline __u64 told(__u64 *ctx, __u32 index)
 	return value;
 }
 
-SEC("tp_btf/io_uring_create")
-int on_ring(__u64 *ctx)
+TRACEPOINT(io_uring_create, on_ring)
 {
 	ring_made(told(ctx, 0), (void *)told(ctx, 1), told(ctx, 4));
 	return 0;
 }
 
-SEC("tp_btf/io_uring_submit_req")
-int on_submit(__u64 *ctx)
+TRACEPOINT(io_uring_submit_req, on_submit)
 {
 	submitted((struct io_kiocb *)told(ctx, 0), 0, 0);
 	return 0;
 }
 
 /* As kernels before 6.4 tell it. */
-SEC("tp_btf/io_uring_submit_sqe")
-int on_submit_entry(__u64 *ctx)
+TRACEPOINT(io_uring_submit_sqe, on_submit_entry)
 {
 	submitted((struct io_kiocb *)told(ctx, 0), 0, 0);
 	return 0;
 }
 
 /* Of a request that is wrong this is all; that it failed is told as of any. */
-SEC("tp_btf/io_uring_req_failed")
-int on_refused(__u64 *ctx)
+TRACEPOINT(io_uring_req_failed, on_refused)
 {
 	submitted((struct io_kiocb *)told(ctx, 1), (const void *)told(ctx, 0), REQUEST_REFUSED);
 	return 0;
 }
 
-SEC("tp_btf/io_uring_complete")
-int on_complete(__u64 *ctx)
+TRACEPOINT(io_uring_complete, on_complete)
 {
 	struct io_uring_cqe *completion = (struct io_uring_cqe *)told(ctx, 2);
 
@@ -523,8 +519,7 @@ int on_complete(__u64 *ctx)
 }
 
 /* As kernels before 6.11 tell it. */
-SEC("tp_btf/io_uring_complete")
-int on_complete_by_values(__u64 *ctx)
+TRACEPOINT(io_uring_complete, on_complete_by_values)
 {
 	completed((struct io_kiocb *)told(ctx, 1), (struct io_ring_ctx *)told(ctx, 0), ctx[2], ctx[3], ctx[4]);
 	return 0;
@@ -545,8 +540,7 @@ static long find_flight(struct bpf_map *map, __u64 *request, struct flight *flig
 }
 
 /* The queue of completions is full: this one is told later, when there is room. Rare; the request is not named. */
-SEC("tp_btf/io_uring_cqe_overflow")
-int on_overflow(__u64 *ctx)
+TRACEPOINT(io_uring_cqe_overflow, on_overflow)
 {
 	struct overflow o = { .ring = (struct io_ring_ctx *)told(ctx, 0), .mark = ctx[1] };
 

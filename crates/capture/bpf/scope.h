@@ -12,6 +12,7 @@
 
 #include "loop.h"
 #include "objects.h"
+#include "program.h"
 #include "quick.h"
 #include "waiting.h"
 
@@ -264,8 +265,7 @@ static long compare(__u64 i, struct comparison *c)
 LOOPED(compare, struct comparison)
 
 /* A group was made: it may be the one that is recorded, once more. A service that starts again has a new one of the same name. */
-SEC("tp_btf/cgroup_mkdir")
-int on_made_group(__u64 *ctx)
+TRACEPOINT(cgroup_mkdir, on_made_group)
 {
 	struct cgroup *group = (struct cgroup *)ctx[0];
 	struct comparison c = { .path = (const char *)ctx[1] };
@@ -282,8 +282,7 @@ int on_made_group(__u64 *ctx)
 
 /* A thread, or with it all of its process, moved to another group. A call that moves its own thread is no part of the recording;
  * the other threads of its process are found by a walk. */
-SEC("tp_btf/cgroup_attach_task")
-int on_move(__u64 *ctx)
+TRACEPOINT(cgroup_attach_task, on_move)
 {
 	struct cgroup *to = (struct cgroup *)ctx[0];
 	struct task_struct *task = (struct task_struct *)ctx[2];

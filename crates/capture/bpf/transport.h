@@ -190,8 +190,7 @@ static __always_inline void drop(struct cpu *cpu, enum lack why)
 	cpu->lacks[why]++;
 }
 
-/* Keeps others off this CPU's segment. They cannot come where preemption is disabled; where a kernel lets them, they
- * find it taken. */
+/* Keeps others off this CPU's segment: who comes within a program all the same (an interrupt) finds it taken. */
 static __always_inline int occupy(struct cpu *cpu)
 {
 	if (cpu->busy)

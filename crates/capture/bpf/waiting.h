@@ -9,6 +9,7 @@
 #define REPRISE_WAITING_H
 
 #include "mapped.h"
+#include "program.h"
 
 #ifndef WITH_TASK_WORK
 
@@ -117,8 +118,6 @@ extern int WITH_TASK_WORK(struct task_struct *task, struct bpf_task_work *work, 
 			  bpf_task_work_callback_t callback) __ksym;
 #define RESUME(task, work, map, callback) WITH_TASK_WORK(task, work, map, callback)
 #endif
-extern void bpf_preempt_disable(void) __ksym;
-extern void bpf_preempt_enable(void) __ksym;
 
 struct wake {
 	struct bpf_task_work work;

@@ -147,12 +147,16 @@ fn begun(options: &Options, unbegun: &Unbegun) -> Result<Log, CaptureError> {
     Ok(log)
 }
 
+/// Since Linux 7.0 a thread may be taken off its processor while the kernel tells of its call; of others there nothing is told then.
+const UNTOLD: &str = "calls of any program of which the kernel told nothing, since it was telling of another one's";
+
 /// What the kernel says of the recording. What it dropped is told with the spool.
 fn account(summary: &Summary, options: &mut Options, log: &mut Log) {
     if summary.limited {
         (options.warn)("the trace has reached the size it may have; the program goes on");
     }
     log.loss_several(Loss::Dropped, "records that the kernel could not make", summary.missed);
+    log.loss_several(Loss::Dropped, UNTOLD, summary.untold);
     log.note_several("times that a thread waited for the recorder", summary.waits);
 }
 

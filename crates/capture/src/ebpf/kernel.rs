@@ -58,6 +58,19 @@ const RUN: [&CStr; 3] = [FIND_MEMORY, LOOK_AT_ALL, FORGET_BACKINGS];
 const MANY_BACKINGS: u64 = 8192;
 /// Programs that follow stores to, and loads from, mapped files.
 const FOLLOW: [&CStr; 5] = [c"on_fault_user", c"on_fault_kernel", c"on_dirtied", c"on_dirtied_page", c"on_evicted"];
+/// Programs that tell of calls and requests, and of threads.
+const TELL: [&CStr; 10] = [
+    c"on_enter",
+    c"on_exit",
+    c"on_new_task",
+    c"on_exec",
+    c"on_end",
+    c"on_ring",
+    c"on_submit",
+    c"on_refused",
+    c"on_complete",
+    c"on_overflow",
+];
 /// The same thing was told by another tracepoint once.
 const DIRTIED: [(&CStr, &str); 2] =
     [(c"on_dirtied", "writeback_dirty_folio"), (c"on_dirtied_page", "writeback_dirty_page")];
@@ -393,6 +406,11 @@ impl Kernel {
         self.common.word(common::CONTROL + control::LOOKED).store(arrivals, Ordering::SeqCst);
     }
 
+    /// Whether a walk over all threads finds none in the scope.
+    pub fn is_deserted(&self) -> bool {
+        self.object().walk(c"members").is_ok_and(|said| said.is_empty())
+    }
+
     /// Takes a process that has one thread, and is about to run the command, into the scope.
     pub fn follow(&self, pid: i32) -> io::Result<()> {
         let process = sys::process_descriptor(pid)?;
@@ -446,6 +464,12 @@ impl Kernel {
         members.sort_unstable();
         members.dedup();
         Ok(members)
+    }
+
+    /// How much the kernel did not tell, of whatever thread: a program is not run where another thread is in it that was taken off
+    /// the processor, as it may be since Linux 7.0. 0 where that is not known.
+    pub fn untold(&self) -> u64 {
+        self.object().misses(&TELL).unwrap_or(0)
     }
 
     /// Begins.
@@ -516,6 +540,7 @@ mod tests {
             kernel.attach().expect("attached");
             assert!(kernel.capabilities.pages, "the memory of pages was not found");
             assert_eq!(kernel.capabilities.loads, release() >= (6, 1), "areas are kept otherwise");
+            kernel.object().misses(&TELL).expect("what was not told is known");
         }
     }
 }

@@ -135,6 +135,8 @@ pub struct Summary {
     pub lacks: Lacks,
     /// Records that could not be made: where another was being made, and of threads that could not be followed.
     pub missed: u64,
+    /// Calls, requests, beginnings and ends of threads, of any program, that the kernel did not tell.
+    pub untold: u64,
     /// Whether the spool had reached the size it may have; the program went on.
     pub limited: bool,
     /// Calls from then on.

@@ -278,10 +278,17 @@ impl Session {
 
     fn until_the_end_of(&self, pid: i32) -> Result<Option<End>, SpoolError> {
         let mut end = None;
+        let mut counted = Instant::now();
         while !(self.over.load(Ordering::SeqCst) && end.is_some() || self.is_late()) {
             match end {
                 None => end = sys::wait_for(pid).map_err(step("wait for the program", "this is a defect"))?,
                 Some(_) => std::thread::sleep(Duration::from_millis(2)),
+            }
+            if end.is_some() && counted.elapsed() > COUNT {
+                counted = Instant::now();
+                if self.is_deserted() {
+                    return Ok(end);
+                }
             }
             while let Some(signal) = sys::take_signal() {
                 match end {
@@ -293,6 +300,11 @@ impl Session {
             }
         }
         Ok(end)
+    }
+
+    /// Whether nobody is left, where the kernel may have kept an end to itself.
+    fn is_deserted(&self) -> bool {
+        self.kernel.untold() > 0 && self.kernel.is_deserted()
     }
 
     fn until_told(&self, mut attached: Attached) -> Result<(), SpoolError> {
@@ -361,6 +373,7 @@ impl Session {
         let load = |offset| kernel.number(offset).load(Ordering::SeqCst);
         let dropped = kernel.sum(cpu::DROPPED);
         Ok(Summary {
+            untold: kernel.untold(),
             end,
             records: kernel.sum(cpu::NEXT) - dropped,
             bytes: kernel.sum(cpu::MOVED),

@@ -44,6 +44,15 @@ struct RunOptions {
     batch: u32,
 }
 
+/// `struct bpf_prog_info`, as far as it is looked at (Linux 5.12).
+#[repr(C)]
+#[derive(Default)]
+struct ProgramInfo {
+    before: [u64; 26],
+    /// Times that the program was not run since it, or another thread in it, was being run on the processor.
+    recursion_misses: u64,
+}
+
 type Print = unsafe extern "C" fn(c_int, *const c_char, *mut c_void) -> c_int;
 type Sample = unsafe extern "C" fn(*mut c_void, *mut c_void, usize) -> c_int;
 
@@ -67,6 +76,7 @@ unsafe extern "C" {
     fn bpf_program__name(program: *const BpfProgram) -> *const c_char;
     fn bpf_program__fd(program: *const BpfProgram) -> c_int;
     fn bpf_object__find_program_by_name(object: *const BpfObject, name: *const c_char) -> *mut BpfProgram;
+    fn bpf_obj_get_info_by_fd(fd: c_int, info: *mut c_void, bytes: *mut u32) -> c_int;
     fn bpf_prog_test_run_opts(fd: c_int, options: *mut RunOptions) -> c_int;
     fn bpf_link__destroy(link: *mut BpfLink) -> c_int;
     fn bpf_map__fd(map: *const BpfMap) -> c_int;
@@ -234,6 +244,23 @@ impl Object {
         let program = self.program(program)?;
         // SAFETY: the options are as libbpf has them, and what they point to lives during the call.
         check(unsafe { bpf_prog_test_run_opts(bpf_program__fd(program.as_ptr()), &raw mut options) })
+    }
+
+    /// How often programs were not run since they were being run already; those that were left out were not.
+    pub fn misses(&self, programs: &[&CStr]) -> io::Result<u64> {
+        let misses = programs.iter().map(|name| {
+            let mut info = ProgramInfo::default();
+            let mut bytes = size_of::<ProgramInfo>() as u32;
+            // SAFETY: the program belongs to the live object.
+            let fd = unsafe { bpf_program__fd(self.program(name)?.as_ptr()) };
+            if fd < 0 {
+                return Ok(0);
+            }
+            // SAFETY: no more is written than the structure has room for.
+            check(unsafe { bpf_obj_get_info_by_fd(fd, (&raw mut info).cast(), &raw mut bytes) })?;
+            Ok(info.recursion_misses)
+        });
+        misses.sum()
     }
 
     /// Detaches them; those that run end by themselves.

@@ -225,7 +225,7 @@ fn summary_json(trace: &Path, recorded: &Recorded) -> serde_json::Value {
         json!({
             "records": k.records,
             "bytes": k.bytes,
-            "dropped": k.lacks.total() + k.missed,
+            "dropped": k.lacks.total() + k.missed + k.untold,
             "deferred": k.deferred,
             "waits": k.waits,
             "waited_ns": k.waited_ns,
