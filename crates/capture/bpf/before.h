@@ -29,7 +29,21 @@ static __always_inline int look_before(struct look *l, struct cpu *cpu)
 	return all;
 }
 
-/* Before a mapping ends: afterwards another thread may have been given its addresses. */
+/* Addresses at which a call ends what is mapped there. */
+static __always_inline void ended_by(struct thread *t, struct row *row, __u64 *start, __u64 *length)
+{
+	*start = t->args[0];
+	*length = t->args[1];
+	if (row->look == LOOK_REMAP) {
+		*start = t->args[4];
+		*length = t->args[3] & MREMAP_FIXED ? t->args[2] : 0;
+	} else if (row->look == LOOK_MAP && !(t->args[3] & MAP_FIXED)) {
+		*length = 0;
+	}
+}
+
+/* Before a mapping ends. After `munmap` another thread may have been given its addresses: nothing is known to lie there from now on. Who
+ * maps something else there keeps them, or may fail. */
 __noinline int before_unmap(struct thread *t, struct row *row)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -39,11 +53,9 @@ __noinline int before_unmap(struct thread *t, struct row *row)
 
 	if (!t || !row)
 		return 0;
-	start = t->args[0];
-	end = whole_pages(start, t->args[1]);
+	ended_by(t, row, &start, &end);
+	end = whole_pages(start, end);
 	if (start & (PAGE - 1) || end <= start)
-		return 0;
-	if (row->look == LOOK_MAP && !(t->args[3] & MAP_FIXED))
 		return 0;
 	l = has_ranges(pid) ? begin_look(t, task, 0) : 0;
 	if (!l || !add_memory(l, pid, start, end)) {
@@ -51,7 +63,7 @@ __noinline int before_unmap(struct thread *t, struct row *row)
 		return 0;
 	}
 	l->ends = 1;
-	if (!cut_ranges(pid, start, end))
+	if (row->look == LOOK_UNMAP && !cut_ranges(pid, start, end))
 		count_lost();
 	return 0;
 }
@@ -245,7 +257,7 @@ __noinline int before_asked(struct thread *t)
 /* At the entry of a call. */
 static __always_inline void before_call(struct thread *t, struct row *row)
 {
-	if (row->look == LOOK_UNMAP || row->look == LOOK_MAP)
+	if (row->look == LOOK_UNMAP || row->look == LOOK_MAP || row->look == LOOK_REMAP)
 		before_unmap(t, row);
 	else if (row->look == LOOK_WRITTEN || row->look == LOOK_COPIED)
 		before_write(t, row);

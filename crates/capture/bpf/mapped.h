@@ -222,7 +222,12 @@ static __always_inline void after_map(struct thread *t, struct task_struct *task
 	struct file *file;
 	__u64 inode;
 
-	if (failed(t->result) || !stores_to_file(t))
+	if (failed(t->result))
+		return;
+	/* What lay there ended; or it may seem to lie there though it ended while it was taken in (`begun.h`). */
+	if (!cut_ranges(pid, t->result, whole_pages(t->result, t->args[1])))
+		count_lost();
+	if (!stores_to_file(t))
 		return;
 	file = file_of(task, object->fd);
 	inode = (__u64)BPF_CORE_READ(file, f_inode);
@@ -234,8 +239,6 @@ static __always_inline void after_map(struct thread *t, struct task_struct *task
 	r.generation = object->generation;
 	r.mapping = mapping_at(task, t->result, inode);
 	r.written_back = is_written_back(r.mapping);
-	/* Another mapping may seem to lie there that ended while it was taken in (`begun.h`). */
-	cut_ranges(pid, r.start, r.end);
 	__sync_fetch_and_or(&watch()->inodes, trace_of(inode));
 	if (!map_range(&r, pid))
 		count_lost();
@@ -254,33 +257,41 @@ static __always_inline void map_once_more(struct range *r, __u32 pid, __u64 addr
 		count_lost();
 }
 
+/* What is mapped at an address is mapped once more. Since Linux 6.17 several areas may be: of all but the first nothing is known there. */
+static __always_inline void after_second_map(struct thread *t, __u32 pid, __u64 start, __u64 end, __u64 to)
+{
+	struct range r = {}, last = {};
+
+	if (find_range(&r, pid, start))
+		map_once_more(&r, pid, start, to, whole_pages(to, t->args[2]));
+	if (r.end < end && find_range(&last, pid, end - 1))
+		count_lost();
+}
+
+/* There may be many areas, of several files. */
 static __always_inline void after_remap(struct thread *t, struct task_struct *task)
 {
-	__u64 start = t->args[0], end = whole_pages(start, t->args[1]);
+	__u64 start = t->args[0], end = whole_pages(start, t->args[1]), to = t->result;
+	__u64 to_end = whole_pages(to, t->args[2]), kept = at_most(end - start, to_end - to);
 	__u32 pid = this_process();
-	struct range r = {};
 	struct look *l;
 
-	if (failed(t->result) || !find_range(&r, pid, start))
+	if (failed(t->result) || !has_ranges(pid))
 		return;
 	if (t->args[3] & MREMAP_DONTUNMAP || !t->args[1]) {
-		map_once_more(&r, pid, start, t->result, whole_pages(t->result, t->args[2]));
+		after_second_map(t, pid, start, end, to);
 		return;
 	}
-	if ((__u64)t->result == start && t->args[2] >= t->args[1]) {
-		grow_range(pid, end, whole_pages(start, t->args[2]));
-		return;
+	if (to != start || start + kept < end) {
+		l = t->looking ? bpf_task_storage_get(&looks, task, 0, 0) : begin_look(t, task, t->end_ns - 1);
+		if (l)
+			add_memory(l, pid, start, end);
+		if (!cut_ranges(pid, start + kept, end))
+			count_lost();
 	}
-	l = begin_look(t, task, t->end_ns - 1);
-	if (l)
-		add_memory(l, pid, start, end);
-	r.page += (start - r.start) >> PAGE_SHIFT;
-	r.start = t->result;
-	r.end = whole_pages(t->result, t->args[2]);
-	cut_ranges(pid, r.start, r.end);
-	cut_ranges(pid, start, end);
-	if (!map_range(&r, pid))
+	if (to != start && !(cut_ranges(pid, to, to_end) && shift_ranges(pid, start, start + kept, to)))
 		count_lost();
+	grow_range(pid, to + kept, to_end);
 }
 
 static __always_inline void look_at_part(struct thread *t, struct row *row, struct look *l)

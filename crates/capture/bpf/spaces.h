@@ -332,6 +332,38 @@ __noinline int grow_range(__u32 pid, __u64 from, __u64 to)
 	return 0;
 }
 
+struct shifting {
+	struct pass pass;
+	__u64 by;
+};
+
+static long shift_step(__u64 i, struct shifting *m)
+{
+	struct range *r = next_range(&m->pass);
+
+	if (!r)
+		return m->pass.over;
+	if (!r->end || r->start < m->pass.start || r->end > m->pass.end)
+		return 0;
+	r->start += m->by;
+	r->end += m->by;
+	return 0;
+}
+
+LOOPED(shift_step, struct shifting)
+
+/* What of files lies at these addresses of a process lies behind `to` from now on; 0: not all of it. */
+__noinline int shift_ranges(__u32 pid, __u64 start, __u64 end, __u64 to)
+{
+	struct shifting m = { .pass.start = start, .pass.end = end, .by = to - start };
+	/* Where nothing is taken out, a range is parted. */
+	int parted = cut_ranges(pid, start, start) && cut_ranges(pid, end, end);
+
+	if (begin_pass(&m.pass, pid))
+		loop(PASS_STEPS, shift_step, &m);
+	return parted;
+}
+
 static long forget_step(__u64 i, struct sheet_key *key)
 {
 	if (bpf_map_delete_elem(&sheets, key))

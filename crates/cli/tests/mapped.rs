@@ -53,6 +53,7 @@ with_each_backend! {
     python_maps_a_file;
     pieces_that_are_unmapped_one_by_one;
     what_a_move_leaves_where_it_was;
+    what_is_mapped_over_and_moved_in_parts;
     pages_that_leave_their_file;
     what_forked_processes_open_to_stores;
     a_file_that_is_mapped_twice;
@@ -250,6 +251,12 @@ fn program_replays(test: &str, name: &str) -> Option<Scratch> {
 /// `mremap` leaves the old range mapped if it is told to, or given no length.
 fn what_a_move_leaves_where_it_was() {
     program_replays("what_a_move_leaves_where_it_was", "left");
+}
+
+/// Of a mapping a part may grow, several may move at once, and what lay at the new place was stored to before. Calls that fail change
+/// nothing.
+fn what_is_mapped_over_and_moved_in_parts() {
+    program_replays("what_is_mapped_over_and_moved_in_parts", "moves");
 }
 
 /// What one process closes to stores, or opens, is as it was in the others.

@@ -23,6 +23,7 @@ use reprise_trace::{Action, Keep};
 
 use crate::log::Log;
 use crate::sys::FileId;
+pub use pages::PAGE;
 use pages::Pages;
 pub use space::pages;
 

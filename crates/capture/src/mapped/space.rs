@@ -178,29 +178,30 @@ impl<F: Shown> Space<F> {
 
     /// A successful `mremap` of what lay at `from`, with these flags.
     pub fn remapped(&mut self, from: Range<u64>, to: Range<u64>, flags: u64) {
-        // The old range stays mapped, too; what is made of no length is a second mapping of the same.
-        if flags & libc::MREMAP_DONTUNMAP as u64 != 0 || from.is_empty() {
-            self.map_once_more(from.start, to);
-        } else {
-            self.remap(from, to);
+        // What is made of no length is a second mapping of the same.
+        if from.is_empty() {
+            return self.map_once_more(from.start, to);
         }
+        let moved = self.moved(&from, &to);
+        if flags & libc::MREMAP_DONTUNMAP as u64 == 0 {
+            self.unmap(from);
+        }
+        self.unmap(to);
+        moved.into_iter().for_each(|piece| self.map(piece));
     }
 
-    /// What lay at `from` lies at `to` now; the last piece makes up the difference of the lengths.
-    fn remap(&mut self, from: Range<u64>, to: Range<u64>) {
+    /// What lies at `from`, as it would lie at `to`; the last piece makes up the difference of the lengths.
+    fn moved(&self, from: &Range<u64>, to: &Range<u64>) -> Vec<Piece<F>> {
         let mut moved = self.within(from.clone());
         if let Some(last) = moved.last_mut().filter(|last| last.at.end == from.end) {
             last.at.end = from.start.saturating_add(to.end - to.start).max(last.at.start);
         }
-        self.unmap(from.clone());
-        self.unmap(to.clone());
-        for mut piece in moved {
-            let shifted = |address: u64| to.start.saturating_add(address - from.start).min(to.end);
+        let shifted = |address: u64| to.start.saturating_add(address - from.start).min(to.end);
+        for piece in &mut moved {
             piece.at = shifted(piece.at.start)..shifted(piece.at.end);
-            if piece.at.start < piece.at.end {
-                self.map(piece);
-            }
         }
+        moved.retain(|piece| piece.at.start < piece.at.end);
+        moved
     }
 }
 
@@ -233,9 +234,9 @@ mod tests {
                 (0x19_000, 0x20_000, 0xa000, true),
             ]
         );
-        space.remap(0x19_000..0x20_000, 0x40_000..0x50_000);
+        space.remapped(0x19_000..0x20_000, 0x40_000..0x50_000, 0);
         assert_eq!(shown(&space)[3], (0x40_000, 0x50_000, 0xa000, true));
-        space.remap(0x10_000..0x14_000, 0x60_000..0x61_000);
+        space.remapped(0x10_000..0x14_000, 0x60_000..0x61_000, 0);
         assert_eq!(shown(&space).last(), Some(&(0x60_000, 0x61_000, 0x1000, true)));
         const KEEPS: u64 = libc::MREMAP_DONTUNMAP as u64;
         space.remapped(0x15_000..0x18_000, 0x70_000..0x73_000, KEEPS);

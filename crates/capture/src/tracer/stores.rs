@@ -105,10 +105,18 @@ fn memory_touched(call: &Call, args: &[u64; 6]) -> Option<(Range<u64>, Look)> {
     match call.effect {
         Effect::MapSync => Some((at, Look::Present)),
         Effect::Unmap | Effect::Remap => Some((at, Look::All)),
-        Effect::Map if args[3] & libc::MAP_FIXED as u64 != 0 => Some((at, Look::All)),
         Effect::MapAdvise if call.name == "mprotect" && !permits(args[2]) => Some((at, Look::All)),
         Effect::MapAdvise if call.name == "madvise" && GOING.contains(&(args[2] as i32)) => Some((at, Look::All)),
         Effect::Exit | Effect::Execute => Some((ALL, Look::Present)),
+        _ => None,
+    }
+}
+
+/// The addresses that a call maps, or moves, something else to.
+fn replaced(call: &Call, args: &[u64; 6]) -> Option<Range<u64>> {
+    match call.effect {
+        Effect::Map if args[3] & libc::MAP_FIXED as u64 != 0 => Some(mapped::pages(args[0], args[1])),
+        Effect::Remap if args[3] & libc::MREMAP_FIXED as u64 != 0 => Some(mapped::pages(args[4], args[2])),
         _ => None,
     }
 }
@@ -136,7 +144,10 @@ impl Tracer<'_> {
             let touched = touched(tid, call, args, length(inputs), true);
             self.with_stores(tid, |mapped, process, writers, log| {
                 look(mapped, tid, &touched, writers, log);
-                if let Some((at, how)) = memory_touched(call, args) {
+                let replaced = replaced(call, args).map(|at| (at, Look::All));
+                // Addresses within a page are refused.
+                let whole = |at: &Range<u64>| at.start.is_multiple_of(mapped::PAGE);
+                for (at, how) in memory_touched(call, args).into_iter().chain(replaced).filter(|(at, _)| whole(at)) {
                     mapped.look(process, at, how, writers, log);
                 }
             });

@@ -111,7 +111,7 @@ impl World {
         s.out.dead.extend(space.owned().map(Resource::Mapping));
     }
 
-    /// The replay moves whole mappings only: a part stays where it was.
+    /// The replay moves whole mappings only: a part stays where it was; one that grows is mapped once more.
     pub(super) fn remap(&mut self, s: &mut Step<'_>) {
         if !s.succeeded() {
             return;
@@ -120,10 +120,25 @@ impl World {
         if s.arg(3) & DONT_UNMAP != 0 || s.arg(1) == 0 {
             return self.map_once_more(s);
         }
+        if self.grows_in_part(s) {
+            self.map_once_more(s);
+            if s.action.result as u64 != s.arg(0) {
+                self.spaces[s.thread.space as usize].unmap(s.arg(0), s.arg(1));
+            }
+            return;
+        }
         let space = &mut self.spaces[s.thread.space as usize];
         let whole = space.remap(s.arg(0), s.arg(1), s.action.result as u64, s.arg(2));
         s.out.range = whole.map(|r| MappedRange { mapping: r.mapping, delta: 0, length: r.length });
         self.change_mapping(s);
+    }
+
+    /// Whether a part of a mapping that stores reach is longer from now on.
+    fn grows_in_part(&self, s: &Step<'_>) -> bool {
+        let length = whole_pages(s.arg(1));
+        let part = |region: Region| region.delta != 0 || region.length != region.whole || region.length != length;
+        let region = self.spaces[s.thread.space as usize].at(s.arg(0));
+        whole_pages(s.arg(2)) > length && region.is_some_and(|region| region.owned && region.shared && part(region))
     }
 
     /// What is mapped somewhere is mapped elsewhere, too: a mapping of its own; where it belongs to another process it stays that one,
@@ -132,6 +147,9 @@ impl World {
         let (address, length) = (s.action.result as u64, whole_pages(s.arg(2)));
         let space = &mut self.spaces[s.thread.space as usize];
         let Some(region) = space.at(s.arg(0)) else { return space.unmap(address, length) };
+        // Of several areas that are mapped once more (Linux 6.17) the replay does so with the first.
+        let several = whole_pages(s.arg(1)) == length && region.length < length;
+        let length = if several { region.length } else { length };
         if !region.owned {
             return space.map(address, Region { length, ..region });
         }

@@ -131,20 +131,21 @@ impl Region {
         Some(if result < 0 { number(&io::Error::last_os_error()) } else { result })
     }
 
-    /// `mremap` of a part that stays where it is: what is there lies elsewhere, too. Of a length of 0 it is a second mapping of the same
-    /// pages of the file. `None`: the part lies outside.
+    /// `mremap` of a part that stays where it is: what is there lies elsewhere, too. Of a length of 0, or where it grows, it is a second
+    /// mapping of the same pages of the file. `None`: the part lies outside.
     pub(in crate::engine) fn once_more(&self, delta: u64, length: u64, new_length: u64) -> Option<Result<Region, i64>> {
         // One page of it at least: what lies behind it is somebody else's.
         self.place(delta, length.max(1))?;
         let (address, length) = self.place(delta, length)?;
-        let Ok(new_length) = usize::try_from(new_length) else { return Some(Err(-i64::from(libc::ENOMEM))) };
-        let keeps = if length > 0 { libc::MREMAP_DONTUNMAP } else { 0 };
+        let new_length = usize::try_from(new_length).ok().and_then(|length| length.checked_next_multiple_of(PAGE));
+        let Some(new_length) = new_length else { return Some(Err(-i64::from(libc::ENOMEM))) };
+        let (length, keeps) = if length == new_length { (length, libc::MREMAP_DONTUNMAP) } else { (0, 0) };
         // SAFETY: a part of a mapping that nothing in this process refers to; what is new lies where nothing was.
         let at = unsafe { libc::mremap(address as *mut _, length, new_length, libc::MREMAP_MAYMOVE | keeps) };
         if at == libc::MAP_FAILED {
             return Some(Err(number(&io::Error::last_os_error())));
         }
-        Some(Ok(Region { address: at as usize, length: new_length.next_multiple_of(PAGE) }))
+        Some(Ok(Region { address: at as usize, length: new_length }))
     }
 
     /// Opens a part to loads, or to loads and stores. `None`: the part lies outside, or the file does not permit it.
