@@ -29,6 +29,9 @@ static __always_inline int look_before(struct look *l, struct cpu *cpu)
 	return all;
 }
 
+/* No program has memory beyond, with five levels of tables neither. */
+#define LAST_ADDRESS (1ULL << 56)
+
 /* Addresses at which a call ends what is mapped there. */
 static __always_inline void ended_by(struct thread *t, struct row *row, __u64 *start, __u64 *length)
 {
@@ -55,7 +58,7 @@ __noinline int before_unmap(struct thread *t, struct row *row)
 		return 0;
 	ended_by(t, row, &start, &end);
 	end = whole_pages(start, end);
-	if (start & (PAGE - 1) || end <= start)
+	if (start & (PAGE - 1) || end <= start || end > LAST_ADDRESS)
 		return 0;
 	l = has_ranges(pid) ? begin_look(t, task, 0) : 0;
 	if (!l || !add_memory(l, pid, start, end)) {
@@ -254,6 +257,39 @@ __noinline int before_asked(struct thread *t)
 	return 0;
 }
 
+/* Before a file gets what another one has: what was stored to either. */
+__noinline int before_clone(struct thread *t)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct object *object;
+	struct cpu *cpu = this_cpu();
+	struct look *l;
+	__u64 source;
+
+	if (!t || !cpu)
+		return 0;
+	source = t->args[2];
+	if ((__u32)t->args[1] == FICLONERANGE) {
+		if (bpf_probe_read_user(&source, sizeof(source), (void *)t->args[2]))
+			return 0;
+	} else if ((__u32)t->args[1] != FICLONE) {
+		return 0;
+	}
+	l = begin_look(t, task, t->begin_ns);
+	t->looking = 0;
+	if (!l)
+		return 0;
+	object = &t->objects[0];
+	__builtin_memset(object, 0, sizeof(*object));
+	look_at(object, task, source);
+	add_file(l, object, 0, LAST_PAGE);
+	__builtin_memset(object, 0, sizeof(*object));
+	look_at(object, task, t->args[0]);
+	add_file(l, object, 0, LAST_PAGE);
+	look_before(l, cpu);
+	return 0;
+}
+
 /* At the entry of a call. */
 static __always_inline void before_call(struct thread *t, struct row *row)
 {
@@ -263,6 +299,8 @@ static __always_inline void before_call(struct thread *t, struct row *row)
 		before_write(t, row);
 	else if (row->look == LOOK_ASKED)
 		before_asked(t);
+	else if (row->look == LOOK_CLONED)
+		before_clone(t);
 	if (row->look == LOOK_COPIED)
 		before_copy(t, row);
 }

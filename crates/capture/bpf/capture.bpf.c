@@ -273,6 +273,7 @@ TRACEPOINT(task_newtask, on_new_task)
 	}
 	if (!(ctx[1] & CLONE_THREAD) && !inherit_ranges(current->tgid, task->tgid))
 		drop(cpu, LACK_MEMORY);
+	t->lodges = ctx[1] & CLONE_THREAD ? parent && parent->lodges : !!(ctx[1] & CLONE_VM);
 	if (c->stopped)
 		return 0;
 	if (!occupy(cpu)) {
@@ -304,7 +305,7 @@ TRACEPOINT(sched_process_exec, on_exec)
 
 	if (!t || !cpu)
 		return 0;
-	t->launching = 0;
+	t->launching = t->lodges = 0;
 	/* Its number may be another one now. */
 	leave_place(t);
 	if (!occupy(cpu)) {

@@ -5,6 +5,7 @@
 
 #include <linux/bpf.h>
 #include <linux/fcntl.h>
+#include <linux/fs.h>
 #include <linux/mman.h>
 #include <linux/sched.h>
 #include <linux/stat.h>

@@ -240,7 +240,8 @@ static __always_inline void after_map(struct thread *t, struct task_struct *task
 	r.mapping = mapping_at(task, t->result, inode);
 	r.written_back = is_written_back(r.mapping);
 	__sync_fetch_and_or(&watch()->inodes, trace_of(inode));
-	if (!map_range(&r, pid))
+	/* Whose memory it is may store there when this process has ended. */
+	if (!map_range(&r, pid) || t->lodges)
 		count_lost();
 	else if (t->args[3] & (MAP_POPULATE | MAP_LOCKED))
 		populate(r.start, r.end, 0);
@@ -446,8 +447,11 @@ static __always_inline void after_call(struct thread *t, struct row *row, struct
 	}
 	if (row->look == LOOK_MAP || row->look == LOOK_REMAP || row->look == LOOK_POPULATED)
 		map_after(t, row);
-	else if (row->look != LOOK_UNMAP && row->look != LOOK_WRITTEN && row->look != LOOK_ASKED)
+	else if (row->look != LOOK_UNMAP && row->look != LOOK_WRITTEN && row->look != LOOK_ASKED && row->look != LOOK_CLONED)
 		look_after(t, row);
+	else if (row->look == LOOK_UNMAP && t->looking && failed(t->result))
+		/* What lies there is mapped still. */
+		count_lost();
 }
 
 /* A thread is no more. */

@@ -75,6 +75,7 @@ enum row_look {
 	LOOK_PROTECT,
 	LOOK_POPULATED,   /* memory was made present */
 	LOOK_ASKED,       /* files that requests of Linux AIO are about, at the entry */
+	LOOK_CLONED,      /* two files of which one is to have what the other has, at the entry, if an `ioctl` asks for that */
 };
 
 /* A side of a call that moves content inside the kernel: arguments. */
@@ -145,7 +146,7 @@ struct thread {
 	__u8 pending;     /* a record waits for room or for a page */
 	__u8 unread;      /* some of what a program is run with was not in memory yet */
 	__u8 unlooked;    /* not all that a call copies was looked at when it began */
-	__u8 reserved;
+	__u8 lodges;      /* its process has the memory of the one that made it, and may leave it mappings */
 	__u32 looking;    /* at pages, before the record is made; up to here in one cache line, that every call looks at */
 	__u64 args[6];
 	struct object objects[2];

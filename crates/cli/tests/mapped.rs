@@ -54,6 +54,7 @@ with_each_backend! {
     pieces_that_are_unmapped_one_by_one;
     what_a_move_leaves_where_it_was;
     what_is_mapped_over_and_moved_in_parts;
+    what_is_cloned_was_stored_to;
     pages_that_leave_their_file;
     what_forked_processes_open_to_stores;
     a_file_that_is_mapped_twice;
@@ -231,7 +232,12 @@ fn pieces_that_are_unmapped_one_by_one() {
 /// Records and replays a program for a test; the tree is what the trace says, too. `None`: the test is skipped.
 #[track_caller]
 fn program_replays(test: &str, name: &str) -> Option<Scratch> {
-    let scratch = Scratch::new();
+    program_replays_in(Scratch::new(), test, name)
+}
+
+/// As [`program_replays`], in a directory.
+#[track_caller]
+fn program_replays_in(scratch: Scratch, test: &str, name: &str) -> Option<Scratch> {
     let dir = scratch.path();
     let program = match program(Path::new(&mkdir(dir, "programs")), name) {
         Ok(program) => program,
@@ -257,6 +263,17 @@ fn what_a_move_leaves_where_it_was() {
 /// nothing.
 fn what_is_mapped_over_and_moved_in_parts() {
     program_replays("what_is_mapped_over_and_moved_in_parts", "moves");
+}
+
+/// A clone has what was stored to its source before.
+fn what_is_cloned_was_stored_to() {
+    for kind in [Kind::Xfs, Kind::Btrfs] {
+        let test = format!("what_is_cloned_was_stored_to: {kind}");
+        match LoopFs::new(kind, kind.least_bytes()) {
+            Ok(fs) => drop(program_replays_in(Scratch::below(&fs.path()), &test, "cloned")),
+            Err(why) => skip(&test, &why),
+        }
+    }
 }
 
 /// What one process closes to stores, or opens, is as it was in the others.

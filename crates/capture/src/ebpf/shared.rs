@@ -123,6 +123,7 @@ pub mod look {
     pub const PROTECT: u8 = 11;
     pub const POPULATED: u8 = 12;
     pub const ASKED: u8 = 13;
+    pub const CLONED: u8 = 14;
 }
 
 /// Offsets in `struct watch`.
@@ -199,6 +200,7 @@ mod tests {
             number("LOOK_SYNC_ALL", look::SYNC_ALL.into()),
             number("LOOK_POPULATED", look::POPULATED.into()),
             number("LOOK_ASKED", look::ASKED.into()),
+            number("LOOK_CLONED", look::CLONED.into()),
             offset("watch", "on", watch::ON),
             offset("watch", "offset", watch::OFFSET),
             offset("watch", "keeps", watch::KEEPS),

@@ -224,6 +224,7 @@ pub fn looks(call: &Call) -> (u8, u8) {
         Effect::MapAdvise if call.name == "mlock" => (look::POPULATED, 0),
         Effect::MapAdvise if call.name == "madvise" => (look::POPULATED, 1),
         Effect::Asynchronous if call.name == "io_submit" => (look::ASKED, 0),
+        Effect::DeviceControl => (look::CLONED, 0),
         _ => (0, 0),
     }
 }

@@ -49,6 +49,8 @@ static void in_vain(void) {
     at[P] = '1';
     if (mremap(at + P + 1, P, P, PLACE, at + 3 * P) != MAP_FAILED) _exit(5);
     at[3 * P] = '2';
+    if (!munmap(at, 1L << 62) || !munmap(at, -1)) _exit(6);
+    at[4 * P] = '3';
 }
 int main(void) {
     for (long page = 0; page < 3; page++) grow(file(0, 3, 4), page);
