@@ -85,6 +85,7 @@ impl Names {
     pub fn made_as(&mut self, id: NodeId, identity: (u64, u64)) {
         if self.node(id).source == Source::Made && !self.node(id).name.is_empty() {
             self.made.insert(identity, id);
+            self.node_mut(id).made_as = Some(identity);
         }
     }
 

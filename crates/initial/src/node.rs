@@ -79,6 +79,8 @@ pub struct Node {
     pub times: [i64; 3],
     /// Device and inode, if shown.
     pub identity: Option<(u64, u64)>,
+    /// The same of a file that a call made.
+    pub made_as: Option<(u64, u64)>,
     /// Type of file system.
     pub filesystem: u64,
     /// The number of what stands for a file system that a call brought, and in which it stands; 0 if in none.
@@ -156,6 +158,7 @@ impl Node {
             device: 0,
             times: [0; 3],
             identity: None,
+            made_as: None,
             filesystem: 0,
             brought: 0,
             target_guessed: false,

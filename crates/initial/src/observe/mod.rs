@@ -336,7 +336,7 @@ impl World {
             Some(Slot::File(node)) => Some(node),
             _ => None,
         };
-        let identity = node.and_then(|node| self.names.node(node).identity);
+        let identity = node.map(|node| self.names.node(node)).and_then(|node| node.identity.or(node.made_as));
         Step { directory, name: name.into(), stands, node, identity }
     }
 
