@@ -590,6 +590,36 @@ assert os.fstat(target).st_size == 69732 and os.pread(target, 9000, 0) == b"s" *
     recorded.replays_in_parts();
 }
 
+/// A copy that a limit on the length of files cut short is as short in a replay, and one that met the end of its source goes on asking.
+#[test]
+fn a_copy_that_was_cut_short() {
+    let program = r#"
+import resource, signal
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+made("s", b"s" * 500000)
+cut()
+resource.setrlimit(resource.RLIMIT_FSIZE, (300000, 300000))
+source = os.open("s", os.O_RDONLY)
+for name, copy in (
+    ("range", lambda to, at, length: os.copy_file_range(source, to, length, at)),
+    ("send", lambda to, at, length: os.sendfile(to, source, at, length)),
+):
+    target = os.open(name, os.O_RDWR | os.O_CREAT)
+    assert copy(target, 0, 500000) == 300000
+    os.ftruncate(target, 0)
+    os.lseek(target, 0, 0)
+    assert copy(target, 400000, 500000) == 100000
+    assert copy(target, 0, 500000) == 200000
+    assert os.fstat(target).st_size == 300000
+"#;
+    for backend in ["ptrace", "auto"] {
+        let Some(recorded) = Recorded::new("a_copy_that_was_cut_short", program, &["--backend", backend]) else {
+            return;
+        };
+        recorded.replays_in_parts();
+    }
+}
+
 /// What is copied to a page behind the end of a file, which a store was refused for, was not stored.
 #[test]
 fn what_a_copy_brings_is_no_store() {

@@ -148,7 +148,7 @@ pub struct Interpretation {
     pub mapped_file: bool,
     /// It read what a call wrote whose content the trace has not.
     pub reads_lost: bool,
-    /// It read less than it was asked for, though the file has more there.
+    /// It read, or copied, less than it was asked for, though the file has more there.
     pub came_short: bool,
     /// It moved content out of a device that gives something else each time.
     pub from_random: bool,

@@ -80,14 +80,19 @@ impl World {
         if length == 0 {
             return;
         }
-        let n = self.names.node(node);
-        let has_more = n.kind == FileKind::Regular && offset.saturating_add(length) < n.size;
-        s.out.came_short = has_more && wanted.is_some_and(|wanted| length < wanted);
+        s.out.came_short = self.came_short(node, offset, length, wanted);
         self.learn(node, offset, &Self::moved(s));
         if moves {
             self.advance(slot, offset.saturating_add(length));
         }
         self.grow_unseen(s, node, offset.saturating_add(length));
+    }
+
+    /// Whether less was taken out of a file than was asked for, though it has more there.
+    fn came_short(&self, node: NodeId, offset: u64, length: u64, wanted: Option<u64>) -> bool {
+        let n = self.names.node(node);
+        let has_more = n.kind == FileKind::Regular && offset.saturating_add(length) < n.size;
+        has_more && wanted.is_some_and(|wanted| length < wanted)
     }
 
     /// A read that returned more than the file was thought to hold: somebody else wrote it.
@@ -284,7 +289,9 @@ impl World {
             to = self.names.node(node).size;
         }
         if let Some(node) = source_node {
-            self.read_touch(s, node, from, length, Self::wanted(s));
+            let wanted = Self::wanted(s);
+            self.read_touch(s, node, from, length, wanted);
+            s.out.came_short = self.came_short(node, from, length, wanted);
         }
         if length == 0 {
             return;

@@ -1,5 +1,6 @@
 //! Arguments of an issued call, by their kind.
 
+use reprise_calls::moving::ends;
 use reprise_calls::{ArgKind, Effect, FcntlArg, Struct, fcntl_arg, ioctl_arg};
 use reprise_model::Nature;
 use reprise_trace::Name;
@@ -157,20 +158,24 @@ pub(super) fn memory(l: &Lowering<'_>) -> Option<u64> {
 }
 
 /// As many bytes as a call may be asked for where its end was the machine's doing: what a write wrote, and what came of a device
-/// that always has more (a signal ended it, and a replay has none) or of a file that had more (the program's memory ended).
+/// that always has more (a signal ended it, and a replay has none) or of a file that had more (the program's memory ended, or what it
+/// copied to could not be made longer).
 fn done(l: &Lowering<'_>) -> u64 {
     let ends = match l.call.effect {
         Effect::Write | Effect::MappedWrite => true,
-        Effect::Read => l.found.came_short || matches!(l.found.nature, Nature::SafeDevice | Nature::RandomDevice),
+        Effect::Read | Effect::Copy | Effect::Splice => {
+            l.found.came_short || matches!(l.found.nature, Nature::SafeDevice | Nature::RandomDevice)
+        }
         _ => false,
     };
     if ends && l.action.result > 0 { l.action.result as u64 } else { u64::MAX }
 }
 
-/// Whether the argument is the length in bytes of what the call reads or fills.
+/// Whether the argument, a length, is that in bytes of what the call reads, fills or moves.
 fn counts(l: &Lowering<'_>, index: usize) -> bool {
     let length = index as u8;
-    l.call.position(|k| k == ArgKind::InData(length) || k == ArgKind::OutData(length)).is_some()
+    let fills = l.call.position(|k| k == ArgKind::InData(length) || k == ArgKind::OutData(length)).is_some();
+    fills || ends(l.call).is_some()
 }
 
 /// Lengths of a vector's elements, cut to so many bytes in all.
