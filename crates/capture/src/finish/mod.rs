@@ -66,6 +66,10 @@ use write::{Birth, What, Writing};
 /// Name of the directory of a spool in that of its trace.
 pub const SPOOL: &str = reprise_trace::SPOOL;
 
+/// What no result tells the order of.
+const AT_ONCE: &str = "calls that made a file longer, or went on in it, while others did, and do not tell where: which came \
+                       first is a guess";
+
 /// So many records come in before it is seen what has its place by them.
 const TOGETHER: u64 = 64;
 
@@ -318,6 +322,7 @@ impl Finisher {
         dropped("places of the raw recording that cannot be read", damaged);
         log.loss_several(Loss::Truncated, "calls whose memory is not all in the raw recording", self.joiner.torn);
         log.note_several("results of overlapping calls that no order of them explains", self.window.untold);
+        log.note_several(AT_ONCE, self.window.guessed());
     }
 
     /// The state at the beginning is known, since nothing from before comes any more.

@@ -35,6 +35,8 @@ pub struct Sight {
     thing: u64,
     value: u64,
     until_ns: u64,
+    /// Who saw it may as well have come after those that made it so.
+    is_vague: bool,
 }
 
 /// A result that is impossible weighs more than something that was seen a little later.
@@ -49,6 +51,8 @@ pub const FEW_TRIALS: u32 = 64;
 pub struct States {
     known: HashMap<u64, Option<u64>, BuildHasherDefault<Mixed>>,
     sights: Vec<Sight>,
+    /// How often two made a thing more while both were under way, and each saw what both had made of it.
+    pub guessed: u64,
     /// All that was known was too much, and is forgotten; who heeds that takes it back.
     pub has_forgotten: bool,
 }
@@ -128,7 +132,8 @@ impl States {
         let mut trial = Trial::new(self);
         trial.changed.reserve(call.told.all.len());
         trial.perform(call);
-        let Trial { changed, mut sights, .. } = trial;
+        let Trial { changed, mut sights, guessed, .. } = trial;
+        self.guessed += guessed;
         sights.drain(..sights.len().saturating_sub(MOST_SIGHTS));
         self.sights = sights;
         if self.known.len() > MOST {
@@ -151,6 +156,7 @@ struct Trial<'a> {
     /// asked, it had begun before.
     is_strict: bool,
     sights: Vec<Sight>,
+    guessed: u64,
 }
 
 /// A trial as it was, for [`Trial::go_back`].
@@ -162,7 +168,8 @@ struct Mark {
 
 impl<'a> Trial<'a> {
     fn new(base: &'a States) -> Self {
-        Trial { base, changed: Vec::new(), turned: Vec::new(), is_strict: false, sights: base.sights.clone() }
+        let sights = base.sights.clone();
+        Trial { base, changed: Vec::new(), turned: Vec::new(), is_strict: false, sights, guessed: 0 }
     }
 
     fn value(&self, condition: &Condition) -> Option<u64> {
@@ -235,9 +242,11 @@ impl<'a> Trial<'a> {
             // Of what must have been something, what was seen tells what it was.
             let is_known = |left: &u64| *left != SOMETHING || c.found != Found::Something;
             let value = left.filter(is_known).or(c.after).or(left);
-            self.sights.retain(|s| s.thing != c.thing || Some(s.value) != value);
+            let explained = self.sights.extract_if(.., |s| s.thing == c.thing && Some(s.value) == value);
+            self.guessed += explained.filter(|s| s.is_vague && c.is_vague()).count() as u64;
             if let Some(seen) = c.after.filter(|seen| Some(*seen) != value) {
-                self.sights.push(Sight { thing: c.thing, value: seen, until_ns: call.end_ns });
+                let (thing, is_vague) = (c.thing, c.is_vague());
+                self.sights.push(Sight { thing, value: seen, until_ns: call.end_ns, is_vague });
             }
             self.changed.push((c.thing, value));
         }

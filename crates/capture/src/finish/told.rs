@@ -120,6 +120,11 @@ impl Condition {
         Condition { thing, known: None, is_passed: false, at_first: None, found, change, after: None }
     }
 
+    /// Whether it made the thing more, and does not tell from what: so it has no place among those that do likewise.
+    pub fn is_vague(&self) -> bool {
+        self.found == Found::Anything && matches!(self.change, Change::More(_))
+    }
+
     /// With what was seen when the call returned.
     pub fn then(self, after: u64) -> Condition {
         Condition { after: Some(after), ..self }

@@ -137,6 +137,11 @@ impl<T> Window<T> {
         place
     }
 
+    /// Between how many pairs of items nothing tells which came first, though it makes a difference.
+    pub fn guessed(&self) -> u64 {
+        self.states.guessed
+    }
+
     /// The latest instant met.
     pub fn latest_ns(&self) -> u64 {
         self.latest_ns

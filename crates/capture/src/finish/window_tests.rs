@@ -429,3 +429,29 @@ fn a_search_goes_on_where_some_of_it_is_in_vain() {
     let order: Vec<&str> = pops.map(|call| call.what.1).filter(|what| of_name.iter().any(|of| of.1 == *what)).collect();
     assert_eq!((order, window.untold), (vec!["makes", "removes", "finds nothing"], 300));
 }
+
+/// Two that append at once and see the file as both have left it have no order, unless one of them tells where it wrote.
+#[test]
+fn which_of_two_appends_came_first_is_a_guess() {
+    const SIZE: u64 = 1;
+    let appends = |tid: i32, found, length, seen| {
+        let grows = Condition::new(SIZE, found, Change::More(length)).then(seen);
+        (tid, Told { all: vec![grows], ..Told::default() })
+    };
+    let guessed = |first_sees, second_found| {
+        let is_empty =
+            (3, Told { all: vec![Condition::new(SIZE, Found::Exactly(0), Change::Nothing)], ..Told::default() });
+        let (first, second) = (appends(1, Found::Anything, 10, first_sees), appends(2, second_found, 20, 30));
+        let mut window = Window::default();
+        for (call, at) in [(is_empty, [8, 5, 8]), (first, [100, 20, 100]), (second, [101, 30, 101])] {
+            window.push(item(call.0, at, Reach::All, call));
+        }
+        let mut told = |(_, told): &(i32, Told)| told.clone();
+        let order: Vec<i32> = std::iter::from_fn(|| window.pop(true, &mut told)).map(|call| call.what.0).collect();
+        (order, window.guessed())
+    };
+    assert_eq!(guessed(30, Found::Anything), (vec![3, 1, 2], 1));
+    assert_eq!(guessed(10, Found::Anything), (vec![3, 1, 2], 0), "it saw the file before the other was done");
+    assert_eq!(guessed(30, Found::Exactly(10)), (vec![3, 1, 2], 0));
+    assert_eq!(guessed(30, Found::Exactly(0)), (vec![3, 2, 1], 0));
+}
