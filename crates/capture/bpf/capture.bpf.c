@@ -145,6 +145,7 @@ static __noinline int enter_slowly(__u64 *ctx)
 	count_call(t);
 	t->inside = 1;
 	t->looking = t->unread = t->unlooked = 0;
+	t->aside = 0;
 	take_arguments(t, regs);
 	if (is_followed(row, task, regs->di))
 		before_call(t, row);

@@ -433,6 +433,38 @@ static __always_inline int is_followed(struct row *row, struct task_struct *task
 	return (row->look != LOOK_PART && row->look != LOOK_WRITTEN) || may_be_mapped(file_of(task, fd));
 }
 
+/* Where in its file a call began that wrote as much, when it is over. */
+static __always_inline __u64 written_at(struct thread *t, struct row *row, __u64 length)
+{
+	struct object *object = &t->objects[0];
+	__s64 given = row->offset ? argument(t, row->offset - 1) : ~0ULL;
+
+	if (given < 0)
+		return object->position - length;
+	return object->flags & O_APPEND ? object->size - length : given;
+}
+
+/* A file that is written to from a mapping of its own changes what it is written from: what was written stands where it was written to,
+ * if that is mapped with it. */
+__noinline int look_where_written(struct thread *t, struct row *row)
+{
+	struct range found = {};
+	__u64 address, length, at;
+
+	if (!t || !row || row->part[0].kind != PART_DATA || !S_ISREG(t->objects[0].mode))
+		return 0;
+	address = argument(t, row->part[0].arg);
+	length = argument(t, row->part[0].of);
+	if (t->result <= 0 || t->result != length || !find_range(&found, this_process(), address))
+		return 0;
+	if (found.file.device != t->objects[0].device || found.file.inode != t->objects[0].inode)
+		return 0;
+	at = written_at(t, row, length) - (found.page << PAGE_SHIFT);
+	if (at < found.end - found.start && length <= found.end - found.start - at)
+		t->aside = found.start + at - address;
+	return 0;
+}
+
 /* At the exit of a call, before its record. What is looked at before it: `before.h`. */
 static __always_inline void after_call(struct thread *t, struct row *row, struct task_struct *task)
 {
@@ -445,6 +477,8 @@ static __always_inline void after_call(struct thread *t, struct row *row, struct
 		if (l)
 			l->time_ns = t->end_ns - 1;
 	}
+	if (row->look == LOOK_WRITTEN)
+		look_where_written(t, row);
 	if (row->look == LOOK_MAP || row->look == LOOK_REMAP || row->look == LOOK_POPULATED)
 		map_after(t, row);
 	else if (row->look != LOOK_UNMAP && row->look != LOOK_WRITTEN && row->look != LOOK_ASKED && row->look != LOOK_CLONED)

@@ -202,7 +202,7 @@ __noinline int read_piece(struct thread *t, __u32 segment, __u32 at)
 
 	if (!to || !t)
 		return KEPT_NOT;
-	address = t->area.address + t->cursor.offset;
+	address = t->area.address + t->cursor.offset + t->aside;
 	bytes = t->length;
 	if (t->area.string) {
 		got = bpf_probe_read_user_str(to, STRING_PIECE, (void *)address);

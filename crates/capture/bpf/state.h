@@ -178,6 +178,7 @@ struct thread {
 	__u32 quick;      /* its place among those of quick.h + 1, 0: none */
 	__u32 arrival;    /* it came in from outside as this one; 0: it did not */
 	__u64 vector;     /* of a request: where its vector is kept, 0: in the program's memory */
+	__u64 aside;      /* so far behind its buffer stands what a call wrote */
 };
 
 /* Why something is dropped. `src/spool/lacks.rs` says it in words. */

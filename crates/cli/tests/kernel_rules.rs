@@ -648,6 +648,33 @@ for copy in (lambda: os.copy_file_range(source, target, 4096, 0, 0), lambda: os.
     recorded.replays("t.reprise");
 }
 
+/// A write whose buffer is a mapping of its file, from bytes that overlap those that it writes: it changes what it is given, and
+/// copied upwards it writes again what it has written.
+#[test]
+fn a_file_that_is_written_to_from_itself() {
+    let name = "a_file_that_is_written_to_from_itself";
+    if !in_kernel(name, Scratch::new().path()) {
+        return;
+    }
+    let program = r#"
+made("f", bytes((i * 7 + i // 256) % 256 for i in range(65536)))
+file = os.open("f", os.O_RDWR)
+memory = mmap.mmap(file, 65536)
+begin = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+for source, length, target in ((0, 30000, 10), (100, 30000, 0), (0, 8192, 32768), (40000, 9000, 40001)):
+    assert libc.pwrite(file, ctypes.c_void_p(begin + source), length, target) == length
+    os.pread(file, 65536, 0)
+os.lseek(file, 7, 0)
+assert libc.write(file, ctypes.c_void_p(begin), 20000) == 20000
+end = os.open("f", os.O_WRONLY | os.O_APPEND)
+assert libc.write(end, ctypes.c_void_p(begin), 5000) == 5000
+assert os.pread(file, 5000, 65536) == memory[:5000]
+os.pread(file, 65536, 0)
+"#;
+    let Some(recorded) = Recorded::new(name, program, &["--backend", "ebpf"]) else { return };
+    recorded.replays("t.reprise");
+}
+
 /// The mask is taken off the mode of a socket's file also where a directory has a default access list.
 #[test]
 fn a_socket_where_there_is_a_default_access_list() {
