@@ -227,7 +227,9 @@ impl Outcome<'_> {
         use Effect::*;
         const MAKES: u64 = libc::O_CREAT as u64;
         const EXCLUSIVE: u64 = (libc::O_CREAT | libc::O_EXCL) as u64;
-        let kind = |end: Option<&Step>| Change::To(end.and_then(|step| number(step.stands)).unwrap_or(SOMETHING));
+        // Where nothing is known to stand yet, something does when the call has its turn.
+        let stood = |end: Option<&Step>| end.and_then(|step| number(step.stands)).filter(|kind| *kind != NOTHING);
+        let kind = |end: Option<&Step>| Change::To(stood(end).unwrap_or(SOMETHING));
         let there = (Found::Something, Change::Nothing);
         let directory = (Found::Directory, Change::Nothing);
         let none = (Found::Anything, Change::Nothing);
