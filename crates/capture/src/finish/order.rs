@@ -18,6 +18,8 @@ mod locks;
 mod names;
 mod places;
 #[cfg(test)]
+mod replaced_tests;
+#[cfg(test)]
 mod turn_tests;
 
 use foldhash::HashMap;

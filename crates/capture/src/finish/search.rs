@@ -179,6 +179,12 @@ impl<'a> Trial<'a> {
         }
     }
 
+    /// What a thing is, if that is remembered.
+    fn known(&self, thing: u64) -> Option<u64> {
+        let changed = self.changed.iter().rev().find(|(changed, _)| *changed == thing);
+        changed.map_or_else(|| self.base.known.get(&thing).copied().flatten(), |(_, value)| *value)
+    }
+
     /// Whether nothing contradicts the order in which calls are given.
     fn is_explained(&mut self, calls: &[Candidate], others_ns: u64) -> bool {
         calls.iter().all(|call| self.perform(call) == 0) && self.unexplained(others_ns).next().is_none()
@@ -238,7 +244,10 @@ impl<'a> Trial<'a> {
         for c in call.told.all.iter().filter(|c| !(is_elsewhere && c.is_passed)) {
             // After a contradiction nothing is known but what was seen.
             let is = self.value(c).filter(|is| c.found.fits(Some(*is)));
-            let left = c.change.of(is, c.found);
+            let left = match c.change {
+                Change::Like(other) => self.known(other),
+                change => change.of(is, c.found),
+            };
             // Of what must have been something, what was seen tells what it was.
             let is_known = |left: &u64| *left != SOMETHING || c.found != Found::Something;
             let value = left.filter(is_known).or(c.after).or(left);

@@ -74,12 +74,14 @@ pub enum Change {
     More(u64),
     /// Without the first bits, with the second; of what is not known none is assumed.
     Bits(u64, u64),
+    /// What this thing is when the call has its turn.
+    Like(u64),
     /// Something that is not known.
     Unknown,
 }
 
 impl Change {
-    /// What a thing is after it.
+    /// What a thing is after it, as far as that does not depend on others.
     pub fn of(self, is: Option<u64>, found: Found) -> Option<u64> {
         match (self, found) {
             (Change::Nothing, Found::Exactly(value)) => Some(value),
@@ -90,7 +92,7 @@ impl Change {
             (Change::More(n), Found::Exactly(value)) => Some(value.saturating_add(n)),
             (Change::More(n), _) => is.map(|is| is.saturating_add(n)),
             (Change::Bits(without, with), _) => Some(is.unwrap_or(0) & !without | with),
-            (Change::Unknown, _) => None,
+            (Change::Like(_) | Change::Unknown, _) => None,
         }
     }
 }

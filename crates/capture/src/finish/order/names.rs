@@ -205,20 +205,20 @@ impl Outcome<'_> {
             told.all.extend(way.iter().map(|step| step_is(step, went_through(step), Change::Nothing)));
         }
         let ends = [last(&paths[0]), last(&paths[1])];
-        for ((step, (found, change)), inode) in ends.into_iter().zip(self.ends(ends)).zip(self.inodes(ends)) {
+        let moved = [None, ends[0].filter(|_| self.gives_another_name())];
+        // The new name first: it has what the old one had before.
+        for ((step, (found, change)), from) in ends.into_iter().zip(self.ends(ends)).zip(moved).rev() {
             let Some(step) = step else { continue };
             told.all.push(step_is(step, found, change));
-            told.all.extend(self.file(step, change, inode));
+            told.all.extend(self.file(step, change, from));
         }
     }
 
-    /// Which files stand under the last names, as far as that is known: where one was moved, it is the one that stood under the other.
-    fn inodes(&self, ends: [Option<&Step>; 2]) -> [Option<u64>; 2] {
-        let stood = |end: Option<&Step>| end.and_then(|step| step.identity).map(|(_, inode)| inode);
+    /// Whether what stands under the first path stands under the second from now on.
+    fn gives_another_name(&self) -> bool {
         match self.call.effect {
-            Effect::Rename if renames(self.call, &self.args, libc::RENAME_EXCHANGE) => [stood(ends[1]), stood(ends[0])],
-            Effect::Rename | Effect::Link => [self.inode, stood(ends[0])],
-            _ => [self.inode; 2],
+            Effect::Rename => !renames(self.call, &self.args, libc::RENAME_EXCHANGE),
+            effect => effect == Effect::Link,
         }
     }
 
@@ -259,12 +259,12 @@ impl Outcome<'_> {
         }
     }
 
-    /// Which file stands under a name: that of this number, if that is known.
-    fn file(&self, step: &Step, change: Change, inode: Option<u64>) -> Option<Condition> {
+    /// Which file stands under a name; `from`: that which stood there.
+    fn file(&self, step: &Step, change: Change, from: Option<&Step>) -> Option<Condition> {
         let of_name = |found, change| {
             Some(Condition { is_passed: true, ..Condition::new(name(Thing::Inode, step), found, change) })
         };
-        match (change, inode) {
+        match (change, self.inode) {
             (Change::Nothing, Some(inode)) => of_name(Found::Exactly(inode), Change::Nothing),
             (Change::Nothing, None) => None,
             (Change::To(NOTHING), _) => of_name(Found::Anything, Change::To(NOTHING)),
@@ -273,7 +273,10 @@ impl Outcome<'_> {
                 of_name(Found::Anything, Change::Unknown)
             }
             (_, Some(inode)) => of_name(Found::Anything, Change::To(inode)),
-            (_, None) => of_name(Found::Anything, Change::Unknown),
+            (_, None) => {
+                let moved = |from| Change::Like(name(Thing::Inode, from));
+                of_name(Found::Anything, from.map_or(Change::Unknown, moved))
+            }
         }
     }
 }
