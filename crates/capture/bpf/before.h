@@ -257,11 +257,20 @@ __noinline int before_asked(struct thread *t)
 	return 0;
 }
 
+/* Adds all of a file, if it is mapped so that it can be written. By itself: where few have much of the stack. */
+__noinline int add_open(struct look *l, struct thread *t, __s32 fd)
+{
+	if (!l || !t)
+		return 0;
+	__builtin_memset(&t->objects[0], 0, sizeof(t->objects[0]));
+	look_at(&t->objects[0], bpf_get_current_task_btf(), fd);
+	add_file(l, &t->objects[0], 0, LAST_PAGE);
+	return 0;
+}
+
 /* Before a file gets what another one has: what was stored to either. */
 __noinline int before_clone(struct thread *t)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct object *object;
 	struct cpu *cpu = this_cpu();
 	struct look *l;
 	__u64 source;
@@ -275,17 +284,12 @@ __noinline int before_clone(struct thread *t)
 	} else if ((__u32)t->args[1] != FICLONE) {
 		return 0;
 	}
-	l = begin_look(t, task, t->begin_ns);
+	l = begin_look(t, bpf_get_current_task_btf(), t->begin_ns);
 	t->looking = 0;
 	if (!l)
 		return 0;
-	object = &t->objects[0];
-	__builtin_memset(object, 0, sizeof(*object));
-	look_at(object, task, source);
-	add_file(l, object, 0, LAST_PAGE);
-	__builtin_memset(object, 0, sizeof(*object));
-	look_at(object, task, t->args[0]);
-	add_file(l, object, 0, LAST_PAGE);
+	add_open(l, t, source);
+	add_open(l, t, t->args[0]);
 	look_before(l, cpu);
 	return 0;
 }

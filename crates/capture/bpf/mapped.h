@@ -261,27 +261,35 @@ static __always_inline void map_once_more(struct range *r, __u32 pid, __u64 addr
 /* What is mapped at an address is mapped once more. Since Linux 6.17 several areas may be: of all but the first nothing is known there. */
 static __always_inline void after_second_map(struct thread *t, __u32 pid, __u64 start, __u64 end, __u64 to)
 {
-	struct range r = {}, last = {};
+	struct range r = {};
+	__u64 known;
 
-	if (find_range(&r, pid, start))
+	find_range(&r, pid, start);
+	known = r.end;
+	if (known)
 		map_once_more(&r, pid, start, to, whole_pages(to, t->args[2]));
-	if (r.end < end && find_range(&last, pid, end - 1))
+	if (known < end && find_range(&r, pid, end - 1))
 		count_lost();
 }
 
 /* There may be many areas, of several files. */
-static __always_inline void after_remap(struct thread *t, struct task_struct *task)
+__noinline int after_remap(struct thread *t)
 {
-	__u64 start = t->args[0], end = whole_pages(start, t->args[1]), to = t->result;
-	__u64 to_end = whole_pages(to, t->args[2]), kept = at_most(end - start, to_end - to);
+	struct task_struct *task = bpf_get_current_task_btf();
+	__u64 start, end, to, to_end, kept;
 	__u32 pid = this_process();
 	struct look *l;
 
-	if (failed(t->result) || !has_ranges(pid))
-		return;
+	if (!t || failed(t->result) || !has_ranges(pid))
+		return 0;
+	start = t->args[0];
+	end = whole_pages(start, t->args[1]);
+	to = t->result;
+	to_end = whole_pages(to, t->args[2]);
+	kept = at_most(end - start, to_end - to);
 	if (t->args[3] & MREMAP_DONTUNMAP || !t->args[1]) {
 		after_second_map(t, pid, start, end, to);
-		return;
+		return 0;
 	}
 	if (to != start || start + kept < end) {
 		l = t->looking ? bpf_task_storage_get(&looks, task, 0, 0) : begin_look(t, task, t->end_ns - 1);
@@ -290,9 +298,14 @@ static __always_inline void after_remap(struct thread *t, struct task_struct *ta
 		if (!cut_ranges(pid, start + kept, end))
 			count_lost();
 	}
-	if (to != start && !(cut_ranges(pid, to, to_end) && shift_ranges(pid, start, start + kept, to)))
-		count_lost();
+	if (to != start) {
+		/* Where nothing is taken out, a range is parted. */
+		if (!(cut_ranges(pid, to, to_end) && cut_ranges(pid, start, start) && cut_ranges(pid, start + kept, start + kept)))
+			count_lost();
+		shift_ranges(pid, start, start + kept, to);
+	}
 	grow_range(pid, to + kept, to_end);
+	return 0;
 }
 
 static __always_inline void look_at_part(struct thread *t, struct row *row, struct look *l)
@@ -401,9 +414,6 @@ __noinline int map_after(struct thread *t, struct row *row)
 	case LOOK_MAP:
 		after_map(t, task);
 		break;
-	case LOOK_REMAP:
-		after_remap(t, task);
-		break;
 	case LOOK_POPULATED:
 		if (!row->offset || populates(t->args[2]))
 			populate(t->args[0], whole_pages(t->args[0], t->args[1]),
@@ -479,8 +489,10 @@ static __always_inline void after_call(struct thread *t, struct row *row, struct
 	}
 	if (row->look == LOOK_WRITTEN)
 		look_where_written(t, row);
-	if (row->look == LOOK_MAP || row->look == LOOK_REMAP || row->look == LOOK_POPULATED)
+	if (row->look == LOOK_MAP || row->look == LOOK_POPULATED)
 		map_after(t, row);
+	else if (row->look == LOOK_REMAP)
+		after_remap(t);
 	else if (row->look != LOOK_UNMAP && row->look != LOOK_WRITTEN && row->look != LOOK_ASKED && row->look != LOOK_CLONED)
 		look_after(t, row);
 	else if (row->look == LOOK_UNMAP && t->looking && failed(t->result))
