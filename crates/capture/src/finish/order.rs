@@ -20,6 +20,8 @@ mod places;
 #[cfg(test)]
 mod replaced_tests;
 #[cfg(test)]
+mod simulated;
+#[cfg(test)]
 mod turn_tests;
 
 use foldhash::HashMap;

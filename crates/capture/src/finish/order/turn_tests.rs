@@ -4,15 +4,12 @@
 use std::collections::HashSet;
 
 use reprise_calls::by_name;
-use reprise_initial::{Links, Seen, World};
 use reprise_trace::{Action, Name};
 
 use super::super::decode::Pending;
-use super::super::window::Window;
-use super::super::window_tests::{Random, item};
-use super::{Reaches, Teller};
+use super::super::window_tests::Random;
+use super::simulated::{Simulated, TOP, ordered};
 
-const TOP: &str = "/top";
 /// That of calls without a path.
 const FD: i64 = 4;
 const ENOENT: i64 = -(libc::ENOENT as i64);
@@ -28,7 +25,11 @@ struct Call {
     result: i64,
 }
 
-impl Call {
+impl Simulated for Call {
+    fn end_ns(&self) -> u64 {
+        self.end_ns
+    }
+
     fn pending(&self) -> Pending {
         let path = (!self.path.is_empty()).then(|| Name(self.path.clone().into_bytes()));
         let args = if path.is_none() { [FD as u64, 0, 0, 0, 0, 0] } else { [0; 6] };
@@ -105,25 +106,6 @@ fn simulate(seed: u64) -> Vec<Call> {
 fn different(calls: &[Call]) -> usize {
     let mut kernel = oracle();
     calls.iter().filter(|call| kernel.perform(call) != call.result).count()
-}
-
-fn ordered(calls: &[Call]) -> Vec<Call> {
-    let mut world = World::new(Box::new(Links::default()));
-    let seat = world.begin(1, Some(TOP.as_bytes()));
-    let (mut teller, mut window, mut out) = (Teller::default(), Window::default(), Vec::new());
-    let mut reaches = Reaches::default();
-    for call in calls {
-        let Call { begin_ns, end_ns, tid, .. } = *call;
-        let reach = reaches.of(&call.pending());
-        window.push(item(tid, [end_ns, begin_ns, end_ns], reach, call.clone()));
-    }
-    while let Some(placed) = window.pop(true, &mut |call| teller.told(&mut world, seat, &|_| None, &call.pending())) {
-        let pending = placed.what.pending();
-        let (call, result, decoded) = (pending.call, pending.action.result, pending.decoded());
-        world.observe(&Seen { seat, call, decoded: &decoded, result });
-        out.push(placed.what);
-    }
-    out
 }
 
 #[test]
