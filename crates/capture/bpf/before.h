@@ -51,13 +51,13 @@ __noinline int before_unmap(struct thread *t, struct row *row)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	__u32 pid = this_process();
-	__u64 start, end;
+	__u64 start, length, end;
 	struct look *l;
 
 	if (!t || !row)
 		return 0;
-	ended_by(t, row, &start, &end);
-	end = whole_pages(start, end);
+	ended_by(t, row, &start, &length);
+	end = whole_pages(start, length);
 	if (start & (PAGE - 1) || end <= start || end > LAST_ADDRESS)
 		return 0;
 	l = has_ranges(pid) ? begin_look(t, task, 0) : 0;

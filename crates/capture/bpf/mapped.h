@@ -487,17 +487,28 @@ static __always_inline void after_call(struct thread *t, struct row *row, struct
 		if (l)
 			l->time_ns = t->end_ns - 1;
 	}
-	if (row->look == LOOK_WRITTEN)
+	switch (row->look) {
+	case LOOK_WRITTEN:
 		look_where_written(t, row);
-	if (row->look == LOOK_MAP || row->look == LOOK_POPULATED)
+		break;
+	case LOOK_MAP:
+	case LOOK_POPULATED:
 		map_after(t, row);
-	else if (row->look == LOOK_REMAP)
+		break;
+	case LOOK_REMAP:
 		after_remap(t);
-	else if (row->look != LOOK_UNMAP && row->look != LOOK_WRITTEN && row->look != LOOK_ASKED && row->look != LOOK_CLONED)
-		look_after(t, row);
-	else if (row->look == LOOK_UNMAP && t->looking && failed(t->result))
+		break;
+	case LOOK_UNMAP:
 		/* What lies there is mapped still. */
-		count_lost();
+		if (t->looking && failed(t->result))
+			count_lost();
+		break;
+	case LOOK_ASKED:
+	case LOOK_CLONED:
+		break;
+	default:
+		look_after(t, row);
+	}
 }
 
 /* A thread is no more. */
