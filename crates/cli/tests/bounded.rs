@@ -190,6 +190,22 @@ fn a_limit_on_the_size() {
     drop(mounted);
 }
 
+/// What the last line says of content is what the trace holds of it.
+#[test]
+fn what_is_said_of_content_is_what_was_kept() {
+    let s = Scratch::new();
+    let dir = s.path();
+    for (policy, words) in [
+        ("full", "B of content recorded in"),
+        ("hash", "B of content as hashes in"),
+        ("none", "B of content left out, recorded in"),
+    ] {
+        let record = ["record", "--backend", "ptrace", "--data", policy, "-o", policy, "--"];
+        let said = run(dir, &[&record[..], &["sh", "-c", "echo x > f"]].concat());
+        assert!(said.ends(0).err.contains(words), "{words}: {said:#?}");
+    }
+}
+
 #[test]
 fn a_limit_that_is_not_met() {
     let s = Scratch::new();

@@ -199,7 +199,12 @@ fn summary(trace: &Path, recorded: &Recorded) -> String {
         Some(in_kernel) => format!("reprise: {} records, {bytes}, went nowhere (--sink null)", in_kernel.records),
         None => {
             let actions = several(recorded.actions, "action");
-            format!("reprise: {actions}, {bytes} of content recorded in {}", trace.display())
+            let kept = match recorded.manifest.data {
+                DataPolicy::Full => "of content recorded",
+                DataPolicy::Hash => "of content as hashes",
+                DataPolicy::None => "of content left out, recorded",
+            };
+            format!("reprise: {actions}, {bytes} {kept} in {}", trace.display())
         }
     };
     for loss in LOSSES {
