@@ -11,6 +11,7 @@ mod content;
 #[cfg(test)]
 mod descriptor_tests;
 mod held;
+mod links;
 #[cfg(test)]
 mod lock_tests;
 mod locked;
@@ -162,6 +163,7 @@ pub struct Teller {
     voided: HashMap<u32, u64>,
     locks: locks::Locks,
     held: held::Held,
+    links: links::Links,
     /// Whether permissions of files were changed.
     has_modes: bool,
 }
@@ -180,7 +182,9 @@ impl Teller {
         self.descriptors(seat, pending, &mut told.all);
         self.content(world, seat, pending, &mut told.all);
         self.attributes(world, seat, pending, &mut told);
-        names::told(world, seat, pending, &mut told);
+        let named = names::told(world, seat, pending, &mut told);
+        self.links.opened(pending, named);
+        self.links.told(pending, &mut told);
         self.locks.told(Seated { seat, held: &self.held }, seat_of, pending, &mut told);
         self.places(seat, pending, &mut told);
         told

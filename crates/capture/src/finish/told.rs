@@ -16,6 +16,8 @@ pub enum Found {
     NoDirectory,
     /// This.
     Exactly(u64),
+    /// Anything but this.
+    Not(u64),
     /// This or less.
     AtMost(u64),
     /// This or more.
@@ -52,6 +54,7 @@ impl Found {
             Found::Directory => is == DIRECTORY || is == SOMETHING,
             Found::NoDirectory => is != NOTHING && is != DIRECTORY,
             Found::Exactly(value) => is == value,
+            Found::Not(value) => is != value,
             Found::AtMost(value) => is <= value,
             Found::AtLeast(value) => is >= value,
             Found::NoneOf(bits) => is & bits == 0,

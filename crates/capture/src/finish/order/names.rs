@@ -33,12 +33,12 @@ const COMES_FIRST: [i64; 9] = [
 /// Names of a listing beyond these are not looked at.
 const LISTED: usize = 256;
 
-/// What the result of a call tells of names.
-pub fn told(world: &mut World, seat: Seat, pending: &Pending, told: &mut Told) {
+/// What the result of a call tells of names. Gives which file stands under the name by which it opened one, as a thing, and that file.
+pub fn told(world: &mut World, seat: Seat, pending: &Pending, told: &mut Told) -> Option<(u64, u64)> {
     let (call, result, args) = (pending.call, pending.action.result, pending.action.args);
     let lists = call.effect == Effect::List;
     if pending.action.path.is_none() && !lists && call.name != "bind" {
-        return;
+        return None;
     }
     let made = pending.object(result as u64).map(|object| (facts::object(object).made, object.inode));
     let opened = made.filter(|_| call.effect == Effect::Open && !failed(result));
@@ -94,7 +94,10 @@ pub fn told(world: &mut World, seat: Seat, pending: &Pending, told: &mut Told) {
             inode,
         };
         outcome.tell(&paths, told);
+        let named = last(&paths[0]).filter(|_| opened.is_some());
+        return named.map(|step| name(Thing::Inode, step)).zip(outcome.inode);
     }
+    None
 }
 
 struct Outcome<'a> {
@@ -267,6 +270,8 @@ impl Outcome<'_> {
         match (change, self.inode) {
             (Change::Nothing, Some(inode)) => of_name(Found::Exactly(inode), Change::Nothing),
             (Change::Nothing, None) => None,
+            // It has another name from now on.
+            (Change::To(NOTHING), _) if self.call.effect == Effect::Rename => of_name(Found::Anything, Change::Unknown),
             (Change::To(NOTHING), _) => of_name(Found::Anything, Change::To(NOTHING)),
             // Of a file that goes away from there, and leaves another.
             (Change::To(FILE), _) if renames(self.call, &self.args, libc::RENAME_WHITEOUT) => {
