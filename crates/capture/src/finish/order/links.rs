@@ -17,13 +17,14 @@ const MOST: usize = 1 << 14;
 /// By which names files were opened.
 #[derive(Debug, Default)]
 pub(super) struct Links {
-    /// By open file: which file stands under that name, as a thing, and the file that did.
-    names: HashMap<u64, (u64, u64)>,
+    /// By open file, and by the number of its file, for the memory of one that is closed is given to the next before calls have their
+    /// places: which file stands under that name, as a thing.
+    names: HashMap<(u64, u64), u64>,
 }
 
 impl Links {
     /// A call opened a file by a name.
-    pub(super) fn opened(&mut self, pending: &Pending, named: Option<(u64, u64)>) {
+    pub(super) fn opened(&mut self, pending: &Pending, named: Option<u64>) {
         if pending.call.effect != Effect::Open || failed(pending.action.result) {
             return;
         }
@@ -33,10 +34,9 @@ impl Links {
                 if self.names.len() >= MOST {
                     self.names.clear();
                 }
-                self.names.insert(object.id, named);
+                self.names.insert((object.id, object.inode), named);
             }
-            // The number of an open file that is gone is given again.
-            None => _ = self.names.remove(&object.id),
+            None => _ = self.names.remove(&(object.id, object.inode)),
         }
     }
 
@@ -47,13 +47,15 @@ impl Links {
         if pending.call.effect != Effect::GetMetadata || failed(action.result) || by_path {
             return;
         }
-        let named = pending.object(action.args[0]).and_then(|object| self.names.get(&object.id));
-        let (Some((name, file)), Some(stat)) = (named, facts::stat(pending.call, &action.output)) else { return };
-        match stat.links {
-            Some(0) => out.all.push(Condition::new(*name, Found::Not(*file), Change::Nothing)),
+        let Some(object) = pending.object(action.args[0]) else { return };
+        let Some(name) = self.names.get(&(object.id, object.inode)) else { return };
+        let found = match facts::stat(pending.call, &action.output).and_then(|stat| stat.links) {
+            // A rename takes the number of what it replaces down first: for a moment the name still leads there.
+            Some(0) => Found::Not(object.inode),
             // It may have another name, and another file this one.
-            Some(1) => out.likely.push(Condition::new(*name, Found::Exactly(*file), Change::Nothing)),
-            _ => {}
-        }
+            Some(1) => Found::Exactly(object.inode),
+            _ => return,
+        };
+        out.likely.push(Condition::new(*name, found, Change::Nothing));
     }
 }

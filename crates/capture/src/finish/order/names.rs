@@ -33,8 +33,8 @@ const COMES_FIRST: [i64; 9] = [
 /// Names of a listing beyond these are not looked at.
 const LISTED: usize = 256;
 
-/// What the result of a call tells of names. Gives which file stands under the name by which it opened one, as a thing, and that file.
-pub fn told(world: &mut World, seat: Seat, pending: &Pending, told: &mut Told) -> Option<(u64, u64)> {
+/// What the result of a call tells of names. Gives which file stands under the name by which it opened one, as a thing.
+pub fn told(world: &mut World, seat: Seat, pending: &Pending, told: &mut Told) -> Option<u64> {
     let (call, result, args) = (pending.call, pending.action.result, pending.action.args);
     let lists = call.effect == Effect::List;
     if pending.action.path.is_none() && !lists && call.name != "bind" {
@@ -94,8 +94,8 @@ pub fn told(world: &mut World, seat: Seat, pending: &Pending, told: &mut Told) -
             inode,
         };
         outcome.tell(&paths, told);
-        let named = last(&paths[0]).filter(|_| opened.is_some());
-        return named.map(|step| name(Thing::Inode, step)).zip(outcome.inode);
+        let named = last(&paths[0]).filter(|_| opened.is_some() && outcome.inode.is_some());
+        return named.map(|step| name(Thing::Inode, step));
     }
     None
 }

@@ -70,7 +70,8 @@ impl Simulated for Call {
             payload::append(&mut output, Some(&stat));
         }
         let file = |fd: u64, file_mode| Object {
-            id: fd << 32 | self.inode,
+            // One that is closed is given again.
+            id: fd,
             device: 1,
             inode: self.inode,
             fd: fd as i32,
