@@ -2,7 +2,8 @@
 //!
 //! What gives (the end of a descriptor, bytes into a pipe, a lock that is released) has taken effect at the latest when
 //! somebody else sees it, and cannot have before it began: it stands at its begin. What takes stands at its end. So a
-//! cause stands before its effect whatever the clocks of their returns say.
+//! cause stands before its effect whatever the clocks of their returns say. A write that returns when the device has it shows
+//! others what it wrote long before that: it stands at its begin, too.
 
 #[cfg(test)]
 mod attribute_tests;
@@ -28,7 +29,7 @@ mod turn_tests;
 use foldhash::HashMap;
 use reprise_calls::locking::HeldLock;
 use reprise_calls::moving::ends;
-use reprise_calls::{ArgKind, Call, Effect};
+use reprise_calls::{ArgKind, Call, Effect, FlagSet};
 use reprise_initial::{Seat, World};
 use reprise_trace::payload::{Side, child_handle, split};
 
@@ -51,7 +52,8 @@ pub fn takes_effect_ns(pending: &Pending) -> u64 {
     let gives = match call.effect {
         Effect::Close | Effect::CloseRange => true,
         Effect::Lock | Effect::Control => locking::releases(call, &action.args, &action.input),
-        Effect::Write => !failed(action.result) && !is_plain(pending, action.args[0]),
+        Effect::Write if failed(action.result) => false,
+        Effect::Write => !is_plain(pending, action.args[0]) || waits_for_device(pending),
         Effect::Copy | Effect::Splice => {
             let target = ends(call).map(|ends| action.args[ends.target.fd]);
             !failed(action.result) && target.is_some_and(|fd| !is_plain(pending, fd))
@@ -143,6 +145,16 @@ fn sends(call: &Call) -> bool {
 /// Whether a descriptor names a file that keeps what is written.
 fn is_plain(pending: &Pending, fd: u64) -> bool {
     pending.object(fd).is_none_or(|o| !matches!(o.mode & libc::S_IFMT, libc::S_IFIFO | libc::S_IFSOCK | 0))
+}
+
+/// Whether a write by way of the page cache returns when the device has what it wrote (`generic_write_sync`). Of a request it is not
+/// known when it was begun.
+fn waits_for_device(pending: &Pending) -> bool {
+    let (call, args) = (pending.call, &pending.action.args);
+    let Some(object) = pending.object(args[0]).filter(|_| pending.action.request.is_none()) else { return false };
+    let asked = call.flags_arg(FlagSet::ReadWrite).map_or(0, |i| args[i]) & (libc::RWF_DSYNC | libc::RWF_SYNC) as u64;
+    let opened = object.flags as i32;
+    opened & libc::O_DIRECT == 0 && (asked != 0 || opened & libc::O_DSYNC != 0)
 }
 
 /// Whether a call found a file by a name, and told it as one without any: the last name went in between, so that the call saw

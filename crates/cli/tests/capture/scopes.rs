@@ -252,6 +252,30 @@ fn what_was_mapped_and_locked_before() {
     }
 }
 
+/// Who holds a lock and makes no call holds it as long as others want it (`tests/programs/idle_holder.c`).
+#[test]
+fn what_is_locked_by_who_makes_no_call() {
+    if !can_attach("what_is_locked_by_who_makes_no_call") {
+        return;
+    }
+    let scratch = Scratch::new();
+    let dir = scratch.path();
+    let work = PathBuf::from(mkdir(dir, "work"));
+    let mut holder =
+        Command::new(build("idle_holder", dir)).current_dir(&work).stdout(Stdio::piped()).spawn().expect("started");
+    BufReader::new(holder.stdout.take().expect("its output")).read_line(&mut String::new()).expect("its child");
+    let pid = holder.id().to_string();
+    let trace = Recorder::attach(dir, "t.reprise", &["--pid", &pid, "--with-children", "--duration", "500ms"]).wait();
+    let _ = holder.kill();
+    let _ = holder.wait();
+    assert!(trace.actions.iter().filter(|a| a.call == "fcntl" && a.errno.is_some()).count() > 20, "its child tries");
+    // Who is done first is a matter of chance.
+    for _ in 0..5 {
+        replays_to(dir, "t.reprise", &work, &work);
+        fs::remove_dir_all(dir.join("t.reprise-target")).expect("removed");
+    }
+}
+
 /// Files that never had a name have their content, and are given names (`tests/programs/unnamed.c`).
 #[test]
 fn files_made_without_a_name_before() {

@@ -34,12 +34,14 @@ pub(super) fn start(engine: &'static Engine, thread: u32, beginning: Beginning) 
         if processor.is_some_and(|number| !issue::stay_on_processor(*number)) {
             engine.note("a thread could not be kept on one processor");
         }
+        let mut stays = false;
         if let Some(mut worker) = Worker::new(engine, thread) {
+            stays = super::start::holds_locks(engine, worker.process);
             let begun = beginning(&mut worker);
             counter.ready.store(1, Ordering::SeqCst);
             issue::futex_wake(&counter.ready);
             match begun {
-                Ok(()) => worker.run(),
+                Ok(()) => stays &= !worker.run(),
                 Err(stop) => worker.report(stop),
             }
         }
@@ -49,6 +51,10 @@ pub(super) fn start(engine: &'static Engine, thread: u32, beginning: Beginning) 
         counter.tid.store(0, Ordering::SeqCst);
         engine.counters.live.fetch_sub(1, Ordering::SeqCst);
         issue::futex_wake(&engine.counters.live);
+        // The end of the replay ends it.
+        while stays {
+            std::thread::park();
+        }
     };
     // Detached: the count of living threads is what is waited for.
     if let Err(error) = std::thread::Builder::new().stack_size(STACK_BYTES).spawn(body) {

@@ -185,6 +185,12 @@ fn descriptors(worker: &Worker, start: &ProcessStart, nameless: &mut Nameless) -
     Ok(())
 }
 
+/// Whether a process had locks of its own at the start: they would end with its last thread, and in the trace it lived on.
+pub(super) fn holds_locks(engine: &Engine, process: u32) -> bool {
+    let start = engine.processes.get(process as usize).and_then(|p| p.start.as_deref());
+    start.is_some_and(|start| !start.locks.is_empty())
+}
+
 /// A lock of a process is that of its descriptor table: it is taken when that is its own.
 fn locks(engine: &Engine, start: &ProcessStart) -> Result<(), Stop> {
     for lock in &start.locks {

@@ -98,13 +98,15 @@ impl Worker {
         })
     }
 
-    /// Performs all commands, and says why if they end early.
-    pub(super) fn run(mut self) {
-        if let Err(stop) = self.commands() {
+    /// Performs all commands, and says why if they end early. Whether the thread ended in the trace.
+    pub(super) fn run(mut self) -> bool {
+        let ended = self.commands().unwrap_or_else(|stop| {
             self.report(stop);
-        }
+            true
+        });
         self.pages.note(self.engine);
         self.flush();
+        ended
     }
 
     /// Ends the replay for this reason.
@@ -170,7 +172,8 @@ impl Worker {
         }
     }
 
-    fn commands(&mut self) -> Result<(), Stop> {
+    /// Whether the last of them ended the thread.
+    fn commands(&mut self) -> Result<bool, Stop> {
         let engine = self.engine;
         let plan = &engine.threads[self.me as usize];
         let mut stream = Stream::of(engine, self.me)?;
@@ -210,14 +213,15 @@ impl Worker {
                 rest = &rest[used..];
                 issue::fetch_ahead(rest, FETCHED_WORDS);
                 if self.one(&command, count)? {
-                    return Ok(());
+                    return Ok(true);
                 }
                 self.gathering.after(&command);
             }
         }
         self.perform_batch(&mut command)?;
         // A part of a trace may have requests of a thread without the calls after them.
-        self.start_lanes(&mut lanes, count + 1)
+        self.start_lanes(&mut lanes, count + 1)?;
+        Ok(false)
     }
 
     /// Performs one command; true if it was the last.

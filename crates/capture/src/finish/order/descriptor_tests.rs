@@ -110,6 +110,29 @@ fn a_write_whose_number_was_closed_meanwhile_wrote_to_its_file() {
     assert!(order.told(&short).all.iter().any(|c| c.change == Change::UpTo(100)));
 }
 
+/// Others see what it wrote long before it returns.
+#[test]
+fn a_write_that_waits_for_the_device_takes_effect_when_it_begins() {
+    let takes_effect = |name: &str, args, flags| {
+        let pending = pending(name, args, 100, vec![file(FD, 1, flags)]);
+        match super::takes_effect_ns(&pending) {
+            at if at == pending.action.begin_ns => "at once",
+            at if at == pending.end_ns() => "in the end",
+            _ => "in between",
+        }
+    };
+    let plain = [FD, 0, 100, 0, 0, 0];
+    assert_eq!(takes_effect("pwrite64", plain, libc::O_WRONLY), "in the end");
+    assert_eq!(takes_effect("pwrite64", plain, libc::O_WRONLY | libc::O_DSYNC), "at once");
+    assert_eq!(takes_effect("write", plain, libc::O_WRONLY | libc::O_SYNC), "at once");
+    assert_eq!(takes_effect("pread64", plain, libc::O_RDWR | libc::O_DSYNC), "in the end");
+    // What goes past the page cache is there when the device has it.
+    assert_eq!(takes_effect("pwrite64", plain, libc::O_WRONLY | libc::O_DSYNC | libc::O_DIRECT), "in the end");
+    for (flags, when) in [(0, "in the end"), (libc::RWF_DSYNC, "at once"), (libc::RWF_SYNC, "at once")] {
+        assert_eq!(takes_effect("pwritev2", [FD, 0, 1, 0, 0, flags as u64], libc::O_WRONLY), when);
+    }
+}
+
 /// The kernel gives the memory of an open file, by which that is known, to the next one.
 #[test]
 fn what_is_opened_begins_at_0_whatever_had_its_number_before() {
