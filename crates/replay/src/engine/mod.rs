@@ -43,7 +43,7 @@ mod touch;
 mod transfer;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use reprise_plan::command::Arg;
@@ -296,6 +296,8 @@ pub(crate) struct Engine {
     processors: Vec<usize>,
     /// 1 when the root threads may begin: a futex.
     gate: AtomicU64,
+    /// How many locks have not become free that were waited for.
+    locks_in_vain: AtomicU32,
     ended: Mutex<Option<Ended>>,
     notes: Mutex<BTreeMap<String, u64>>,
 }
@@ -349,6 +351,7 @@ impl Engine {
             post_turn: Mutex::default(),
             processors: if settings.pin { issue::usable_processors() } else { Vec::new() },
             gate: AtomicU64::new(0),
+            locks_in_vain: AtomicU32::new(0),
             ended: Mutex::new(None),
             notes: Mutex::default(),
         })
