@@ -30,7 +30,7 @@ pub enum When {
 }
 
 /// Where the bytes of a range are.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub enum Bytes {
     /// In memory.
     Here(Vec<u8>),
@@ -73,7 +73,7 @@ impl Bytes {
 }
 
 /// One range.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Range {
     /// Its address in the program.
     pub address: u64,
@@ -87,7 +87,7 @@ pub struct Range {
 type Ranges = SmallVec<[Range; 1]>;
 
 /// All ranges of a call.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub struct Kept {
     entry: Ranges,
     exit: Ranges,

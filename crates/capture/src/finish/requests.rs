@@ -7,8 +7,11 @@
 //! Goals: the same actions as a recorder makes that watches ([`crate::requests`]). Non-goals: their order (`order`,
 //! `window`).
 
+mod early;
 mod ended;
 mod queues;
+#[cfg(test)]
+mod tests;
 
 use std::collections::VecDeque;
 
@@ -37,6 +40,9 @@ const REGISTERED_RING: u64 = 1 << 4;
 /// So long after it seems to be over a request may still fail whose success is not told: workers may have it. Less than a row
 /// may wait for its place.
 const DOUBT_NS: u64 = 500_000_000;
+
+/// Said of completions of requests that were submitted before the recording.
+const UNSEEN: &str = "a completion of no request that was seen";
 
 /// What a call about requests submitted and fetched, as its action has it.
 #[derive(Debug, Default)]
@@ -121,6 +127,8 @@ pub struct Asynchronous {
     nameless: u32,
     /// Requests that seem to be over, and of whose success nothing is told; since when.
     doubtful: VecDeque<(u64, Key, u64)>,
+    /// By queue: what was fetched of requests that no call that is over has submitted.
+    early: HashMap<Key, early::Early>,
     pub out: Out,
 }
 
@@ -273,7 +281,7 @@ impl Asynchronous {
     /// A lane on which nothing is in flight; a new one if there is none.
     fn lane(&mut self, key: Key, (tid, pid): (i32, i32), after: Option<u64>, begin_ns: u64) -> Option<usize> {
         let channel = self.books.channels.get_mut(&key)?;
-        if let Some(lane) = channel.free_lane(tid, after) {
+        if let Some(lane) = channel.free_lane(tid, after, begin_ns) {
             return Some(lane);
         }
         let number = self.lanes;
@@ -288,7 +296,7 @@ impl Asynchronous {
         let join::Done { completion, kept, .. } = done;
         self.settle(at_ns, log);
         let Some(&(key, number)) = self.under_way.get(&completion.request) else {
-            return log.note("a completion of no request that was seen");
+            return log.note(UNSEEN);
         };
         if completion.state & state::GIVEN != 0 {
             return self.given(key, number, &kept, log);
@@ -422,6 +430,7 @@ impl Asynchronous {
         let Some(channel) = self.books.channels.get_mut(&key) else { return };
         channel.resolve(&mut flight);
         outcome.chosen.into_iter().for_each(|(address, length)| flight.choose(address, length));
+        flight.lane.into_iter().for_each(|lane| channel.was_used(lane, outcome.at_ns));
         let lane = flight.lane.map(|lane| channel.lane_thread(lane));
         let refused = self.books.is_refused(key, &flight, outcome.result);
         let ended = self.is_ended_with_its_process(key, outcome.result);

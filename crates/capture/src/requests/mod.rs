@@ -238,6 +238,8 @@ struct Lane {
     submitter: i32,
     /// Requests on it that are not complete.
     users: u32,
+    /// Until when those that are complete were on it.
+    until_ns: u64,
 }
 
 /// Where requests and completions pass.
@@ -310,23 +312,28 @@ impl Channel {
         }
     }
 
-    /// A lane of this submitter on which nothing is in flight, or that of the request that it follows.
-    pub fn free_lane(&mut self, submitter: i32, after: Option<u64>) -> Option<usize> {
+    /// A lane of this submitter on which nothing is in flight from an instant on, or that of the request that it follows.
+    pub fn free_lane(&mut self, submitter: i32, after: Option<u64>, begin_ns: u64) -> Option<usize> {
         let followed = after.and_then(|after| self.flights.iter().find(|f| f.number == after));
         let lane = followed.and_then(|f| f.lane);
-        let free = || self.lanes.iter().position(|lane| lane.users == 0 && lane.submitter == submitter);
-        lane.or_else(free)
+        let is_free = |lane: &Lane| lane.users == 0 && lane.submitter == submitter && lane.until_ns <= begin_ns;
+        lane.or_else(|| self.lanes.iter().position(is_free))
     }
 
     /// Adds a lane that performs requests of a thread.
     pub fn add_lane(&mut self, submitter: i32, thread: u32) -> usize {
-        self.lanes.push(Lane { thread, submitter, users: 0 });
+        self.lanes.push(Lane { thread, submitter, users: 0, until_ns: 0 });
         self.lanes.len() - 1
     }
 
     /// The number in the trace of a lane.
     pub fn lane_thread(&self, lane: usize) -> u32 {
         self.lanes[lane].thread
+    }
+
+    /// A lane had a request until then.
+    pub fn was_used(&mut self, lane: usize, until_ns: u64) {
+        self.lanes[lane].until_ns = self.lanes[lane].until_ns.max(until_ns);
     }
 
     /// How many lanes there are.

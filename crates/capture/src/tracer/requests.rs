@@ -239,7 +239,8 @@ impl Tracer<'_> {
         let submitter = self.threads.get(&tid)?;
         let (lane_of, process) = (submitter.thread, *self.processes.get(&submitter.pid)?);
         let channel = self.requests.channels.get_mut(&key)?;
-        if let Some(lane) = channel.free_lane(tid, after) {
+        // What begins now comes after all that was seen to be complete.
+        if let Some(lane) = channel.free_lane(tid, after, u64::MAX) {
             return Some(lane);
         }
         let thread = self.next_thread;

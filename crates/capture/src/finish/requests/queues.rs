@@ -4,7 +4,8 @@
 
 use reprise_trace::Loss;
 
-use super::{About, Asynchronous, Outcome, encoded};
+use super::early::Fetched;
+use super::{About, Asynchronous, Outcome, UNSEEN, encoded};
 use crate::kept::When;
 use crate::log::Log;
 use crate::memory::Memory;
@@ -40,11 +41,9 @@ impl Asynchronous {
         let (args, memory) = (&heard.call.args, Memory::Kept(&heard.kept, When::Exit));
         let key = Key::Queue(heard.pid, args[0]);
         let count = heard.call.result.max(0) as u64;
-        let mut numbers = Vec::new();
-        if !self.books.channels.contains_key(&key) {
-            // It was there before the recording.
-            let name = format!("aio:{}", self.books.channels.len());
-            self.books.channels.insert(key, Channel::new(name, Way::Told));
+        let (mut numbers, mut early) = (Vec::new(), Vec::new());
+        if count > 0 {
+            self.meet_queue(key);
         }
         let begin_ns = end_ns.saturating_sub(heard.end_ns.saturating_sub(heard.call.begin_ns));
         let channel = self.books.channels.get(&key);
@@ -64,19 +63,34 @@ impl Asynchronous {
             let data = bytes.first_chunk().map_or(0, requests::iocb_data);
             let asked = bytes.first_chunk().and_then(requests::iocb);
             let inputs = asked.as_ref().map(|asked| asked.inputs(memory, log)).unwrap_or_default();
-            let number = self.books.number();
+            let fetched = self.early.get_mut(&key).and_then(|early| early.take(address, data, begin_ns));
+            let number = fetched.as_ref().map_or_else(|| self.books.number(), |fetched| fetched.number);
+            early.extend(fetched);
             let flight = Flight { number, key: address, data, asked, taken_itself, inputs, ..Flight::default() };
             numbers.extend(flight.asked.is_some().then_some(number));
             self.fly(key, (heard.tid, heard.pid), flight, begin_ns);
         }
+        // All were in flight at once: none can have the lane of one of these.
+        for Fetched { completion, number, at_ns, kept, .. } in early {
+            self.complete_from(key, number, Outcome::of(at_ns, completion.result), &kept, log);
+        }
         About { input: Some(encoded(&numbers)), output: Some(Vec::new()) }
+    }
+
+    /// A queue that is not known was there before the recording, or else the call that made it is not over.
+    fn meet_queue(&mut self, key: Key) {
+        let name = format!("aio:{}", self.books.channels.len());
+        self.books.channels.entry(key).or_insert_with(|| Channel::new(name, Way::Told));
     }
 
     pub(super) fn fetched_events(&mut self, heard: &join::Heard, end_ns: u64, log: &mut Log) -> About {
         let (args, memory) = (&heard.call.args, Memory::Kept(&heard.kept, When::Exit));
         let key = Key::Queue(heard.pid, args[0]);
-        let mut numbers = Vec::new();
+        let (mut numbers, mut early) = (Vec::new(), Vec::new());
         let count = heard.call.result.max(0) as u64;
+        if count > 0 {
+            self.meet_queue(key);
+        }
         let channel = self.books.channels.get_mut(&key);
         channel.into_iter().for_each(|c| c.fetched_by_calls = c.fetched_by_calls.wrapping_add(count));
         for i in 0..count {
@@ -89,10 +103,19 @@ impl Asynchronous {
             let (data, block, result) = (word(0), word(8), word(16) as i64);
             let completion = Completion { key: block, data, result, ..Completion::default() };
             let number = self.books.channels.get(&key).and_then(|channel| channel.of(&completion));
-            let Some(number) = number else { continue };
+            let Some(number) = number else {
+                let number = self.books.number();
+                early.push((completion, number));
+                numbers.push(number);
+                continue;
+            };
             numbers.push(number);
             let outcome = Outcome::of(end_ns, result);
             self.complete_from(key, number, outcome, &heard.kept, log);
+        }
+        if !early.is_empty() {
+            let lost = self.early.entry(key).or_default().keep(&early, end_ns, &heard.kept);
+            log.note_several(UNSEEN, lost);
         }
         About { input: None, output: Some(encoded(&numbers)) }
     }
@@ -103,6 +126,8 @@ impl Asynchronous {
         let left: Vec<u64> = channel.into_iter().flat_map(|c| c.flights.iter().map(|f| f.number)).collect();
         left.into_iter().for_each(|number| self.assume(key, number, at_ns, log));
         self.books.channels.remove(&key);
+        let early = self.early.remove(&key);
+        log.note_several(UNSEEN, early.map_or(0, |early| early.left()));
     }
 }
 
