@@ -69,10 +69,11 @@ fn field(value: u64) -> Option<u8> {
 fn row_of(opcode: u8, data: DataPolicy) -> Row {
     let request = sqe(&probe(opcode));
     let mut out = Row { flags: row::RECORDED, ..Row::default() };
-    if let Table::Replaces(_, address) = request.table
+    if let Table::Replaces { address, .. } | Table::Chooses { address, .. } = request.table
         && let Some(arg) = field(address)
     {
-        out.parts.push(Part { kind: part::WORDS, arg, of: 2, when: when::ENTRY, size: 1 << 15 });
+        // Where the kernel chooses places, they stand there when it is complete.
+        out.parts.push(Part { kind: part::WORDS, arg, of: 2, when: when::ENTRY | when::EXIT, size: 1 << 15 });
     }
     let Some(asked) = request.asked else { return out };
     if asked.call.returns == Returns::Fd {
@@ -140,7 +141,7 @@ mod tests {
         assert_eq!(parts_of(35), renamed, "renameat");
         let looked = [(part::STRING, 1, 0, when::ENTRY), (part::BYTES, 3, 0, when::FILLED)];
         assert_eq!(parts_of(21), looked, "statx");
-        assert_eq!(parts_of(20), [(part::WORDS, 1, 2, when::ENTRY)], "files update");
+        assert_eq!(parts_of(20), [(part::WORDS, 1, 2, when::ENTRY | when::EXIT)], "files update");
         assert_eq!(parts_of(30), [], "positions of a splice are numbers");
     }
 

@@ -174,7 +174,8 @@ fn asynchronous(call: &str, arg: u8) -> Option<Part> {
         ("io_setup", 1) => part(part::BYTES, 0, when::FILLED, 8),
         ("io_submit", 2) => part(part::IOCBS, 1, when::FILLED, 0),
         ("io_getevents" | "io_pgetevents", 3) => part(part::EVENTS, 0, when::FILLED, 0),
-        ("io_uring_register", 2) => part(part::REGISTERED, 3, when::FILLED, 0),
+        // What failed may have emptied an entry of a table.
+        ("io_uring_register", 2) => part(part::REGISTERED, 3, when::EXIT, 0),
         _ => None,
     }
 }

@@ -28,7 +28,7 @@ use crate::kept::{Kept, When};
 use crate::log::Log;
 use crate::memory::Memory;
 use crate::requests::{
-    self, Asked, Channel, Choice, Completion, Flight, Key, Registration, Requests, Table, TableRow, Way,
+    self, Asked, Changed, Channel, Choice, Completion, Flight, Key, Registration, Requests, Table, TableRow, Way,
 };
 use crate::spool::join;
 use crate::spool::layout::{MOVED_AT, state};
@@ -239,7 +239,7 @@ impl Asynchronous {
             asked: decoded.asked,
             fixed: decoded.fixed,
             table: decoded.table,
-            replaces: replaced(decoded.table, memory, &request.sqe),
+            replaces: requests::given(decoded.table, memory),
             choice: decoded.choice,
             after,
             drains: decoded.drains,
@@ -438,7 +438,7 @@ impl Asynchronous {
             (Some(_), _) if ended => log.note("requests in flight that came to nothing as their process ended"),
             (Some(_), _) if refused => log.note(requests::REFUSED),
             (Some(asked), Some(lane)) => self.row((key, lane), asked, flight, &outcome, kept, log),
-            _ => self.changed(key, flight, &outcome),
+            _ => self.changed(key, &flight, &outcome, kept, log),
         }
         let channel = self.books.channels.get_mut(&key);
         channel.into_iter().for_each(|channel| channel.begin_waiting(outcome.at_ns));
@@ -500,17 +500,17 @@ impl Asynchronous {
         rows.iter().for_each(|row| self.table_row(lane, row, at_ns));
     }
 
-    /// A request that stands for no call may have replaced entries of the table.
-    fn changed(&mut self, key: Key, flight: Flight, outcome: &Outcome) {
-        let rows = match (flight.table, outcome.result) {
-            (Table::Replaces(first, _), 1..) => {
-                let numbers = &flight.replaces[..flight.replaces.len().min(outcome.result as usize)];
-                self.books.put_files(key, first, numbers)
-            }
-            (table, result) => self.books.sent_file(key, table, result),
-        };
+    /// A request that stands for no call may have changed tables.
+    fn changed(&mut self, key: Key, flight: &Flight, outcome: &Outcome, kept: &Kept, log: &mut Log) {
+        let places = requests::chosen(flight.table, Memory::Kept(kept, When::Exit));
+        let changed = self.books.changed(key, flight, &places, outcome.result);
         let user = self.habits.get(&key).map_or((0, 0), |habits| habits.user);
-        self.table_rows(key, user, &rows, outcome.at_ns);
+        self.table_changed(key, user, &changed, outcome.at_ns, log);
+    }
+
+    fn table_changed(&mut self, key: Key, user: (i32, i32), changed: &Changed, at_ns: u64, log: &mut Log) {
+        log.loss_several(Loss::Dropped, requests::UNREAD_ENTRIES, changed.unread);
+        self.table_rows(key, user, &changed.rows, at_ns);
     }
 
     /// A call is over that has to do with rings or queues: what it did to them, and what its action tells of requests.
@@ -519,6 +519,8 @@ impl Asynchronous {
         self.settle(end_ns, log);
         // All effects of the calls below.
         let is_about_them = match call.effect {
+            // What failed may have emptied an entry of a table.
+            Effect::Asynchronous if call.name == "io_uring_register" => true,
             Effect::Asynchronous => !failed(result) || call.position(|kind| kind == ArgKind::Submits).is_some(),
             Effect::MakeObject(Made::Ring)
             | Effect::Close
@@ -575,9 +577,14 @@ impl Asynchronous {
     fn registered(&mut self, heard: &join::Heard, end_ns: u64, log: &mut Log) {
         let args = &heard.call.args;
         let key = self.ring_of(heard, requests::names_registered(args));
-        let rows = match requests::registration(Memory::Kept(&heard.kept, When::Exit), args) {
-            Registration::Files(first, numbers) => self.books.put_files(key, first, &numbers),
-            Registration::NoFiles => self.books.empty_table(key),
+        let is_made = !failed(heard.call.result);
+        let changed = match requests::registration(Memory::Kept(&heard.kept, When::Exit), args) {
+            Registration::Updates(first, numbers) => self.books.replace_files(key, first, &numbers, heard.call.result),
+            _ if !is_made => return,
+            Registration::Files(numbers) => {
+                Changed { rows: self.books.put_files(key, 0, &numbers), ..Changed::default() }
+            }
+            Registration::NoFiles => Changed { rows: self.books.empty_table(key), ..Changed::default() },
             Registration::Rings(places) => {
                 for (place, fd) in places {
                     match fd {
@@ -590,10 +597,10 @@ impl Asynchronous {
             // The kernel tells of each request where it stood, and which buffer was chosen.
             Registration::Buffers(..) | Registration::Resized | Registration::Nothing => return,
         };
-        if rows.is_empty() && !self.books.channels.contains_key(&key) {
+        if changed.rows.is_empty() && is_made && !self.books.channels.contains_key(&key) {
             log.note("files were registered with a ring that was there before the recording");
         }
-        self.table_rows(key, (heard.tid, heard.pid), &rows, end_ns);
+        self.table_changed(key, (heard.tid, heard.pid), &changed, end_ns, log);
     }
 
     /// A ring's descriptor ends: what is registered with it ends with it.
@@ -615,15 +622,6 @@ fn encoded(numbers: &[u64]) -> Vec<u8> {
     let mut out = Vec::new();
     append(&mut out, Some(&bytes));
     out
-}
-
-/// The descriptors by which a request replaces entries of its ring's table.
-fn replaced(table: Table, memory: Memory<'_>, sqe: &[u8; requests::SQE_BYTES]) -> Vec<i32> {
-    let count = u32::from_le_bytes(std::array::from_fn(|i| sqe[24 + i]));
-    match table {
-        Table::Replaces(_, address) => requests::numbers(memory, address, count.into()).unwrap_or_default(),
-        Table::Untouched | Table::Puts(_) | Table::Drops(_) | Table::Sends { .. } => Vec::new(),
-    }
 }
 
 /// Whether a call names memory that is kept when it is submitted.

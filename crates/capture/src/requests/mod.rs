@@ -27,7 +27,7 @@ pub use iocb::{BYTES as IOCB_BYTES, asked as iocb, data as iocb_data};
 pub use queue::Queue;
 pub use ring::{PARAMS, Ring};
 pub use sqe::{BYTES as SQE_BYTES, Choice, Request, Table, request as sqe};
-pub use table::{Registration, TableRow, names_registered, numbers, registration};
+pub use table::{Changed, Registration, TableRow, UNREAD_ENTRIES, chosen, given, names_registered, registration};
 
 /// What a request comes to that was cancelled.
 pub const ECANCELED: i64 = -125;
@@ -78,7 +78,7 @@ pub struct Flight {
     pub fixed: [Option<(usize, u32)>; 2],
     /// What it does to the ring's table.
     pub table: Table,
-    /// The descriptors by which it replaces entries of the table, where they are known in advance.
+    /// The descriptors that it puts into the table in the place of others, or where there is room, as it was submitted.
     pub replaces: Vec<i32>,
     /// What it has to do with buffers that the kernel chooses.
     pub choice: Choice,
@@ -166,7 +166,12 @@ impl Flight {
     /// What it comes to if it succeeds and nobody is told, if that is known.
     pub fn assumed(&self) -> Option<i64> {
         use reprise_calls::Returns;
-        let Some(asked) = &self.asked else { return Some(0) };
+        let Some(asked) = &self.asked else {
+            return match self.table {
+                Table::Replaces { count, .. } | Table::Chooses { count, .. } => Some(count.into()),
+                Table::Untouched | Table::Puts(_) | Table::Drops(_) | Table::Sends { .. } => Some(0),
+            };
+        };
         match asked.call.returns {
             _ if matches!(self.table, Table::Puts(Some(_))) => Some(0),
             Returns::Zero => Some(0),

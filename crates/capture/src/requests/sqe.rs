@@ -18,6 +18,8 @@ const ACCEPT: u8 = 13;
 const CLOSE: u8 = 19;
 const PIPE: u8 = 62;
 const ACCEPTS_SEVERAL: u8 = 1;
+/// `IORING_FILE_INDEX_ALLOC`: the kernel chooses.
+const ANY_PLACE: u32 = u32::MAX;
 
 /// What a request does besides, or instead of, a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -29,8 +31,22 @@ pub enum Table {
     Puts(Option<u32>),
     /// It takes a descriptor out of the table.
     Drops(u32),
-    /// It replaces entries of the table: the first place, the address of the new numbers.
-    Replaces(u32, u64),
+    /// It replaces entries of the table.
+    Replaces {
+        /// The first place.
+        first: u32,
+        /// The address of the new numbers.
+        address: u64,
+        /// How many.
+        count: u32,
+    },
+    /// It puts descriptors into the table where there is room, and writes the places in their stead.
+    Chooses {
+        /// The address of the numbers.
+        address: u64,
+        /// How many.
+        count: u32,
+    },
     /// It puts the entry at a place also into the table of another ring, at this place or (none) where there is room.
     Sends {
         /// The place.
@@ -104,7 +120,7 @@ pub fn request(bytes: &[u8; BYTES]) -> Request {
     let third = f.word(48);
     let own = (flags & FIXED_FILE != 0).then_some((0, fd as u32));
     let (mut fixed, mut table) = ([own, None], Table::Untouched);
-    let place = (index != u32::MAX).then_some(index.wrapping_sub(1));
+    let place = (index != ANY_PLACE).then_some(index.wrapping_sub(1));
     let puts = if index == 0 { Table::Untouched } else { Table::Puts(place) };
     let asked = match opcode {
         1 | 60 => Asked::vector(false, fd, (addr, len), off, op_flags),
@@ -130,7 +146,11 @@ pub fn request(bytes: &[u8; BYTES]) -> Request {
         }
         CLOSE => Asked::call("close", &[fd]),
         20 => {
-            table = Table::Replaces(off as u32, addr);
+            let (address, count) = (addr, len as u32);
+            table = match off as u32 {
+                ANY_PLACE => Table::Chooses { address, count },
+                first => Table::Replaces { first, address, count },
+            };
             None
         }
         21 => Asked::call("statx", &[fd, addr, op_flags, len, off]),
@@ -268,7 +288,9 @@ mod tests {
         assert_eq!((close.table, close.fixed[0]), (Table::Drops(5), Some((0, 5))));
         let read = request(&sqe(22, 1 | 2, 7, 0, 0, 0, 0, 0));
         assert_eq!((read.fixed[0], read.drains), (Some((0, 7)), true));
-        assert_eq!(request(&sqe(20, 0, 0, 2, 0x1000, 3, 0, 0)).table, Table::Replaces(2, 0x1000));
+        let update = |first| request(&sqe(20, 0, 0, first, 0x1000, 3, 0, 0)).table;
+        assert_eq!(update(2), Table::Replaces { first: 2, address: 0x1000, count: 3 });
+        assert_eq!(update(u32::MAX.into()), Table::Chooses { address: 0x1000, count: 3 }, "where there is room");
         let sends = |to| Table::Sends { from: 0, ring: 7, to };
         assert_eq!(request(&sqe(40, 0, 7, 0, 1, 0, 0, 3)).table, sends(Some(2)));
         assert_eq!(request(&sqe(40, 0, 7, 0, 1, 0, 0, u32::MAX)).table, sends(None));

@@ -10,9 +10,15 @@ use super::{Channel, Flight, Key, Requests, Table};
 use crate::memory::Memory;
 
 const DUPFD_CLOEXEC: u64 = 1030;
-/// Numbers of no descriptor: leave the entry as it is.
+/// Numbers of no descriptor: leave the entry as it is, and leave it empty.
 const SKIP: i32 = -2;
+const NONE: i32 = -1;
 const MOST_FILES: u64 = 1 << 20;
+const EBADF: i64 = -9;
+const ENOMEM: i64 = -12;
+
+/// Said of entries of a ring's table that a change has made, and nobody could read.
+pub const UNREAD_ENTRIES: &str = "entries of a ring's table that were changed to what could not be read";
 
 const REGISTER_FILES: u32 = 2;
 const UNREGISTER_FILES: u32 = 3;
@@ -53,11 +59,22 @@ impl TableRow {
     }
 }
 
-/// What a successful `io_uring_register` did.
+/// What changes of tables came to.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Changed {
+    /// Its rows.
+    pub rows: Vec<TableRow>,
+    /// Of so many entries what is there now is not known.
+    pub unread: u64,
+}
+
+/// What `io_uring_register` is to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Registration {
-    /// Put descriptors into the table, from a place on.
-    Files(u32, Vec<i32>),
+    /// Makes a table of these descriptors.
+    Files(Vec<i32>),
+    /// Replaces entries of the table, from a place on, as far as the result says.
+    Updates(u32, Vec<i32>),
     /// Emptied the table.
     NoFiles,
     /// Gave rings places by which the thread can name them, or took these away.
@@ -82,22 +99,23 @@ pub fn registration(memory: Memory<'_>, args: &[u64; 6]) -> Registration {
 
 fn read_registration(memory: Memory<'_>, args: &[u64; 6]) -> Option<Registration> {
     let (opcode, arg, count) = (args[1] as u32 & !USE_REGISTERED, args[2], args[3]);
-    let files = |first, address, count| Some(Registration::Files(first, numbers(memory, address, count)?));
+    let files = |address, count| Some(Registration::Files(numbers(memory, address, count)));
+    let updates = |first, address, count| Some(Registration::Updates(first, numbers(memory, address, count)));
     match opcode {
-        REGISTER_FILES => files(0, arg, count),
+        REGISTER_FILES => files(arg, count),
         UNREGISTER_FILES => Some(Registration::NoFiles),
         FILES_UPDATE => {
             let update = memory.exact(arg, 16)?;
-            files(half(&update, 0), word(&update, 8), count)
+            updates(half(&update, 0), word(&update, 8), count)
         }
         FILES2 => {
             const SPARSE: u32 = 1;
             let new = memory.exact(arg, 32).filter(|new| half(new, 4) & SPARSE == 0)?;
-            files(0, word(&new, 16), half(&new, 0).into())
+            files(word(&new, 16), half(&new, 0).into())
         }
         FILES_UPDATE2 => {
             let update = memory.exact(arg, 32)?;
-            files(half(&update, 0), word(&update, 8), half(&update, 24).into())
+            updates(half(&update, 0), word(&update, 8), half(&update, 24).into())
         }
         RING_FDS | UNREGISTER_RING_FDS => {
             let entries = (0..count.min(16)).filter_map(|i| memory.exact(arg.wrapping_add(16 * i), 16));
@@ -114,10 +132,38 @@ fn read_registration(memory: Memory<'_>, args: &[u64; 6]) -> Option<Registration
     }
 }
 
-/// The descriptors in an array.
-pub fn numbers(memory: Memory<'_>, address: u64, count: u64) -> Option<Vec<i32>> {
-    let bytes = memory.exact(address, 4 * count.min(MOST_FILES) as usize)?;
-    Some(bytes.as_chunks::<4>().0.iter().map(|b| i32::from_le_bytes(*b)).collect())
+/// The descriptors, or places, in an array, as far as it can be read.
+fn numbers(memory: Memory<'_>, address: u64, count: u64) -> Vec<i32> {
+    let mut bytes = vec![0; 4 * count.min(MOST_FILES) as usize];
+    let readable = if address == 0 { 0 } else { memory.read(address, &mut bytes) };
+    bytes.truncate(readable);
+    bytes.as_chunks::<4>().0.iter().map(|b| i32::from_le_bytes(*b)).collect()
+}
+
+/// The descriptors by which a request changes its ring's table: as it is submitted they stand there.
+pub fn given(table: Table, memory: Memory<'_>) -> Vec<i32> {
+    match table {
+        Table::Replaces { address, count, .. } | Table::Chooses { address, count } => {
+            numbers(memory, address, count.into())
+        }
+        Table::Untouched | Table::Puts(_) | Table::Drops(_) | Table::Sends { .. } => Vec::new(),
+    }
+}
+
+/// The places that the kernel has chosen for them: when the request is complete they stand there.
+pub fn chosen(table: Table, memory: Memory<'_>) -> Vec<i32> {
+    match table {
+        Table::Chooses { address, count } => numbers(memory, address, count.into()),
+        Table::Untouched | Table::Puts(_) | Table::Drops(_) | Table::Replaces { .. } | Table::Sends { .. } => {
+            Vec::new()
+        }
+    }
+}
+
+/// Whether the kernel has emptied the entry at which a change stopped: it does so before it looks whether the new number is
+/// that of a file (`__io_sqe_files_update`). Not so where the number could not be read, or had a tag that it must not have.
+fn empties(number: i32, result: i64) -> bool {
+    number != SKIP && number != NONE && (result > 0 || matches!(result, EBADF | ENOMEM))
 }
 
 impl Channel {
@@ -143,6 +189,48 @@ impl Requests {
         rows
     }
 
+    /// Replaces entries of a ring's table, from a place on, as far as the kernel came.
+    pub fn replace_files(&mut self, key: Key, first: u32, numbers: &[i32], result: i64) -> Changed {
+        let done = usize::try_from(result).unwrap_or(0);
+        let known = done.min(numbers.len());
+        let mut rows = self.put_files(key, first, &numbers[..known]);
+        let Some(channel) = self.channels.get_mut(&key) else { return Changed::default() };
+        let place = |at: usize| first.wrapping_add(at as u32);
+        let stopped = numbers.get(done).filter(|number| empties(**number, result));
+        rows.extend(stopped.and_then(|_| channel.take_out(place(done))));
+        // What is not known must not be taken for what was there.
+        let is_unread = |at: &u32| (place(known)..place(done)).contains(at);
+        let mut unread: Vec<u32> = channel.files.keys().copied().filter(is_unread).collect();
+        unread.sort_unstable();
+        rows.extend(unread.into_iter().filter_map(|place| channel.take_out(place)));
+        Changed { rows, unread: (done - known) as u64 }
+    }
+
+    /// Puts descriptors into a ring's table at the places that the kernel chose, of which there are as many as the result says.
+    fn place_files(&mut self, key: Key, numbers: &[i32], places: &[i32], result: i64) -> Changed {
+        let (done, mut out) = (u64::try_from(result).unwrap_or(0), Changed::default());
+        let known = numbers.iter().zip(places).filter(|(number, place)| **number >= 0 && **place >= 0);
+        for (number, place) in known.take(done as usize) {
+            out.rows.extend(self.put_files(key, *place as u32, &[*number]));
+            out.unread += 1;
+        }
+        out.unread = done - out.unread;
+        out
+    }
+
+    /// What a request that stands for no call did to tables; `places` are those that the kernel chose.
+    pub fn changed(&mut self, key: Key, flight: &Flight, places: &[i32], result: i64) -> Changed {
+        match flight.table {
+            Table::Replaces { first, .. } => self.replace_files(key, first, &flight.replaces, result),
+            Table::Chooses { .. } => self.place_files(key, &flight.replaces, places, result),
+            Table::Sends { from, ring, to } => {
+                let rows = self.sent_file(key, (from, ring, to), result);
+                Changed { rows, unread: 0 }
+            }
+            Table::Untouched | Table::Puts(_) | Table::Drops(_) => Changed::default(),
+        }
+    }
+
     /// Places of the table that a request names and that nobody was seen to fill (before the recording) get numbers.
     pub fn meet_files(&mut self, key: Key, flight: &Flight) {
         for (_, place) in flight.fixed.iter().flatten() {
@@ -156,8 +244,7 @@ impl Requests {
     }
 
     /// What a request that came to `result` put into the table of another ring of its process.
-    pub fn sent_file(&mut self, key: Key, table: Table, result: i64) -> Vec<TableRow> {
-        let Table::Sends { from, ring, to } = table else { return Vec::new() };
+    fn sent_file(&mut self, key: Key, (from, ring, to): (u32, u32, Option<u32>), result: i64) -> Vec<TableRow> {
         let held = self.channels.get(&key).and_then(|channel| channel.files.get(&from));
         let (Some(held), Ok(chosen)) = (held.copied(), u32::try_from(result)) else { return Vec::new() };
         self.put_files(Key::Ring(key.process(), ring), to.unwrap_or(chosen), &[held as i32])
@@ -177,7 +264,7 @@ impl Requests {
             return (result, None);
         }
         match table {
-            Table::Untouched | Table::Replaces(..) | Table::Sends { .. } => (result, None),
+            Table::Untouched | Table::Replaces { .. } | Table::Chooses { .. } | Table::Sends { .. } => (result, None),
             Table::Drops(place) => {
                 self.channels.get_mut(&key).into_iter().for_each(|channel| _ = channel.files.remove(&place));
                 (result, None)
@@ -190,5 +277,63 @@ impl Requests {
                 (number.into(), row)
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::requests::Way;
+
+    const KEY: Key = Key::Ring(1, 3);
+
+    /// A ring whose table has three descriptors.
+    fn table() -> Requests {
+        let mut requests = Requests::default();
+        requests.channels.insert(KEY, Channel::new("ring".into(), Way::Told));
+        assert_eq!(requests.put_files(KEY, 0, &[10, 11, 12]).len(), 3);
+        requests
+    }
+
+    fn places(requests: &Requests) -> Vec<u32> {
+        let mut places: Vec<u32> = requests.channels[&KEY].files.keys().copied().collect();
+        places.sort_unstable();
+        places
+    }
+
+    #[test]
+    fn a_change_that_stops_has_emptied_the_entry_where_it_stopped() {
+        for (numbers, result, left, rows) in [
+            ([20, 999, 22], 1, vec![0, 2], vec!["close", "fcntl", "close"]),
+            ([999, 21, 22], EBADF, vec![1, 2], vec!["close"]),
+            ([20, SKIP, 22], 1, vec![0, 1, 2], vec!["close", "fcntl"]),
+            ([20, 21, 22], -22, vec![0, 1, 2], vec![]),
+            ([20, NONE, SKIP], 3, vec![0, 2], vec!["close", "fcntl", "close"]),
+        ] {
+            let mut requests = table();
+            let changed = requests.replace_files(KEY, 0, &numbers, result);
+            assert_eq!(places(&requests), left, "{numbers:?}");
+            assert_eq!(changed.rows.iter().map(|row| row.call).collect::<Vec<_>>(), rows, "{numbers:?}");
+        }
+    }
+
+    #[test]
+    fn what_could_not_be_read_is_not_what_was_there() {
+        let mut requests = table();
+        let changed = requests.replace_files(KEY, 0, &[20], 3);
+        assert_eq!((changed.unread, changed.rows.len()), (2, 4));
+        assert_eq!(places(&requests), [0]);
+    }
+
+    #[test]
+    fn descriptors_stand_where_the_kernel_chose() {
+        let mut requests = table();
+        let table = Table::Chooses { address: 0x1000, count: 3 };
+        let flight = Flight { table, replaces: vec![20, 21, 999], ..Flight::default() };
+        let changed = requests.changed(KEY, &flight, &[7, 5, 999], 2);
+        assert_eq!(changed.unread, 0);
+        assert_eq!(changed.rows.iter().map(|row| row.args[0]).collect::<Vec<_>>(), [20, 21]);
+        assert_eq!(places(&requests), [0, 1, 2, 5, 7]);
+        assert_eq!(requests.changed(KEY, &flight, &[], 2), Changed { rows: Vec::new(), unread: 2 });
     }
 }

@@ -217,6 +217,7 @@ impl Tracer<'_> {
                 asked,
                 fixed,
                 table,
+                replaces: requests::given(table, Memory::Live(tid)),
                 choice,
                 lane,
                 begin_ns,
@@ -358,7 +359,7 @@ impl Tracer<'_> {
         let end_ns = self.log.now();
         let Some(thread) = self.requests.channels.get(&key).and_then(|c| flight.lane.map(|lane| c.lane_thread(lane)))
         else {
-            self.changed_ring(key, tid, &flight, result);
+            self.changed_ring(key, tid, &flight, result, taken);
             self.begin_waiting(key, end_ns);
             return;
         };
@@ -447,7 +448,7 @@ impl Tracer<'_> {
         if !self.requests.of_process(pid).is_empty() {
             self.look(tid, true);
         }
-        if !failed(result) {
+        if !failed(result) || call.name == "io_uring_register" {
             self.channel_changed(tid, call, args, result);
         }
         let (submitted, fetched) = match call.name {

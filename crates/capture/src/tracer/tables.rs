@@ -4,8 +4,9 @@ use reprise_calls::{Call, Effect};
 use reprise_trace::{Action, Loss};
 
 use super::Tracer;
+use crate::arguments::failed;
 use crate::memory::Memory;
-use crate::requests::{self, Channel, Choice, Flight, Key, PARAMS, Registration, Ring, Table, TableRow, Way};
+use crate::requests::{self, Changed, Channel, Choice, Flight, Key, PARAMS, Registration, Ring, Table, TableRow, Way};
 
 fn half(bytes: &[u8], at: usize) -> u32 {
     bytes.get(at..at + 4).and_then(|b| b.try_into().ok()).map_or(0, u32::from_le_bytes)
@@ -16,13 +17,13 @@ fn word(bytes: &[u8], at: usize) -> u64 {
 }
 
 impl Tracer<'_> {
-    /// A call that succeeded may have made or ended a ring or queue, or changed what is known of one.
+    /// A call may have made or ended a ring or queue, or changed what is known of one.
     pub(super) fn channel_changed(&mut self, tid: i32, call: &Call, args: &[u64; 6], result: i64) {
         match call.name {
             "io_setup" => self.new_queue(tid, args[1]),
             "io_destroy" => self.abandon(Key::Queue(self.pid(tid), args[0]), tid),
             "io_uring_setup" => self.new_ring(tid, args[1], result as u32),
-            "io_uring_register" => self.registered(tid, args),
+            "io_uring_register" => self.registered(tid, args, result),
             "mmap" => {
                 let channel = self
                     .requests
@@ -64,11 +65,17 @@ impl Tracer<'_> {
         }
     }
 
-    fn registered(&mut self, tid: i32, args: &[u64; 6]) {
+    /// What failed may have emptied an entry of a table.
+    fn registered(&mut self, tid: i32, args: &[u64; 6], result: i64) {
         let key = self.ring_key(tid, args[0], requests::names_registered(args));
         match requests::registration(Memory::Live(tid), args) {
-            Registration::Files(first, numbers) => {
-                let rows = self.requests.put_files(key, first, &numbers);
+            Registration::Updates(first, numbers) => {
+                let changed = self.requests.replace_files(key, first, &numbers, result);
+                self.table_changed(key, tid, &changed);
+            }
+            _ if failed(result) => {}
+            Registration::Files(numbers) => {
+                let rows = self.requests.put_files(key, 0, &numbers);
                 self.write_table(key, tid, &rows);
             }
             Registration::NoFiles => self.empty_table(key, tid),
@@ -103,6 +110,11 @@ impl Tracer<'_> {
         self.write_table(key, tid, &rows);
     }
 
+    fn table_changed(&mut self, key: Key, tid: i32, changed: &Changed) {
+        self.log.loss_several(Loss::Dropped, requests::UNREAD_ENTRIES, changed.unread);
+        self.write_table(key, tid, &changed.rows);
+    }
+
     /// Rows that changes of a table make are written by a lane of this thread.
     fn write_table(&mut self, key: Key, tid: i32, rows: &[TableRow]) {
         let Some(lane) = (!rows.is_empty()).then(|| self.lane(key, tid, None)).flatten() else { return };
@@ -123,15 +135,11 @@ impl Tracer<'_> {
     }
 
     /// A request that stands for no call is complete: it may have replaced entries of the table, or added buffers.
-    pub(super) fn changed_ring(&mut self, key: Key, tid: i32, flight: &Flight, result: i64) {
-        if let (Table::Replaces(first, address), 1..) = (flight.table, result)
-            && let Some(numbers) = requests::numbers(Memory::Live(tid), address, result as u64)
-        {
-            let rows = self.requests.put_files(key, first, &numbers);
-            self.write_table(key, tid, &rows);
-        }
-        let rows = self.requests.sent_file(key, flight.table, result);
-        self.write_table(key, tid, &rows);
+    pub(super) fn changed_ring(&mut self, key: Key, tid: i32, flight: &Flight, result: i64, taken: bool) {
+        // Where the program has gone on, the places that the kernel wrote may have been overwritten.
+        let places = if taken { Vec::new() } else { requests::chosen(flight.table, Memory::Live(tid)) };
+        let changed = self.requests.changed(key, flight, &places, result);
+        self.table_changed(key, tid, &changed);
         if let (Choice::Adds(group, first, count, (address, length)), 0..) = (flight.choice, result)
             && let Some(channel) = self.requests.channels.get_mut(&key)
         {
