@@ -28,6 +28,9 @@ const MOST_REQUESTS: u64 = 1 << 16;
 const PATIENCE: Duration = Duration::from_millis(20);
 const LOOK_AGAIN: Duration = Duration::from_micros(200);
 
+/// Said of requests of a queue that nobody saw begin. Whether there is one shows the result of the call.
+const QUEUE_BEFORE: &str = "requests of a queue that was there before the recording";
+
 /// What the call under way submits.
 #[derive(Debug)]
 pub(super) struct Submission {
@@ -109,14 +112,14 @@ impl Tracer<'_> {
     fn submitting_iocbs(&mut self, tid: i32, args: &[u64; 6], begin_ns: u64) -> Option<Submission> {
         let key = Key::Queue(self.process_of(tid), args[0]);
         if !self.requests.channels.contains_key(&key) {
-            self.log.loss(Loss::Dropped, "requests of a queue that was there before the recording", 0);
             return None;
         }
         let memory = Memory::Live(tid);
         let mut numbers = Vec::new();
         for i in 0..args[1].min(MOST_REQUESTS) {
-            let address = memory.word(args[2].wrapping_add(8 * i))?;
-            let Some(bytes) = memory.exact(address, requests::IOCB_BYTES) else { break };
+            let address = memory.word(args[2].wrapping_add(8 * i));
+            let block = address.and_then(|at| Some((at, memory.exact(at, requests::IOCB_BYTES)?)));
+            let Some((address, bytes)) = block else { break };
             let asked = bytes.first_chunk().and_then(requests::iocb);
             let submitted = Submitted {
                 key: address,
@@ -452,7 +455,7 @@ impl Tracer<'_> {
             self.channel_changed(tid, call, args, result);
         }
         let (submitted, fetched) = match call.name {
-            "io_submit" | "io_uring_enter" => self.submitted(tid, args, submission, result),
+            "io_submit" | "io_uring_enter" => self.submitted(tid, call, args, submission, result),
             "io_getevents" | "io_pgetevents" => (Vec::new(), self.fetched(tid, args, result)),
             _ => return None,
         };
@@ -472,11 +475,17 @@ impl Tracer<'_> {
     fn submitted(
         &mut self,
         tid: i32,
+        call: &Call,
         args: &[u64; 6],
         submission: Option<Submission>,
         result: i64,
     ) -> (Vec<u64>, Vec<u64>) {
-        let Some(Submission { key, heads, numbers }) = submission else { return Default::default() };
+        let Some(Submission { key, heads, numbers }) = submission else {
+            if call.name == "io_submit" && result > 0 {
+                self.log.loss_several(Loss::Dropped, QUEUE_BEFORE, result as u64);
+            }
+            return Default::default();
+        };
         let Some(channel) = self.requests.channels.get_mut(&key) else { return Default::default() };
         let taken = match &channel.way {
             Way::Ring(ring) => {
