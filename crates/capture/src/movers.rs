@@ -28,6 +28,11 @@ impl Source {
     pub fn at(fd: u32, offset: u64) -> Source {
         Source { fd, offset }
     }
+
+    /// The descriptor.
+    pub fn descriptor(self) -> u32 {
+        self.fd
+    }
 }
 
 /// Before the call: finds the regular file among its descriptors, the source first, and its position.

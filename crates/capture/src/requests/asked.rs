@@ -3,6 +3,8 @@
 //! Goals: both interfaces, one result; pure functions of the bytes that a program wrote. Non-goals: where these bytes are,
 //! when the request is complete.
 
+use reprise_calls::closing::RING_NUMBERS;
+use reprise_calls::moving::{End, ends};
 use reprise_calls::{Call, Effect, by_name};
 use reprise_trace::payload::append;
 
@@ -96,6 +98,12 @@ impl Asked {
                 .for_each(|at| append(&mut out, at.map(u64::to_le_bytes).as_ref().map(|bytes| &bytes[..]))),
         }
         out
+    }
+
+    /// Whether it moves content inside the kernel from, or to, what is in a ring's table.
+    pub fn moves_by_table(&self) -> bool {
+        let is_in_table = |end: End| self.args[end.fd] as u32 >= RING_NUMBERS;
+        ends(self.call).is_some_and(|ends| is_in_table(ends.source) || is_in_table(ends.target))
     }
 
     /// Whether it is given content.

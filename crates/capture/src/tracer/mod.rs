@@ -7,6 +7,7 @@ mod enter;
 mod launching;
 mod leave;
 mod lives;
+mod origins;
 mod requests;
 mod settle;
 mod stores;
@@ -123,6 +124,8 @@ pub struct Tracer<'a> {
     gone: HashMap<i32, Report>,
     /// Asynchronous requests of all processes.
     requests: Requests,
+    /// By numbers in tables of rings: the descriptors that were put there, and their files.
+    origins: HashMap<u32, (u32, FileId)>,
     next_thread: u32,
     next_process: u32,
     settling: usize,
@@ -151,6 +154,7 @@ impl<'a> Tracer<'a> {
             early: HashMap::new(),
             gone: HashMap::new(),
             requests: Requests::default(),
+            origins: HashMap::new(),
             next_thread: 0,
             next_process: 0,
             settling: 0,

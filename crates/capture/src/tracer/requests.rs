@@ -201,8 +201,9 @@ impl Tracer<'_> {
         if let Some(asked) = &asked {
             inputs = asked.inputs(Memory::Live(tid), &mut self.log);
             self.look_before_request(tid, asked, &inputs, fixed.iter().any(Option::is_some));
-            before = effects::before(&mut self.world, tid, asked.call, &asked.args, &inputs, &mut self.log);
-            source = movers::before(tid, asked.call, &asked.args, &inputs.input);
+            let args = self.as_called(key, tid, asked, &fixed);
+            before = effects::before(&mut self.world, tid, asked.call, &args, &inputs, &mut self.log);
+            source = movers::before(tid, asked.call, &args, &inputs.input);
         } else if table == Table::Untouched && choice == Choice::Nothing {
             self.log.note("asynchronous requests that touch no storage (polls, timers, messages …) are not recorded");
         }
@@ -210,7 +211,10 @@ impl Tracer<'_> {
         let recorded = lane.is_some();
         if let Some(channel) = self.requests.channels.get_mut(&key) {
             if let Some(asked) = &asked {
-                channel.will_move(asked, |fd| Some(procfs::fd_info(tid, fd.into())?.position));
+                // The position of what is in a ring's table is not followed.
+                if fixed.iter().all(Option::is_none) {
+                    channel.will_move(asked, |fd| Some(procfs::fd_info(tid, fd.into())?.position));
+                }
             }
             let begin_ns = channel.begins_at_once(drains, after).then_some(begin_ns);
             channel.fly(Flight {
@@ -385,13 +389,17 @@ impl Tracer<'_> {
         let told = inputs.told();
         let mut out = arguments::outputs(memory, asked.call, &asked.args, result, inputs, &mut self.log);
         if !failed(result) {
+            let source = source.filter(|source| self.is_still(tid, &asked, *source));
             moved(tid, asked.call, source, result, &mut out, &mut self.log);
+            if source.is_none() && asked.moves_by_table() {
+                out.truncated = out.moved;
+            }
             effects::after(&mut self.world, tid, asked.call, result, &before, &mut self.log);
             if taken {
                 self.doubt(tid, &asked, position, late, &mut out);
             }
         }
-        let result = self.table_result(key, thread, table, result);
+        let result = self.table_result(key, (tid, thread), table, result);
         let why = if taken { "the program had gone on before its completion was seen" } else { out.lacks(UNREADABLE) };
         let action = told.action(asked.call, asked.args, (begin_ns, end_ns), result, out);
         let mut action = Action { thread, request: Some(number), ..action };
@@ -520,7 +528,8 @@ impl Tracer<'_> {
         for key in self.requests.of_process(pid) {
             // Its descriptors end with it.
             if let Some(channel) = self.requests.channels.get_mut(&key) {
-                channel.files.clear();
+                let ended = channel.files.drain();
+                ended.for_each(|(_, number)| _ = self.origins.remove(&number));
             }
             self.abandon(key, pid);
         }

@@ -119,18 +119,23 @@ impl Tracer<'_> {
     fn write_table(&mut self, key: Key, tid: i32, rows: &[TableRow]) {
         let Some(lane) = (!rows.is_empty()).then(|| self.lane(key, tid, None)).flatten() else { return };
         let thread = self.requests.channels.get(&key).map_or(0, |channel| channel.lane_thread(lane));
-        rows.iter().for_each(|row| self.write_table_row(thread, row));
+        rows.iter().for_each(|row| self.write_table_row(tid, thread, row));
     }
 
-    fn write_table_row(&mut self, thread: u32, row: &TableRow) {
+    fn write_table_row(&mut self, tid: i32, thread: u32, row: &TableRow) {
+        self.follow_origin(tid, row);
         let (begin_ns, call) = (self.log.now(), row.call.into());
         self.log.action(Action { thread, call, begin_ns, args: row.args, result: row.result, ..Action::default() });
     }
 
     /// What a request did to its ring's table; its result in the trace.
-    pub(super) fn table_result(&mut self, key: Key, thread: u32, table: Table, result: i64) -> i64 {
+    pub(super) fn table_result(&mut self, key: Key, (tid, thread): (i32, u32), table: Table, result: i64) -> i64 {
+        let files = self.requests.channels.get(&key).map(|channel| &channel.files);
+        if let (Table::Drops(place), 0.., Some(files)) = (table, result, files) {
+            files.get(&place).into_iter().for_each(|number| _ = self.origins.remove(number));
+        }
         let (result, row) = self.requests.table_result(key, table, result);
-        row.iter().for_each(|row| self.write_table_row(thread, row));
+        row.iter().for_each(|row| self.write_table_row(tid, thread, row));
         result
     }
 
