@@ -66,6 +66,8 @@ struct Outcome {
     kept: Kept,
     objects: [Option<Object>; 2],
     chosen: Option<(u64, u64)>,
+    /// See [`Flight::opened_in_vain`].
+    in_vain: bool,
     /// Where in its file content stands that it moved inside the kernel.
     moved_at: Option<u64>,
     /// Why content may be lacking.
@@ -75,7 +77,16 @@ struct Outcome {
 impl Outcome {
     fn of(at_ns: u64, result: i64) -> Outcome {
         let lacks = UNREADABLE;
-        Outcome { at_ns, result, kept: Kept::default(), objects: [None; 2], chosen: None, moved_at: None, lacks }
+        Outcome {
+            at_ns,
+            result,
+            kept: Kept::default(),
+            objects: [None; 2],
+            chosen: None,
+            in_vain: false,
+            moved_at: None,
+            lacks,
+        }
     }
 }
 
@@ -344,6 +355,7 @@ impl Asynchronous {
             kept,
             objects: completion.objects,
             chosen: completion.chosen,
+            in_vain: false,
             moved_at: completion.moved_at,
             lacks,
         };
@@ -421,7 +433,7 @@ impl Asynchronous {
     }
 
     /// As [`Asynchronous::complete`], with memory that belongs to more than one.
-    fn complete_from(&mut self, key: Key, number: u64, outcome: Outcome, kept: &Kept, log: &mut Log) {
+    fn complete_from(&mut self, key: Key, number: u64, mut outcome: Outcome, kept: &Kept, log: &mut Log) {
         let Some(channel) = self.books.channels.get_mut(&key) else { return };
         let Some(mut flight) = channel.land(number) else { return };
         if outcome.objects[0].is_some() {
@@ -433,6 +445,7 @@ impl Asynchronous {
         flight.lane.into_iter().for_each(|lane| channel.was_used(lane, outcome.at_ns));
         let lane = flight.lane.map(|lane| channel.lane_thread(lane));
         let refused = self.books.is_refused(key, &flight, outcome.result);
+        outcome.in_vain = flight.opened_in_vain(outcome.result);
         let ended = self.is_ended_with_its_process(key, outcome.result);
         match (flight.asked.take(), lane) {
             (Some(_), _) if ended => log.note("requests in flight that came to nothing as their process ended"),
@@ -454,7 +467,7 @@ impl Asynchronous {
         log: &mut Log,
     ) {
         let Flight { number, table, begin_ns, mut inputs, .. } = flight;
-        let (result, end_ns) = (outcome.result, outcome.at_ns);
+        let (result, end_ns) = (if outcome.in_vain { 0 } else { outcome.result }, outcome.at_ns);
         let empty = Kept::default();
         let is_as_submitted = is_same_vector(&asked, &inputs, kept);
         let kept = if is_as_submitted { kept } else { &empty };
@@ -471,7 +484,16 @@ impl Asynchronous {
             (out.data, out.truncated) = (data, out.moved - kept);
         }
         let telling = telling(memory, asked.call, &asked.args, result);
-        let (in_trace, before) = self.books.table_result(key, table, result);
+        let (in_trace, before, after) = match outcome.in_vain {
+            true => {
+                let (in_trace, after) = self.books.opened_in_vain();
+                (in_trace, None, Some(after))
+            }
+            false => {
+                let (in_trace, before) = self.books.table_result(key, table, result);
+                (in_trace, before, None)
+            }
+        };
         before.iter().for_each(|row| self.table_row(lane, row, end_ns));
         let times = (begin_ns.unwrap_or(end_ns), end_ns);
         let lacks =
@@ -484,6 +506,7 @@ impl Asynchronous {
             lacks,
             ..Pending::of_lane(asked.call, lane)
         });
+        after.iter().for_each(|row| self.table_row(lane, row, end_ns));
     }
 
     fn table_row(&mut self, lane: u32, row: &TableRow, at_ns: u64) {

@@ -16,6 +16,7 @@ mod table;
 
 use std::collections::{HashMap, VecDeque};
 
+use reprise_calls::Effect;
 use reprise_calls::closing::{RING_NUMBERS, ranged};
 
 use crate::arguments::Inputs;
@@ -31,6 +32,11 @@ pub use table::{Changed, Registration, TableRow, UNREAD_ENTRIES, chosen, given, 
 
 /// What a request comes to that was cancelled.
 pub const ECANCELED: i64 = -125;
+
+const ENXIO: i64 = -6;
+const EINVAL: i64 = -22;
+const ENFILE: i64 = -23;
+const ENOBUFS: i64 = -105;
 
 /// A completion as the program finds it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -130,13 +136,38 @@ impl Flight {
         }
     }
 
+    /// How it opens a file.
+    fn open_flags(&self, asked: &Asked) -> u64 {
+        let how = self.inputs.input.get(4..).unwrap_or_default();
+        asked.call.effective_open_flags(&asked.args, how)
+    }
+
+    /// Whether it opened a file, and made or emptied it, for which the ring's table had no place: that is looked for when all else is done
+    /// (`io_openat2`), and the file is closed again.
+    pub fn opened_in_vain(&self, result: i64) -> bool {
+        const CHANGES: u64 = (libc::O_CREAT | libc::O_TRUNC) as u64;
+        // The first is refused where there is a place, the second with O_CREAT.
+        const REFUSED: u64 = (libc::O_CLOEXEC | libc::O_DIRECTORY) as u64;
+        const NOT_BLOCKING: u64 = libc::O_NONBLOCK as u64;
+        let (Table::Puts(place), Some(asked), false) = (self.table, &self.asked, self.malformed) else { return false };
+        if asked.call.effect != Effect::Open {
+            return false;
+        }
+        let flags = self.open_flags(asked);
+        let lacks_place = match result {
+            ENFILE => place.is_none(),
+            EINVAL => place.is_some(),
+            // There is no table; or a pipe that nobody reads.
+            ENXIO => flags & NOT_BLOCKING == 0,
+            _ => false,
+        };
+        lacks_place && flags & CHANGES != 0 && flags & REFUSED == 0
+    }
+
     /// Whether the kernel refused it for what no call can ask: then it stands for none.
     fn is_refused(&self, result: i64) -> bool {
-        const ENXIO: i64 = -6;
-        const EINVAL: i64 = -22;
-        const ENFILE: i64 = -23;
-        const ENOBUFS: i64 = -105;
         match self.table {
+            Table::Puts(_) if self.opened_in_vain(result) => false,
             Table::Puts(_) if matches!(result, ENXIO | EINVAL | ENFILE) => true,
             Table::Drops(_) if result < 0 => true,
             _ if self.asked.as_ref().is_some_and(|asked| self.fails_earlier(asked, result)) => true,
@@ -155,9 +186,8 @@ impl Flight {
             // The call refuses its flags before it looks at its path.
             "openat" | "openat2" if result == ENOENT => {
                 const REFUSED: u64 = (libc::O_CREAT | libc::O_DIRECTORY) as u64;
-                let how = self.inputs.input.get(4..).unwrap_or_default();
                 let is_empty = self.inputs.path.as_ref().is_some_and(|path| path.0.is_empty());
-                is_empty && asked.call.effective_open_flags(&asked.args, how) & REFUSED == REFUSED
+                is_empty && self.open_flags(asked) & REFUSED == REFUSED
             }
             _ => false,
         }
@@ -589,6 +619,30 @@ mod tests {
             channel.fly(Flight { number, after, silent, breaks: true, ..Flight::default() });
         }
         channel
+    }
+
+    #[test]
+    fn a_file_that_no_place_was_for_was_made() {
+        let opens = |flags: i32, table| {
+            let asked = Asked::call("openat", &[u64::MAX, 0x1000, flags as u64, 0o600]);
+            Flight { asked, table, ..Flight::default() }
+        };
+        let (here, anywhere) = (Table::Puts(Some(7)), Table::Puts(None));
+        for (flags, table, result, in_vain) in [
+            (libc::O_CREAT, anywhere, ENFILE, true),
+            (libc::O_CREAT, here, EINVAL, true),
+            (libc::O_TRUNC, here, ENXIO, true),
+            (libc::O_RDWR, here, EINVAL, false),
+            (libc::O_CREAT, anywhere, EINVAL, false),
+            (libc::O_CREAT | libc::O_CLOEXEC, here, EINVAL, false),
+            (libc::O_CREAT, here, -2, false),
+            (libc::O_CREAT, Table::Untouched, EINVAL, false),
+        ] {
+            let flight = opens(flags, table);
+            assert_eq!(flight.opened_in_vain(result), in_vain, "{flags:o}, {table:?}, {result}");
+            assert!(!in_vain || !flight.is_refused(result));
+        }
+        assert!(opens(libc::O_RDWR, here).is_refused(EINVAL));
     }
 
     #[test]

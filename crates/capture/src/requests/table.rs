@@ -258,6 +258,12 @@ impl Requests {
         places.into_iter().filter_map(|place| channel.take_out(place)).collect()
     }
 
+    /// What a request was that opened a file in vain ([`Flight::opened_in_vain`]): its result in the trace, and the row that ends it.
+    pub fn opened_in_vain(&mut self) -> (i64, TableRow) {
+        let number = self.fixed_number();
+        (number.into(), TableRow::dropped(number))
+    }
+
     /// What a request that succeeded did to its ring's table: its result in the trace, and a row that comes before it.
     pub fn table_result(&mut self, key: Key, table: Table, result: i64) -> (i64, Option<TableRow>) {
         if result < 0 {

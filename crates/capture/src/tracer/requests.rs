@@ -374,6 +374,8 @@ impl Tracer<'_> {
             self.log.note(requests::REFUSED);
             return self.begin_waiting(key, end_ns);
         }
+        let in_vain = flight.opened_in_vain(result);
+        let result = if in_vain { 0 } else { result };
         let (late, waited) = (flight.is_given_late(), flight.after.is_some() || flight.drains);
         let Flight { number, asked, table, begin_ns, mut inputs, before, source, .. } = flight;
         let Some(asked) = asked else { return };
@@ -394,16 +396,26 @@ impl Tracer<'_> {
             if source.is_none() && asked.moves_by_table() {
                 out.truncated = out.moved;
             }
-            effects::after(&mut self.world, tid, asked.call, result, &before, &mut self.log);
+            // What goes into a ring's table is no descriptor of the process.
+            if !matches!(table, Table::Puts(_)) {
+                effects::after(&mut self.world, tid, asked.call, result, &before, &mut self.log);
+            }
             if taken {
                 self.doubt(tid, &asked, position, late, &mut out);
             }
         }
-        let result = self.table_result(key, (tid, thread), table, result);
+        let (result, after) = match in_vain {
+            true => {
+                let (result, after) = self.requests.opened_in_vain();
+                (result, Some(after))
+            }
+            false => (self.table_result(key, (tid, thread), table, result), None),
+        };
         let why = if taken { "the program had gone on before its completion was seen" } else { out.lacks(UNREADABLE) };
         let action = told.action(asked.call, asked.args, (begin_ns, end_ns), result, out);
         let mut action = Action { thread, request: Some(number), ..action };
         self.log.action_lacking(&mut action, why);
+        after.iter().for_each(|row| self.write_table_row(tid, thread, row));
         self.begin_waiting(key, end_ns);
     }
 

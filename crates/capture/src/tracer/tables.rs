@@ -122,7 +122,7 @@ impl Tracer<'_> {
         rows.iter().for_each(|row| self.write_table_row(tid, thread, row));
     }
 
-    fn write_table_row(&mut self, tid: i32, thread: u32, row: &TableRow) {
+    pub(super) fn write_table_row(&mut self, tid: i32, thread: u32, row: &TableRow) {
         self.follow_origin(tid, row);
         let (begin_ns, call) = (self.log.now(), row.call.into());
         self.log.action(Action { thread, call, begin_ns, args: row.args, result: row.result, ..Action::default() });
