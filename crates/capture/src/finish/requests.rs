@@ -28,7 +28,8 @@ use crate::kept::{Kept, When};
 use crate::log::Log;
 use crate::memory::Memory;
 use crate::requests::{
-    self, Asked, Changed, Channel, Choice, Completion, Flight, Key, Registration, Requests, Table, TableRow, Way,
+    self, Asked, Changed, Channel, Choice, Completion, Ending, Flight, Key, Registration, Requests, Table, TableRow,
+    Way,
 };
 use crate::spool::join;
 use crate::spool::layout::{MOVED_AT, state};
@@ -134,8 +135,6 @@ pub struct Asynchronous {
     /// By thread: what the call under way has submitted.
     submitted: HashMap<i32, (Key, Vec<u64>)>,
     lanes: u32,
-    /// Rings that have no descriptor.
-    nameless: u32,
     /// Requests that seem to be over, and of whose success nothing is told; since when.
     doubtful: VecDeque<(u64, Key, u64)>,
     /// By queue: what was fetched of requests that no call that is over has submitted.
@@ -148,6 +147,7 @@ impl Asynchronous {
     pub fn ring(&mut self, tid: i32, pid: i32, ring: Ring, log: &mut Log) {
         let key = Key::Ring(pid, ring.fd as u32);
         self.set_aside(key, log);
+        self.books.copies.remove(&key);
         self.books.channels.insert(key, Channel::new(format!("uring:{}", ring.fd), Way::Told));
         self.habits.insert(key, Habits { user: (tid, pid), ..Habits::default() });
         self.rings.insert(ring.ring, key);
@@ -159,7 +159,7 @@ impl Asynchronous {
         if let Some(key) = self.rings.get(&ring) {
             return *key;
         }
-        let key = self.nameless(pid);
+        let key = self.books.nameless(pid);
         self.books.channels.insert(key, Channel::new("uring".to_owned(), Way::Told));
         self.habits.insert(key, Habits { user: (tid, pid), ..Habits::default() });
         self.rings.insert(ring, key);
@@ -168,8 +168,7 @@ impl Asynchronous {
 
     /// A ring that was there before the recording has the descriptor by which a call names it that submits to it.
     fn adopted(&mut self, key: Key, named: Key) -> Key {
-        let is_nameless = matches!(key, Key::Ring(_, fd) if fd >= u32::MAX - self.nameless);
-        if key == named || !is_nameless || self.books.channels.contains_key(&named) {
+        if key == named || !self.books.is_nameless(key) || self.books.channels.contains_key(&named) {
             return key;
         }
         self.rename(key, named);
@@ -178,8 +177,7 @@ impl Asynchronous {
 
     /// A ring gets another name.
     fn rename(&mut self, from: Key, to: Key) {
-        let channel = self.books.channels.remove(&from);
-        channel.into_iter().for_each(|channel| _ = self.books.channels.insert(to, channel));
+        self.books.rename(from, to);
         let habits = self.habits.remove(&from);
         habits.into_iter().for_each(|habits| _ = self.habits.insert(to, habits));
         let kept = |of: &mut Key| *of = if *of == from { to } else { *of };
@@ -189,18 +187,12 @@ impl Asynchronous {
         self.doubtful.iter_mut().for_each(|(_, of, _)| kept(of));
     }
 
-    /// For a ring that has no descriptor, or none that is known: no descriptor has this number.
-    fn nameless(&mut self, pid: i32) -> Key {
-        self.nameless += 1;
-        Key::Ring(pid, u32::MAX - self.nameless)
-    }
-
     /// Another ring has the name of one whose requests may not be complete yet: the kernel ends them when all else is done.
     fn set_aside(&mut self, key: Key, log: &mut Log) {
         if self.books.channels.get(&key).is_none_or(|channel| channel.flights.is_empty()) {
             return self.forget(key, log);
         }
-        let aside = self.nameless(key.process());
+        let aside = self.books.nameless(key.process());
         self.rename(key, aside);
     }
 
@@ -548,8 +540,10 @@ impl Asynchronous {
             Effect::MakeObject(Made::Ring)
             | Effect::Close
             | Effect::CloseRange
+            | Effect::Duplicate
             | Effect::DuplicateTo
             | Effect::Execute => !failed(result),
+            Effect::Control => !failed(result) && call.opens(args),
             _ => false,
         };
         if !is_about_them {
@@ -559,10 +553,10 @@ impl Asynchronous {
             (Effect::MakeObject(Made::Ring), _) if !self.fresh.remove(&Key::Ring(heard.pid, result as u32)) => {
                 log.loss(Loss::Dropped, "requests on an io_uring, of which this kernel does not tell", 0);
             }
-            (Effect::Close, _) => self.closed(Key::Ring(heard.pid, args[0] as u32), end_ns),
-            (Effect::DuplicateTo, _) => self.closed(Key::Ring(heard.pid, args[1] as u32), end_ns),
+            (Effect::Close, _) => self.closed(Key::Ring(heard.pid, args[0] as u32), end_ns, log),
+            (Effect::Duplicate | Effect::DuplicateTo | Effect::Control, _) => self.copied(heard, call, end_ns, log),
             (Effect::CloseRange, _) => {
-                self.books.in_range(heard.pid, args).into_iter().for_each(|key| self.closed(key, end_ns));
+                self.books.in_range(heard.pid, args).into_iter().for_each(|key| self.closed(key, end_ns, log));
             }
             (Effect::Execute, _) => self.process_ended(heard.pid, end_ns, log),
             (_, "io_setup") => self.new_queue(heard, end_ns, log),
@@ -578,8 +572,8 @@ impl Asynchronous {
 
     fn ring_of(&mut self, heard: &join::Heard, registered: bool) -> Key {
         let fd = heard.call.args[0] as u32;
-        let real = self.books.registered.get(&(heard.tid, fd)).filter(|_| registered);
-        Key::Ring(heard.pid, real.copied().unwrap_or(fd))
+        let at_place = self.books.registered.get(&(heard.tid, fd)).filter(|_| registered);
+        at_place.copied().unwrap_or_else(|| self.books.ring(Key::Ring(heard.pid, fd)))
     }
 
     fn entered(&mut self, heard: &join::Heard) -> About {
@@ -611,7 +605,10 @@ impl Asynchronous {
             Registration::Rings(places) => {
                 for (place, fd) in places {
                     match fd {
-                        Some(fd) => _ = self.books.registered.insert((heard.tid, place), fd),
+                        Some(fd) => {
+                            let ring = self.books.ring(Key::Ring(heard.pid, fd));
+                            self.books.registered.insert((heard.tid, place), ring);
+                        }
                         None => _ = self.books.registered.remove(&(heard.tid, place)),
                     }
                 }
@@ -626,11 +623,29 @@ impl Asynchronous {
         self.table_changed(key, (heard.tid, heard.pid), &changed, end_ns, log);
     }
 
-    /// A ring's descriptor ends: what is registered with it ends with it.
-    fn closed(&mut self, key: Key, at_ns: u64) {
-        let rows = self.books.empty_table(key);
-        let user = self.habits.get(&key).map_or((0, 0), |habits| habits.user);
-        self.table_rows(key, user, &rows, at_ns);
+    /// A descriptor ends. If it was a ring's last, what is registered with the ring ends too.
+    fn closed(&mut self, named: Key, at_ns: u64, log: &mut Log) {
+        match self.books.descriptor_ends(named) {
+            Ending::Nothing => {}
+            Ending::LivesAs(to) => {
+                self.set_aside(to, log);
+                self.rename(named, to);
+            }
+            Ending::Ends => {
+                let rows = self.books.empty_table(named);
+                let user = self.habits.get(&named).map_or((0, 0), |habits| habits.user);
+                self.table_rows(named, user, &rows, at_ns);
+            }
+        }
+    }
+
+    /// A descriptor was copied, in the place of another where that was named.
+    fn copied(&mut self, heard: &join::Heard, call: &Call, end_ns: u64, log: &mut Log) {
+        let Some((from, to)) = requests::copied(call, &heard.call.args, heard.call.result) else { return };
+        if from != to {
+            self.closed(Key::Ring(heard.pid, to), end_ns, log);
+            self.books.copied(heard.pid, (from, to));
+        }
     }
 }
 

@@ -9,6 +9,7 @@
 
 mod asked;
 mod iocb;
+mod numbers;
 mod queue;
 mod ring;
 mod sqe;
@@ -25,6 +26,7 @@ use crate::movers::Source;
 
 pub use asked::{Asked, Shape};
 pub use iocb::{BYTES as IOCB_BYTES, asked as iocb, data as iocb_data};
+pub use numbers::{Ending, copied};
 pub use queue::Queue;
 pub use ring::{PARAMS, Ring};
 pub use sqe::{BYTES as SQE_BYTES, Choice, Request, Table, request as sqe};
@@ -558,8 +560,12 @@ impl Key {
 #[derive(Debug, Default)]
 pub struct Requests {
     pub channels: HashMap<Key, Channel>,
-    /// Descriptors of rings that threads have registered, by place.
-    pub registered: HashMap<(i32, u32), u32>,
+    /// Rings that threads have registered, by thread and place.
+    pub registered: HashMap<(i32, u32), Key>,
+    /// Rings by the descriptors that name them besides that by which they are known.
+    pub copies: HashMap<Key, Key>,
+    /// Rings that have no descriptor.
+    nameless: u32,
     requests: u64,
     numbers: u32,
 }
@@ -582,16 +588,19 @@ impl Requests {
         const EBADF: i64 = -9;
         let closes = |asked: &Asked| (asked.call.name == "close").then_some(asked.args[0] as u32);
         let closed = flight.asked.as_ref().and_then(closes).filter(|_| result == EBADF);
-        let is_ring = |fd| self.channels.contains_key(&Key::Ring(key.process(), fd));
+        let is_ring = |fd| self.channels.contains_key(&self.ring(Key::Ring(key.process(), fd)));
         flight.is_refused(result) || closed.is_some_and(is_ring)
     }
 
-    /// The rings of a process whose descriptors a `close_range` with these arguments ends. One that only marks them ends none; of a table
-    /// that it leaves to others, these go on using them.
+    /// The descriptors of rings of a process that a `close_range` with these arguments ends. One that only marks them ends none; of a
+    /// table that it leaves to others, these go on using them.
     pub fn in_range(&self, pid: i32, args: &[u64; 6]) -> Vec<Key> {
         let range = ranged(args);
         let is_in = |key: &Key| args[2] as u32 == 0 && matches!(key, Key::Ring(_, fd) if range.contains(fd));
-        self.of_process(pid).into_iter().filter(is_in).collect()
+        let copies = self.copies.keys().copied().filter(|named| named.process() == pid);
+        let mut out: Vec<Key> = self.of_process(pid).into_iter().chain(copies).filter(is_in).collect();
+        out.sort_unstable();
+        out
     }
 
     /// The channels of a process, in a fixed order.

@@ -247,7 +247,8 @@ impl Requests {
     fn sent_file(&mut self, key: Key, (from, ring, to): (u32, u32, Option<u32>), result: i64) -> Vec<TableRow> {
         let held = self.channels.get(&key).and_then(|channel| channel.files.get(&from));
         let (Some(held), Ok(chosen)) = (held.copied(), u32::try_from(result)) else { return Vec::new() };
-        self.put_files(Key::Ring(key.process(), ring), to.unwrap_or(chosen), &[held as i32])
+        let other = self.ring(Key::Ring(key.process(), ring));
+        self.put_files(other, to.unwrap_or(chosen), &[held as i32])
     }
 
     /// Takes all descriptors out of a ring's table.

@@ -64,8 +64,8 @@ impl Tracer<'_> {
     /// The ring that a call names.
     pub(super) fn ring_key(&self, tid: i32, fd: u64, registered: bool) -> Key {
         let fd = fd as u32;
-        let real = self.requests.registered.get(&(tid, fd)).filter(|_| registered);
-        Key::Ring(self.process_of(tid), real.copied().unwrap_or(fd))
+        let at_place = self.requests.registered.get(&(tid, fd)).filter(|_| registered);
+        at_place.copied().unwrap_or_else(|| self.requests.ring(Key::Ring(self.process_of(tid), fd)))
     }
 
     /// Before a call enters: what completed until then came before it; what it ends is waited for.
@@ -545,6 +545,7 @@ impl Tracer<'_> {
             }
             self.abandon(key, pid);
         }
+        self.requests.forget_descriptors(pid);
     }
 
     /// A ring or queue ends. The kernel completes the requests of a queue first.

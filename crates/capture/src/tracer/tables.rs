@@ -6,7 +6,9 @@ use reprise_trace::{Action, Loss};
 use super::Tracer;
 use crate::arguments::failed;
 use crate::memory::Memory;
-use crate::requests::{self, Changed, Channel, Choice, Flight, Key, PARAMS, Registration, Ring, Table, TableRow, Way};
+use crate::requests::{
+    self, Changed, Channel, Choice, Ending, Flight, Key, PARAMS, Registration, Ring, Table, TableRow, Way,
+};
 
 fn half(bytes: &[u8], at: usize) -> u32 {
     bytes.get(at..at + 4).and_then(|b| b.try_into().ok()).map_or(0, u32::from_le_bytes)
@@ -25,26 +27,35 @@ impl Tracer<'_> {
             "io_uring_setup" => self.new_ring(tid, args[1], result as u32),
             "io_uring_register" => self.registered(tid, args, result),
             "mmap" => {
-                let channel = self
-                    .requests
-                    .channels
-                    .get_mut(&Key::Ring(self.threads.get(&tid).map_or(tid, |t| t.pid), args[4] as u32));
+                let ring = self.requests.ring(Key::Ring(self.pid(tid), args[4] as u32));
+                let channel = self.requests.channels.get_mut(&ring);
                 if let Some(Way::Ring(ring)) = channel.map(|channel| &mut channel.way) {
                     ring.mapped(args[5], result as u64);
                 }
             }
             _ => {}
         }
-        let key = match call.effect {
-            Effect::Close => Key::Ring(self.pid(tid), args[0] as u32),
-            Effect::DuplicateTo => Key::Ring(self.pid(tid), args[1] as u32),
+        let pid = self.pid(tid);
+        match call.effect {
+            Effect::Close => self.descriptor_ends(tid, Key::Ring(pid, args[0] as u32)),
             Effect::CloseRange => {
-                let keys = self.requests.in_range(self.pid(tid), args);
-                return keys.into_iter().for_each(|key| self.abandon(key, tid));
+                let named = self.requests.in_range(pid, args);
+                named.into_iter().for_each(|named| self.descriptor_ends(tid, named));
             }
-            _ => return,
-        };
-        self.abandon(key, tid);
+            _ => {}
+        }
+        if let Some((from, to)) = requests::copied(call, args, result).filter(|(from, to)| from != to) {
+            self.descriptor_ends(tid, Key::Ring(pid, to));
+            self.requests.copied(pid, (from, to));
+        }
+    }
+
+    fn descriptor_ends(&mut self, tid: i32, named: Key) {
+        match self.requests.descriptor_ends(named) {
+            Ending::Nothing => {}
+            Ending::LivesAs(to) => self.requests.rename(named, to),
+            Ending::Ends => self.abandon(named, tid),
+        }
     }
 
     fn pid(&self, tid: i32) -> i32 {
@@ -55,8 +66,10 @@ impl Tracer<'_> {
         let ring = Memory::Live(tid).exact(params, PARAMS).ok_or("a ring whose parameters could not be read");
         match ring.and_then(|params| Ring::new(&params)) {
             Ok(ring) => {
-                let channel = Channel::new(format!("uring:{fd}"), Way::Ring(ring));
-                self.requests.channels.insert(Key::Ring(self.pid(tid), fd), channel);
+                let (key, channel) =
+                    (Key::Ring(self.pid(tid), fd), Channel::new(format!("uring:{fd}"), Way::Ring(ring)));
+                self.requests.copies.remove(&key);
+                self.requests.channels.insert(key, channel);
             }
             Err(why) => {
                 let cause = format!("io_uring requests: {why}; the eBPF backend sees them (--backend ebpf)");
@@ -82,7 +95,10 @@ impl Tracer<'_> {
             Registration::Rings(places) => {
                 for (place, fd) in places {
                     match fd {
-                        Some(fd) => _ = self.requests.registered.insert((tid, place), fd),
+                        Some(fd) => {
+                            let ring = self.requests.ring(Key::Ring(self.pid(tid), fd));
+                            self.requests.registered.insert((tid, place), ring);
+                        }
                         None => _ = self.requests.registered.remove(&(tid, place)),
                     }
                 }

@@ -17,6 +17,7 @@ impl Asynchronous {
             self.books.channels.get_mut(&key).into_iter().for_each(|channel| channel.files.clear());
             self.ends(key, at_ns, log);
         }
+        self.books.forget_descriptors(pid);
     }
 
     fn ends(&mut self, key: Key, at_ns: u64, log: &mut Log) {

@@ -102,3 +102,17 @@ fn requests_on_a_lane_follow_each_other() {
     assert_eq!(lanes.len(), 2);
     assert_ne!(lanes[0], lanes[1], "the first was complete when the second had begun");
 }
+
+#[test]
+fn the_table_of_a_ring_lives_as_long_as_a_copy_of_its_descriptor() {
+    let mut taken = Taken::new();
+    taken.requests.ring(1, 1, Ring { ring: 99, fd: 3 }, &mut taken.log);
+    let files = [(0x800, vec![5, 0, 0, 0])];
+    taken.call("io_uring_register", &[3, 2, 0x800, 1], 0, (10, 11), &files);
+    taken.call("dup", &[3], 9, (12, 13), &[]);
+    taken.call("dup2", &[3, 3], 3, (12, 13), &[]);
+    taken.call("close", &[3], 0, (14, 15), &[]);
+    assert_eq!(taken.rows().len(), 1, "what is registered");
+    taken.call("dup2", &[0, 9], 9, (16, 17), &[]);
+    assert_eq!(taken.rows().last().map(|row| row.0.clone()), Some("close".to_owned()));
+}
