@@ -38,6 +38,11 @@ pub fn waits(call: &Call, args: &[u64; 6]) -> bool {
     }
 }
 
+/// Whether a call only asks for who has a lock.
+pub fn asks(call: &Call, args: &[u64; 6]) -> bool {
+    lock_command(call, args).is_some_and(|command| command.asks)
+}
+
 /// Whether the result says that somebody else has the lock.
 pub fn is_refused(result: i64) -> bool {
     matches!(result, EAGAIN | EACCES)

@@ -3,7 +3,9 @@
 mod common;
 
 use common::{actions, command, compile, record, scratch};
+use reprise_calls::by_name;
 use reprise_trace::Loss;
+use reprise_trace::payload::{Side, split};
 
 #[test]
 fn exit_code_and_output_are_the_programs() {
@@ -144,6 +146,41 @@ fn filters_tracing_and_unknown_calls_get_a_clear_word() {
     assert!(stderr.contains("reprise: the program traces others"));
     let unsupported = &reader.ledger().losses[&Loss::Unsupported];
     assert_eq!(unsupported["unknown call 499"].count, 1);
+}
+
+/// Who got a lock had nobody in its way, and who was refused or told of one, had.
+#[test]
+fn locks_are_taken_and_given_back_in_the_order_of_the_rows() {
+    let dir = scratch();
+    let Some(program) = compile("locked", dir.path()) else {
+        return;
+    };
+    let (output, reader) = record(dir.path(), &[], &[program.to_str().expect("utf-8"), "200"]);
+    assert_eq!(output.status.code(), Some(0));
+    let fcntl = by_name("fcntl").expect("known");
+    let (mut holder, mut seen) = (None, [0; 3]);
+    for a in actions(&reader).iter().filter(|a| a.call == "fcntl" && matches!(a.args[1], 5..=7)) {
+        let kind = |side, bytes| split(fcntl, side, bytes)[2].and_then(<[u8]>::first).copied();
+        let (asked, found) = (kind(Side::Input, &a.input), kind(Side::Output, &a.output));
+        let at = format!("action {}: {asked:?} {found:?} {}, held by {holder:?}", a.seq, a.result);
+        match (a.args[1], asked) {
+            (5, _) => {
+                assert_eq!(found == Some(2), holder.is_none(), "{at}");
+                seen[0] += 1;
+            }
+            (_, Some(2)) => holder = None,
+            _ if a.result < 0 => {
+                assert!(holder.is_some(), "{at}");
+                seen[1] += 1;
+            }
+            _ => {
+                assert!(holder.is_none(), "{at}");
+                holder = Some(a.thread);
+                seen[2] += 1;
+            }
+        }
+    }
+    assert!(seen[0] == 100 && seen[2] >= 400, "{seen:?}");
 }
 
 #[test]

@@ -69,6 +69,7 @@ impl Tracer<'_> {
         end_ns: u64,
     ) -> Result<(), CaptureError> {
         self.write(tid, *entered, result, end_ns);
+        self.await_no_more(tid);
         self.gate.leave(tid);
         step("resume", tid, sys::resume(tid, 0))
     }

@@ -206,7 +206,7 @@ impl<'a> Tracer<'a> {
         const WATCHING: Duration = Duration::from_micros(500);
         while !self.threads.is_empty() || !self.early.is_empty() {
             let tick = match self.threads.len() {
-                _ if self.gate.is_watching() => WATCHING,
+                _ if self.gate.is_watching() || self.settling > 0 => WATCHING,
                 0..=1 => ALONE,
                 _ => TOGETHER,
             };
