@@ -24,6 +24,16 @@ pub struct Before {
     brings: Option<CameTo>,
 }
 
+impl Before {
+    /// Whether an open waits until somebody has the other end of a FIFO: who opens both ends, or a mere place, does not, nor who does
+    /// not want to.
+    pub fn waits_for_the_other_end(&self) -> bool {
+        const NEVER: u64 = (libc::O_NONBLOCK | libc::O_PATH) as u64;
+        let both = self.flags & libc::O_ACCMODE as u64 == libc::O_RDWR as u64;
+        self.kind == libc::S_IFIFO && self.flags & NEVER == 0 && !both
+    }
+}
+
 /// Before the call: everything it may meet is met.
 pub fn before(world: &mut World, tid: i32, call: &Call, args: &[u64; 6], inputs: &Inputs, log: &mut Log) -> Before {
     let mut out = Before::default();
@@ -180,5 +190,23 @@ pub fn after(world: &mut World, tid: i32, call: &Call, result: i64, before: &Bef
             world.forget_places();
         }
         _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_opens_a_fifo_waits_unless_it_has_both_ends_or_does_not_want_to() {
+        let waits =
+            |flags: i32, kind| Before { flags: flags as u64, kind, ..Before::default() }.waits_for_the_other_end();
+        for flags in [libc::O_RDONLY, libc::O_WRONLY, libc::O_WRONLY | libc::O_CREAT] {
+            assert!(waits(flags, libc::S_IFIFO), "{flags:o}");
+            assert!(!waits(flags | libc::O_NONBLOCK, libc::S_IFIFO), "{flags:o}");
+            assert!(!waits(flags | libc::O_PATH, libc::S_IFIFO), "{flags:o}");
+            assert!(!waits(flags, libc::S_IFREG), "{flags:o}");
+        }
+        assert!(!waits(libc::O_RDWR, libc::S_IFIFO));
     }
 }

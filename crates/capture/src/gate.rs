@@ -149,6 +149,11 @@ impl Gate {
         self.endings
     }
 
+    /// A call that is in turns out to be one that may wait for another thread.
+    pub fn yields(&mut self, tid: i32) {
+        self.inside.iter_mut().filter(|i| i.tid == tid).for_each(|i| i.ticket.yields = true);
+    }
+
     /// A thread's call is over, or turned out to be free, or the thread is gone.
     pub fn leave(&mut self, tid: i32) {
         self.inside.retain(|i| i.tid != tid);
@@ -274,6 +279,19 @@ mod tests {
         assert!(gate.is_watching());
         assert_eq!(gate.expire(|_| Running), 0);
         assert_eq!(gate.next(|_| Running), None);
+        assert_eq!(gate.expire(|_| Sleeping), 0, "as expected");
+        assert_eq!(gate.next(|_| Sleeping), Some(2));
+    }
+
+    #[test]
+    fn that_a_call_may_wait_can_turn_out_when_it_is_in() {
+        let mut gate = Gate::default();
+        assert!(gate.arrive(1, plain(Exclusive), |_| Running));
+        gate.yields(1);
+        assert!(!gate.arrive(2, plain(Exclusive), |_| Running));
+        assert!(gate.is_watching());
+        assert_eq!(gate.expire(|_| Running), 0);
+        assert_eq!(gate.next(|_| Running), None, "it is on its way still");
         assert_eq!(gate.expire(|_| Sleeping), 0, "as expected");
         assert_eq!(gate.next(|_| Sleeping), Some(2));
     }

@@ -140,10 +140,9 @@ impl Tracer<'_> {
         let log = &mut self.log;
         let before = effects::before(&mut self.world, tid, call, &args, &inputs, log);
         let source = movers::before(tid, call, &args, &inputs.input);
-        // Opening a FIFO waits for the other end.
-        if call.effect == Effect::Open && before.kind == libc::S_IFIFO {
+        if call.effect == Effect::Open && before.waits_for_the_other_end() {
             free = true;
-            self.gate.leave(tid);
+            self.gate.yields(tid);
         }
         if call.name == "clone" && args[0] & libc::CLONE_UNTRACED as u64 != 0 {
             // Without its tracer the child could issue no call at all: the filter outlives the flag.
