@@ -5,7 +5,7 @@
 //! matters hides behind one that does not (`prctl`).
 
 use libc::sock_filter;
-use reprise_calls::is_unrelated;
+use reprise_calls::{Call, is_unrelated};
 
 /// Mark of an ordinary stop.
 pub const CALL: u32 = 0;
@@ -93,6 +93,12 @@ fn tree(ranges: &[(u32, Verdict)]) -> Vec<sock_filter> {
     leaf(*only)
 }
 
+/// Whether a call installs a filter of the program that asks others what becomes of a call.
+pub fn is_answered_by_others(call: &Call, args: &[u64; 6]) -> bool {
+    let installs = call.name == "seccomp" && args[0] == u64::from(libc::SECCOMP_SET_MODE_FILTER);
+    installs && args[1] & libc::SECCOMP_FILTER_FLAG_NEW_LISTENER != 0
+}
+
 /// The filter's program.
 pub fn program() -> Vec<sock_filter> {
     let mut ranges: Vec<(u32, Verdict)> = Vec::new();
@@ -168,5 +174,15 @@ mod tests {
         assert_eq!(run(&program, 1, 0x4000_0003, 0), libc::SECCOMP_RET_TRACE | NARROW);
         let prctl = run(&program, PRCTL, ARCH_X86_64, PR_SET_SECCOMP);
         assert_eq!(prctl, libc::SECCOMP_RET_TRACE | SECCOMP_BY_PRCTL);
+    }
+
+    #[test]
+    fn a_filter_that_asks_others_is_known_by_its_flag() {
+        let seccomp = reprise_calls::by_name("seccomp").unwrap();
+        let (installs, flag) = (libc::SECCOMP_SET_MODE_FILTER.into(), libc::SECCOMP_FILTER_FLAG_NEW_LISTENER);
+        let asks = |operation, flags| is_answered_by_others(seccomp, &[operation, flags, 1, 0, 0, 0]);
+        assert!(asks(installs, flag) && asks(installs, flag | libc::SECCOMP_FILTER_FLAG_TSYNC));
+        assert!(!asks(installs, 0) && !asks(libc::SECCOMP_GET_ACTION_AVAIL.into(), flag));
+        assert!(!is_answered_by_others(reprise_calls::by_name("openat").unwrap(), &[installs, flag, 1, 0, 0, 0]));
     }
 }

@@ -148,6 +148,22 @@ fn filters_tracing_and_unknown_calls_get_a_clear_word() {
     assert_eq!(unsupported["unknown call 499"].count, 1);
 }
 
+/// Of calls that others let go on the tracer hears nothing.
+#[test]
+fn a_filter_by_which_others_answer_is_counted() {
+    let dir = scratch();
+    let Some(program) = compile("listener", dir.path()) else {
+        return;
+    };
+    std::fs::write(dir.path().join("a"), b"").expect("a file");
+    let (output, reader) = record(dir.path(), &[], &[program.to_str().expect("utf-8")]);
+    assert_eq!(output.status.code(), Some(0));
+    assert!(dir.path().join("b").exists() && !actions(&reader).iter().any(|a| a.call == "rename"));
+    let unsupported = &reader.ledger().losses[&Loss::Unsupported];
+    let found = unsupported.iter().find(|(cause, _)| cause.contains("NEW_LISTENER"));
+    assert_eq!(found.map(|(_, entry)| entry.count), Some(1), "{unsupported:?}");
+}
+
 /// Who got a lock had nobody in its way, and who was refused or told of one, had.
 #[test]
 fn locks_are_taken_and_given_back_in_the_order_of_the_rows() {

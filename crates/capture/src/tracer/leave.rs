@@ -3,18 +3,21 @@
 use std::time::Instant;
 
 use reprise_calls::{ArgKind, Call, Effect};
-use reprise_trace::Action;
 use reprise_trace::payload::runs_as;
+use reprise_trace::{Action, Loss};
 
 use super::{Entered, Phase, Returned, Tracer, step};
 use crate::arguments::{self, Outputs, UNREADABLE, failed};
 use crate::error::CaptureError;
 use crate::memory::Memory;
 use crate::sys::{self, CallInfo};
-use crate::{effects, movers, own_users, procfs, served};
+use crate::{effects, filter, movers, own_users, procfs, served};
 
 /// −ERESTARTSYS, −ERESTARTNOINTR, −ERESTARTNOHAND, −ERESTART_RESTARTBLOCK: never seen by a program.
 const RESTARTS: [i64; 4] = [-512, -513, -514, -516];
+
+/// Whoever answers for a call is asked in place of the tracer, and a call that is let go on asks no more.
+const LISTENED: &str = "a filter by which others answer for calls (SECCOMP_FILTER_FLAG_NEW_LISTENER): ptrace does not see those of which they say that they go on";
 
 impl Tracer<'_> {
     /// A thread is stopped after a call.
@@ -92,6 +95,9 @@ impl Tracer<'_> {
         if !failed(result) {
             moved(tid, call, source, result, &mut out, log);
             effects::after(&mut self.world, tid, call, result, &before, log);
+            if filter::is_answered_by_others(call, &args) {
+                log.loss(Loss::Unsupported, LISTENED, 0);
+            }
         }
         let tracee = self.threads.get_mut(&tid);
         let thread = tracee.map_or(0, |t| {
