@@ -3,7 +3,9 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use reprise_trace::{End, FILE_LIMIT, WriteError, is_full, write_remedy};
+use reprise_trace::{End, FILE_LIMIT, Loss, WriteError, is_full, write_remedy};
+
+use crate::record::Outcome;
 
 /// Recording failed.
 #[derive(Debug, thiserror::Error)]
@@ -165,14 +167,14 @@ pub enum CaptureError {
     #[error("{0}; {remedy}", remedy = .0.remedy("-o"))]
     Write(#[from] WriteError),
     /// The trace could not be written any further. The program was not disturbed.
-    #[error(
-        "{source}; the program went on unrecorded ({how}), and the trace holds what was written until then: {remedy}", how = how(end), remedy = source.remedy("-o")
-    )]
+    #[error("{source}; the program went on unrecorded ({how}): {holds}", how = how(&outcome.end), holds = holds(source, *is_gone, outcome))]
     Unwritten {
         /// Why not.
         source: WriteError,
-        /// How the program ended.
-        end: End,
+        /// The directory of the trace is not where it was.
+        is_gone: bool,
+        /// What the recording has become.
+        outcome: Box<Outcome>,
     },
 }
 
@@ -191,6 +193,16 @@ fn after_cut(error: &io::Error, trace: &Path) -> String {
         io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied => then("make it writable again"),
         _ => then("see to the disk (`dmesg` tells of its errors)"),
     }
+}
+
+/// What there is of a trace that could not be written any further, and what helps the next time.
+fn holds(source: &WriteError, is_gone: bool, outcome: &Outcome) -> String {
+    if is_gone {
+        return "the directory of the trace was moved or removed, with what was written until then".to_owned();
+    }
+    let lost: u64 = outcome.ledger.losses.get(&Loss::Dropped).into_iter().flatten().map(|(_, entry)| entry.count).sum();
+    let (actions, remedy) = (outcome.actions, source.remedy("-o"));
+    format!("the trace holds what was written until then, {actions} actions ({lost} dropped): {remedy}")
 }
 
 /// What lets a trace be made of what was recorded.

@@ -15,12 +15,14 @@ use reprise_trace::{
 
 use crate::arguments::UNREADABLE;
 use crate::environment::{CORE_PATTERN, Observation, Surroundings};
-use crate::error::CaptureError;
 use crate::kept::Place;
 use crate::sys::FileId;
 
 /// So many places are remembered, as many as a map of 2^18 buckets holds, which takes 10 MiB.
 const SAID: usize = 7 << 15;
+
+/// Why calls are lacking that were made when nothing could be written any more.
+const UNWRITTEN: &str = "came after what could be written of the trace";
 
 /// The log of a recording.
 pub struct Log {
@@ -131,7 +133,7 @@ impl Log {
     pub fn action_accounted(&mut self, action: &mut Action) -> u64 {
         let seq = self.next;
         action.seq = seq;
-        if !self.writer.is_full() {
+        if !self.writer.is_full() && self.failed.is_none() {
             self.bytes += action.data_bytes;
         }
         self.write(|writer| writer.take_action(action));
@@ -354,18 +356,19 @@ impl Log {
         Ok((self.writer, self.names.unwrap_or_default()))
     }
 
-    /// Writes what remains, after which the ledger is complete; returns how many actions are in the trace.
+    /// Writes what remains, after which the ledger is complete, also where not all could be written; returns how many actions are in the
+    /// trace.
     pub fn finish(&mut self) -> u64 {
         self.write_samples();
         for content in self.later.take().unwrap_or_default() {
             self.write(|writer| writer.content(content));
         }
-        self.write(TraceWriter::finish)
+        let actions = self.write(TraceWriter::finish);
+        if self.failed.is_some() { self.writer.give_up(self.next, UNWRITTEN) } else { actions }
     }
 
     /// Closes the trace.
-    pub fn close(mut self, end: End) -> Result<Manifest, CaptureError> {
-        let closed = self.check().and_then(|()| self.writer.close(Some(end)));
-        closed.map_err(|source| CaptureError::Unwritten { source, end })
+    pub fn close(mut self, end: End) -> Result<Manifest, WriteError> {
+        self.check().and_then(|()| self.writer.close(Some(end)))
     }
 }

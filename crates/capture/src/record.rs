@@ -276,8 +276,15 @@ fn start(
     let facts = &mut log.manifest_mut().facts;
     facts.insert("no_new_privs".into(), unprivileged.to_string());
     let (actions, bytes, ledger) = (log.finish(), log.bytes(), log.ledger().clone());
-    let manifest = log.close(end)?;
-    Ok(Outcome { end, actions, bytes, ledger, manifest, in_kernel: None })
+    let manifest = log.manifest_mut().clone();
+    let outcome = Outcome { end, actions, bytes, ledger, manifest, in_kernel: None };
+    match log.close(end) {
+        Ok(manifest) => Ok(Outcome { manifest, ..outcome }),
+        Err(source) => {
+            let is_gone = !options.trace.is_dir();
+            Err(CaptureError::Unwritten { source, is_gone, outcome: Box::new(outcome) })
+        }
+    }
 }
 
 /// The interval of samples, as a fact.

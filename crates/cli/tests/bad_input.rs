@@ -493,6 +493,7 @@ fn a_full_disk_under_the_trace() {
     let info = run(dir, &["info", "--check", trace]);
     info.ends(0);
     assert!(info.out.contains("not closed in order"), "{info:#?}");
+    assert!(info.out.contains("came after what could be written"), "{info:#?}");
     let actions = run(dir, &["cat", trace, "--path", "first"]);
     assert!(actions.ends(0).out.contains("first"), "{actions:#?}");
     let target = mkdir(dir, "t");
@@ -516,7 +517,7 @@ fn a_limit_on_file_sizes() {
     fs::write(dir.join("big"), noise(1 << 20)).unwrap();
     let binary = program::reprise().unwrap();
     let script = format!(
-        "ulimit -f 400; {} record --backend ptrace -o t.reprise -- sh -c 'sha256sum big; exit 3'",
+        "ulimit -f 400; {} record --json --backend ptrace -o t.reprise -- sh -c 'sha256sum big; exit 3'",
         binary.display()
     );
     let mut command = std::process::Command::new("sh");
@@ -524,4 +525,26 @@ fn a_limit_on_file_sizes() {
     let said = Said::new(script.clone(), program::run(&mut command));
     said.fails(125, &["File too large", "exit code 3"]);
     assert!(said.out.contains("big"), "{said:#?}");
+    // The summary is there all the same, and counts what is not in the trace; so does the trace.
+    let summary: serde_json::Value = said.err.lines().find_map(|line| serde_json::from_str(line).ok()).unwrap();
+    assert!(summary["error"].as_str().unwrap().contains("File too large"), "{summary}");
+    let cat = run(dir, &["cat", "t.reprise"]).ends(0).out.lines().count() as u64;
+    let dropped = |ledger: &serde_json::Value| {
+        let causes = ledger["losses"]["dropped"].as_object().unwrap_or_else(|| panic!("{ledger}")).values();
+        causes.map(|entry| entry["count"].as_u64().unwrap()).sum::<u64>()
+    };
+    assert!(dropped(&summary["ledger"]) > 0 && summary["actions"].as_u64() <= Some(cat), "{summary}");
+    let info = run(dir, &["info", "--json", "t.reprise"]).json();
+    assert_eq!(dropped(&info["ledger"]), dropped(&summary["ledger"]));
+}
+
+/// Where a trace was moved to, or that it was removed, nobody tells the recorder.
+#[test]
+fn a_trace_that_is_removed_meanwhile() {
+    let s = Scratch::new();
+    let dir = s.path();
+    let said =
+        run(dir, &["record", "--backend", "ptrace", "-o", "t.reprise", "--", "sh", "-c", "rm -r t.reprise; exit 3"]);
+    said.fails(125, &["exit code 3", "moved or removed"]);
+    assert!(!said.err.contains("the trace holds"), "{said:#?}");
 }

@@ -231,5 +231,9 @@ struct Version {
 /// Writes a file so that a reader sees the old or the new content, never a part.
 pub(crate) fn replace_file(path: &Path, bytes: &[u8]) -> Result<(), WriteError> {
     let fresh = path.with_extension("new");
-    fs::write(&fresh, bytes).and_then(|()| fs::rename(&fresh, path)).map_err(|e| WriteError::io(path, e))
+    fs::write(&fresh, bytes).and_then(|()| fs::rename(&fresh, path)).map_err(|e| {
+        // What a full disk has taken of it is room for what is smaller.
+        let _ = fs::remove_file(&fresh);
+        WriteError::io(path, e)
+    })
 }

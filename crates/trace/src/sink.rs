@@ -216,6 +216,12 @@ impl Sink {
         known.unwrap_or_else(|| WriteError::io(&self.shared.dir, std::io::ErrorKind::Other.into()))
     }
 
+    /// Waits for what was sent, though it be not stored; says what is.
+    pub fn end(&mut self) -> Stored {
+        let _ = self.finish();
+        self.shared.state().stored
+    }
+
     /// Waits until all that was sent is stored.
     pub fn finish(&mut self) -> Result<Stored, WriteError> {
         self.jobs = None;

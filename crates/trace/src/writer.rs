@@ -288,6 +288,19 @@ impl TraceWriter {
         Ok(stored)
     }
 
+    /// After an error: of so many actions those that are not in the trace are counted as dropped, in the ledger that is left beside it
+    /// if there is room. Returns how many are in it.
+    pub fn give_up(&mut self, actions: u64, cause: &str) -> u64 {
+        let stored = self.sink.end().actions;
+        let lost = actions.saturating_sub(stored);
+        if lost > 0 {
+            self.ledger.count_several(Loss::Dropped, cause, lost, 0, Some(stored));
+        }
+        // Whoever asked knows of an error already.
+        let _ = self.store_ledger();
+        stored
+    }
+
     /// Writes what remains and marks the trace complete.
     pub fn close(mut self, end: Option<End>) -> Result<Manifest, WriteError> {
         self.finish()?;

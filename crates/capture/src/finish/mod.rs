@@ -45,7 +45,7 @@ use foldhash::HashMap;
 use reprise_calls::{Credentials, Effect, by_number};
 use reprise_initial::Seeds;
 use reprise_trace::payload::runs_as;
-use reprise_trace::{END, End, Loss, Manifest, TraceWriter, WriterOptions, contents_elsewhere};
+use reprise_trace::{END, End, Loss, Manifest, TraceWriter, WriteError, WriterOptions, contents_elsewhere};
 
 use crate::environment;
 use crate::error::CaptureError;
@@ -189,10 +189,8 @@ pub(crate) fn finish(
     let mut finisher = Finisher::new(log, begin, trace, seeds);
     finisher.run(spool, &known, progress).map_err(failed)?;
     sampled(&directory, &mut finisher.writing.log);
-    let outcome = finisher.close(known.end).map_err(|error| match error {
-        CaptureError::Unwritten { source, .. } => CaptureError::Unfinished { source, trace: trace.to_owned() },
-        other => other,
-    })?;
+    let unfinished = |source| CaptureError::Unfinished { source, trace: trace.to_owned() };
+    let outcome = finisher.close(known.end).map_err(unfinished)?;
     std::fs::remove_dir_all(&directory).map_err(failed)?;
     Ok(outcome)
 }
@@ -529,7 +527,7 @@ impl Finisher {
         }
     }
 
-    fn close(self, end: Option<End>) -> Result<Outcome, CaptureError> {
+    fn close(self, end: Option<End>) -> Result<Outcome, WriteError> {
         self.writing.close(end)
     }
 }

@@ -6,7 +6,7 @@ use reprise_calls::credentials::further_groups;
 use reprise_calls::sharing::shared;
 use reprise_calls::{ArgKind, Effect, Replay, by_number};
 use reprise_initial::{Seeds, Seen, World};
-use reprise_trace::{AMID, Action, End, IN_THE_KERNEL, Loss, Name, Process, RESPONSE_TIME};
+use reprise_trace::{AMID, Action, End, IN_THE_KERNEL, Loss, Name, Process, RESPONSE_TIME, WriteError};
 
 use super::content::{self, Wanted};
 use super::decode::{Pending, Spare};
@@ -21,7 +21,6 @@ use super::told::Told;
 use super::window::Placed;
 use super::{movers, stores, unseen};
 use crate::arguments::{UNREADABLE, failed};
-use crate::error::CaptureError;
 use crate::log::Log;
 use crate::own_users;
 use crate::record::Outcome;
@@ -458,7 +457,7 @@ impl Writing {
     }
 
     /// Writes what was there at the beginning, and closes the trace.
-    pub fn close(mut self, end: Option<End>) -> Result<Outcome, CaptureError> {
+    pub fn close(mut self, end: Option<End>) -> Result<Outcome, WriteError> {
         self.stores.flush(&self.lives, &mut self.log);
         self.stores.finish(&mut self.log);
         self.loads.flush(&self.lives, &mut self.log);

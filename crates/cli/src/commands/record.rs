@@ -56,7 +56,12 @@ pub fn run(args: Record) -> Outcome {
         Backend::Ptrace => reprise_capture::Backend::Ptrace,
     };
     options.progress = finishing(quiet);
-    let recorded = reprise_capture::record(options).map_err(failure)?;
+    let recorded = reprise_capture::record(options).map_err(|error| {
+        if args.json {
+            tell_broken_off(&trace, &error);
+        }
+        failure(error)
+    })?;
     let chain = match args.rotate.filter(|_| kept_nothing(&recorded).is_none()) {
         Some(length) => super::rotate::cut(&trace, length, args.keep.map(|n| n as usize), quiet)?,
         None => Vec::new(),
@@ -147,6 +152,18 @@ fn tell(trace: &Path, chain: &[PathBuf], recorded: &Recorded, json: bool, quiet:
             let _ = writeln!(std::io::stderr(), "reprise: cut into {count} traces, {first} to {last}");
         }
     }
+}
+
+/// The summary of a recording that broke off while its program ran; nothing of one that never began.
+fn tell_broken_off(trace: &Path, error: &CaptureError) {
+    let mut summary = match error {
+        CaptureError::Unwritten { outcome, .. } => summary_json(trace, outcome),
+        CaptureError::NoRoom { end, .. } => json!({ "trace": trace, "end": end }),
+        CaptureError::Gone { .. } | CaptureError::Unfinished { .. } => json!({ "trace": trace }),
+        _ => return,
+    };
+    summary["error"] = json!(error.to_string());
+    let _ = writeln!(std::io::stderr(), "{summary}");
 }
 
 /// `reprise recover`.
