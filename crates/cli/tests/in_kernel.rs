@@ -211,6 +211,9 @@ fn no_room_for_the_spool() {
     run(dir, &["info", "--check", "t"]).ends(0);
     let cat = run(dir, &["cat", "t", "--path", "first"]);
     assert!(cat.ends(0).out.contains("openat"), "{cat:#?}");
+    fs::create_dir(dir.join("r")).unwrap();
+    let replay = run(dir, &["replay", "--json", "t", "--target", "r"]);
+    assert!(replay.out.contains("is not complete: the raw recording had no room left"), "{replay:#?}");
 }
 
 /// A shell that lets few files be open is no obstacle; the program has that limit all the same, and no limit is made known.

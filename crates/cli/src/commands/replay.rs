@@ -14,7 +14,7 @@ use reprise_replay::run::{
 };
 use reprise_replay::{confine, emit, times};
 use reprise_report::Detail;
-use reprise_trace::{DataPolicy, Loss, ReadError, TraceReader};
+use reprise_trace::{DataPolicy, Kind, Loss, ReadError, TraceReader};
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 
@@ -201,10 +201,14 @@ pub(super) fn emit_failure(error: emit::EmitError) -> Failure {
 /// What is not in the trace, and so cannot be in the replay.
 pub(super) fn lacks(trace: &TraceReader, fill: Fill) -> Vec<String> {
     let mut out = Vec::new();
-    if !trace.manifest().complete {
+    let about = trace.manifest();
+    if !about.complete {
         out.push("was not closed: it ends at the recorder's last flush".to_owned());
     }
-    if trace.manifest().data != DataPolicy::Full {
+    if let (true, Kind::Record, Some(how)) = (about.complete, about.kind, about.ended_early()) {
+        out.push(format!("is not complete: {how}"));
+    }
+    if about.data != DataPolicy::Full {
         out.push(format!(
             "was recorded without contents: writes are replayed as {}, reads are judged by their length",
             fill.words()
