@@ -167,6 +167,7 @@ pub fn after(world: &mut World, tid: i32, call: &Call, result: i64, before: &Bef
     match call.effect {
         Effect::Open => world.opened(tid, result as u32, before.flags, log),
         Effect::MakeObject(Object::Memory) => world.made(tid, result as u32),
+        _ if call.name == "memfd_secret" => world.made(tid, result as u32),
         Effect::MakeDirectory => {
             let made = first.map(|l| sys::stat_at(l.parent(), l.name(), libc::AT_SYMLINK_NOFOLLOW));
             if let Some(Ok(stat)) = made {

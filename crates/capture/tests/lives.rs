@@ -199,6 +199,24 @@ fn locks_are_taken_and_given_back_in_the_order_of_the_rows() {
     assert!(seen[0] == 100 && seen[2] >= 400, "{seen:?}");
 }
 
+/// Memory that nobody but its program can read: told once, as what it is.
+#[test]
+fn secret_memory_is_counted() {
+    let dir = scratch();
+    let Some(program) = compile("secret", dir.path()) else {
+        return;
+    };
+    let (output, reader) = record(dir.path(), &[], &[program.to_str().expect("utf-8")]);
+    if output.status.code() == Some(77) {
+        println!("SKIP: no memfd_secret");
+        return;
+    }
+    let losses = &reader.ledger().losses;
+    assert!(!losses.contains_key(&Loss::Truncated), "{losses:?}");
+    let dropped = &losses[&Loss::Dropped];
+    assert!(dropped.len() == 1 && dropped.keys().all(|cause| cause.contains("memfd_secret")), "{dropped:?}");
+}
+
 #[test]
 fn pipes_are_ordered_cause_before_effect() {
     let dir = scratch();

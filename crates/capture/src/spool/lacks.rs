@@ -5,13 +5,17 @@
 
 use serde::{Deserialize, Serialize};
 
+/// What is said of pages that are hidden from all but their program, by which backend ever it was recorded.
+pub const UNREADABLE_PAGES: &str =
+    "pages of mapped files that the kernel did not let be read (of memfd_secret it never does)";
+
 /// The words for each cause: `enum lack` in `bpf/state.h`.
 pub const LACKS: [(&str, &str); 6] = [
     ("LACK_ROOM", "records that found no room while the program ran"),
     ("LACK_WAIT", "records whose thread was to wait, which the kernel refused"),
     ("LACK_GIVEN_UP", "records that waited when their thread ended or went on, or the recorder was late"),
     ("LACK_MEMORY", "stores to mapped files that could not be followed"),
-    ("LACK_READ", "pages of mapped files that the kernel did not let be read"),
+    ("LACK_READ", UNREADABLE_PAGES),
     ("LACK_TURN", "records that fell into the making of another"),
 ];
 

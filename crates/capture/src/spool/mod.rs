@@ -21,6 +21,6 @@ pub use begin::{
 };
 pub use kept::{KEPT, Kept};
 pub use known::{Known, Passage};
-pub use lacks::{LACK_GIVEN_UP, LACK_ROOM, LACK_WAIT, LACKS, Lacks};
+pub use lacks::{LACK_GIVEN_UP, LACK_ROOM, LACK_WAIT, LACKS, Lacks, UNREADABLE_PAGES};
 pub use repeats::{Repeats, Standing};
 pub use stood::{STOOD, Stood};

@@ -15,6 +15,7 @@ use crate::arguments::{Inputs, failed};
 use crate::mapped::{self, Look, Mapped, Watched, Writers};
 use crate::procfs;
 use crate::requests::Asked;
+use crate::spool::UNREADABLE_PAGES;
 use crate::sys::{self, FileId, HERE};
 use crate::world::open_quietly;
 
@@ -209,6 +210,9 @@ impl Tracer<'_> {
             return;
         }
         let at = mapped::pages(args[5], args[1]);
+        if self.world.is_secret(&path) {
+            return self.log.loss(Loss::Dropped, UNREADABLE_PAGES, args[1]);
+        }
         match open_quietly(&path) {
             Ok(file) => self.mapped.prepare(tid, Watched { id, file }, &at, permits(args[2])),
             Err(e) => {

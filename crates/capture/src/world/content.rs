@@ -92,6 +92,13 @@ impl World {
         is_synthetic(self.filesystem(&stat, std::ffi::CString::new(path).ok().as_deref()))
     }
 
+    /// Whether nobody but who has it mapped can read the file at this path (`memfd_secret`).
+    pub fn is_secret(&mut self, path: &str) -> bool {
+        const SECRETMEM: u64 = 0x5345_434d;
+        let Some(stat) = stat(path) else { return false };
+        self.filesystem(&stat, std::ffi::CString::new(path).ok().as_deref()) == SECRETMEM
+    }
+
     /// Before a range of a file becomes visible other than by reading: mapped, or cloned to another file.
     pub fn range(&mut self, tid: i32, fd: u32, offset: u64, length: u64, reason: &'static str, log: &mut Log) {
         let path = format!("/proc/{tid}/fd/{fd}");
