@@ -16,6 +16,10 @@ pub const SECCOMP_BY_PRCTL: u32 = 2;
 
 /// Number of `restart_syscall`: unrelated by itself, but it goes on with a call that is not.
 pub const RESTART: u32 = 219;
+/// Number of what is no call: who traces a thread gives it one that is not to be made (`strace -e inject`).
+pub const NO_CALL: u32 = u32::MAX;
+/// What is said of those.
+pub const NOT_MADE: &str = "a call was not made: who traces the program skipped it, or it had the number -1";
 const PRCTL: u32 = 157;
 const PR_SET_SECCOMP: u32 = 22;
 const ARCH_X86_64: u32 = 0xc000_003e;

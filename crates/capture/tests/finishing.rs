@@ -176,6 +176,21 @@ fn what_is_missing_is_counted() {
     assert!(outcome.ledger.total(Loss::Truncated) >= 1, "{:?}", outcome.ledger);
 }
 
+/// `strace -e inject` gives a call that is not to be made the number -1.
+#[test]
+fn what_another_tracer_skipped_is_no_unknown_call() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut spool = story();
+    let call = Call { tid: 10, pid: 10, begin: 430, end: 431, call: 98, ..Call::default() };
+    spool.call(0, &Call { nr: u32::MAX, result: -5, ..call.clone() });
+    spool.call(0, &Call { nr: 499, result: -38, begin: 432, end: 433, call: 99, ..call });
+    let trace = lay_down(dir.path(), &spool.bytes());
+    let ledger = recover(&trace, &mut |_, _| {}).unwrap().ledger;
+    let unsupported: Vec<&String> = ledger.losses[&Loss::Unsupported].keys().collect();
+    assert_eq!(unsupported, ["unknown call 499"]);
+    assert!(ledger.notes.keys().any(|note| note.starts_with("a call was not made")), "{ledger:?}");
+}
+
 #[test]
 fn a_spool_that_was_cut_off_anywhere_gives_what_there_is() {
     let bytes = story().bytes();

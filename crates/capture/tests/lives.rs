@@ -146,6 +146,8 @@ fn filters_tracing_and_unknown_calls_get_a_clear_word() {
     assert!(stderr.contains("reprise: the program traces others"));
     let unsupported = &reader.ledger().losses[&Loss::Unsupported];
     assert_eq!(unsupported["unknown call 499"].count, 1);
+    assert_eq!(unsupported.len(), 1, "{unsupported:?}");
+    assert!(reader.ledger().notes.keys().any(|note| note.starts_with("a call was not made")));
 }
 
 /// Of calls that others let go on the tracer hears nothing.

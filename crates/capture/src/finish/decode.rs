@@ -89,6 +89,10 @@ impl Decoder {
             }
             return None;
         }
+        if heard.call.nr == filter::NO_CALL {
+            log.note(filter::NOT_MADE);
+            return None;
+        }
         let Some(call) = by_number(heard.call.nr) else {
             log.loss(Loss::Unsupported, format!("unknown call {}", heard.call.nr), 0);
             return None;

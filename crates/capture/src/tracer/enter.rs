@@ -24,6 +24,10 @@ impl Tracer<'_> {
         if !self.before_program(tid, number)? {
             return step("resume", tid, sys::resume(tid, 0));
         }
+        if number as u32 == filter::NO_CALL {
+            self.log.note(filter::NOT_MADE);
+            return step("resume", tid, sys::resume(tid, 0));
+        }
         let call = match mark {
             filter::NARROW => {
                 self.unsupported("32-bit call (not recorded)".to_owned());
