@@ -213,7 +213,7 @@ fn no_room_for_the_spool() {
     assert!(cat.ends(0).out.contains("openat"), "{cat:#?}");
     fs::create_dir(dir.join("r")).unwrap();
     let replay = run(dir, &["replay", "--json", "t", "--target", "r"]);
-    assert!(replay.out.contains("is not complete: the raw recording had no room left"), "{replay:#?}");
+    assert!(replay.out.contains("is not complete: the raw recording could not be written any further"), "{replay:#?}");
 }
 
 /// A shell that lets few files be open is no obstacle; the program has that limit all the same, and no limit is made known.

@@ -187,6 +187,19 @@ fn tables_end_with_their_rings() {
     }
 }
 
+/// Tables of rings are what the kernel made of them, also where that is not what was asked for, and nothing is lost.
+#[test]
+fn tables_are_what_the_kernel_made_of_them() {
+    for (backend, what) in backends().into_iter().flat_map(|backend| [(backend, "changed"), (backend, "nowhere")]) {
+        let Some(recorded) = Recorded::of_program(backend, what) else { return };
+        let reader = TraceReader::open(&recorded.trace).expect("a trace");
+        let ledger = reader.ledger();
+        let lost = (ledger.total(Loss::Dropped), ledger.total(Loss::Truncated));
+        assert_eq!(lost, (0, 0), "{backend}, {what}: {ledger:?}");
+        recorded.holds(&["root", "root:file=range"]);
+    }
+}
+
 #[test]
 fn a_directory_is_read_for_nothing() {
     for backend in backends() {

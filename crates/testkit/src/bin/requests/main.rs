@@ -7,6 +7,7 @@
 //!     requests edges    what calls do not have: requests refused, a vector whose memory is used again, a buffer that is chosen,
 //!                       a file sent to another ring, a ring that ends before its requests
 //!     requests cancelled, numbers, directory, direct, checks, ended      see `rules`
+//!     requests changed, nowhere      see `tables`
 //!     requests stored   reads of what was stored to a mapping of the file before
 //!     requests pipe     a pipe that the ring makes, written to by a call, spliced into a file by a request (Linux 6.16)
 //!
@@ -15,6 +16,7 @@
 mod ring;
 mod rules;
 mod stored;
+mod tables;
 
 use libc::*;
 use reprise_testkit::raw::{self, Guarded};
@@ -363,6 +365,8 @@ fn main() {
         Some("checks") => rules::checks(),
         Some("ended") => rules::ended(),
         Some("stored") => stored::stored(),
+        Some("changed") => tables::changed(),
+        Some("nowhere") => tables::nowhere(),
         other => panic!("requests WHAT, not {other:?}"),
     }
 }
