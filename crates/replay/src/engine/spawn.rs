@@ -51,9 +51,8 @@ pub(super) fn start(engine: &'static Engine, thread: u32, beginning: Beginning) 
         counter.tid.store(0, Ordering::SeqCst);
         engine.counters.live.fetch_sub(1, Ordering::SeqCst);
         issue::futex_wake(&engine.counters.live);
-        // The end of the replay ends it.
-        while stays {
-            std::thread::park();
+        if stays {
+            stay();
         }
     };
     // Detached: the count of living threads is what is waited for.
@@ -63,6 +62,13 @@ pub(super) fn start(engine: &'static Engine, thread: u32, beginning: Beginning) 
         return Err(Failure::Threads { alive, error: error_name(-i64::from(number)) }.into());
     }
     if engine.counters.await_nonzero(&counter.ready) { Ok(()) } else { Err(Stop::Told) }
+}
+
+/// Keeps what the calling thread has until the process ends, with the replay.
+fn stay() -> ! {
+    loop {
+        std::thread::park();
+    }
 }
 
 /// Threads that perform asynchronous requests, by the thread that starts them: before which of its commands, and which.
