@@ -29,7 +29,9 @@ pub use iocb::{BYTES as IOCB_BYTES, asked as iocb, data as iocb_data};
 pub use numbers::{Ending, copied};
 pub use queue::Queue;
 pub use ring::{PARAMS, Ring};
-pub use sqe::{BYTES as SQE_BYTES, Choice, Request, Table, request as sqe};
+#[cfg(ebpf)]
+pub use sqe::BYTES as SQE_BYTES;
+pub use sqe::{Choice, Request, Table, request as sqe};
 pub use table::{Changed, Registration, TableRow, UNREAD_ENTRIES, chosen, given, names_registered, registration};
 
 /// What a request comes to that was cancelled.
