@@ -519,8 +519,12 @@ impl Asynchronous {
     fn changed(&mut self, key: Key, flight: &Flight, outcome: &Outcome, kept: &Kept, log: &mut Log) {
         let places = requests::chosen(flight.table, Memory::Kept(kept, When::Exit));
         let changed = self.books.changed(key, flight, &places, outcome.result);
-        let user = self.habits.get(&key).map_or((0, 0), |habits| habits.user);
-        self.table_changed(key, user, &changed, outcome.at_ns, log);
+        self.table_changed(key, self.user(key), &changed, outcome.at_ns, log);
+    }
+
+    /// Thread and process that a ring is used by.
+    fn user(&self, key: Key) -> (i32, i32) {
+        self.habits.get(&key).map_or((0, 0), |habits| habits.user)
     }
 
     fn table_changed(&mut self, key: Key, user: (i32, i32), changed: &Changed, at_ns: u64, log: &mut Log) {
@@ -633,8 +637,7 @@ impl Asynchronous {
             }
             Ending::Ends => {
                 let rows = self.books.empty_table(named);
-                let user = self.habits.get(&named).map_or((0, 0), |habits| habits.user);
-                self.table_rows(named, user, &rows, at_ns);
+                self.table_rows(named, self.user(named), &rows, at_ns);
             }
         }
     }

@@ -88,15 +88,19 @@ impl World {
 
     /// Whether the file at this path is made up when it is read.
     pub fn is_synthetic(&mut self, path: &str) -> bool {
-        let Some(stat) = stat(path) else { return false };
-        is_synthetic(self.filesystem(&stat, std::ffi::CString::new(path).ok().as_deref()))
+        self.filesystem_at(path).is_some_and(is_synthetic)
     }
 
     /// Whether nobody but who has it mapped can read the file at this path (`memfd_secret`).
     pub fn is_secret(&mut self, path: &str) -> bool {
         const SECRETMEM: u64 = 0x5345_434d;
-        let Some(stat) = stat(path) else { return false };
-        self.filesystem(&stat, std::ffi::CString::new(path).ok().as_deref()) == SECRETMEM
+        self.filesystem_at(path) == Some(SECRETMEM)
+    }
+
+    /// Type of the file system of what stands at this path.
+    fn filesystem_at(&mut self, path: &str) -> Option<u64> {
+        let stat = stat(path)?;
+        Some(self.filesystem(&stat, std::ffi::CString::new(path).ok().as_deref()))
     }
 
     /// Before a range of a file becomes visible other than by reading: mapped, or cloned to another file.
