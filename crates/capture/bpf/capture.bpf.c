@@ -252,7 +252,8 @@ TRACEPOINT(sys_exit, on_exit)
 	return exit_slowly(ctx);
 }
 
-TRACEPOINT(task_newtask, on_new_task)
+/* A thread was made; `wide`: it may come into the scope from outside. */
+static __always_inline int new_task(__u64 *ctx, int wide)
 {
 	struct task_struct *current = bpf_get_current_task_btf();
 	struct task_struct *task = (struct task_struct *)ctx[0];
@@ -262,13 +263,13 @@ TRACEPOINT(task_newtask, on_new_task)
 
 	if (!cpu || task->flags & (PF_IO_WORKER | PF_USER_WORKER))
 		return 0;
-	if (parent ? parent->launching : !is_wanted_child(current, task))
+	if (parent ? parent->launching : !wide || !is_wanted_child(current, task))
 		return 0;
 	t = take_in(task);
 	if (!t)
 		return 0;
 	/* Made in the scope by one who is not: nothing is known of what it has from its maker. */
-	if (!parent && !is_wanted(current)) {
+	if (wide && !parent && !is_wanted(current)) {
 		arrive(t, task);
 		return 0;
 	}
@@ -284,6 +285,17 @@ TRACEPOINT(task_newtask, on_new_task)
 	write_task(cpu, task, ctx[1]);
 	leave(cpu);
 	return 0;
+}
+
+TRACEPOINT(task_newtask, on_new_task)
+{
+	return new_task(ctx, 1);
+}
+
+/* In its place where nobody comes from outside: much less for the kernel to look through before it takes the program. */
+TRACEPOINT(task_newtask, on_new_child)
+{
+	return new_task(ctx, 0);
 }
 
 /* The last moment at which what the caller named stands where it did. */

@@ -168,4 +168,8 @@ extern void *bpf_rdonly_cast(const void *object, __u32 type) __ksym;
 /* Keeps the compiler from mixing up a checked number with its unchecked sources. */
 #define CHECKED(number) asm volatile("" : "+r"(number))
 
+/* Has the verifier forget what it knows of a number, by one that it knows nothing of: else it follows each way on which it came about to
+ * the end of the program, which takes it long. */
+#define FORGOTTEN(number, unknown) asm volatile("%0 ^= %1\n%0 ^= %1" : "+r"(number) : "r"(unknown))
+
 #endif

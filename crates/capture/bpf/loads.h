@@ -116,20 +116,20 @@ static __always_inline int is_memory(struct inode *inode)
 __noinline int find_load(struct thread *t, __u64 address)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct descent d = { .address = address };
 	struct mm_struct *mm = task->mm;
 	struct vm_area_struct *area;
 	struct inode *inode;
 	__u64 found, flags;
+	__u32 arrived = 0;
 
 	if (!t || !mm)
 		return LOADS_NOTHING;
-	found = region_at(mm, &d);
+	found = region_at(address, &arrived);
 	/* Another thread may be changing the tree. */
-	if (d.arrived == 2)
-		found = region_at(mm, &d);
+	if (arrived == 2)
+		found = region_at(address, &arrived);
 	if (!found)
-		return d.arrived == 2 ? LOADS_UNKNOWN : LOADS_NOTHING;
+		return arrived == 2 ? LOADS_UNKNOWN : LOADS_NOTHING;
 	area = TYPED(struct vm_area_struct, (void *)found);
 	flags = FIELD(area, vm_flags);
 	if (!(flags & VM_READ) || flags & (VM_EXEC | VM_PFNMAP | VM_IO | VM_HUGETLB))

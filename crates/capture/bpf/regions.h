@@ -110,24 +110,31 @@ static long descend_regions(__u64 i, struct descent *d)
 
 LOOPED(descend_regions, struct descent)
 
-/* The area at an address of a process; 0: there is none, or it was not found (`arrived` 2). */
-static __always_inline __u64 region_at(struct mm_struct *mm, struct descent *d)
+/* The area at an address of the present process; 0: there is none, or it was not found (`arrived` 2). One function for all that ask:
+ * the verifier goes through the pivots of a node in many ways. */
+__noinline __u64 region_at(__u64 address, __u32 *arrived)
 {
+	struct mm_struct *mm = bpf_get_current_task_btf()->mm;
+	struct descent d = { .address = address };
 	struct vm_area_struct *found;
 
-	d->arrived = 0;
+	if (!arrived || !mm)
+		return 0;
+	*arrived = 0;
 	if (!follows_loads())
 		return 0;
-	d->entry = (__u64)FIELD(mm, mm_mt.ma_root);
+	/* As a number: a function for all may not give back what the verifier takes for a pointer. */
+	d.entry = (__u64)BPF_CORE_READ(mm, mm_mt.ma_root);
 	/* A tree of one area alone has no node. */
-	if ((d->entry & 3) == 2 && d->entry > 4096)
-		loop(TREE_LEVELS, descend_regions, d);
-	if (!d->entry)
+	if ((d.entry & 3) == 2 && d.entry > 4096)
+		loop(TREE_LEVELS, descend_regions, &d);
+	*arrived = d.arrived;
+	if (!d.entry)
 		return 0;
-	found = TYPED(struct vm_area_struct, (void *)d->entry);
-	if (!(d->entry & 3) && FIELD(found, vm_start) <= d->address && d->address < FIELD(found, vm_end))
-		return d->entry;
-	d->arrived = 2;
+	found = TYPED(struct vm_area_struct, (void *)d.entry);
+	if (!(d.entry & 3) && FIELD(found, vm_start) <= address && address < FIELD(found, vm_end))
+		return d.entry;
+	*arrived = 2;
 	return 0;
 }
 

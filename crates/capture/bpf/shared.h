@@ -98,16 +98,14 @@ static __always_inline __u64 take_area(struct vm_area_struct *area, struct range
  * found, too: its end is 0. */
 __noinline int range_at(struct range *r, __u64 address)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct descent d = { .address = address };
-	struct mm_struct *mm = task->mm;
+	__u32 arrived = 0;
 	__u64 found;
 
-	if (!r || !mm || !follows_loads())
+	if (!r || !bpf_get_current_task_btf()->mm || !follows_loads())
 		return 0;
-	found = region_at(mm, &d);
+	found = region_at(address, &arrived);
 	/* Another thread may be changing the tree. */
-	if (!found && d.arrived != 1)
+	if (!found && arrived != 1)
 		return 0;
 	r->end = 0;
 	if (found)

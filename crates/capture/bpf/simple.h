@@ -228,6 +228,7 @@ static __always_inline int write_simple(struct quick *q, struct row *row, struct
 	if (source != OBJECT_NONE)
 		file = file_of(task, source == OBJECT_RESULT ? result : register_of(regs, source - OBJECT_ARG));
 	at += append_object(&of, file, cpu, body, base, at);
+	FORGOTTEN(at, end_ns);
 	at += append_arguments(row->arguments, regs, base, at);
 	if (row->parts) {
 		more = append_buffer(&of, base, at);

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use reprise_trace::{End, SPOOL};
 
 use super::attach::Attached;
-use super::kernel::{Kernel, Setting};
+use super::kernel::{Comers, Kernel, Setting};
 use super::launch::{self, Launched};
 use super::reason::{no_thread, step};
 use super::sampling;
@@ -80,14 +80,13 @@ impl Ready {
         let most_slots = options.max_bytes.map(|most| most / 2 / SEGMENT_BYTES as u64);
         let half = most_slots.map_or(u32::MAX, |most| u32::try_from(most / 2).unwrap_or(u32::MAX));
         let segments = options.segments.min(half).max(least_segments());
-        let groups = matches!(options.scope, Scope::Group(_));
         let setting = Setting {
             data: options.data,
             segments,
             on_full: options.on_full,
             waiting: !options.plain,
             mapped: options.mapped,
-            groups,
+            comers: Comers::into(&options.scope),
         };
         Ok(Ready { kernel: Kernel::load(setting)?, most_slots })
     }

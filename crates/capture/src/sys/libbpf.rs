@@ -4,7 +4,7 @@
 
 use std::ffi::{CStr, CString, c_char, c_int, c_long, c_void};
 use std::io;
-use std::os::fd::RawFd;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr::NonNull;
 
 #[repr(C)]
@@ -81,12 +81,53 @@ unsafe extern "C" {
     fn bpf_link__destroy(link: *mut BpfLink) -> c_int;
     fn bpf_map__fd(map: *const BpfMap) -> c_int;
     fn bpf_map__set_max_entries(map: *mut BpfMap, entries: u32) -> c_int;
+    fn bpf_map__reuse_fd(map: *mut BpfMap, fd: c_int) -> c_int;
     fn bpf_map__set_initial_value(map: *mut BpfMap, data: *const c_void, size: usize) -> c_int;
     fn bpf_map__value_size(map: *const BpfMap) -> u32;
     fn bpf_map_update_elem(fd: c_int, key: *const c_void, value: *const c_void, flags: u64) -> c_int;
     fn ring_buffer__new(fd: c_int, sample: Sample, context: *mut c_void, options: *const c_void) -> *mut RingBuffer;
     fn ring_buffer__poll(ring: *mut RingBuffer, timeout_ms: c_int) -> c_int;
     fn ring_buffer__free(ring: *mut RingBuffer);
+}
+
+/// The first fields of `union bpf_attr` for a new map (`include/uapi/linux/bpf.h`).
+#[repr(C)]
+struct NewMap {
+    kind: u32,
+    key_bytes: u32,
+    value_bytes: u32,
+    entries: u32,
+    flags: u32,
+    inner: u32,
+    node: u32,
+    name: [u8; 16],
+}
+
+/// A map of one element, as libbpf makes them for variables: what programs refer to by address, and user space maps.
+fn new_variable(name: &CStr, value_bytes: u32) -> io::Result<OwnedFd> {
+    const MAP_CREATE: c_int = 0;
+    const ARRAY: u32 = 2;
+    const MAPPABLE: u32 = 1 << 10;
+    let mut map = NewMap {
+        kind: ARRAY,
+        key_bytes: 4,
+        value_bytes,
+        entries: 1,
+        flags: MAPPABLE,
+        inner: 0,
+        node: 0,
+        name: [0; 16],
+    };
+    let (bytes, room) = (name.to_bytes(), map.name.len() - 1);
+    let kept = bytes.len().min(room);
+    map.name[..kept].copy_from_slice(&bytes[..kept]);
+    // SAFETY: the structure is as long as is said, and what the kernel knows beyond it counts as zero.
+    let fd = unsafe { libc::syscall(libc::SYS_bpf, MAP_CREATE, &raw const map, size_of::<NewMap>()) };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the descriptor is new and so owned.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd as RawFd) })
 }
 
 fn check(result: c_int) -> io::Result<()> {
@@ -127,6 +168,17 @@ impl Object {
     pub fn resize(&mut self, map: &CStr, entries: u32) -> io::Result<()> {
         // SAFETY: the map belongs to the live object.
         check(unsafe { bpf_map__set_max_entries(self.map(map)?.as_ptr(), entries) })
+    }
+
+    /// Makes the map of a large variable that is zero at first; before loading. libbpf would make one, too, and write all its zeros
+    /// into it.
+    pub fn make_zeros(&mut self, variable: &CStr) -> io::Result<()> {
+        let map = self.map(variable)?;
+        // SAFETY: the map belongs to the live object.
+        let value_bytes = unsafe { bpf_map__value_size(map.as_ptr()) };
+        let made = new_variable(variable, value_bytes)?;
+        // SAFETY: as above; libbpf keeps a descriptor of its own.
+        check(unsafe { bpf_map__reuse_fd(map.as_ptr(), made.as_raw_fd()) })
     }
 
     /// Sets the constants; before loading.
