@@ -23,7 +23,8 @@ const DELIBERATE: &[(&str, &str, &str)] = &[
 ];
 
 /// Records a case, compares the trace with what the case says, replays it and compares the trees: with a snapshot of
-/// the tree before the start, and without one, when only what the program meets is there.
+/// the tree before the start, and without one, when only what the program meets is there. So each row is recorded by both
+/// backends: with the snapshot by ptrace, else by the one that `record` takes (unless `REPRISE_BACKEND` names one).
 /// `base` is where the case runs, `target` where the replay does.
 pub fn check(name: &str, base: Option<&Path>, target: Option<&Path>) -> End {
     match check_with(name, base, target, true) {
@@ -40,8 +41,9 @@ fn check_with(name: &str, base: Option<&Path>, target: Option<&Path>, snapshot: 
     };
     let trace = place.beside("trace.reprise");
     let case = place.command(["quiet", name]);
+    let backend = if snapshot { program::exact_backend() } else { program::backend() };
     let mut record = Command::new(&reprise);
-    record.arg("record").args(program::backend()).arg("-o").arg(&trace);
+    record.arg("record").args(backend).arg("-o").arg(&trace);
     if snapshot {
         record.arg("--tree").arg(place.dir());
     }
