@@ -33,11 +33,10 @@ impl Size {
         if self.cut || self.initial.is_some() {
             return false;
         }
-        self.initial = match (self.placed, self.appended) {
-            (false, appended) => Some(size.saturating_sub(appended)),
-            (true, _) if size > self.written => Some(size),
-            (true, _) => None,
-        };
+        // What was appended begins behind what was there, and behind what was written until then.
+        let before = size.saturating_sub(self.appended);
+        let is_theirs = self.placed && before <= self.written;
+        self.initial = Some(before).filter(|_| !is_theirs);
         self.initial.is_some_and(|n| n > 0)
     }
 
@@ -110,6 +109,14 @@ mod tests {
         placed.written(50);
         assert!(!placed.is(50));
         assert!(placed.is(80));
+
+        let mut both = Size::default();
+        both.written(4);
+        both.appended(8);
+        assert!(!both.is(12), "all of it is theirs");
+        assert_eq!(both.best(), 0);
+        assert!(both.is(30));
+        assert_eq!(both.best(), 22);
 
         let mut cut = Size::default();
         cut.cut();

@@ -96,9 +96,10 @@ impl States {
         self.sights.is_empty() && self.known.get(&thing) == Some(&Some(value))
     }
 
-    /// A thing is this.
+    /// A thing is seen to be this. If it is known to be something else, another call may be about to make it so.
     pub fn learn(&mut self, thing: u64, value: u64) {
-        self.known.insert(thing, Some(value));
+        let known = self.known.entry(thing).or_default();
+        *known = known.or(Some(value));
     }
 
     /// Whether what a call found can be so now.

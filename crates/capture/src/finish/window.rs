@@ -181,7 +181,9 @@ impl<T> Window<T> {
             self.placed(!is_quiet);
             return self.give(chosen, false);
         }
-        let (turn, chosen) = (chosen, self.begun_there(chosen, told)?);
+        let turn = chosen;
+        let chosen = self.begun_there(turn, told)?;
+        let chosen = self.seen_half_done(chosen, told).unwrap_or(chosen);
         let is_amid = self.settle(chosen, chosen != turn, told);
         self.give(chosen, is_amid)
     }
@@ -249,6 +251,33 @@ impl<T> Window<T> {
             other < at && told.all.iter().any(|one| found.all.iter().any(|c| concerns(c, one)))
         };
         Some(begun.iter().filter(meets).map(|(other, _)| *other).min().unwrap_or(*at))
+    }
+
+    /// Who is seen half done by the chosen one, if it can have its turn: behind it what was seen stands as it was found, with more
+    /// behind that; before it, it is not there.
+    fn seen_half_done(&mut self, chosen: Place, told: Teller<'_, T>) -> Option<Place> {
+        let call = self.ask(chosen, told)?;
+        for c in call.told.all.iter().filter(|c| c.change == Change::Nothing && c.known.is_none()) {
+            let (Found::Exactly(saw), Some(was)) = (c.found, self.states.value(c)) else { continue };
+            if saw == was {
+                continue;
+            }
+            let left = self.to_be_left(chosen, &call, (c.thing, was), told);
+            let past = left.into_iter().filter(|(_, to)| is_between(was, *to, saw)).map(|(at, _)| at);
+            if let Some(other) = past.min_by_key(|at| at.begin_ns).filter(|at| self.may_go_next(*at, told)) {
+                self.settled.clear();
+                return Some(other);
+            }
+        }
+        None
+    }
+
+    /// Whether all that must go before an item has its place: what was over when it began.
+    fn may_go_next(&mut self, place: Place, told: Teller<'_, T>) -> bool {
+        let before = |at: &Place| at.end_ns <= place.begin_ns || at.tid == place.tid;
+        let may_precede = self.items.places().take_while(|at| at.key_ns <= place.begin_ns);
+        !may_precede.into_iter().any(|at| before(&at))
+            && self.ask(place, told).is_some_and(|call| !call.told.is_too_early && self.states.permit(&call.told))
     }
 
     /// Which goes first: the one with the smallest key, unless results tell otherwise. And what is known of it, if none was sought.
@@ -467,6 +496,8 @@ impl<T> Window<T> {
 
     fn took_place(&mut self, chosen: Place, call: &Candidate, told: Teller<'_, T>) -> bool {
         let saw_what_was_before = self.saw_what_was_before(call);
+        let without = self.without_half_done(chosen, call, told);
+        let call = without.as_ref().unwrap_or(call);
         let Some((impossible, was)) = self.states.settle(call) else { return false };
         if saw_what_was_before {
             return true;
@@ -505,25 +536,67 @@ impl<T> Window<T> {
         was: Option<u64>,
         told: Teller<'_, T>,
     ) -> bool {
-        let (Found::Exactly(saw), Some(was)) = (c.found, was) else { return false };
-        let between = |from: u64, to: u64| from.min(to) < saw && saw < from.max(to);
-        if self
-            .changes
-            .iter()
-            .any(|o| o.thing == c.thing && call.overlaps(o.begin_ns, o.end_ns) && between(o.from, o.to))
-        {
+        let (Found::Exactly(saw) | Found::AtMost(saw), Some(was)) = (c.found, was) else { return false };
+        if self.changed_past(call, c.thing, saw) {
             return true;
         }
-        let later: Vec<Place> = self.wide(&[chosen]).into_iter().filter(|at| *at != chosen).collect();
-        later.into_iter().any(|at| {
-            if at.tid == call.tid || !call.overlaps(at.begin_ns, at.end_ns) {
-                return false;
-            }
-            let Some(other) = self.ask(at, told) else { return false };
-            let of_thing = other.told.all.iter().filter(|o| o.thing == c.thing);
-            of_thing.into_iter().any(|o| o.change.of(Some(was), o.found).is_some_and(|to| between(was, to)))
-        })
+        let left = self.to_be_left(chosen, call, (c.thing, was), told);
+        left.into_iter().any(|(_, to)| is_between(was, to, saw))
     }
+
+    /// A call without what the kernel saw as it returned, where that lies between what one that overlaps it found and left: that is
+    /// over at once, and says nothing of what others find. None where it saw nothing of the kind.
+    fn without_half_done(&mut self, chosen: Place, call: &Candidate, told: Teller<'_, T>) -> Option<Candidate> {
+        let mut half_done = Vec::new();
+        for c in call.told.all.iter().filter(|c| c.change == Change::Nothing && c.known.is_none()) {
+            let (Some(saw), Some(was)) = (c.after, self.states.value(c)) else { continue };
+            if saw == was {
+                continue;
+            }
+            let left = self.to_be_left(chosen, call, (c.thing, was), told);
+            let is_amid = left.iter().any(|(_, to)| is_between(was, *to, saw)) || self.changed_past(call, c.thing, saw);
+            let is_explained = left.iter().any(|(_, to)| *to == saw);
+            half_done.extend((is_amid && !is_explained).then_some(c.thing));
+        }
+        if half_done.is_empty() {
+            return None;
+        }
+        let mut told = Told::clone(&call.told);
+        told.all.iter_mut().filter(|c| half_done.contains(&c.thing)).for_each(|c| c.after = None);
+        Some(Candidate { told: Rc::new(told), ..*call })
+    }
+
+    /// Whether one that overlaps a call, and has its place, made a thing go past this.
+    fn changed_past(&self, call: &Candidate, thing: u64, saw: u64) -> bool {
+        let past =
+            |o: &Changed| o.thing == thing && call.overlaps(o.begin_ns, o.end_ns) && is_between(o.from, o.to, saw);
+        self.changes.iter().any(past)
+    }
+
+    /// Those that overlap a call and have no place yet, and what each makes of a thing that was this.
+    fn to_be_left(
+        &mut self,
+        chosen: Place,
+        call: &Candidate,
+        (thing, was): (u64, u64),
+        told: Teller<'_, T>,
+    ) -> Vec<(Place, u64)> {
+        let mut left = Vec::new();
+        for at in self.wide(&[chosen]) {
+            if at == chosen || at.tid == call.tid || !call.overlaps(at.begin_ns, at.end_ns) {
+                continue;
+            }
+            let Some(other) = self.ask(at, told) else { continue };
+            let of_thing = other.told.all.iter().filter(|o| o.thing == thing);
+            left.extend(of_thing.filter_map(|o| Some((at, o.change.of(Some(was), o.found)?))));
+        }
+        left
+    }
+}
+
+/// Whether something that goes from one to the other passes this.
+fn is_between(from: u64, to: u64, saw: u64) -> bool {
+    from.min(to) < saw && saw < from.max(to)
 }
 
 /// Whether it makes a difference which of the two comes first.

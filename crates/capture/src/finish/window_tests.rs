@@ -255,6 +255,41 @@ fn what_is_made_by_who_was_on_its_way_is_seen_later() {
     assert_eq!(amid((110, 120)).last(), Some(&(110, false)));
 }
 
+/// A write that is seen half done goes before who saw that: behind it the bytes that were read stand there. What the kernel saw as a
+/// call returned meanwhile says nothing of what the next one finds, which sees it half done as well; nor does one that found the end there.
+#[test]
+fn who_is_seen_half_done_goes_first() {
+    const SIZE: u64 = 7;
+    // Thread, begin, end, what was seen as it returned; a write from 10 to 100, and who looks meanwhile.
+    let amid = |seen: Option<u64>| {
+        let looks = [(3, 22, 24, seen), (3, 26, 28, None), (3, 30, 32, None), (3, 34, 36, None)];
+        let calls = [(1, 1, 2, None)].into_iter().chain(looks).chain([(2, 20, 60, None), (2, 70, 80, None)]);
+        let mut told = |(_, begin, _, seen): &(i32, u64, u64, Option<u64>)| {
+            let (found, change) = match *begin {
+                1 => (Found::Anything, Change::To(10)),
+                20 => (Found::Anything, Change::UpTo(100)),
+                22 => (Found::AtLeast(5), Change::Nothing),
+                26 => (Found::Exactly(40), Change::Nothing),
+                30 => (Found::AtMost(40), Change::Nothing),
+                34 => (Found::Exactly(70), Change::Nothing),
+                _ => (Found::Exactly(100), Change::To(110)),
+            };
+            let condition = Condition { after: *seen, ..Condition::new(SIZE, found, change) };
+            Told { all: vec![condition], ..Told::default() }
+        };
+        let mut window = Window::default();
+        for call in calls {
+            let (tid, begin_ns, end_ns, _) = call;
+            window.push(item(tid, [end_ns, begin_ns, end_ns], Reach::All, call));
+        }
+        let pops = std::iter::from_fn(|| window.pop(true, &mut told));
+        pops.map(|call| (call.what.1, call.is_amid)).collect::<Vec<_>>()
+    };
+    let half_done = [(1, false), (22, false), (20, false), (26, true), (30, true), (34, true), (70, false)];
+    assert_eq!(amid(None), half_done);
+    assert_eq!(amid(Some(40)), half_done);
+}
+
 /// Who found something where others find nothing came after who made it, also if nobody had met it before.
 #[test]
 fn who_found_something_goes_behind_who_made_it() {

@@ -95,10 +95,11 @@ impl World {
         has_more && wanted.is_some_and(|wanted| length < wanted)
     }
 
-    /// A read that returned more than the file was thought to hold: somebody else wrote it.
+    /// A read that returned more than the file was thought to hold: somebody else wrote it, unless that is still to come.
     fn grow_unseen(&mut self, s: &mut Step<'_>, node: NodeId, end: u64) {
         let n = self.names.node_mut(node);
-        if n.kind == FileKind::Regular && n.nature == Nature::Ordinary && n.size < end {
+        let is_unseen = n.kind == FileKind::Regular && n.nature == Nature::Ordinary && n.size < end;
+        if is_unseen && !s.action.is_amid() {
             n.size = end;
             s.out.surprise = Some("a file grew unseen");
         }

@@ -158,8 +158,8 @@ pub(super) fn memory(l: &Lowering<'_>) -> Option<u64> {
 }
 
 /// As many bytes as a call may be asked for where its end was the machine's doing: what a write wrote, and what came of a device
-/// that always has more (a signal ended it, and a replay has none) or of a file that had more (the program's memory ended, or what it
-/// copied to could not be made longer).
+/// that always has more (a signal ended it, and a replay has none) or of a file that had more (the program's memory ended, what it
+/// copied to could not be made longer, or more was being written at that moment).
 fn done(l: &Lowering<'_>) -> u64 {
     let ends = match l.call.effect {
         Effect::Write | Effect::MappedWrite => true,
@@ -168,6 +168,10 @@ fn done(l: &Lowering<'_>) -> u64 {
         }
         _ => false,
     };
+    // At the end of what stood there it found nothing, where a replay would find the rest.
+    if l.call.effect == Effect::Read && l.action.is_amid() && l.action.result >= 0 {
+        return l.action.result as u64;
+    }
     if ends && l.action.result > 0 { l.action.result as u64 } else { u64::MAX }
 }
 
