@@ -39,6 +39,43 @@ pub struct Sight {
     is_vague: bool,
 }
 
+/// What a call made of a thing, perhaps not in one step: others that were under way can have seen it on the way.
+#[derive(Debug, Clone, Copy)]
+pub struct Changed {
+    /// The thing.
+    pub thing: u64,
+    /// What it was.
+    pub from: u64,
+    /// What it became.
+    pub to: u64,
+    /// When the call began.
+    pub begin_ns: u64,
+    /// When it was over.
+    pub end_ns: u64,
+}
+
+impl Changed {
+    /// Whether a call can have seen a thing be this on the way.
+    fn passed(&self, call: &Candidate, thing: u64, saw: u64) -> bool {
+        self.thing == thing && call.overlaps(self.begin_ns, self.end_ns) && is_between(self.from, self.to, saw)
+    }
+
+    /// Leaves of what was changed, when a call has its place, so many and all that is under way then.
+    pub fn forget(changes: &mut Vec<Changed>, call: &Candidate) {
+        const LATELY: usize = 64;
+        const MOST: usize = 4 * LATELY;
+        if changes.len() > LATELY {
+            changes.retain(|changed| changed.end_ns > call.begin_ns);
+            changes.drain(..changes.len().saturating_sub(MOST));
+        }
+    }
+}
+
+/// Whether something that goes from one to the other passes this.
+pub fn is_between(from: u64, to: u64, saw: u64) -> bool {
+    from.min(to) < saw && saw < from.max(to)
+}
+
 /// A result that is impossible weighs more than something that was seen a little later.
 const IMPOSSIBLE: u32 = 4;
 const UNEXPLAINED: u32 = 1;
@@ -51,6 +88,8 @@ pub const FEW_TRIALS: u32 = 64;
 pub struct States {
     known: HashMap<u64, Option<u64>, BuildHasherDefault<Mixed>>,
     sights: Vec<Sight>,
+    /// What changed lately.
+    changes: Vec<Changed>,
     /// How often two made a thing more while both were under way, and each saw what both had made of it.
     pub guessed: u64,
     /// All that was known was too much, and is forgotten; who heeds that takes it back.
@@ -84,11 +123,17 @@ impl States {
     pub fn clear(&mut self) {
         self.known.clear();
         self.sights.clear();
+        self.changes.clear();
     }
 
     /// What a thing is.
     pub fn get(&self, condition: &Condition) -> Option<u64> {
         self.known.get(&condition.thing).copied().unwrap_or(condition.at_first)
+    }
+
+    /// Whether one that overlaps a call, and has its place, made a thing go past this.
+    pub fn passed(&self, call: &Candidate, thing: u64, saw: u64) -> bool {
+        self.changes.iter().any(|changed| changed.passed(call, thing, saw))
     }
 
     /// Whether it is known that a thing is this.
@@ -133,10 +178,12 @@ impl States {
         let mut trial = Trial::new(self);
         trial.changed.reserve(call.told.all.len());
         trial.perform(call);
-        let Trial { changed, mut sights, guessed, .. } = trial;
+        let Trial { changed, mut sights, changes, guessed, .. } = trial;
         self.guessed += guessed;
         sights.drain(..sights.len().saturating_sub(MOST_SIGHTS));
         self.sights = sights;
+        self.changes.extend(changes);
+        Changed::forget(&mut self.changes, call);
         if self.known.len() > MOST {
             self.known.clear();
             self.has_forgotten = true;
@@ -157,20 +204,24 @@ struct Trial<'a> {
     /// asked, it had begun before.
     is_strict: bool,
     sights: Vec<Sight>,
+    /// Beside those of the states that it begins with.
+    changes: Vec<Changed>,
     guessed: u64,
 }
 
 /// A trial as it was, for [`Trial::go_back`].
 struct Mark {
-    changes: usize,
+    changed: usize,
     turns: usize,
+    changes: usize,
     sights: Vec<Sight>,
 }
 
 impl<'a> Trial<'a> {
     fn new(base: &'a States) -> Self {
         let sights = base.sights.clone();
-        Trial { base, changed: Vec::new(), turned: Vec::new(), is_strict: false, sights, guessed: 0 }
+        let (changed, turned, changes) = (Vec::new(), Vec::new(), Vec::new());
+        Trial { base, changed, turned, is_strict: false, sights, changes, guessed: 0 }
     }
 
     fn value(&self, condition: &Condition) -> Option<u64> {
@@ -214,12 +265,14 @@ impl<'a> Trial<'a> {
     }
 
     fn mark(&self) -> Mark {
-        Mark { changes: self.changed.len(), turns: self.turned.len(), sights: self.sights.clone() }
+        let (changed, turns, changes) = (self.changed.len(), self.turned.len(), self.changes.len());
+        Mark { changed, turns, changes, sights: self.sights.clone() }
     }
 
     fn go_back(&mut self, mark: Mark) {
-        self.changed.truncate(mark.changes);
+        self.changed.truncate(mark.changed);
         self.turned.truncate(mark.turns);
+        self.changes.truncate(mark.changes);
         self.sights = mark.sights;
     }
 
@@ -230,7 +283,8 @@ impl<'a> Trial<'a> {
         let begins = |at: u64| call.told.begins_at.contains(&Some(at));
         let is_elsewhere = self.turned.iter().any(|(at, _)| begins(*at));
         let fits = |trial: &Self, c: &Condition| is_elsewhere && c.is_passed || c.found.fits(trial.value(c));
-        cost += IMPOSSIBLE * call.told.all.iter().filter(|c| !fits(self, c)).count() as u32;
+        let weighs = |c: &Condition| if self.saw_half_done(call, c) { UNEXPLAINED } else { IMPOSSIBLE };
+        cost += call.told.all.iter().filter(|c| !fits(self, c)).map(weighs).sum::<u32>();
         if !call.told.any.is_empty() && !call.told.any.iter().any(|c| fits(self, c)) {
             cost += IMPOSSIBLE;
         }
@@ -243,8 +297,13 @@ impl<'a> Trial<'a> {
         }
         self.turned.extend(call.told.moves.filter(|_| call.told.turns).map(|at| (at, call.end_ns)));
         for c in call.told.all.iter().filter(|c| !(is_elsewhere && c.is_passed)) {
+            let was = self.value(c);
+            // What was seen on the way is over at once.
+            if self.saw_half_done(call, c) {
+                continue;
+            }
             // After a contradiction nothing is known but what was seen.
-            let is = self.value(c).filter(|is| c.found.fits(Some(*is)));
+            let is = was.filter(|is| c.found.fits(Some(*is)));
             let left = match c.change {
                 Change::Like(other) => self.known(other),
                 change => change.of(is, c.found),
@@ -258,9 +317,29 @@ impl<'a> Trial<'a> {
                 let (thing, is_vague) = (c.thing, c.is_vague());
                 self.sights.push(Sight { thing, value: seen, until_ns: call.end_ns, is_vague });
             }
+            if let (Some(from), Some(to)) = (was, value)
+                && c.change != Change::Nothing
+                && c.known.is_none()
+            {
+                let Candidate { begin_ns, end_ns, .. } = *call;
+                self.changes.push(Changed { thing: c.thing, from, to, begin_ns, end_ns });
+            }
             self.changed.push((c.thing, value));
         }
         cost
+    }
+
+    /// Whether a call found something, or the kernel saw it as the call returned, to be what it passed when one changed it that has its
+    /// place.
+    fn saw_half_done(&self, call: &Candidate, c: &Condition) -> bool {
+        let found = match c.found {
+            Found::Exactly(saw) | Found::AtMost(saw) => Some(saw),
+            _ => None,
+        };
+        let is = self.value(c);
+        let saw = found.filter(|_| !c.found.fits(is)).or(c.after.filter(|seen| Some(*seen) != is && c.found.fits(is)));
+        let Some(saw) = saw.filter(|_| c.change == Change::Nothing && is.is_some()) else { return false };
+        self.base.passed(call, c.thing, saw) || self.changes.iter().any(|changed| changed.passed(call, c.thing, saw))
     }
 
     /// What was seen and not explained in time: what the thing is is not known any more.

@@ -10,7 +10,7 @@ use std::rc::Rc;
 use super::ahead::{ALONE, Ahead, Instants, Outlook};
 use super::queue::{Held, Queue};
 pub use super::queue::{Item, Place};
-use super::search::{Candidate, FEW_TRIALS, States, TRIALS, best};
+use super::search::{Candidate, Changed, FEW_TRIALS, States, TRIALS, best, is_between};
 use super::told::{Change, Condition, DIRECTORY, Found, Told};
 
 /// Something that has its place.
@@ -42,10 +42,8 @@ pub struct Window<T> {
     quiet: u32,
     /// How often in a row no order was found that explains all.
     in_vain: u32,
-    /// What changed lately: thing, from, to, begin, end.
-    changes: VecDeque<Changed>,
-    /// The same of calls that went before their turn, for where they began: what they did came later, perhaps. Until they are over.
-    early: VecDeque<Changed>,
+    /// What calls changed that went before their turn, for where they began: what they did came later, perhaps. Until they are over.
+    early: Vec<Changed>,
     /// Results that contradict the order, and that no overlapping call explains.
     pub untold: u64,
 }
@@ -78,15 +76,6 @@ struct Late {
     is_unsure: bool,
 }
 
-#[derive(Debug, Clone, Copy)]
-struct Changed {
-    thing: u64,
-    from: u64,
-    to: u64,
-    begin_ns: u64,
-    end_ns: u64,
-}
-
 /// So long a row waits for others that overlap it.
 const PATIENCE_NS: u64 = 1_000_000_000;
 /// So many wait at most.
@@ -98,7 +87,6 @@ const WIDE: usize = 40;
 const LATE: usize = 6;
 /// So long alone a thread needs no memory of what things are.
 const QUIET: u32 = 4096;
-const LATELY: usize = 64;
 /// So often in vain, and seldom then.
 const IN_VAIN: u32 = 256;
 const SELDOM: u32 = 16;
@@ -116,8 +104,7 @@ impl<T> Default for Window<T> {
             changed: 0,
             quiet: QUIET,
             in_vain: 0,
-            changes: VecDeque::new(),
-            early: VecDeque::new(),
+            early: Vec::new(),
             untold: 0,
         }
     }
@@ -286,7 +273,6 @@ impl<T> Window<T> {
         self.quiet = if outlook.is_alone { self.quiet.saturating_add(1) } else { 0 };
         if self.quiet == QUIET {
             self.states.clear();
-            self.changes.clear();
             self.early.clear();
         }
         if self.quiet >= QUIET || outlook.is_clear || self.tells_nothing_new(place, told) {
@@ -448,7 +434,7 @@ impl<T> Window<T> {
             self.placed(call.told.lasts);
             return false;
         }
-        self.note_changes(&call, is_early);
+        self.note_early(&call, is_early);
         let is_amid = self.took_place(chosen, &call, told);
         self.placed(call.told.lasts);
         is_amid
@@ -472,26 +458,22 @@ impl<T> Window<T> {
         }
     }
 
-    /// Remembers for a while what a call changes.
-    fn note_changes(&mut self, call: &Candidate, is_early: bool) {
+    /// Remembers what a call changes that goes before its turn, until it is over.
+    fn note_early(&mut self, call: &Candidate, is_early: bool) {
         let (begin_ns, end_ns) = (call.begin_ns, call.end_ns);
-        for c in call.told.all.iter().filter(|c| c.change != Change::Nothing) {
-            let changed = |from| {
-                let to = c.change.of(Some(from), c.found)?;
-                Some(Changed { thing: c.thing, from, to, begin_ns, end_ns })
-            };
+        for c in call.told.all.iter().filter(|c| is_early && c.change != Change::Nothing) {
             let found = match c.found {
                 Found::Exactly(found) => Some(found),
                 _ => None,
             };
-            let is = self.states.value(c);
-            self.early.extend(is.or(found).filter(|_| is_early).and_then(changed));
-            self.changes.extend(is.filter(|_| c.known.is_none()).and_then(changed));
+            let changed = |from| {
+                let to = c.change.of(Some(from), c.found)?;
+                Some(Changed { thing: c.thing, from, to, begin_ns, end_ns })
+            };
+            self.early.extend(self.states.value(c).or(found).and_then(changed));
         }
         self.early.retain(|o| o.end_ns > begin_ns);
-        for known in [&mut self.early, &mut self.changes] {
-            known.drain(..known.len().saturating_sub(LATELY));
-        }
+        Changed::forget(&mut self.early, call);
     }
 
     fn took_place(&mut self, chosen: Place, call: &Candidate, told: Teller<'_, T>) -> bool {
@@ -499,10 +481,7 @@ impl<T> Window<T> {
         let without = self.without_half_done(chosen, call, told);
         let call = without.as_ref().unwrap_or(call);
         let Some((impossible, was)) = self.states.settle(call) else { return false };
-        if saw_what_was_before {
-            return true;
-        }
-        if self.saw_amid(chosen, call, &impossible, was, told) {
+        if saw_what_was_before || self.saw_amid(chosen, call, &impossible, was, told) {
             // What it saw is over at once.
             if let (Some(was), Change::Nothing) = (was, impossible.change) {
                 let again = Condition::new(impossible.thing, Found::Anything, Change::To(was));
@@ -537,7 +516,7 @@ impl<T> Window<T> {
         told: Teller<'_, T>,
     ) -> bool {
         let (Found::Exactly(saw) | Found::AtMost(saw), Some(was)) = (c.found, was) else { return false };
-        if self.changed_past(call, c.thing, saw) {
+        if self.states.passed(call, c.thing, saw) {
             return true;
         }
         let left = self.to_be_left(chosen, call, (c.thing, was), told);
@@ -554,7 +533,8 @@ impl<T> Window<T> {
                 continue;
             }
             let left = self.to_be_left(chosen, call, (c.thing, was), told);
-            let is_amid = left.iter().any(|(_, to)| is_between(was, *to, saw)) || self.changed_past(call, c.thing, saw);
+            let is_amid =
+                left.iter().any(|(_, to)| is_between(was, *to, saw)) || self.states.passed(call, c.thing, saw);
             let is_explained = left.iter().any(|(_, to)| *to == saw);
             half_done.extend((is_amid && !is_explained).then_some(c.thing));
         }
@@ -564,13 +544,6 @@ impl<T> Window<T> {
         let mut told = Told::clone(&call.told);
         told.all.iter_mut().filter(|c| half_done.contains(&c.thing)).for_each(|c| c.after = None);
         Some(Candidate { told: Rc::new(told), ..*call })
-    }
-
-    /// Whether one that overlaps a call, and has its place, made a thing go past this.
-    fn changed_past(&self, call: &Candidate, thing: u64, saw: u64) -> bool {
-        let past =
-            |o: &Changed| o.thing == thing && call.overlaps(o.begin_ns, o.end_ns) && is_between(o.from, o.to, saw);
-        self.changes.iter().any(past)
     }
 
     /// Those that overlap a call and have no place yet, and what each makes of a thing that was this.
@@ -592,11 +565,6 @@ impl<T> Window<T> {
         }
         left
     }
-}
-
-/// Whether something that goes from one to the other passes this.
-fn is_between(from: u64, to: u64, saw: u64) -> bool {
-    from.min(to) < saw && saw < from.max(to)
 }
 
 /// Whether it makes a difference which of the two comes first.
