@@ -43,6 +43,9 @@ with_each_backend! {
     programs::mapped_by_two_and_evicted;
     programs::mapped_by_two_in_memory;
     programs::mapped_by_one_that_is_killed;
+    programs::followed;
+    programs::followed_by_large_steps;
+    programs::own_log;
     programs::aio;
     programs::aio_direct;
     programs::aio_again;

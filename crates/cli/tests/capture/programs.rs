@@ -165,6 +165,33 @@ pub fn mapped_by_one_that_is_killed(backend: Backend) {
     Case::new("share", &["300", "5", "killed"]).check(backend);
 }
 
+/// Who reads on behind what another appends sees records half written (`tests/programs/follower.c`).
+pub fn followed(backend: Backend) {
+    Case::new("follower", &["200", "3000", "4096"]).check(backend);
+    Case::new("follower", &["6000", "1000", "65536"]).check(backend);
+}
+
+/// The same where most of what is written is seen half done.
+pub fn followed_by_large_steps(backend: Backend) {
+    Case::new("follower", &["50000", "300", "65536"]).check(backend);
+}
+
+/// A script whose output goes to a file that the shell has just emptied, and that appends to this file: nothing stood there before.
+pub fn own_log(backend: Backend) {
+    const SCRIPT: &str =
+        "echo one; echo two >>../log; stat ../log >/dev/null; echo three >>../log; stat ../log >/dev/null";
+    let scratch = Scratch::new();
+    let dir = scratch.path();
+    let work = mkdir(dir, "work");
+    let mut record = backend.record(Path::new(&work), "../t.reprise", &["sh", "-c", SCRIPT]);
+    let log = std::fs::File::create(dir.join("log")).expect("a file");
+    assert!(record.stdout(log).status().expect("started").success());
+    let target = mkdir(dir, "target");
+    run(dir, &["replay", "-q", "t.reprise", "--target", &target]).ends(0);
+    let there = Path::new(&target).join(dir.strip_prefix("/").expect("an absolute path")).join("log");
+    assert_eq!(std::fs::read(there).expect("a log"), std::fs::read(dir.join("log")).expect("a log"));
+}
+
 pub fn aio(backend: Backend) {
     Case::new("aio", &["96", "80", "3"]).check(backend);
 }
