@@ -22,8 +22,11 @@ static int follow(const char *name, size_t size, size_t bytes, char *buffer, siz
 
 		if (got < 0)
 			return 1;
-		for (ssize_t i = 0; i < got; i++, done++) {
-			if (buffer[i] != letter(done / size))
+		for (size_t at = 0, part; at < (size_t)got; at += part, done += part) {
+			part = size - done % size;
+			part = part < got - at ? part : got - at;
+			/* All of a record is one letter. */
+			if (buffer[at] != letter(done / size) || memcmp(buffer + at, buffer + at + 1, part - 1))
 				return 1;
 		}
 		if (!got)
