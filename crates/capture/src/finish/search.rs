@@ -39,7 +39,7 @@ pub struct Sight {
     is_vague: bool,
 }
 
-/// What a call made of a thing, perhaps not in one step: others that were under way can have seen it on the way.
+/// What a call made of a thing that changes in steps, or out of turn: others that were under way can have seen it on the way.
 #[derive(Debug, Clone, Copy)]
 pub struct Changed {
     /// The thing.
@@ -319,7 +319,7 @@ impl<'a> Trial<'a> {
             }
             if let (Some(from), Some(to)) = (was, value)
                 && c.change != Change::Nothing
-                && c.known.is_none()
+                && c.in_steps
             {
                 let Candidate { begin_ns, end_ns, .. } = *call;
                 self.changes.push(Changed { thing: c.thing, from, to, begin_ns, end_ns });
@@ -332,13 +332,16 @@ impl<'a> Trial<'a> {
     /// Whether a call found something, or the kernel saw it as the call returned, to be what it passed when one changed it that has its
     /// place.
     fn saw_half_done(&self, call: &Candidate, c: &Condition) -> bool {
+        if !c.in_steps || c.change != Change::Nothing {
+            return false;
+        }
         let found = match c.found {
             Found::Exactly(saw) | Found::AtMost(saw) => Some(saw),
             _ => None,
         };
         let is = self.value(c);
         let saw = found.filter(|_| !c.found.fits(is)).or(c.after.filter(|seen| Some(*seen) != is && c.found.fits(is)));
-        let Some(saw) = saw.filter(|_| c.change == Change::Nothing && is.is_some()) else { return false };
+        let Some(saw) = saw.filter(|_| is.is_some()) else { return false };
         self.base.passed(call, c.thing, saw) || self.changes.iter().any(|changed| changed.passed(call, c.thing, saw))
     }
 

@@ -109,6 +109,8 @@ pub struct Condition {
     pub known: Option<Option<u64>>,
     /// It is a name that a path passes, or what stands there: which name that is depends on where the path begins.
     pub is_passed: bool,
+    /// It goes from what it was to what it becomes in several steps, which others can see: the size of a file.
+    pub in_steps: bool,
     /// What it is as long as no call is known to have met it.
     pub at_first: Option<u64>,
     /// What it must have been.
@@ -122,12 +124,18 @@ pub struct Condition {
 impl Condition {
     /// Of a thing that is remembered.
     pub fn new(thing: u64, found: Found, change: Change) -> Condition {
-        Condition { thing, known: None, is_passed: false, at_first: None, found, change, after: None }
+        let (known, at_first, after) = (None, None, None);
+        Condition { thing, known, is_passed: false, in_steps: false, at_first, found, change, after }
     }
 
     /// Whether it made the thing more, and does not tell from what: so it has no place among those that do likewise.
     pub fn is_vague(&self) -> bool {
         self.found == Found::Anything && matches!(self.change, Change::More(_))
+    }
+
+    /// Of something that changes in steps.
+    pub fn in_steps(self) -> Condition {
+        Condition { in_steps: true, ..self }
     }
 
     /// With what was seen when the call returned.

@@ -244,7 +244,7 @@ impl<T> Window<T> {
     /// behind that; before it, it is not there.
     fn seen_half_done(&mut self, chosen: Place, told: Teller<'_, T>) -> Option<Place> {
         let call = self.ask(chosen, told)?;
-        for c in call.told.all.iter().filter(|c| c.change == Change::Nothing && c.known.is_none()) {
+        for c in call.told.all.iter().filter(|c| c.in_steps && c.change == Change::Nothing) {
             let (Found::Exactly(saw), Some(was)) = (c.found, self.states.value(c)) else { continue };
             if saw == was {
                 continue;
@@ -515,7 +515,9 @@ impl<T> Window<T> {
         was: Option<u64>,
         told: Teller<'_, T>,
     ) -> bool {
-        let (Found::Exactly(saw) | Found::AtMost(saw), Some(was)) = (c.found, was) else { return false };
+        let (Found::Exactly(saw) | Found::AtMost(saw), Some(was), true) = (c.found, was, c.in_steps) else {
+            return false;
+        };
         if self.states.passed(call, c.thing, saw) {
             return true;
         }
@@ -527,7 +529,7 @@ impl<T> Window<T> {
     /// over at once, and says nothing of what others find. None where it saw nothing of the kind.
     fn without_half_done(&mut self, chosen: Place, call: &Candidate, told: Teller<'_, T>) -> Option<Candidate> {
         let mut half_done = Vec::new();
-        for c in call.told.all.iter().filter(|c| c.change == Change::Nothing && c.known.is_none()) {
+        for c in call.told.all.iter().filter(|c| c.in_steps && c.change == Change::Nothing) {
             let (Some(saw), Some(was)) = (c.after, self.states.value(c)) else { continue };
             if saw == was {
                 continue;

@@ -274,7 +274,7 @@ fn who_is_seen_half_done_goes_first() {
                 34 => (Found::Exactly(70), Change::Nothing),
                 _ => (Found::Exactly(100), Change::To(110)),
             };
-            let condition = Condition { after: *seen, ..Condition::new(SIZE, found, change) };
+            let condition = Condition { after: *seen, ..Condition::new(SIZE, found, change).in_steps() };
             Told { all: vec![condition], ..Told::default() }
         };
         let mut window = Window::default();

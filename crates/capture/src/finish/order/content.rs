@@ -40,14 +40,14 @@ impl Teller {
         }
         let file = thing(Thing::Size, self.device(device), inode);
         let at_first = world.unchanged_size((device, inode));
-        out.push(Condition { at_first, ..Condition::new(file, Found::Exactly(size), Change::Nothing) });
+        out.push(Condition { at_first, ..Condition::new(file, Found::Exactly(size), Change::Nothing).in_steps() });
     }
 
     /// `truncate`.
     fn cut(&self, world: &mut World, seat: Seat, pending: &Pending, out: &mut Vec<Condition>) {
         if let Some((device, inode)) = self.named(world, seat, pending) {
             let size = pending.action.args[1];
-            out.push(Condition::new(thing(Thing::Size, device, inode), Found::Anything, Change::To(size)));
+            out.push(Condition::new(thing(Thing::Size, device, inode), Found::Anything, Change::To(size)).in_steps());
         }
     }
 
@@ -190,7 +190,8 @@ fn sizes(world: &World, pending: &Pending, out: &mut Vec<Condition>) {
     for object in regular(pending) {
         let (found, change) = size(world, pending, object);
         let at_first = world.unchanged_size((object.device, object.inode));
-        out.push(Condition { at_first, ..Condition::new(size_of(object), found, change).then(object.size) });
+        let size = Condition::new(size_of(object), found, change).in_steps().then(object.size);
+        out.push(Condition { at_first, ..size });
     }
 }
 
