@@ -249,7 +249,7 @@ impl<T> Window<T> {
             if saw == was {
                 continue;
             }
-            let left = self.to_be_left(chosen, &call, (c.thing, was), told);
+            let left = self.others_leave(chosen, &call, (c.thing, was), told);
             let past = left.into_iter().filter(|(_, to)| is_between(was, *to, saw)).map(|(at, _)| at);
             if let Some(other) = past.min_by_key(|at| at.begin_ns).filter(|at| self.may_go_next(*at, told)) {
                 self.settled.clear();
@@ -521,7 +521,7 @@ impl<T> Window<T> {
         if self.states.passed(call, c.thing, saw) {
             return true;
         }
-        let left = self.to_be_left(chosen, call, (c.thing, was), told);
+        let left = self.others_leave(chosen, call, (c.thing, was), told);
         left.into_iter().any(|(_, to)| is_between(was, to, saw))
     }
 
@@ -534,7 +534,7 @@ impl<T> Window<T> {
             if saw == was {
                 continue;
             }
-            let left = self.to_be_left(chosen, call, (c.thing, was), told);
+            let left = self.others_leave(chosen, call, (c.thing, was), told);
             let is_amid =
                 left.iter().any(|(_, to)| is_between(was, *to, saw)) || self.states.passed(call, c.thing, saw);
             let is_explained = left.iter().any(|(_, to)| *to == saw);
@@ -549,7 +549,7 @@ impl<T> Window<T> {
     }
 
     /// Those that overlap a call and have no place yet, and what each makes of a thing that was this.
-    fn to_be_left(
+    fn others_leave(
         &mut self,
         chosen: Place,
         call: &Candidate,
