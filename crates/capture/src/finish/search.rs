@@ -283,7 +283,7 @@ impl<'a> Trial<'a> {
         let begins = |at: u64| call.told.begins_at.contains(&Some(at));
         let is_elsewhere = self.turned.iter().any(|(at, _)| begins(*at));
         let fits = |trial: &Self, c: &Condition| is_elsewhere && c.is_passed || c.found.fits(trial.value(c));
-        let weighs = |c: &Condition| if self.saw_half_done(call, c) { UNEXPLAINED } else { IMPOSSIBLE };
+        let weighs = |c: &Condition| if self.saw_half_done(call, c, self.value(c)) { UNEXPLAINED } else { IMPOSSIBLE };
         cost += call.told.all.iter().filter(|c| !fits(self, c)).map(weighs).sum::<u32>();
         if !call.told.any.is_empty() && !call.told.any.iter().any(|c| fits(self, c)) {
             cost += IMPOSSIBLE;
@@ -299,7 +299,7 @@ impl<'a> Trial<'a> {
         for c in call.told.all.iter().filter(|c| !(is_elsewhere && c.is_passed)) {
             let was = self.value(c);
             // What was seen on the way is over at once.
-            if self.saw_half_done(call, c) {
+            if self.saw_half_done(call, c, was) {
                 continue;
             }
             // After a contradiction nothing is known but what was seen.
@@ -330,18 +330,17 @@ impl<'a> Trial<'a> {
     }
 
     /// Whether a call found something, or the kernel saw it as the call returned, to be what it passed when one changed it that has its
-    /// place.
-    fn saw_half_done(&self, call: &Candidate, c: &Condition) -> bool {
-        if !c.in_steps || c.change != Change::Nothing {
+    /// place; `is` is what it is now.
+    fn saw_half_done(&self, call: &Candidate, c: &Condition, is: Option<u64>) -> bool {
+        if !c.in_steps || c.change != Change::Nothing || is.is_none() {
             return false;
         }
         let found = match c.found {
             Found::Exactly(saw) | Found::AtMost(saw) => Some(saw),
             _ => None,
         };
-        let is = self.value(c);
         let saw = found.filter(|_| !c.found.fits(is)).or(c.after.filter(|seen| Some(*seen) != is && c.found.fits(is)));
-        let Some(saw) = saw.filter(|_| is.is_some()) else { return false };
+        let Some(saw) = saw else { return false };
         self.base.passed(call, c.thing, saw) || self.changes.iter().any(|changed| changed.passed(call, c.thing, saw))
     }
 

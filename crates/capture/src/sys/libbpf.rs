@@ -241,7 +241,7 @@ impl Object {
         let written = check(walk).and_then(|()| {
             let mut all = Vec::new();
             // SAFETY: the descriptor is new and so owned.
-            let mut walk = unsafe { <std::fs::File as std::os::fd::FromRawFd>::from_raw_fd(walk) };
+            let mut walk = unsafe { std::fs::File::from_raw_fd(walk) };
             // The kernel pauses after a million things of which nothing was written.
             while let Err(error) = io::Read::read_to_end(&mut walk, &mut all) {
                 if error.kind() != io::ErrorKind::WouldBlock {
@@ -427,7 +427,6 @@ impl Drop for Ring {
 
 /// A descriptor of a process.
 pub fn process_descriptor(pid: i32) -> io::Result<std::os::fd::OwnedFd> {
-    use std::os::fd::FromRawFd;
     // SAFETY: no memory is involved; the descriptor returned is new and so owned.
     unsafe {
         let fd: c_long = libc::syscall(libc::SYS_pidfd_open, pid, 0);

@@ -161,6 +161,10 @@ pub(super) fn memory(l: &Lowering<'_>) -> Option<u64> {
 /// that always has more (a signal ended it, and a replay has none) or of a file that had more (the program's memory ended, what it
 /// copied to could not be made longer, or more was being written at that moment).
 fn done(l: &Lowering<'_>) -> u64 {
+    // At the end of what stood there it found nothing, where a replay would find the rest.
+    if l.call.effect == Effect::Read && l.action.is_amid() && l.action.result >= 0 {
+        return l.action.result as u64;
+    }
     let ends = match l.call.effect {
         Effect::Write | Effect::MappedWrite => true,
         Effect::Read | Effect::Copy | Effect::Splice => {
@@ -168,10 +172,6 @@ fn done(l: &Lowering<'_>) -> u64 {
         }
         _ => false,
     };
-    // At the end of what stood there it found nothing, where a replay would find the rest.
-    if l.call.effect == Effect::Read && l.action.is_amid() && l.action.result >= 0 {
-        return l.action.result as u64;
-    }
     if ends && l.action.result > 0 { l.action.result as u64 } else { u64::MAX }
 }
 
