@@ -58,6 +58,7 @@ with_each_backend! {
     pages_that_leave_their_file;
     what_forked_processes_open_to_stores;
     a_file_that_is_mapped_twice;
+    what_is_read_while_others_store;
     pieces_that_lie_one_behind_the_other;
     addresses_that_others_have_just_freed;
     threads_with_descriptors_of_their_own_end;
@@ -284,6 +285,11 @@ fn what_forked_processes_open_to_stores() {
 /// All that was stored to a file is looked at when the last of its mappings end at once.
 fn a_file_that_is_mapped_twice() {
     program_replays("a_file_that_is_mapped_twice", "twice");
+}
+
+/// What is read or loaded is what had been stored by then, though more was until it was looked at.
+fn what_is_read_while_others_store() {
+    program_replays("what_is_read_while_others_store", "stirred");
 }
 
 /// Neighbours in memory and in their file may lie apart in the replay.

@@ -41,8 +41,8 @@ pub struct Pending {
     pub telling: Vec<u8>,
     /// Open files that it names or made.
     pub objects: Objects,
-    /// What it wrote to a file that is mapped for stores.
-    pub written: Option<Vec<u8>>,
+    /// What it read from, or wrote to, a file that is mapped for stores.
+    pub passage: Option<Vec<u8>>,
     /// Content that it moved inside the kernel from a file is not known.
     pub is_unseen: bool,
     /// Why content is lacking, if any is.
@@ -124,8 +124,8 @@ impl Decoder {
         if call.effect == Effect::Map && args[3] & libc::MAP_SHARED as u64 != 0 && !failed(result) {
             self.mapped.extend(file);
         }
-        let written = match file.is_some_and(|file| self.mapped.contains(&file)) {
-            true => written(memory, call, &args, result),
+        let passage = match file.is_some_and(|file| self.mapped.contains(&file)) {
+            true => passage(memory, call, &args, result),
             false => None,
         };
         let times = (self.since_begin_ns(begin_ns), self.since_begin_ns(*end_ns));
@@ -133,7 +133,7 @@ impl Decoder {
         pending.lacks = out.lacks(UNREADABLE);
         told.fill(&mut pending.action, call, args, times, result, out);
         (pending.tid, pending.pid, pending.cpu_ns) = (*tid, *pid, made.cpu_ns);
-        (pending.telling, pending.objects, pending.written) = (telling, objects, written);
+        (pending.telling, pending.objects, pending.passage) = (telling, objects, passage);
         pending
     }
 }
@@ -158,7 +158,7 @@ impl Spare {
     pub fn give(&mut self, mut room: Box<Pending>) {
         if self.0.len() < Self::MOST && room.action.call.is_empty() {
             room.objects.clear();
-            (room.telling, room.written) = Default::default();
+            (room.telling, room.passage) = Default::default();
             self.0.push(room);
         }
     }
@@ -178,13 +178,23 @@ pub fn telling(memory: Memory<'_>, call: &Call, args: &[u64; 6], result: i64) ->
     bytes
 }
 
-/// What a call wrote from one buffer.
-fn written(memory: Memory<'_>, call: &Call, args: &[u64; 6], result: i64) -> Option<Vec<u8>> {
+/// What a call read, or wrote from one buffer.
+fn passage(memory: Memory<'_>, call: &Call, args: &[u64; 6], result: i64) -> Option<Vec<u8>> {
     const MOST: i64 = 1 << 20;
-    let buffer = call.position(|kind| matches!(kind, ArgKind::InData(_)));
-    let buffer = buffer.filter(|_| call.effect == Effect::Write && (1..=MOST).contains(&result))?;
+    let wanted = matches!(call.effect, Effect::Read | Effect::Write) && (1..=MOST).contains(&result);
+    let at = call.position(|kind| matches!(kind, ArgKind::InData(_) | ArgKind::OutData(_) | ArgKind::OutVector(_)));
+    let at = at.filter(|_| wanted)?;
+    let buffers = match call.args[at].kind {
+        ArgKind::OutVector(count) => memory.vector(args[at], args[count as usize])?,
+        _ => vec![(args[at], result as u64)],
+    };
     let mut bytes = vec![0; result as usize];
-    (memory.read(args[buffer], &mut bytes) == bytes.len()).then_some(bytes)
+    let mut done = 0;
+    for (address, length) in buffers {
+        let end = bytes.len().min(done + length as usize);
+        done += memory.read(address, &mut bytes[done..end]);
+    }
+    (done == bytes.len()).then_some(bytes)
 }
 
 impl Pending {
@@ -198,7 +208,7 @@ impl Pending {
             cpu_ns: 0,
             telling: Vec::new(),
             objects: Objects::new(),
-            written: None,
+            passage: None,
             is_unseen: false,
             lacks: UNREADABLE,
         }
@@ -207,6 +217,12 @@ impl Pending {
     /// When it was over.
     pub fn end_ns(&self) -> u64 {
         self.action.end_ns()
+    }
+
+    /// Where in an open file begins what it read from it, or wrote to it.
+    pub fn passage_begins(&self, object: &Object) -> u64 {
+        let given = self.call.offset_arg().map(|i| self.action.args[i]).filter(|at| *at != u64::MAX);
+        given.unwrap_or_else(|| (object.position as u64).saturating_sub(self.action.result as u64))
     }
 
     /// The open file at this number.

@@ -16,6 +16,7 @@ mod lives;
 mod loads;
 mod locks;
 mod look;
+mod looked;
 mod mappings;
 mod movers;
 mod opened;

@@ -18,6 +18,7 @@ use reprise_trace::{Action, Content, Keep, Loss};
 
 use super::decode::Pending;
 use super::lives::Lives;
+use super::looked::{Looked, Otherwise};
 use super::mappings::Called;
 use crate::arguments::failed;
 use crate::log::Log;
@@ -28,7 +29,7 @@ use crate::mapped::{
 use crate::spool::join::{self, Stored};
 use crate::spool::record::Object;
 
-const PAGE: u64 = 4096;
+pub const PAGE: u64 = 4096;
 const TRUNCATES: u64 = libc::O_TRUNC as u64;
 /// The longest row.
 const MOST: usize = 1 << 20;
@@ -49,7 +50,7 @@ const MOST_LEFT: usize = 64;
 const MOST_WRITTEN: usize = 4096;
 
 /// A file: device and inode.
-type File = (u64, u64);
+pub type File = (u64, u64);
 
 /// A row that is being put together.
 #[derive(Debug, Default)]
@@ -117,6 +118,8 @@ pub struct Stores {
     loose: HashSet<File>,
     /// Pages that were stored to by nobody who is known to map them.
     ownerless: Ownerless,
+    /// The latest looks at pages.
+    looked: Looked,
     /// Pages that a call is about to write to, as they are.
     written_to: HashMap<(File, u64), Vec<u8>>,
     run: Option<Run>,
@@ -128,7 +131,7 @@ fn hash(page: &[u8]) -> u64 {
 }
 
 /// A page with bytes that were written to its file at an offset.
-fn with_bytes(mut page: Vec<u8>, begins: u64, bytes: &[u8], at: u64, size: u64) -> Vec<u8> {
+pub fn with_bytes(mut page: Vec<u8>, begins: u64, bytes: &[u8], at: u64, size: u64) -> Vec<u8> {
     page.resize(size.saturating_sub(begins).min(PAGE) as usize, 0);
     let (from, to) = (at.max(begins), (at + bytes.len() as u64).min(begins + page.len() as u64));
     if from < to {
@@ -181,6 +184,9 @@ impl Stores {
             self.written_to.insert((file, offset), page.to_vec());
         }
         let now = stored.content.as_ref().map(|_| hash(page));
+        if let Some(now) = now {
+            self.looked.found(stored, time_ns, now);
+        }
         if now.is_some() && self.hash_of(file, offset) == now {
             self.ownerless.settled(file, offset);
             return None;
@@ -216,6 +222,29 @@ impl Stores {
         run.length += length;
         run.bytes.extend_from_slice(page);
         Some((file, offset, offset + length))
+    }
+
+    /// What was seen of a file at an offset while others went on storing to it stands before who saw it. Gives the pages of which the
+    /// looks found something else: that stands behind, see [`Stores::again`].
+    pub fn shown(&mut self, file: File, at: u64, bytes: &[u8], lives: &Lives, log: &mut Log) -> Vec<Otherwise> {
+        let is_known = |offset, hash| self.hash_of(file, offset) == Some(hash);
+        let mut pages = self.looked.otherwise(file, (at, bytes), is_known);
+        pages.retain(|page| self.whose(&page.stored).is_some());
+        for page in &pages {
+            self.compared(&page.stored, page.time_ns, &page.seen, lives, log);
+        }
+        self.flush(lives, log);
+        pages
+    }
+
+    /// Whether a page was looked at, so that what is seen of it may be otherwise.
+    pub fn was_looked_at(&self, file: File, offset: u64) -> bool {
+        self.looked.has(file, offset)
+    }
+
+    /// A page that was seen otherwise is as a look had found it.
+    pub fn again(&mut self, page: &Otherwise, lives: &Lives, log: &mut Log) {
+        self.compared(&page.stored, page.time_ns, &page.found, lives, log);
     }
 
     /// What the trace has in a page, if that is known.
@@ -343,10 +372,9 @@ impl Stores {
         let file = (object.device, object.inode);
         self.ownerless.changed(Some(file));
         let Some(known) = self.known.get_mut(&file) else { return };
-        let given = pending.call.offset_arg().map(|i| action.args[i]).filter(|at| *at != u64::MAX);
         let length = action.result as u64;
-        let at = given.unwrap_or_else(|| (object.position as u64).saturating_sub(length));
-        let Some(bytes) = pending.written.as_ref().filter(|_| object.flags & libc::O_APPEND as u32 == 0) else {
+        let at = pending.passage_begins(object);
+        let Some(bytes) = pending.passage.as_ref().filter(|_| object.flags & libc::O_APPEND as u32 == 0) else {
             return known.clear();
         };
         for page in (at / PAGE..=at.saturating_add(length - 1) / PAGE).map(|page| page * PAGE) {

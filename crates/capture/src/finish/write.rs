@@ -14,6 +14,7 @@ use super::lanes::{Lanes, NewLane};
 use super::lives::{Born, Gone, Life, Lives};
 use super::loads::Loads;
 use super::look::Live;
+use super::looked::Otherwise;
 use super::order::{Teller, saw_removal};
 use super::present::Present;
 use super::stores::Stores;
@@ -201,7 +202,9 @@ impl Writing {
                     self.log.note("calls that saw another one half done, as no replay can");
                     pending.action.difference = Some(AMID.to_owned());
                 }
+                let behind = self.shown_by(&pending);
                 self.call(pending);
+                self.stored_behind(&behind);
             }
             What::Birth(birth) => self.birth(*birth),
             What::Exec { tid, old_tid } => self.exec(tid, old_tid),
@@ -227,6 +230,20 @@ impl Writing {
 
     /// A page of a file was loaded.
     fn loaded(&mut self, load: &Load) {
+        let looked = self.stores.was_looked_at(load.file, load.offset);
+        let Some(content) = load.content.as_ref().filter(|_| looked) else { return self.load(load) };
+        let mut bytes = Vec::new();
+        content.read(&mut bytes);
+        self.loads.flush(&self.lives, &mut self.log);
+        let behind = self.shown(load.file, load.offset, &bytes);
+        self.load(load);
+        if !behind.is_empty() {
+            self.loads.flush(&self.lives, &mut self.log);
+            self.stored_behind(&behind);
+        }
+    }
+
+    fn load(&mut self, load: &Load) {
         let time_ns = load.time_ns.saturating_sub(self.monotonic_ns);
         let end = load.offset.saturating_add(load.length.into());
         match self.loads.seen(load, time_ns, &self.lives, &mut self.log) {
@@ -237,6 +254,29 @@ impl Writing {
                 stores::tell_first(load.content.as_ref(), load.file, (load.offset, load.length), &mut self.log);
             }
             None => {}
+        }
+    }
+
+    /// What a call saw of a file while others went on storing to it stands before it; gives what stands behind it.
+    fn shown_by(&mut self, pending: &Pending) -> Vec<Otherwise> {
+        let Some(bytes) = pending.passage.as_ref().filter(|_| pending.call.effect == Effect::Read) else {
+            return Vec::new();
+        };
+        let Some(object) = pending.objects.first() else { return Vec::new() };
+        self.shown((object.device, object.inode), pending.passage_begins(object), bytes)
+    }
+
+    fn shown(&mut self, file: (u64, u64), at: u64, bytes: &[u8]) -> Vec<Otherwise> {
+        let behind = self.stores.shown(file, at, bytes, &self.lives, &mut self.log);
+        for Otherwise { stored, .. } in &behind {
+            self.world.stored(file, stored.offset, stored.offset + u64::from(stored.length));
+        }
+        behind
+    }
+
+    fn stored_behind(&mut self, pages: &[Otherwise]) {
+        for page in pages {
+            self.stores.again(page, &self.lives, &mut self.log);
         }
     }
 

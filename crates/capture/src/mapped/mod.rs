@@ -232,6 +232,19 @@ impl Mapped {
         }
     }
 
+    /// A call saw these bytes of a file, at an offset, while others went on storing to it: that stands before it.
+    pub fn shown(&mut self, file: FileId, (at, bytes): (u64, &[u8]), writers: &Writers<'_>, log: &mut Log) {
+        let Some(pages) = self.known.get_mut(&file) else { return };
+        for (process, space) in &self.spaces {
+            let thread = writers.of(*process);
+            for piece in space.of_file(file).filter(|piece| piece.writable) {
+                pages.seen(&piece.file.file, &piece.extent(), (at, bytes), &mut |offset, page| {
+                    write(thread, piece.at.start + offset.saturating_sub(piece.offset), offset, page, log);
+                });
+            }
+        }
+    }
+
     /// What lies at these addresses of a process was changed by a call.
     pub fn forget(&mut self, process: i32, at: Range<u64>) {
         let pieces = self.spaces.get(&process).map(|space| space.within(at)).unwrap_or_default();

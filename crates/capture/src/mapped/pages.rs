@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::ops::Range;
+use std::sync::LazyLock;
 
 use foldhash::fast::RandomState;
 use foldhash::quality::FixedState;
@@ -18,6 +19,8 @@ use crate::world::read_at;
 pub const PAGE: u64 = 4096;
 /// What is read at once, and the longest change that is reported in one piece.
 const PIECE: u64 = 1 << 20;
+
+static ZEROS: LazyLock<u64> = LazyLock::new(|| hash(&[0; PAGE as usize]));
 
 /// Hashes of pages; pages without one are zeros.
 #[derive(Debug, Default)]
@@ -140,20 +143,48 @@ impl Pages {
         out
     }
 
+    /// Tells the pages that lie in a range of which somebody saw these bytes, at an offset, if they are not known to hold them: what is
+    /// stored goes on, and they were known a moment earlier. They are known so from then on, and looked at again later.
+    pub fn seen(
+        &mut self,
+        file: &File,
+        range: &Range<u64>,
+        (at, seen): (u64, &[u8]),
+        changed: &mut dyn FnMut(u64, &[u8]),
+    ) {
+        let shown = at..at.saturating_add(seen.len() as u64);
+        for there in self.learnt.iter().filter_map(|there| meet(there, &covering(range))).collect::<Vec<_>>() {
+            for number in meet(&there, &covering(&shown)).into_iter().flatten() {
+                let begins = number * PAGE;
+                let mut page = vec![0; PAGE as usize];
+                let got = read_at(file, &mut page, begins) as u64;
+                let Some(part) = meet(&shown, &(begins..begins + got)) else { continue };
+                page[(part.start - begins) as usize..(part.end - begins) as usize]
+                    .copy_from_slice(&seen[(part.start - at) as usize..(part.end - at) as usize]);
+                if self.is_news(number, hash(&page)) {
+                    changed(begins, &page[..got as usize]);
+                }
+            }
+        }
+    }
+
+    /// A page is known to have a hash from now on; whether it had another one.
+    fn is_news(&mut self, number: u64, now: u64) -> bool {
+        let before = if now == *ZEROS { self.known.remove(&number) } else { self.known.insert(number, now) };
+        before.unwrap_or(*ZEROS) != now
+    }
+
     /// Whole pages, at most a piece of them.
     fn read_piece(&mut self, file: &File, range: &Range<u64>, changed: &mut dyn FnMut(u64, &[u8])) {
         let mut piece = std::mem::take(&mut self.piece);
         piece.resize((range.end - range.start) as usize, 0);
         let got = read_at(file, &mut piece, range.start);
         piece[got..].fill(0);
-        let zeros = hash(&[0; PAGE as usize]);
         // Where the run of changed pages begins that the present page would go on with.
         let mut run = None;
         let pages = got.div_ceil(PAGE as usize);
         for (i, page) in piece.chunks_exact(PAGE as usize).take(pages).enumerate() {
-            let (number, now) = (range.start / PAGE + i as u64, hash(page));
-            let before = if now == zeros { self.known.remove(&number) } else { self.known.insert(number, now) };
-            if before.unwrap_or(zeros) != now {
+            if self.is_news(range.start / PAGE + i as u64, hash(page)) {
                 run.get_or_insert(i);
             } else if let Some(first) = run.take() {
                 tell(range.start, &piece, first, i, got, changed);

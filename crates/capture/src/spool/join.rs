@@ -63,7 +63,7 @@ impl Content {
 }
 
 /// A page that was stored to through memory.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Stored {
     /// Device and inode of its file.
     pub file: (u64, u64),

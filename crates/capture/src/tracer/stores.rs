@@ -13,6 +13,7 @@ use reprise_trace::Loss;
 use super::{Entered, Tracer};
 use crate::arguments::{Inputs, failed};
 use crate::mapped::{self, Look, Mapped, Watched, Writers};
+use crate::memory::Memory;
 use crate::procfs;
 use crate::requests::Asked;
 use crate::spool::UNREADABLE_PAGES;
@@ -228,6 +229,7 @@ impl Tracer<'_> {
             return;
         }
         let Entered { call, args, .. } = entered;
+        self.look_at_what_was_read(tid, entered, result);
         self.with_stores(tid, |mapped, process, writers, log| {
             moved(mapped, (tid, process), call, args, result);
             if call.effect == Effect::Execute && !failed(result) {
@@ -237,6 +239,24 @@ impl Tracer<'_> {
                 changed(mapped, tid, call, args, result);
             }
         });
+    }
+
+    /// A read is over: what it saw of pages that others went on storing to stands before it.
+    fn look_at_what_was_read(&mut self, tid: i32, entered: &Entered, result: i64) {
+        const MOST: i64 = 1 << 20;
+        let Entered { call, args, inputs, .. } = entered;
+        if call.effect != Effect::Read || !(1..=MOST).contains(&result) || self.mapped.is_idle() {
+            return;
+        }
+        let Some((id, _)) = file(tid, args[0]).filter(|(id, _)| self.mapped.watches(*id)) else { return };
+        let mut bytes = vec![0; result as usize];
+        let mut done = 0;
+        for (address, length) in &inputs.buffers {
+            let end = bytes.len().min(done + *length as usize);
+            done += Memory::Live(tid).read(*address, &mut bytes[done..end]);
+        }
+        let at = part(tid, call, args, result as u64, false).start;
+        self.with_stores(tid, |mapped, _, writers, log| mapped.shown(id, (at, &bytes[..done]), writers, log));
     }
 
     /// A process's memory is gone; if it was killed nobody looked just before.
