@@ -529,26 +529,59 @@ struct overflow {
 	struct io_ring_ctx *ring;
 	__u64 mark;
 	__u64 request;
+	struct io_wq_work_node *next; /* of those that the ring tells of in one go */
+	__s32 result;
 };
+
+/* Whether it is one of those that may be meant: it is not told of yet, though it will be. */
+static __always_inline int is_untold(struct flight *flight, struct overflow *o)
+{
+	return flight->ring == (__u64)o->ring && flight->mark == o->mark &&
+	       !(flight->flags & SQE_SKIP_SUCCESS && o->result >= 0);
+}
+
+static long find_completed(__u64 i, struct overflow *o)
+{
+	struct io_wq_work_node *node = o->next;
+	__u64 request = (__u64)node - bpf_core_field_offset(struct io_kiocb, comp_list);
+	struct flight *flight;
+
+	if (!node)
+		return 1;
+	flight = bpf_map_lookup_elem(&flights, &request);
+	if (flight && is_untold(flight, o)) {
+		o->request = request;
+		return 1;
+	}
+	o->next = BPF_CORE_READ(node, next);
+	return 0;
+}
+
+LOOPED(find_completed, struct overflow)
 
 static long find_flight(struct bpf_map *map, __u64 *request, struct flight *flight, struct overflow *o)
 {
-	if (flight->ring != (__u64)o->ring || flight->mark != o->mark)
+	if (!is_untold(flight, o))
 		return 0;
 	o->request = *request;
 	return 1;
 }
 
-/* The queue of completions is full: this one is told later, when there is room. Rare; the request is not named. */
+/* The queue of completions is full: this one is told later, when there is room. Rare; the request is not named. It is the first that is
+ * not told of yet among those that its ring tells of in one go, if there are any; else one that bears its mark. */
 TRACEPOINT(io_uring_cqe_overflow, on_overflow)
 {
-	struct overflow o = { .ring = (struct io_ring_ctx *)told(ctx, 0), .mark = ctx[1] };
+	struct io_ring_ctx *ring = (struct io_ring_ctx *)told(ctx, 0);
+	struct overflow o = { .ring = ring, .mark = ctx[1], .result = ctx[2] };
 
-	if (!is_recorded(bpf_get_current_task_btf()))
-		return 0;
-	bpf_for_each_map_elem(&flights, find_flight, &o, 0);
+	if (bpf_core_field_exists(ring->submit_state.compl_reqs.first)) {
+		o.next = BPF_CORE_READ(ring, submit_state.compl_reqs.first);
+		loop(STEPS_MOST, find_completed, &o);
+	}
+	if (!o.request)
+		bpf_for_each_map_elem(&flights, find_flight, &o, 0);
 	if (o.request)
-		completed((struct io_kiocb *)o.request, o.ring, o.mark, ctx[2], ctx[3]);
+		completed((struct io_kiocb *)o.request, ring, o.mark, ctx[2], ctx[3]);
 	return 0;
 }
 

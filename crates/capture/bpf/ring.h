@@ -19,7 +19,16 @@ struct io_submit_link {
 	struct io_kiocb *head;
 };
 
+struct io_wq_work_node {
+	struct io_wq_work_node *next;
+};
+
+struct io_wq_work_list {
+	struct io_wq_work_node *first;
+};
+
 struct io_submit_state {
+	struct io_wq_work_list compl_reqs;
 	struct io_submit_link link;
 };
 
@@ -50,6 +59,7 @@ struct io_kiocb {
 	struct file *file;
 	struct io_cqe cqe;
 	struct io_ring_ctx *ctx;
+	struct io_wq_work_node comp_list;
 };
 
 /* What a request that reads or writes keeps in itself. */

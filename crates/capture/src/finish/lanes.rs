@@ -1,7 +1,7 @@
 //! Lanes: threads of the trace that perform requests.
 //!
-//! Goals: a lane has its row when its first action is written, since its submitter has its own by then. Non-goals: which
-//! request is performed by which lane (`requests`).
+//! Goals: a lane has its row when its first action is written, or when its submitter ends, since that has its own by then. Non-goals:
+//! which request is performed by which lane (`requests`).
 
 use reprise_calls::sharing::SHARE_BOTH;
 use reprise_initial::World;
@@ -37,42 +37,67 @@ enum Lane {
 
 /// All lanes, by number.
 #[derive(Debug, Default)]
-pub struct Lanes(Vec<Lane>);
+pub struct Lanes {
+    lanes: Vec<Lane>,
+    /// Those without rows.
+    new: Vec<usize>,
+}
 
 impl Lanes {
     /// A lane that was not there before.
     pub fn add(&mut self, lane: NewLane) {
-        self.0.push(Lane::New(lane));
+        self.new.push(self.lanes.len());
+        self.lanes.push(Lane::New(lane));
     }
 
     /// A lane by what it has in the place of a thread's number; it gets its row if it has none.
     pub fn get(&mut self, tid: i32, lives: &mut Lives, world: &mut World, log: &mut Log) -> Option<Life> {
-        let lane = self.0.get_mut(usize::try_from(-1 - i64::from(tid)).ok()?)?;
-        let new = match lane {
+        let number = usize::try_from(-1 - i64::from(tid)).ok()?;
+        let new = match self.lanes.get(number)? {
             Lane::Lives(life) => return Some(*life),
             Lane::Gone => return None,
             Lane::New(new) => new,
         };
         let submitter = lives.get(new.submitter).or_else(|| lives.get(new.pid))?;
+        Some(self.begin(number, &submitter, lives, world, log))
+    }
+
+    /// A thread ends, at an instant: what it has submitted may be under way still.
+    pub fn submitter_ends(&mut self, tid: i32, end_ns: u64, lives: &mut Lives, world: &mut World, log: &mut Log) {
+        let lanes = &self.lanes;
+        let is_its = |number: &usize| match &lanes[*number] {
+            Lane::New(new) => new.submitter == tid && new.begin_ns <= end_ns,
+            Lane::Lives(_) | Lane::Gone => false,
+        };
+        let its: Vec<usize> = self.new.iter().copied().filter(is_its).collect();
+        let Some(submitter) = lives.get(tid).filter(|_| !its.is_empty()) else { return };
+        for number in its {
+            self.begin(number, &submitter, lives, world, log);
+        }
+    }
+
+    /// A lane gets its row.
+    fn begin(&mut self, number: usize, submitter: &Life, lives: &mut Lives, world: &mut World, log: &mut Log) -> Life {
         let seat = world.fork(submitter.seat, SHARE_BOTH);
-        let row = ThreadRow {
-            tid: new.submitter,
+        let mut row = ThreadRow {
             parent: Some(submitter.thread),
             shares_descriptors: 1,
             shares_directories: 1,
-            begin_ns: new.begin_ns,
-            name: std::mem::take(&mut new.name).into_bytes().into(),
             lane_of: Some(submitter.thread),
             ..ThreadRow::default()
         };
-        let life = lives.lane(&submitter, row, seat, log);
-        *lane = Lane::Lives(life);
-        Some(life)
+        if let Lane::New(new) = &self.lanes[number] {
+            (row.tid, row.begin_ns, row.name) = (new.submitter, new.begin_ns, new.name.as_bytes().to_vec().into());
+        }
+        let life = lives.lane(submitter, row, seat, log);
+        self.lanes[number] = Lane::Lives(life);
+        self.new.retain(|new| *new != number);
+        life
     }
 
     /// A process has ended.
     pub fn end(&mut self, pid: i32, world: &mut World) {
-        for lane in &mut self.0 {
+        for lane in &mut self.lanes {
             match lane {
                 Lane::Lives(life) if life.pid == pid => drop(world.end(life.seat)),
                 Lane::New(new) if new.pid == pid => {}
@@ -80,5 +105,7 @@ impl Lanes {
             }
             *lane = Lane::Gone;
         }
+        let lanes = &self.lanes;
+        self.new.retain(|number| matches!(lanes[*number], Lane::New(_)));
     }
 }

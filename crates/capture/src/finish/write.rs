@@ -443,6 +443,7 @@ impl Writing {
 
     fn ended(&mut self, tid: i32, pid: i32, gone: Gone) {
         self.present.forget(tid);
+        self.lanes.submitter_ends(tid, gone.end_ns, &mut self.lives, &mut self.world, &mut self.log);
         let ends = self.lives.end(tid, gone);
         // The memory of a process is there until its last thread is gone, which need not be its first.
         let is_over = ends.iter().any(|(_, name, _)| *name == "exit_group");
