@@ -33,6 +33,7 @@ struct flight {
 	__u64 ring;
 	__u64 mark;
 	__u64 mm;
+	__u64 task; /* that submitted it */
 	__u64 args[6]; /* fd, addr, len, off, flags, addr3 */
 	__u32 opcode;
 	__u32 flags;
@@ -74,11 +75,16 @@ struct {
 	__type(value, struct row);
 } opcodes SEC(".maps");
 
+struct submissions {
+	__u64 made;
+	__u64 flying; /* of them so many, at most, are among the flights */
+};
+
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, __u32);
-	__type(value, __u64);
+	__type(value, struct submissions);
 } submissions SEC(".maps");
 
 static __always_inline __u64 identity_of(const void *pointer)
@@ -104,6 +110,13 @@ static __always_inline struct making *making(void)
 	__u32 zero = 0;
 
 	return bpf_map_lookup_elem(&makings, &zero);
+}
+
+static __always_inline struct submissions *submissions_so_far(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&submissions, &zero);
 }
 
 static __always_inline struct row *row_of_opcode(__u32 opcode)
@@ -207,7 +220,7 @@ static __always_inline void write_request_record(struct making *m, struct row *r
 	leave(cpu);
 }
 
-/* The content that a request is given, at once: of its success nothing will be heard. */
+/* The content that a request is given, at once: of its success nothing will be heard, or where there is none of the program's memory. */
 static __always_inline void write_given(struct making *m, struct row *row)
 {
 	struct completion_body *out = &m->completion;
@@ -294,18 +307,20 @@ static __always_inline struct file *file_shown(struct making *m, struct task_str
 static __always_inline void submitted(struct io_kiocb *request, const void *sqe, __u32 state)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
+	struct thread *t = bpf_task_storage_get(&threads, task, 0, 0);
+	struct submissions *all = submissions_so_far();
 	struct io_ring_ctx *ring;
 	struct making *m;
 	struct row *row;
-	__u64 *serials, slot = (__u64)request, mark;
-	__u32 zero = 0;
+	__u64 slot = (__u64)request, mark;
 
 	if (!is_recorded(task))
 		return;
 	m = making();
-	serials = bpf_map_lookup_elem(&submissions, &zero);
-	if (!m || !serials)
+	if (!m || !all)
 		return;
+	if (t)
+		t->asks = 1;
 	ring = BPF_CORE_READ(request, ctx);
 	mark = BPF_CORE_READ(request, cqe.user_data);
 	if (!sqe)
@@ -321,9 +336,10 @@ static __always_inline void submitted(struct io_kiocb *request, const void *sqe,
 		m->request.state |= REQUEST_UNREAD;
 	}
 	take_fields(&m->flight, m->request.sqe);
-	m->flight.number = __sync_fetch_and_add(serials, 1);
+	m->flight.number = __sync_fetch_and_add(&all->made, 1);
 	m->flight.ring = (__u64)ring;
 	m->flight.mm = (__u64)task->mm;
+	m->flight.task = (__u64)task;
 	m->request.request = m->flight.number;
 	m->request.ring = identity_of(ring);
 	m->request.slot = identity_of(request);
@@ -333,6 +349,8 @@ static __always_inline void submitted(struct io_kiocb *request, const void *sqe,
 	m->flight.shows = row->look && stores_are_followed() && !is_shown_at_once(m);
 	if (bpf_map_update_elem(&flights, &slot, &m->flight, BPF_ANY))
 		m->request.state |= REQUEST_UNTOLD;
+	else
+		__sync_fetch_and_add(&all->flying, 1);
 	if (row->look && !m->flight.shows && stores_are_followed() && part_shown(m, row, file_shown(m, task)))
 		before_shown(&m->shown, m->thread.begin_ns);
 	m->thread.vector = 0;
@@ -399,6 +417,7 @@ static __always_inline void completed(struct io_kiocb *request, struct io_ring_c
 	__u64 slot = (__u64)request;
 	struct flight *flight = bpf_map_lookup_elem(&flights, &slot);
 	struct task_struct *task = bpf_get_current_task_btf();
+	struct submissions *all = submissions_so_far();
 	struct completion_body *out;
 	struct making *m;
 	struct row *row;
@@ -443,9 +462,41 @@ static __always_inline void completed(struct io_kiocb *request, struct io_ring_c
 	write_request_record(m, row, 0);
 	if (flags & CQE_MORE)
 		return;
-	bpf_map_delete_elem(&flights, &slot);
+	if (!bpf_map_delete_elem(&flights, &slot) && all)
+		__sync_fetch_and_add(&all->flying, -1);
 	if (m->thread.vector)
 		bpf_map_delete_elem(&vectors, &slot);
+}
+
+struct leaving {
+	__u64 task;
+};
+
+static long keep_given(struct bpf_map *map, __u64 *slot, struct flight *flight, struct leaving *of)
+{
+	struct making *m = making();
+	struct row *row = row_of_opcode(flight->opcode);
+
+	if (flight->task != of->task || flight->flags & SQE_SKIP_SUCCESS || !m || !row)
+		return 0;
+	m->flight = *flight;
+	m->request.ring = identity_of((void *)flight->ring);
+	m->thread.begin_ns = bpf_ktime_get_ns();
+	m->thread.vector = bpf_map_lookup_elem(&vectors, slot) ? *slot : 0;
+	write_given(m, row);
+	return 0;
+}
+
+/* A thread ends, and has requests under way: a thread of the kernel completes them, which has no memory of the program. */
+TRACEPOINT(sched_process_exit, on_submitter_end)
+{
+	struct leaving of = { .task = (__u64)bpf_get_current_task_btf() };
+	struct thread *t = bpf_task_storage_get(&threads, bpf_get_current_task_btf(), 0, 0);
+	struct submissions *all = submissions_so_far();
+
+	if (t && t->asks && all && all->flying)
+		bpf_for_each_map_elem(&flights, keep_given, &of, 0);
+	return 0;
 }
 
 static __always_inline void ring_made(__s32 fd, void *ring, __u32 flags)

@@ -167,7 +167,7 @@ struct thread {
 	__u8 entry;       /* the ENTER record, else the CALL record */
 	__u8 inlined;     /* walking for the record itself, else for its MORE records */
 	__u8 accept;      /* what cannot be read is lacking */
-	__u8 reserved_1;
+	__u8 asks;        /* it has submitted requests */
 	__u64 serial;     /* of the thread, never used again */
 	__u64 waiting_ns; /* since when it waits for room */
 	__u32 wakes;

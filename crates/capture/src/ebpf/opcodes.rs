@@ -16,7 +16,7 @@ use crate::requests::{Asked, SQE_BYTES, Shape, Table, sqe};
 use crate::sys::{Object, Types};
 
 /// Programs that need a tracepoint with so many arguments.
-const PROGRAMS: [(&std::ffi::CStr, &str, u32); 7] = [
+const PROGRAMS: [(&std::ffi::CStr, &str, u32); 8] = [
     (c"on_ring", "io_uring_create", 5),
     (c"on_submit", "io_uring_submit_req", 1),
     (c"on_submit_entry", "io_uring_submit_sqe", 2),
@@ -24,6 +24,8 @@ const PROGRAMS: [(&std::ffi::CStr, &str, u32); 7] = [
     (c"on_complete", "io_uring_complete", 3),
     (c"on_complete_by_values", "io_uring_complete", 7),
     (c"on_overflow", "io_uring_cqe_overflow", 5),
+    // Since Linux 6.16, with another argument, where a thread still has its memory.
+    (c"on_submitter_end", "sched_process_exit", 2),
 ];
 
 /// Leaves out the programs that this kernel has no tracepoint for. Without submissions, or completions, all of them: rings
