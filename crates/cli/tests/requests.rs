@@ -244,6 +244,20 @@ fn what_ends_with_its_process_is_not_lost() {
     recorded.holds(&["root"]);
 }
 
+/// Requests outlive the threads that submitted them, and none is lost where the queue of completions is full.
+#[test]
+fn what_a_thread_leaves_under_way() {
+    for backend in backends() {
+        let Some(recorded) = Recorded::of_program(backend, "left") else { return };
+        let reader = TraceReader::open(&recorded.trace).expect("a trace");
+        for loss in [Loss::Dropped, Loss::Truncated] {
+            assert_eq!(reader.ledger().total(loss), 0, "{backend}: {:?}", reader.ledger());
+        }
+        assert_eq!(recorded.actions().iter().filter(|a| a.request.is_some()).count(), 300, "{backend}");
+        recorded.holds(&["root", "root:file=range"]);
+    }
+}
+
 /// Direct I/O that was refused for where its memory began writes nothing in a replay.
 #[test]
 fn memory_that_was_refused_is_refused_again() {

@@ -107,6 +107,8 @@ pub struct World {
     asks: bool,
     /// Texts of links that were made up.
     made_up: u32,
+    /// Messages with descriptors that nobody has received.
+    posted: Vec<observe::messages::Enclosed>,
     /// Content of the initial tree that was moved unseen.
     copies: copies::Copies,
     /// Names that a path passes, while somebody wants to know.
@@ -135,6 +137,7 @@ impl World {
             outside,
             asks: false,
             made_up: 0,
+            posted: Vec::new(),
             copies: Default::default(),
             trail: None,
             stores_are_told: false,

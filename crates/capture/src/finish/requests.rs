@@ -619,7 +619,7 @@ impl Asynchronous {
                 return;
             }
             // The kernel tells of each request where it stood, and which buffer was chosen.
-            Registration::Buffers(..) | Registration::Resized | Registration::Nothing => return,
+            Registration::Buffers(..) | Registration::Beyond(_) | Registration::Nothing => return,
         };
         if changed.rows.is_empty() && is_made && !self.books.channels.contains_key(&key) {
             log.note("files were registered with a ring that was there before the recording");

@@ -30,6 +30,11 @@ const UNREGISTER_RING_FDS: u32 = 21;
 const PBUF_RING: u32 = 22;
 const UNREGISTER_PBUF_RING: u32 = 23;
 const RESIZE_RINGS: u32 = 33;
+/// IOU_PBUF_RING_INC: a completion takes a part of a buffer, and the kernel moves its beginning.
+const IN_PARTS: u32 = 2;
+const RESIZED: &str = "io_uring requests: a ring that was resized; the eBPF backend sees them";
+const PARTS_OF_BUFFERS: &str =
+    "io_uring requests: a ring whose buffers are consumed in parts; the eBPF backend sees them";
 /// The ring is named by its place among those registered.
 const USE_REGISTERED: u32 = 1 << 31;
 
@@ -81,8 +86,8 @@ pub enum Registration {
     Rings(Vec<(u32, Option<u32>)>),
     /// Made a group of buffers to choose from, or took it away: address and number of entries.
     Buffers(u16, Option<(u64, u32)>),
-    /// Resized the ring.
-    Resized,
+    /// Made its requests what only the kernel can follow: why they are none of a trace by ptrace.
+    Beyond(&'static str),
     /// Nothing that matters to requests.
     Nothing,
 }
@@ -124,10 +129,13 @@ fn read_registration(memory: Memory<'_>, args: &[u64; 6]) -> Option<Registration
         }
         PBUF_RING | UNREGISTER_PBUF_RING => {
             let ring = memory.exact(arg, 16)?;
+            if opcode == PBUF_RING && half(&ring, 12) >> 16 & IN_PARTS != 0 {
+                return Some(Registration::Beyond(PARTS_OF_BUFFERS));
+            }
             let known = (opcode == PBUF_RING).then(|| (word(&ring, 0), half(&ring, 8)));
             Some(Registration::Buffers(half(&ring, 12) as u16, known))
         }
-        RESIZE_RINGS => Some(Registration::Resized),
+        RESIZE_RINGS => Some(Registration::Beyond(RESIZED)),
         _ => None,
     }
 }

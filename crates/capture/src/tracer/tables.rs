@@ -111,8 +111,7 @@ impl Tracer<'_> {
                     (None, _) => {}
                 }
             }
-            Registration::Resized => {
-                let cause = "io_uring requests: a ring that was resized; the eBPF backend sees them";
+            Registration::Beyond(cause) => {
                 self.log.loss(Loss::Dropped, cause, 0);
                 self.abandon(key, tid);
             }

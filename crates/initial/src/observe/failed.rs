@@ -79,6 +79,8 @@ impl World {
         }
         let Some((directory, name)) = self.unmet(found) else { return };
         match s.result {
+            // `name/` cannot be made by opening it, whatever stands there.
+            errors::EISDIR if s.open_flags() & O_CREAT != 0 && s.first_ends_with_slash() => {}
             errors::EISDIR => drop(self.discover(directory, &name, kind::DIRECTORY, true)),
             errors::ENOTDIR if only => drop(self.discover(directory, &name, kind::REGULAR, true)),
             errors::EINVAL if s.call.effect == Effect::ReadLink => {

@@ -85,7 +85,7 @@ impl World {
 
     /// Calls that look at, or change, attributes.
     pub(super) fn attributes(&mut self, s: &Seen<'_>) {
-        if !s.ok() {
+        if !s.ok() || s.call.leaves_times(s.decoded.input.get(4..).unwrap_or_default()) {
             return;
         }
         let link = s.call.effect == Effect::ReadLink;

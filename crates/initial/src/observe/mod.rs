@@ -3,6 +3,7 @@
 mod descriptors;
 mod failed;
 mod files;
+pub(crate) mod messages;
 mod mounts;
 mod names;
 mod shown;
@@ -109,6 +110,11 @@ impl Seen<'_> {
         let how = self.decoded.input.get(4..).unwrap_or_default();
         self.call.effective_open_flags(&self.decoded.args, how)
     }
+
+    /// Whether its first path ends with a slash.
+    fn first_ends_with_slash(&self) -> bool {
+        self.decoded.path.as_ref().is_some_and(|path| path.ends_with(b"/"))
+    }
 }
 
 impl World {
@@ -173,6 +179,7 @@ impl World {
             Message => {
                 self.use_descriptors(s);
                 self.name_socket(s);
+                self.pass_on(s);
             }
             Sync | Advise | Lock | SyncAll | Poll | Watch | Asynchronous => self.use_descriptors(s),
             Spawn => self.make_handle(s),

@@ -4,7 +4,7 @@ use reprise_calls::credentials::CAPABILITIES;
 use reprise_calls::{ArgKind, Effect, acl};
 use reprise_trace::payload::{Side, split};
 
-use super::Step;
+use super::{Step, how};
 use crate::node::{FileKind, NodeId, SET_GROUP};
 use crate::processes::Thread;
 use crate::touch::{Resource, Touch};
@@ -40,6 +40,11 @@ impl World {
     }
 
     pub(super) fn change_metadata(&mut self, s: &mut Step<'_>) {
+        if s.action.path.is_some() && s.call.leaves_times(how(s)) {
+            // Nothing need stand there.
+            self.place(s, 0);
+            return;
+        }
         let Some(node) = self.subject(s) else { return };
         s.out.change(Resource::Attributes(node));
         // Who may pass through a directory decides about every path below it.

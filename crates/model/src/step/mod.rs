@@ -320,7 +320,7 @@ fn open_flags(s: &Step<'_>) -> u64 {
 }
 
 /// What an `openat2` was given beside its path; of other calls whatever comes first.
-fn how<'a>(s: &Step<'a>) -> &'a [u8] {
+pub(super) fn how<'a>(s: &Step<'a>) -> &'a [u8] {
     let input = reprise_trace::payload::split(s.call, reprise_trace::payload::Side::Input, &s.action.input);
     input.iter().flatten().next().copied().unwrap_or(&[])
 }

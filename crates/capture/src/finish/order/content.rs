@@ -1,7 +1,7 @@
 //! What calls tell of the sizes of files and of the offsets of descriptions.
 
 use reprise_calls::moving::{End, Ends, ends};
-use reprise_calls::{ArgKind, Effect, FlagSet};
+use reprise_calls::{ArgKind, Effect, FlagSet, makes_nameless};
 use reprise_initial::{Seat, Seen, World};
 use reprise_trace::payload::{Side, split};
 
@@ -210,7 +210,7 @@ fn size(world: &World, pending: &Pending, object: &Object) -> (Found, Change) {
     match call.effect {
         Effect::Open => {
             let flags = call.effective_open_flags(&action.args, action.input.get(4..).unwrap_or_default());
-            let made = facts::object(object).made == Some(true);
+            let made = facts::object(object).made == Some(true) || makes_nameless(flags);
             let cut = (flags & libc::O_TRUNC as u64 != 0 || made) && object.fd == action.result as i32;
             (Found::Anything, if cut { Change::To(0) } else { Change::Nothing })
         }

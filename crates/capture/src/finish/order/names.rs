@@ -40,6 +40,9 @@ pub fn told(world: &mut World, seat: Seat, pending: &Pending, told: &mut Told) -
     if pending.action.path.is_none() && !lists && call.name != "bind" {
         return None;
     }
+    if call.leaves_times(pending.action.input.get(4..).unwrap_or_default()) {
+        return None;
+    }
     let made = pending.object(result as u64).map(|object| (facts::object(object).made, object.inode));
     let opened = made.filter(|_| call.effect == Effect::Open && !failed(result));
     let from_no_directory = starts(call, &args).any(|fd| pending.object(fd).is_none_or(|o| !is_directory(o.mode)));

@@ -6,7 +6,7 @@
 //!     requests table    registered files, whose own descriptors are closed
 //!     requests edges    what calls do not have: requests refused, a vector whose memory is used again, a buffer that is chosen,
 //!                       a file sent to another ring, a ring that ends before its requests
-//!     requests cancelled, numbers, directory, direct, checks, ended      see `rules`
+//!     requests cancelled, numbers, directory, direct, checks, ended, left      see `rules`
 //!     requests changed, nowhere      see `tables`
 //!     requests stored   reads of what was stored to a mapping of the file before
 //!     requests pipe     a pipe that the ring makes, written to by a call, spliced into a file by a request (Linux 6.16)
@@ -364,6 +364,7 @@ fn main() {
         Some("direct") => rules::direct(),
         Some("checks") => rules::checks(),
         Some("ended") => rules::ended(),
+        Some("left") => rules::left(),
         Some("stored") => stored::stored(),
         Some("changed") => tables::changed(),
         Some("nowhere") => tables::nowhere(),

@@ -123,6 +123,16 @@ impl Ring {
         self.results_there(count)
     }
 
+    /// Waits until so many are complete, also those that find no room among the completions; results in the order of completion.
+    pub fn completions(&self, count: usize) -> Vec<i32> {
+        let mut results = Vec::new();
+        while results.len() < count {
+            self.enter(0, 1);
+            self.each_completion(|_, result| results.push(result));
+        }
+        results
+    }
+
     fn write(&self, all: &[Request]) {
         let (mask, tail) = (self.offset(0) as u32 - 1, self.word(44));
         for (i, request) in (0..).zip(all) {
@@ -140,17 +150,24 @@ impl Ring {
 
     fn results_there(&self, count: usize) -> Vec<i32> {
         let mut results = vec![0; count];
+        self.each_completion(|mark, result| {
+            if let Some(place) = results.get_mut(mark as usize) {
+                *place = result;
+            }
+        });
+        results
+    }
+
+    /// Takes those that are there: marks and results.
+    fn each_completion(&self, mut take: impl FnMut(u32, i32)) {
         let mask = self.offset(4) as u32 - 1;
         while self.word(80) != self.word(84) {
             let head = self.word(80);
             let completion = raw::peek(self.memory + self.offset(100) + 16 * u64::from(head & mask), 16);
             let half = |at: usize| u32::from_le_bytes(completion[at..at + 4].try_into().expect("four bytes"));
-            if let Some(result) = results.get_mut(half(0) as usize) {
-                *result = half(8) as i32;
-            }
+            take(half(0), half(8) as i32);
             self.set(80, 0, head.wrapping_add(1));
         }
-        results
     }
 
     /// Gives the ring a table of descriptors; -1 leaves a place free.

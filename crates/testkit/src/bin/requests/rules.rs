@@ -1,6 +1,7 @@
 //! Requests that come to what no call of the same name comes to, and numbers that end with their ring.
 
 use std::os::unix::process::CommandExt;
+use std::sync::Mutex;
 
 use libc::*;
 use reprise_testkit::raw::{self, Guarded};
@@ -164,4 +165,27 @@ pub fn ended() {
     let reads = u32::from_le_bytes(ends.bytes()[..4].try_into().expect("four bytes"));
     ring.submit(&[Request { opcode: READ, fd: reads, address: room.address(), length: 8, ..Request::default() }]);
     write_at(open("file"), b"the last", 0);
+}
+
+/// Threads submit writes past the cache, all with one mark, to a ring that has no room for so many completions, and end before most are
+/// complete.
+pub fn left() {
+    const EACH: u64 = 100;
+    const THREADS: u64 = 3;
+    let (ring, fd) = (Mutex::new(Ring::new(8)), open_with("file", O_RDWR | O_CREAT | O_DIRECT) as u32);
+    let all: Vec<u8> = (0..EACH * THREADS).flat_map(block).collect();
+    let given = Guarded::new(&all).address();
+    let submit = |number: u64| {
+        let (length, at) = (BLOCK as u32, number * BLOCK);
+        let write = Request { opcode: WRITE, fd, length, address: given + at, offset: at, ..Request::default() };
+        ring.lock().expect("a ring").submit(&[write]);
+    };
+    let submit = &submit;
+    std::thread::scope(|scope| {
+        for thread in 0..THREADS {
+            scope.spawn(move || (0..EACH).for_each(|i| submit(thread * EACH + i)));
+        }
+    });
+    let results = ring.lock().expect("a ring").completions((EACH * THREADS) as usize);
+    assert!(results.iter().all(|result| *result == BLOCK as i32), "{results:?}");
 }
