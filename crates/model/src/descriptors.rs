@@ -279,7 +279,7 @@ impl Descriptors {
         for description in self.let_go.drain(..) {
             description.node.into_iter().for_each(|node| names.release(node));
             description.opened_as.into_iter().for_each(|entry| names.release_entry(entry));
-            out.dead.push(Resource::Offset(description.serial));
+            out.dead.extend([Resource::Offset(description.serial), Resource::Flags(description.serial)]);
         }
         self.ended.drain(..).for_each(|binding| self.bindings.remove(binding));
     }

@@ -37,8 +37,11 @@ pub enum Resource {
     Descriptor(Generation),
     /// Whether a descriptor is closed when its process runs another program.
     CloseOnExec(Generation),
-    /// The offset and flags of an open file description.
+    /// The offset of an open file description.
     Offset(DescriptionId),
+    /// The flags of an open file description that can be changed (`O_APPEND`, `O_DIRECT`, …): whatever reads and writes by it
+    /// goes by them.
+    Flags(DescriptionId),
     /// Bytes on their way from writers to readers.
     Stream(StreamId),
     /// A request of asynchronous I/O, from its submission until its completion was fetched.

@@ -25,6 +25,7 @@ impl World {
                 format!("close-on-exec of descriptor {}", self.shown_descriptor(generation))
             }
             Resource::Offset(_) => "an offset that descriptors share".to_owned(),
+            Resource::Flags(_) => "flags of an open file (O_APPEND …)".to_owned(),
             Resource::Stream(stream) => format!("stream {stream}"),
             Resource::Request(number) => format!("asynchronous request {number}"),
             Resource::Mapping(mapping) => format!("mapping {mapping}"),

@@ -85,6 +85,7 @@ impl Facts {
             | Resource::Entry(_)
             | Resource::Names(_)
             | Resource::Offset(_)
+            | Resource::Flags(_)
             | Resource::Mapping(_)
             | Resource::Table(_)
             | Resource::Directories(_) => {}

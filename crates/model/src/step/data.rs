@@ -67,6 +67,7 @@ impl World {
         let Some((slot, node)) = self.file(s, 0) else {
             return;
         };
+        self.go_by_flags(s, slot);
         let (offset, moves) = self.position(s, slot);
         if moves {
             s.out.change(self.offset(slot));
@@ -113,6 +114,7 @@ impl World {
         let Some((slot, node)) = self.file(s, 0) else {
             return;
         };
+        self.go_by_flags(s, slot);
         const RWF_APPEND: u64 = 0x10;
         const RWF_NOAPPEND: u64 = 0x20;
         const EFAULT: i64 = -14;
@@ -269,7 +271,9 @@ impl World {
             s.out.look(Resource::File(node));
         }
         for (slot, given) in [(source, from_given), (target, to_given)] {
-            if let (Some(slot), None) = (slot, given) {
+            let Some(slot) = slot else { continue };
+            self.go_by_flags(s, slot);
+            if given.is_none() {
                 s.out.change(self.offset(slot));
             }
         }

@@ -79,9 +79,22 @@ impl World {
         change(self.descriptors.locks_of(kind, s.thread.table, slot.description, node), wish, lock);
     }
 
-    /// The offset and flags that a descriptor shares with its copies.
+    /// The offset that a descriptor shares with its copies.
     pub(super) fn offset(&self, slot: Slot) -> Resource {
         Resource::Offset(self.descriptors.descriptions[slot.description as usize].serial)
+    }
+
+    /// The flags that a descriptor shares with its copies.
+    fn flags(&self, slot: Slot) -> Resource {
+        Resource::Flags(self.descriptors.descriptions[slot.description as usize].serial)
+    }
+
+    /// What is read or written by a descriptor goes by its flags: where (`O_APPEND`) and how (`O_DIRECT`, `O_NONBLOCK`, `O_NOATIME`). Of what
+    /// is taken from the trace they decide nothing.
+    pub(super) fn go_by_flags(&self, s: &mut Step<'_>, slot: Slot) {
+        if self.descriptors.descriptions[slot.description as usize].stream.is_none() {
+            s.out.look(self.flags(slot));
+        }
     }
 
     pub(super) fn close_range(&mut self, s: &mut Step<'_>) {
@@ -151,8 +164,8 @@ impl World {
         };
         // Flags belong to the description: several descriptors may have it in common.
         match command {
-            GETFL => s.out.look(self.offset(slot)),
-            SETFL => s.out.change(self.offset(slot)),
+            GETFL => s.out.look(self.flags(slot)),
+            SETFL => s.out.change(self.flags(slot)),
             _ => {}
         }
         if !s.succeeded() {
@@ -185,7 +198,7 @@ impl World {
     fn set_waiting(&mut self, s: &mut Step<'_>) {
         const NONBLOCK: u64 = 0o4000;
         let Some(slot) = self.descriptor(s, 0) else { return };
-        s.out.change(self.offset(slot));
+        s.out.change(self.flags(slot));
         let told = split(s.call, Side::Input, &s.action.input)[2];
         let Some(on) = told.and_then(|bytes| bytes.first_chunk()).map(|word| i32::from_le_bytes(*word) != 0) else {
             return;
@@ -223,6 +236,8 @@ impl World {
             IoctlEffect::Clone => {
                 let target = self.file(s, 0);
                 let source = self.file(s, 2);
+                // A file that is open for appending is refused.
+                target.into_iter().for_each(|(slot, _)| self.go_by_flags(s, slot));
                 if let (true, Some((_, target)), Some((_, source))) = (s.succeeded(), target, source) {
                     let size = self.names.node(source).size;
                     s.out.read(source, 0, u64::MAX);
@@ -234,6 +249,7 @@ impl World {
             }
             IoctlEffect::CloneRange => {
                 let target = self.file(s, 0);
+                target.into_iter().for_each(|(slot, _)| self.go_by_flags(s, slot));
                 let input = split(s.call, Side::Input, &s.action.input);
                 let range: Vec<u64> = input[2].map_or(vec![], |b| (0..4).map(|i| word(b, i * 8)).collect());
                 let [fd, from, mut length, to] = range[..] else {

@@ -45,7 +45,8 @@ impl From<Resource> for Key {
         let number = match resource {
             Resource::File(n) | Resource::Content(n) | Resource::Size(n) | Resource::Attributes(n) => n.into(),
             Resource::Locks(n) | Resource::Names(n) | Resource::Entry(n) | Resource::Forgotten(n) => n.into(),
-            Resource::Descriptor(n) | Resource::CloseOnExec(n) | Resource::Offset(n) | Resource::Stream(n) => n.into(),
+            Resource::Descriptor(n) | Resource::CloseOnExec(n) | Resource::Stream(n) => n.into(),
+            Resource::Offset(n) | Resource::Flags(n) => n.into(),
             Resource::Mapping(n) | Resource::Table(n) | Resource::Directories(n) => n.into(),
             Resource::Process(n) => n.into(),
             Resource::Request(n) => n,
@@ -193,6 +194,7 @@ impl Ordering {
             | Resource::Forgotten(_)
             | Resource::Names(_)
             | Resource::Offset(_)
+            | Resource::Flags(_)
             | Resource::Mapping(_)
             | Resource::CloseOnExec(_)
             | Resource::Table(_)
@@ -262,7 +264,7 @@ impl Resources {
                     }
                 }
             },
-            Resource::Offset(_) | Resource::CloseOnExec(_) => match rules.fd {
+            Resource::Offset(_) | Resource::Flags(_) | Resource::CloseOnExec(_) => match rules.fd {
                 FdRule::None | FdRule::Stage => {}
                 FdRule::Offset | FdRule::Sequential => {
                     of(&mut self.chains, resource).touch(own, touch, Names::both(Rule::FdOffset), needs);

@@ -24,7 +24,7 @@ pub enum Rule {
     FdStage,
     /// Actions on one descriptor keep their order.
     FdSequential,
-    /// Actions that move an offset, or depend on it, keep their order.
+    /// Actions that move an offset, or change flags of an open file, and those that depend on these keep their order.
     FdOffset,
     /// An asynchronous request is submitted before it is asked for.
     AioStage,

@@ -25,7 +25,7 @@ pub const RESOURCES: Table<Touched> = Table {
         column!(
             "resource",
             "file, content, size, attributes, locks, entry (a name), forgotten, names (of a directory), descriptor, \
-             close_on_exec, offset, stream, request, mapping, table (of descriptors), directories, process",
+             close_on_exec, offset, flags (of an open file), stream, request, mapping, table (of descriptors), directories, process",
             |t| Value::Text(kind(t.resource).0.to_owned())
         ),
         column!("id", "its number, never used again for another of that kind", |t| number(kind(t.resource).1)),
@@ -65,6 +65,7 @@ fn kind(resource: Resource) -> (&'static str, u64) {
         Resource::Descriptor(id) => ("descriptor", id.into()),
         Resource::CloseOnExec(id) => ("close_on_exec", id.into()),
         Resource::Offset(id) => ("offset", id.into()),
+        Resource::Flags(id) => ("flags", id.into()),
         Resource::Stream(id) => ("stream", id.into()),
         Resource::Request(id) => ("request", id),
         Resource::Mapping(id) => ("mapping", id.into()),
