@@ -204,6 +204,45 @@ for place, _, names in list(os.walk(".")):
     recorded.replays_in_parts();
 }
 
+/// Who is not in a file's group takes set-group-ID away by changing the file, also where the group may not execute (Linux 6.2).
+#[test]
+fn who_is_not_in_a_group_takes_its_rights_with_a_change() {
+    let name = "who_is_not_in_a_group_takes_its_rights_with_a_change";
+    if !is_root() {
+        return skip(name, "other users need root");
+    }
+    let program = r#"
+files = {}
+for group in (50, 99):
+    for mode in (0o2700, 0o2644, 0o2755, 0o6700):
+        for change in ("write", "truncate", "allocate", "nothing"):
+            made(f"{change}-{group}-{mode:o}")
+            fd = files[group, mode, change] = os.open(f"{change}-{group}-{mode:o}", os.O_RDWR)
+            os.fchown(fd, 99, group)
+            os.fchmod(fd, mode)
+made("given")
+os.chown("given", 99, 50)
+os.chmod("given", 0o2700)
+cut()
+os.setgroups([])
+os.setegid(99)
+os.seteuid(99)
+for (_, _, change), fd in files.items():
+    if change == "write":
+        os.pwrite(fd, b"x", 1)
+    elif change == "truncate":
+        os.ftruncate(fd, 10)
+    elif change == "allocate":
+        os.posix_fallocate(fd, 0, 10)
+os.chown("given", 99, 99)
+os.seteuid(0)
+for name in sorted(os.listdir(".")):
+    os.stat(name)
+"#;
+    let Some(recorded) = Recorded::new(name, program, &[]) else { return };
+    recorded.replays_in_parts();
+}
+
 /// ext4 has one block for the attributes of a file, tmpfs has more: that is no full target.
 #[test]
 fn a_target_without_room_for_an_attribute_is_not_full() {

@@ -134,9 +134,10 @@ impl Attributes {
         };
     }
 
-    /// The bits of the mode that go with a change of content or owner: set-user-id, and set-group-id where the group may execute.
-    pub(crate) fn set_ids(&self) -> u32 {
-        let group = if self.mode & 0o10 != 0 { SET_GROUP } else { 0 };
+    /// The bits of the mode that go with a change of content or owner (`setattr_should_drop_suidgid` in fs/attr.c): set-user-id, and
+    /// set-group-id where the group may execute; where it may not, only if it is not kept.
+    pub(crate) fn set_ids(&self, keeps_group: bool) -> u32 {
+        let group = if self.mode & 0o10 != 0 || !keeps_group { SET_GROUP } else { 0 };
         self.mode & (0o4000 | group)
     }
 

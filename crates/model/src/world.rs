@@ -65,6 +65,8 @@ pub struct World {
     pub(crate) stores_recorded: bool,
     /// Those that a process makes through `/proc/PID/mem`, too: who looks at pages sees them, who sees faults does not.
     pub(crate) sees_memory: bool,
+    /// Who is not in a file's group and changes the file takes set-group-id away also where the group may not execute.
+    pub(crate) strangers_take_group: bool,
     pub(crate) mounts: Mounts,
     /// Calls that brought a file system.
     pub(crate) brought: u32,
@@ -86,6 +88,13 @@ pub struct World {
 
 fn damaged(trace: &TraceReader, cause: &str) -> ReadError {
     ReadError::Damaged { path: trace.path().to_owned(), cause: cause.to_owned() }
+}
+
+/// Whether a kernel, by its `uname -r`, is of this version or a later one; one that is not told is taken to be.
+fn is_since(release: &str, version: (u32, u32)) -> bool {
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(|number| number.parse().ok());
+    let (major, minor): (Option<u32>, Option<u32>) = (numbers.next().flatten(), numbers.next().flatten());
+    major.zip(minor).is_none_or(|told| told >= version)
 }
 
 impl World {
@@ -111,6 +120,7 @@ impl World {
             mappings: 0,
             stores_recorded: is("recorded", MAPPED_STORES),
             sees_memory: is("recorded", MAPPED_STORES) && is("ptrace", "backend"),
+            strangers_take_group: is_since(&trace.manifest().host.kernel, (6, 2)),
             mounts: Mounts::new(root),
             brought: 0,
             unmet_links: unmet_links(trace)?,
@@ -320,5 +330,20 @@ impl World {
 
     pub(crate) fn thread_mut(&mut self, thread: u32) -> Option<&mut Thread> {
         self.threads.get_mut(thread as usize).and_then(Option::as_deref_mut)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_since;
+
+    #[test]
+    fn kernels_are_told_apart_by_their_release() {
+        for later in ["6.2.0", "6.18.0-rc1-arm", "10.0", "", "unknown"] {
+            assert!(is_since(later, (6, 2)), "{later}");
+        }
+        for earlier in ["6.1.0-13-amd64", "5.15.0", "4.18.0-553.el8_10.x86_64"] {
+            assert!(!is_since(earlier, (6, 2)), "{earlier}");
+        }
     }
 }

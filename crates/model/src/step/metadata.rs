@@ -66,6 +66,7 @@ impl World {
 
     fn apply(&mut self, s: &Step<'_>, node: NodeId) {
         let may_set_group = self.may_set_group(s, self.names.node(node).attributes.gid);
+        let keeps_group = may_set_group || !self.strangers_take_group;
         let n = self.names.node_mut(node);
         let owners = || {
             let mut at = s.call.args.iter().enumerate().filter(|(_, a)| matches!(a.kind, ArgKind::Owner));
@@ -88,7 +89,7 @@ impl World {
                 }
                 if n.kind != FileKind::Directory {
                     n.attributes.lose_capabilities();
-                    n.attributes.mode &= !n.attributes.set_ids();
+                    n.attributes.mode &= !n.attributes.set_ids(keeps_group);
                 }
             }
             Effect::RemoveXattr => {
@@ -110,7 +111,8 @@ impl World {
         s.out.foreign_users || users.files == 0 || is_member()
     }
 
-    /// Whoever changes content takes capabilities away; without privilege set-user-id, too, and set-group-id where the group may execute.
+    /// Whoever changes content takes capabilities away; without privilege set-user-id, too, and set-group-id where the group may execute
+    /// or who changes it is not in the group.
     /// Where there was nothing to take there must be nothing in a replay either: not before a `chmod` that gives it.
     pub(super) fn drop_set_id(&mut self, s: &mut Step<'_>, node: NodeId) {
         let n = self.names.node_mut(node);
@@ -124,7 +126,9 @@ impl World {
         if s.thread.users.files == 0 {
             return;
         }
-        let dropped = n.attributes.set_ids();
+        let keeps_group = self.may_set_group(s, self.names.node(node).attributes.gid) || !self.strangers_take_group;
+        let n = self.names.node_mut(node);
+        let dropped = n.attributes.set_ids(keeps_group);
         n.attributes.mode &= !dropped;
         let touch = if dropped == 0 { Touch::Look } else { Touch::Change };
         s.out.touches.push((Resource::Attributes(node), touch));
