@@ -68,9 +68,8 @@ impl Compiler {
                 | ArgKind::Out(Struct::ByCommand)
                 | ArgKind::InOut(Struct::ByCommand) => self.command_argument(l, i, input[i])?,
                 ArgKind::In(_) => match input[i] {
-                    // Where the path is another, rules for the way to it (`RESOLVE_BENEATH` …) do not hold for it.
-                    Some(how) if l.call.name == "openat2" && l.found.paths[0].is_some() => {
-                        let how = [how.get(..16).unwrap_or(how), &[0; 8][..]].concat();
+                    Some(how) if l.call.name == "openat2" => {
+                        let how = anyhow(how, l.found.paths[0].is_some());
                         Arg::Bytes(self.store.bytes(&how)?, how.len() as u64)
                     }
                     Some(bytes) => Arg::Bytes(self.store.bytes(bytes)?, bytes.len() as u64),
@@ -175,6 +174,18 @@ fn done(l: &Lowering<'_>) -> u64 {
     if ends && l.action.result > 0 { l.action.result as u64 } else { u64::MAX }
 }
 
+/// What `openat2` is given (`struct open_how`), without the rules for the way to a file that do not hold in a replay: where the path is
+/// another none does (`RESOLVE_BENEATH` …), and on no path is known what the kernel has of it in memory (`RESOLVE_CACHED`).
+fn anyhow(how: &[u8], is_another_path: bool) -> Vec<u8> {
+    const CACHED: u64 = 0x20;
+    let mut how = how.to_vec();
+    if let Some(rules) = how.get_mut(16..).and_then(|rest| rest.first_chunk_mut::<8>()) {
+        let kept = if is_another_path { 0 } else { u64::from_le_bytes(*rules) & !CACHED };
+        *rules = kept.to_le_bytes();
+    }
+    how
+}
+
 /// Whether the argument, a length, is that in bytes of what the call reads, fills or moves.
 fn counts(l: &Lowering<'_>, index: usize) -> bool {
     let length = index as u8;
@@ -192,4 +203,20 @@ fn cut(lengths: &[u8], most: u64) -> Vec<u8> {
         out.extend_from_slice(&length.to_le_bytes());
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::anyhow;
+
+    #[test]
+    fn what_is_in_memory_is_no_rule_for_a_replay() {
+        const CACHED_BENEATH: u64 = 0x28;
+        let how = [2u64, 0, CACHED_BENEATH].map(u64::to_le_bytes).concat();
+        let rules = |how: Vec<u8>| how[16..].to_vec();
+        assert_eq!(rules(anyhow(&how, false)), 8u64.to_le_bytes());
+        assert_eq!(rules(anyhow(&how, true)), [0; 8]);
+        assert_eq!(anyhow(&how, false)[..16], how[..16]);
+        assert_eq!(anyhow(&how[..20], false), how[..20], "not a whole structure");
+    }
 }

@@ -103,7 +103,7 @@ impl Worker {
         let Some(prepared) = self.prepared(command)? else {
             return Ok(Self::refused(command));
         };
-        let result = self.call_kernel(command.number, &prepared.checked);
+        let result = again(command, || self.call_kernel(command.number, &prepared.checked));
         let filled = self.filled(command, &prepared, result);
         self.judged(command, result, filled)
     }
@@ -155,7 +155,7 @@ impl Worker {
         if !Self::makes_descriptor(command)? {
             return Err(Stop::Damaged("its call makes no descriptor"));
         }
-        let result = self.call_kernel(command.number, &prepared.checked);
+        let result = again(command, || self.call_kernel(command.number, &prepared.checked));
         self.keep(command.produces[0], result)?;
         if let (true, Ok(number @ 0..)) = (self.engine.settings.no_access_times, i32::try_from(result)) {
             self.keep_access_times(number);
@@ -201,5 +201,46 @@ impl Worker {
             self.keep(slot, if result == 0 { i64::from(fd) } else { result })?;
         }
         self.judged_number(command, result)
+    }
+}
+
+/// Makes a call again as long as it asks for that: where a name is moved meanwhile, anywhere in the system, the kernel does not know whether
+/// `..` led out of where a path has to stay (`RESOLVE_BENEATH`, `RESOLVE_IN_ROOT`). What the program was told so is not issued.
+fn again(command: &Command, mut call: impl FnMut() -> i64) -> i64 {
+    const MOST: u32 = 10_000;
+    let asks = |result: i64| result == -i64::from(libc::EAGAIN) && i64::from(command.number) == libc::SYS_openat2;
+    let mut result = call();
+    for _ in 0..MOST {
+        if !asks(result) {
+            break;
+        }
+        result = call();
+    }
+    result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What comes of a call that is refused so many times with an error, and how often it was made.
+    fn made(name: &str, error: i32, refused: u32) -> (i64, u32) {
+        let command = Command { number: reprise_calls::by_name(name).unwrap().number, ..Command::default() };
+        let mut count = 0;
+        let result = again(&command, || {
+            count += 1;
+            if count <= refused { -i64::from(error) } else { 3 }
+        });
+        (result, count)
+    }
+
+    #[test]
+    fn an_open_that_asks_to_be_made_again_is_made_again() {
+        assert_eq!(made("openat2", libc::EAGAIN, 0), (3, 1));
+        assert_eq!(made("openat2", libc::EAGAIN, 5), (3, 6));
+        assert_eq!(made("openat2", libc::EXDEV, 5), (-i64::from(libc::EXDEV), 1));
+        assert_eq!(made("openat", libc::EAGAIN, 5), (-i64::from(libc::EAGAIN), 1));
+        let (result, count) = made("openat2", libc::EAGAIN, u32::MAX);
+        assert!(result == -i64::from(libc::EAGAIN) && count < 1 << 20, "{count}");
     }
 }
