@@ -10,7 +10,7 @@ use std::process::Command;
 
 use means::{in_kernel, mkdir, run};
 use reprise_testkit::program::{reprise, succeed};
-use reprise_testkit::scratch::Scratch;
+use reprise_testkit::scratch::{Scratch, is_root};
 use reprise_testkit::{skip, tree};
 
 /// In an empty directory below the one with `old1` … `old9`.
@@ -109,6 +109,24 @@ if context >= 0 and libc.syscall(FSCONFIG, context, CREATE, None, None, 0) == 0:
     put(b"further in", f"{here}/new7", inner)
 "#;
 
+/// By somebody who may not pass the directory above the files that are open.
+const PAST_DIRECTORIES: &str = r#"
+mkdir -m 700 private; mkdir -m 777 private/open
+for n in 1 2 3 4 5 6; do echo "stood $n" > private/f$n; chmod 666 private/f$n; done
+chown 65534:65534 private/f4 private/f5 private/f6; echo inner > private/open/inner; chmod 777 .
+as() { setpriv --reuid 65534 --regid 65534 --clear-groups "$@"; }
+as cat /dev/stdin < private/f1
+as stat -L -c %s /dev/stdin < private/f1
+as sh -c 'cat /proc/self/fd/5; [ -r /dev/fd/5 ] && echo readable > said' 5< private/f1
+as sh -c 'echo more >> /dev/stdout' >> private/f2
+as sh -c 'echo other > /dev/fd/5' 5< private/f3
+as sh -c 'chmod 640 /dev/fd/5; touch -d @1000000 /dev/fd/5; chgrp 65534 /proc/self/fd/5' 5< private/f4
+as truncate -s 3 /dev/stdin < private/f5
+as truncate -s 4 /dev/stdin <> private/f6
+as sh -c 'cat /dev/fd/6/inner; echo new > /dev/fd/6/new; mkdir /dev/fd/6/made; mv /dev/fd/6/inner /dev/fd/6/moved; ls -l /dev/fd/6/' 6< private/open
+cat private/f? private/open/*ed private/open/new; stat private/f? private/open/*
+"#;
+
 fn prepared(place: &Path) {
     std::fs::create_dir_all(place.join("w/in")).unwrap();
     for number in 1..10 {
@@ -144,6 +162,27 @@ fn recorded_in_the_kernel() {
 #[test]
 fn recorded_by_ptrace() {
     recorded("ptrace", &["sh", "-c", SCRIPT]);
+}
+
+fn past_directories(test: &str, backend: &str) {
+    let is_there = Command::new("setpriv").arg("--version").output().is_ok();
+    match is_root() && is_there {
+        true => recorded(backend, &["sh", "-c", PAST_DIRECTORIES]),
+        false => skip(test, "to run as somebody else takes root and setpriv(1)"),
+    }
+}
+
+#[test]
+fn past_directories_recorded_in_the_kernel() {
+    const TEST: &str = "past_directories_recorded_in_the_kernel";
+    if in_kernel(TEST, Scratch::new().path()) {
+        past_directories(TEST, "ebpf");
+    }
+}
+
+#[test]
+fn past_directories_recorded_by_ptrace() {
+    past_directories("past_directories_recorded_by_ptrace", "ptrace");
 }
 
 const PYTHON: &str = "/usr/bin/python3";

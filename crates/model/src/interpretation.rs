@@ -62,7 +62,7 @@ pub struct Taken {
     pub binding: Binding,
 }
 
-/// A descriptor of a file that has no name.
+/// A descriptor that a path named.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ByDescriptor {
     /// Its binding.
@@ -118,6 +118,8 @@ pub struct Interpretation {
     pub through_process: bool,
     /// The descriptor of a nameless file that a path named so.
     pub by_descriptor: Option<ByDescriptor>,
+    /// The descriptor of the thread's own that the first path went through last, and the path that was left from there.
+    pub by_way_of: Option<(ByDescriptor, Vec<u8>)>,
     /// It stores to a file that is mapped, through `/proc/PID/mem`, and nothing else in the trace tells it.
     pub stores_by_memory: bool,
     /// Descriptors made.

@@ -72,7 +72,12 @@ impl World {
         path: &[u8],
         follow: bool,
     ) -> Option<Place> {
-        let lead = self.resolve(s, beginning, path, follow)?;
+        let by_way_of = s.out.by_way_of.take();
+        let lead = self.resolve(s, beginning, path, follow);
+        if number > 0 {
+            s.out.by_way_of = by_way_of;
+        }
+        let lead = lead?;
         if lead.path.is_some() {
             s.out.paths[number.min(1)] = lead.path;
         }
@@ -210,6 +215,7 @@ impl World {
     }
 
     fn part(&self, thread: Thread, named: ProcessPath<'_>, out: &mut Interpretation) -> Named {
+        out.by_way_of = None;
         let Some(shown) = self.shown(thread, named.whose) else { return Named::No };
         let directories = &self.directories[shown.directories as usize];
         let at = match named.part {
@@ -240,12 +246,15 @@ impl World {
         };
         // A link that is open itself is not followed further; by its path it would be.
         let is_link = n.kind == FileKind::Symlink;
+        // In another table than the thread's own the same number may be another descriptor.
+        let is_own = self.descriptors.binds(thread.table, slot.binding);
+        let named = is_own.then_some(ByDescriptor { binding: slot.binding, flags: description.flags });
         if is_named && !is_link {
+            out.by_way_of = named.map(|named| (named, below(rest)));
             return Named::From(at, entry, below(rest));
         }
-        // In another table than the thread's own the same number may be another descriptor.
-        if (rest.is_empty() || is_link) && self.descriptors.binds(thread.table, slot.binding) {
-            out.by_descriptor = Some(ByDescriptor { binding: slot.binding, flags: description.flags });
+        if (rest.is_empty() || is_link) && is_own {
+            out.by_descriptor = named;
             return Named::File(Place { node: Some(node), mount: at.mount, ..Place::LOST });
         }
         Named::No

@@ -302,6 +302,11 @@ impl World {
         self.thread(thread).is_some_and(|t| t.users.effective == 0)
     }
 
+    /// Whether a thread has privileges over files.
+    pub fn is_superuser_for_files(&self, thread: u32) -> bool {
+        self.thread(thread).is_some_and(|t| t.users.files == 0)
+    }
+
     /// The further groups of the processes that live.
     pub fn further_groups(&self) -> &HashMap<u32, Arc<[u32]>> {
         &self.further_groups

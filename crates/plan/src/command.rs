@@ -82,12 +82,15 @@ pub enum Op {
     /// `close_range` with `CLOSE_RANGE_CLOEXEC`: sets that of every slot in `list`, in this descriptor table. Arguments as of
     /// [`Op::CloseMany`].
     MarkMany,
+    /// As [`Op::IssueFd`] if `produces[0]` is a slot, else as [`Op::Issue`], of a path that led through a part of a process
+    /// (`/proc/self/fd/N`), past the directories above: where one of these refuses whoever issues it, it is issued by the superuser.
+    Through,
 }
 
 impl Op {
     fn from_word(word: u8) -> Option<Op> {
         use Op::*;
-        const ALL: [Op; 24] = [
+        const ALL: [Op; 25] = [
             Issue,
             IssueFd,
             IssuePair,
@@ -112,6 +115,7 @@ impl Op {
             Receive,
             Take,
             MarkMany,
+            Through,
         ];
         ALL.get(usize::from(word)).copied()
     }

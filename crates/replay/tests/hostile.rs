@@ -82,6 +82,7 @@ fn op() -> impl Strategy<Value = Op> {
         Close,
         CloseMany,
         MarkMany,
+        Through,
         DuplicateTo,
         Spawn,
         Execute,

@@ -58,7 +58,8 @@ impl Facts {
             out.touch(resource, touch, done);
         }
         out.needs.extend(found.arguments.iter().flatten().map(|b| Thing::Binding(*b)));
-        out.needs.extend(found.by_descriptor.map(|named| Thing::Binding(named.binding)));
+        let named = found.by_descriptor.into_iter().chain(found.by_way_of.as_ref().map(|(named, _)| *named));
+        out.needs.extend(named.map(|named| Thing::Binding(named.binding)));
         out.makes.extend(found.made.iter().map(|made| Thing::Binding(made.binding)));
         out.makes.extend(found.spawned.map(Thing::Thread));
         if call.effect == Effect::Close && closes(action.result, action.request.is_some()) {

@@ -103,7 +103,16 @@ impl Compiler {
             Read if !l.found.received.is_empty() => Ok(self.receive(l)),
             _ if self.is_simulated(l) => self.simulate(l),
             _ if l.call.is_about_working_directory(&l.action.args, l.action.result) => self.by_here(l),
-            _ if l.found.by_descriptor.is_some() => self.by_descriptor(l),
+            _ if l.found.by_descriptor.is_some() => self.by_descriptor(l, l.found.by_descriptor),
+            _ if self.may_be_refused_on_the_way(l) => self.by_way_of(l),
+            _ => self.as_it_is(l),
+        }
+    }
+
+    /// A call on files, done as the program did it.
+    pub(super) fn as_it_is(&mut self, l: &Lowering<'_>) -> Result<Command, CompileError> {
+        use Effect::*;
+        match l.call.effect {
             Open => self.issue_descriptor(l),
             Link => self.link(l),
             MakeObject(Object::Pipe) => {
@@ -138,6 +147,10 @@ impl Compiler {
             | TestAccess | ReadLink | GetXattr | ListXattr | StatFs | ChangeMode | ChangeOwner | ChangeTimes
             | SetXattr | RemoveXattr | MakeDirectory | MakeSymlink | Remove | Rename | ChangeDirectory | ChangeRoot
             | GetDirectory | ChangeMask | Message | Poll | Watch | Asynchronous => self.issue(l, Op::Issue),
+            // Done in ways of their own, see `perform`.
+            Close | CloseRange | Duplicate | DuplicateTo | Take | Spawn | Execute | Exit | Wait | Mount => {
+                self.simulate(l)
+            }
         }
     }
 
@@ -156,6 +169,9 @@ impl Compiler {
         const EMPTY_PATH: u64 = 0x1000;
         let by_descriptor = l.call.name == "linkat" && l.action.args[4] & EMPTY_PATH != 0;
         let by_credentials = by_descriptor && l.action.result == ENOENT && !self.world.is_superuser(l.action.thread);
+        // The same of a nameless file that was named by its descriptor's name, where the program was refused for another reason.
+        let by_its_name = effect == Link && l.found.by_descriptor.is_some() && l.action.result < 0;
+        let by_credentials = by_credentials || by_its_name && !self.world.is_superuser(l.action.thread);
         // A descriptor's name leads to the file whoever may pass the directories above it.
         let through_descriptor = l.found.through_process;
         let refused_through_descriptor = l.action.result < 0 && through_descriptor;

@@ -21,6 +21,8 @@ impl Worker {
         match command.op {
             Op::Issue => self.issue(command),
             Op::IssueFd => self.issue_fd(command),
+            Op::Through if command.produces[0] != u32::MAX => self.issue_fd(command),
+            Op::Through => self.issue(command),
             Op::IssuePair => self.issue_pair(command),
             Op::Simulate => self.simulate(command),
             Op::Skip => Ok(Done::not_issued(Handling::Skipped, command, Difference::NONE)),
@@ -103,9 +105,23 @@ impl Worker {
         let Some(prepared) = self.prepared(command)? else {
             return Ok(Self::refused(command));
         };
-        let result = again(command, || self.call_kernel(command.number, &prepared.checked));
+        let result = self.insist(command, &prepared);
         let filled = self.filled(command, &prepared, result);
         self.judged(command, result, filled)
+    }
+
+    /// Issues a call, again where the replay's circumstances refuse it: it asks for that, or who issues it may not pass the directories
+    /// above the file, which the program did not pass ([`Op::Through`]).
+    fn insist(&mut self, command: &Command, prepared: &Prepared) -> i64 {
+        let result = again(command, || self.call_kernel(command.number, &prepared.checked));
+        let is_refused = result == -i64::from(libc::EACCES) && command.op == Op::Through;
+        if !is_refused || !self.engine.settings.identities {
+            return result;
+        }
+        let user = issue::set_file_user(0);
+        let result = self.call_kernel(command.number, &prepared.checked);
+        issue::set_file_user(user as u32);
+        result
     }
 
     /// What the call has filled of the memory it was given.
@@ -155,7 +171,7 @@ impl Worker {
         if !Self::makes_descriptor(command)? {
             return Err(Stop::Damaged("its call makes no descriptor"));
         }
-        let result = again(command, || self.call_kernel(command.number, &prepared.checked));
+        let result = self.insist(command, &prepared);
         self.keep(command.produces[0], result)?;
         if let (true, Ok(number @ 0..)) = (self.engine.settings.no_access_times, i32::try_from(result)) {
             self.keep_access_times(number);

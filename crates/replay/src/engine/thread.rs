@@ -248,7 +248,7 @@ impl Worker {
         }
         self.counter.call.0.store(command.number, Ordering::Relaxed);
         // Of a call that is issued the kernel's part alone is timed (none, if it is left out): no need to read the clock here.
-        let is_timed = matches!(command.op, Op::Issue | Op::IssueFd | Op::IssuePair | Op::Close);
+        let is_timed = matches!(command.op, Op::Issue | Op::IssueFd | Op::IssuePair | Op::Through | Op::Close);
         let arrived = paced.map(|paced| paced.at).or_else(|| (!is_timed).then(|| engine.ticks()));
         self.span = None;
         let done = self.perform(command)?;
