@@ -240,3 +240,22 @@ for turn in range(20):
 "#,
     );
 }
+
+/// What was written before a file was sealed was written past the seal.
+#[test]
+fn a_file_is_sealed_behind_what_is_written_to_it() {
+    same_in_every_order(
+        "a_file_is_sealed_behind_what_is_written_to_it",
+        r#"
+import fcntl, os, threading
+fd = os.memfd_create("sealed", os.MFD_ALLOW_SEALING)
+def writes():
+    for turn in range(9):
+        os.pwrite(fd, b"written", 7 * turn)
+thread = threading.Thread(target=writes)
+thread.start()
+thread.join()
+fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_WRITE)
+"#,
+    );
+}

@@ -156,6 +156,7 @@ impl World {
         const GETFL: u64 = 3;
         const SETFL: u64 = 4;
         const DUPFD_CLOEXEC: u64 = 1030;
+        const ADD_SEALS: u64 = 1033;
         let command = s.arg(1) & 0xffff_ffff;
         let locks = matches!(command, 5..=7 | 36..=38);
         let slot = if locks { self.lock(s) } else { None };
@@ -166,6 +167,11 @@ impl World {
         match command {
             GETFL => s.out.look(self.flags(slot)),
             SETFL => s.out.change(self.flags(slot)),
+            // What is written before is, what is behind it is refused.
+            ADD_SEALS => {
+                let node = self.descriptors.descriptions[slot.description as usize].node;
+                node.into_iter().for_each(|node| s.out.flush(node));
+            }
             _ => {}
         }
         if !s.succeeded() {
