@@ -479,6 +479,8 @@ static long keep_given(struct bpf_map *map, __u64 *slot, struct flight *flight, 
 
 	if (flight->task != of->task || flight->flags & SQE_SKIP_SUCCESS || !m || !row)
 		return 0;
+	/* Where it lies in memory may be another thread soon. */
+	flight->task = 0;
 	m->flight = *flight;
 	m->request.ring = identity_of((void *)flight->ring);
 	m->thread.begin_ns = bpf_ktime_get_ns();

@@ -53,6 +53,19 @@ impl Memory<'_> {
         }
     }
 
+    /// Reads buffers one after the other, addresses with lengths, as long as there is room and all of them is readable; returns how much that was.
+    pub fn gather(&self, buffers: &[(u64, u64)], into: &mut [u8]) -> usize {
+        let mut done = 0_usize;
+        for &(address, length) in buffers {
+            let end = into.len().min(done.saturating_add(length as usize));
+            done += self.read(address, &mut into[done..end]);
+            if done < end {
+                break;
+            }
+        }
+        done
+    }
+
     /// Exactly `len` bytes, or nothing.
     pub fn exact(&self, addr: u64, len: usize) -> Option<Vec<u8>> {
         let mut bytes = vec![0; len];

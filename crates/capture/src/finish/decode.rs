@@ -189,12 +189,7 @@ fn passage(memory: Memory<'_>, call: &Call, args: &[u64; 6], result: i64) -> Opt
         _ => vec![(args[at], result as u64)],
     };
     let mut bytes = vec![0; result as usize];
-    let mut done = 0;
-    for (address, length) in buffers {
-        let end = bytes.len().min(done + length as usize);
-        done += memory.read(address, &mut bytes[done..end]);
-    }
-    (done == bytes.len()).then_some(bytes)
+    (memory.gather(&buffers, &mut bytes) == bytes.len()).then_some(bytes)
 }
 
 impl Pending {

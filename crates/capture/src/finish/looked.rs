@@ -1,6 +1,6 @@
 //! Pages as they were looked at last, for who read them while others went on storing.
 //!
-//! Goals: what a read or a load saw of such a page is told from what the look at it found; eighty bytes of memory for a page.
+//! Goals: what a read or a load saw of such a page is told from what the look at it found; some hundred bytes of memory for a page.
 //! Non-goals: when between the two it was stored.
 
 use foldhash::HashMap;
@@ -59,7 +59,7 @@ impl Looked {
         (at, bytes): (u64, &[u8]),
         is_known: impl Fn(u64, u64) -> bool,
     ) -> Vec<Otherwise> {
-        let pages = at / PAGE..(at + bytes.len() as u64).div_ceil(PAGE);
+        let pages = at / PAGE..at.saturating_add(bytes.len() as u64).div_ceil(PAGE);
         let found = pages.filter_map(|page| self.0.get(&(file, page * PAGE)));
         found
             .filter(|found| is_known(found.stored.offset, found.hash))

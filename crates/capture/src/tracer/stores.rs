@@ -250,11 +250,7 @@ impl Tracer<'_> {
         }
         let Some((id, _)) = file(tid, args[0]).filter(|(id, _)| self.mapped.watches(*id)) else { return };
         let mut bytes = vec![0; result as usize];
-        let mut done = 0;
-        for (address, length) in &inputs.buffers {
-            let end = bytes.len().min(done + *length as usize);
-            done += Memory::Live(tid).read(*address, &mut bytes[done..end]);
-        }
+        let done = Memory::Live(tid).gather(&inputs.buffers, &mut bytes);
         let at = part(tid, call, args, result as u64, false).start;
         self.with_stores(tid, |mapped, _, writers, log| mapped.shown(id, (at, &bytes[..done]), writers, log));
     }
