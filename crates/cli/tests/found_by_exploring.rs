@@ -259,3 +259,25 @@ fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_WRITE)
 "#,
     );
 }
+
+/// What is marked by its number is there before.
+#[test]
+fn a_descriptor_that_another_thread_made_is_marked_behind_that() {
+    same_in_every_order(
+        "a_descriptor_that_another_thread_made_is_marked_behind_that",
+        r#"
+import ctypes, fcntl, os, threading
+fd = os.open("made", os.O_RDWR | os.O_CREAT)
+def duplicates():
+    for turn in range(9):
+        os.pwrite(fd, b"before", 6 * turn)
+    fcntl.fcntl(fd, fcntl.F_DUPFD, 40)
+thread = threading.Thread(target=duplicates)
+thread.start()
+thread.join()
+CLOSE_ON_EXEC = 4
+assert ctypes.CDLL(None).syscall(436, 40, 50, CLOSE_ON_EXEC) == 0
+assert fcntl.fcntl(40, fcntl.F_GETFD) == 1
+"#,
+    );
+}

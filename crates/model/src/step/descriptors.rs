@@ -114,6 +114,7 @@ impl World {
                 if let Some(slot) = self.descriptors.tables[s.thread.table as usize].slots.get_mut(&fd) {
                     slot.close_on_exec = true;
                     s.out.marked.push(slot.binding);
+                    s.out.look(Resource::Descriptor(slot.generation));
                     s.out.change(Resource::CloseOnExec(slot.generation));
                 }
             } else if let Some(slot) = self.descriptors.get(s.thread.table, fd.into()) {
