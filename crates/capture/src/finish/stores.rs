@@ -224,17 +224,20 @@ impl Stores {
         Some((file, offset, offset + length))
     }
 
-    /// What was seen of a file at an offset while others went on storing to it stands before who saw it. Gives the pages of which the
-    /// looks found something else: that stands behind, see [`Stores::again`].
-    pub fn shown(&mut self, file: File, at: u64, bytes: &[u8], lives: &Lives, log: &mut Log) -> Vec<Otherwise> {
+    /// The pages of which was seen, at an offset of their file, something else than the looks at them had found: others went on storing.
+    pub fn otherwise(&self, file: File, at: u64, bytes: &[u8]) -> Vec<Otherwise> {
         let is_known = |offset, hash| self.hash_of(file, offset) == Some(hash);
         let mut pages = self.looked.otherwise(file, (at, bytes), is_known);
         pages.retain(|page| self.whose(&page.stored).is_some());
-        for page in &pages {
+        pages
+    }
+
+    /// What was seen of such pages stands before who saw it; what the looks found stands behind, see [`Stores::again`].
+    pub fn shown(&mut self, pages: &[Otherwise], lives: &Lives, log: &mut Log) {
+        for page in pages {
             self.compared(&page.stored, page.time_ns, &page.seen, lives, log);
         }
         self.flush(lives, log);
-        pages
     }
 
     /// Whether a page was looked at, so that what is seen of it may be otherwise.

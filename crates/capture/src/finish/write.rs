@@ -234,7 +234,6 @@ impl Writing {
         let Some(content) = load.content.as_ref().filter(|_| looked) else { return self.load(load) };
         let mut bytes = Vec::new();
         content.read(&mut bytes);
-        self.loads.flush(&self.lives, &mut self.log);
         let behind = self.shown(load.file, load.offset, &bytes);
         self.load(load);
         if !behind.is_empty() {
@@ -267,11 +266,15 @@ impl Writing {
     }
 
     fn shown(&mut self, file: (u64, u64), at: u64, bytes: &[u8]) -> Vec<Otherwise> {
-        let behind = self.stores.shown(file, at, bytes, &self.lives, &mut self.log);
-        for Otherwise { stored, .. } in &behind {
+        let pages = self.stores.otherwise(file, at, bytes);
+        if !pages.is_empty() {
+            self.loads.flush(&self.lives, &mut self.log);
+            self.stores.shown(&pages, &self.lives, &mut self.log);
+        }
+        for Otherwise { stored, .. } in &pages {
             self.world.stored(file, stored.offset, stored.offset + u64::from(stored.length));
         }
-        behind
+        pages
     }
 
     fn stored_behind(&mut self, pages: &[Otherwise]) {
