@@ -214,10 +214,14 @@ impl Pending {
         self.action.end_ns()
     }
 
+    /// Where it read or wrote, if it was told.
+    pub fn given_offset(&self) -> Option<u64> {
+        self.call.offset_arg().map(|i| self.action.args[i]).filter(|at| *at != u64::MAX)
+    }
+
     /// Where in an open file begins what it read from it, or wrote to it.
     pub fn passage_begins(&self, object: &Object) -> u64 {
-        let given = self.call.offset_arg().map(|i| self.action.args[i]).filter(|at| *at != u64::MAX);
-        given.unwrap_or_else(|| (object.position as u64).saturating_sub(self.action.result as u64))
+        self.given_offset().unwrap_or_else(|| object.stands_at().saturating_sub(self.action.result.unsigned_abs()))
     }
 
     /// The open file at this number.

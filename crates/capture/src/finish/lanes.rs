@@ -3,6 +3,7 @@
 //! Goals: a lane has its row when its first action is written, or when its submitter ends, since that has its own by then. Non-goals:
 //! which request is performed by which lane (`requests`).
 
+use foldhash::HashMap;
 use reprise_calls::sharing::SHARE_BOTH;
 use reprise_initial::World;
 use reprise_trace::ThreadRow;
@@ -39,14 +40,14 @@ enum Lane {
 #[derive(Debug, Default)]
 pub struct Lanes {
     lanes: Vec<Lane>,
-    /// Those without rows.
-    new: Vec<usize>,
+    /// By the thread that submits to them, those that had no rows when they came.
+    of_submitter: HashMap<i32, Vec<usize>>,
 }
 
 impl Lanes {
     /// A lane that was not there before.
     pub fn add(&mut self, lane: NewLane) {
-        self.new.push(self.lanes.len());
+        self.of_submitter.entry(lane.submitter).or_default().push(self.lanes.len());
         self.lanes.push(Lane::New(lane));
     }
 
@@ -64,15 +65,17 @@ impl Lanes {
 
     /// A thread ends, at an instant: what it has submitted may be under way still.
     pub fn submitter_ends(&mut self, tid: i32, end_ns: u64, lives: &mut Lives, world: &mut World, log: &mut Log) {
-        let lanes = &self.lanes;
-        let is_its = |number: &usize| match &lanes[*number] {
-            Lane::New(new) => new.submitter == tid && new.begin_ns <= end_ns,
-            Lane::Lives(_) | Lane::Gone => false,
-        };
-        let its: Vec<usize> = self.new.iter().copied().filter(is_its).collect();
-        let Some(submitter) = lives.get(tid).filter(|_| !its.is_empty()) else { return };
+        let Some(submitter) = lives.get(tid) else { return };
+        let (mut its, lanes) = (self.of_submitter.remove(&tid).unwrap_or_default(), &self.lanes);
+        its.retain(|number| matches!(lanes[*number], Lane::New(_)));
+        // Of another thread later, by the same number.
+        let is_its = |number: &usize| matches!(&lanes[*number], Lane::New(new) if new.begin_ns <= end_ns);
+        let (its, others): (Vec<usize>, Vec<usize>) = its.into_iter().partition(is_its);
         for number in its {
             self.begin(number, &submitter, lives, world, log);
+        }
+        if !others.is_empty() {
+            self.of_submitter.insert(tid, others);
         }
     }
 
@@ -91,7 +94,6 @@ impl Lanes {
         }
         let life = lives.lane(submitter, row, seat, log);
         self.lanes[number] = Lane::Lives(life);
-        self.new.retain(|new| *new != number);
         life
     }
 
@@ -105,7 +107,5 @@ impl Lanes {
             }
             *lane = Lane::Gone;
         }
-        let lanes = &self.lanes;
-        self.new.retain(|number| matches!(lanes[*number], Lane::New(_)));
     }
 }

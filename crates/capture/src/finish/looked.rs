@@ -5,7 +5,8 @@
 
 use foldhash::HashMap;
 
-use super::stores::{File, PAGE, with_bytes};
+use super::stores::File;
+use crate::mapped::{PAGE, with_bytes};
 use crate::spool::join::Stored;
 
 /// So many pages are remembered.

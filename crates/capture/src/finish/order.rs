@@ -105,7 +105,7 @@ impl Reaches {
         let mark = FileMark::of(content::size_of(file));
         match call.effect {
             _ if another.is_some() => Reach::All,
-            Effect::Read if content::given(pending).is_some() => Reach::Content(mark),
+            Effect::Read if pending.given_offset().is_some() => Reach::Content(mark),
             Effect::Read | Effect::Write | Effect::Seek => Reach::Changes(mark),
             _ => Reach::Content(mark),
         }

@@ -7,11 +7,9 @@
 //! were stored, beyond the order of looks.
 
 use std::collections::{HashMap, HashSet};
-use std::hash::BuildHasher;
 use std::ops::Range;
 
 use foldhash::fast::RandomState;
-use foldhash::quality::FixedState;
 use reprise_calls::moving::ends;
 use reprise_calls::{Effect, IoctlEffect, ioctl_effect};
 use reprise_trace::{Action, Content, Keep, Loss};
@@ -23,13 +21,13 @@ use super::mappings::Called;
 use crate::arguments::failed;
 use crate::log::Log;
 use crate::mapped::{
-    self,
+    self, PAGE, hash,
     space::{Piece, Space, pages},
+    with_bytes,
 };
 use crate::spool::join::{self, Stored};
 use crate::spool::record::Object;
 
-pub const PAGE: u64 = 4096;
 const TRUNCATES: u64 = libc::O_TRUNC as u64;
 /// The longest row.
 const MOST: usize = 1 << 20;
@@ -124,21 +122,6 @@ pub struct Stores {
     written_to: HashMap<(File, u64), Vec<u8>>,
     run: Option<Run>,
     page: Vec<u8>,
-}
-
-fn hash(page: &[u8]) -> u64 {
-    FixedState::with_seed(0x5265_7072_6973_6521).hash_one(page)
-}
-
-/// A page with bytes that were written to its file at an offset.
-pub fn with_bytes(mut page: Vec<u8>, begins: u64, bytes: &[u8], at: u64, size: u64) -> Vec<u8> {
-    page.resize(size.saturating_sub(begins).min(PAGE) as usize, 0);
-    let (from, to) = (at.max(begins), (at + bytes.len() as u64).min(begins + page.len() as u64));
-    if from < to {
-        let source = &bytes[(from - at) as usize..(to - at) as usize];
-        page[(from - begins) as usize..(to - begins) as usize].copy_from_slice(source);
-    }
-    page
 }
 
 /// A page of the initial tree, as it was before anything stored to it: loads may have shown it.
@@ -477,25 +460,5 @@ impl Stores {
             self.loose.extend(space.files());
             self.prune();
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn written_bytes_are_put_upon_the_page() {
-        let page = || vec![1; 4096];
-        let at = |begins, at, size| with_bytes(page(), begins, &[9; 10], at, size);
-        let inside = at(4096, 4100, 1 << 20);
-        assert_eq!((inside[3], inside[4], inside[13], inside[14]), (1, 9, 9, 1));
-        let over_the_begin = at(4096, 4090, 1 << 20);
-        assert_eq!((over_the_begin[3], over_the_begin[4]), (9, 1));
-        let over_the_end = at(4096, 8190, 1 << 20);
-        assert_eq!((over_the_end[4093], over_the_end[4094], over_the_end.len()), (1, 9, 4096));
-        // The page reaches as far as the file, and what nobody wrote of it is zeros.
-        let grown = with_bytes(vec![1; 100], 0, &[9; 10], 200, 210);
-        assert_eq!((grown.len(), grown[99], grown[100], grown[209]), (210, 1, 0, 9));
     }
 }

@@ -23,8 +23,8 @@ use reprise_trace::{Action, Keep};
 
 use crate::log::Log;
 use crate::sys::FileId;
-pub use pages::PAGE;
 use pages::Pages;
+pub use pages::{PAGE, hash, with_bytes};
 pub use space::pages;
 
 type Piece = space::Piece<Rc<Watched>>;

@@ -32,8 +32,20 @@ pub struct Pages {
     piece: Vec<u8>,
 }
 
-fn hash(page: &[u8]) -> u64 {
+/// What a page is compared by.
+pub fn hash(page: &[u8]) -> u64 {
     FixedState::with_seed(0x5265_7072_6973_6521).hash_one(page)
+}
+
+/// A page with bytes that were written to its file at an offset.
+pub fn with_bytes(mut page: Vec<u8>, begins: u64, bytes: &[u8], at: u64, size: u64) -> Vec<u8> {
+    page.resize(size.saturating_sub(begins).min(PAGE) as usize, 0);
+    let (from, to) = (at.max(begins), (at + bytes.len() as u64).min(begins + page.len() as u64));
+    if from < to {
+        let source = &bytes[(from - at) as usize..(to - at) as usize];
+        page[(from - begins) as usize..(to - begins) as usize].copy_from_slice(source);
+    }
+    page
 }
 
 /// The pages that a range of bytes lies in.
@@ -157,12 +169,14 @@ impl Pages {
             for number in meet(&there, &covering(&shown)).into_iter().flatten() {
                 let begins = number * PAGE;
                 let mut page = vec![0; PAGE as usize];
-                let got = read_at(file, &mut page, begins) as u64;
-                let Some(part) = meet(&shown, &(begins..begins + got)) else { continue };
-                page[(part.start - begins) as usize..(part.end - begins) as usize]
-                    .copy_from_slice(&seen[(part.start - at) as usize..(part.end - at) as usize]);
+                let end = begins + read_at(file, &mut page, begins) as u64;
+                if meet(&shown, &(begins..end)).is_none() {
+                    continue;
+                }
+                let mut page = with_bytes(page, begins, seen, at, end);
+                page.resize(PAGE as usize, 0);
                 if self.is_news(number, hash(&page)) {
-                    changed(begins, &page[..got as usize]);
+                    changed(begins, &page[..(end - begins) as usize]);
                 }
             }
         }
@@ -250,5 +264,20 @@ mod tests {
         file.write_all_at(b"by a call", 100).expect("written");
         pages.learn_again(&file, &(100..109));
         assert_eq!(changes(&mut pages, &file, 0..4 << 20), []);
+    }
+
+    #[test]
+    fn written_bytes_are_put_upon_the_page() {
+        let page = || vec![1; 4096];
+        let at = |begins, at, size| with_bytes(page(), begins, &[9; 10], at, size);
+        let inside = at(4096, 4100, 1 << 20);
+        assert_eq!((inside[3], inside[4], inside[13], inside[14]), (1, 9, 9, 1));
+        let over_the_begin = at(4096, 4090, 1 << 20);
+        assert_eq!((over_the_begin[3], over_the_begin[4]), (9, 1));
+        let over_the_end = at(4096, 8190, 1 << 20);
+        assert_eq!((over_the_end[4093], over_the_end[4094], over_the_end.len()), (1, 9, 4096));
+        // The page reaches as far as the file, and what nobody wrote of it is zeros.
+        let grown = with_bytes(vec![1; 100], 0, &[9; 10], 200, 210);
+        assert_eq!((grown.len(), grown[99], grown[100], grown[209]), (210, 1, 0, 9));
     }
 }

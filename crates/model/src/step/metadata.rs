@@ -66,7 +66,7 @@ impl World {
 
     fn apply(&mut self, s: &Step<'_>, node: NodeId) {
         let may_set_group = self.may_set_group(s, self.names.node(node).attributes.gid);
-        let keeps_group = may_set_group || !self.strangers_take_group;
+        let keeps_group = self.keeps_group(s, node);
         let n = self.names.node_mut(node);
         let owners = || {
             let mut at = s.call.args.iter().enumerate().filter(|(_, a)| matches!(a.kind, ArgKind::Owner));
@@ -111,6 +111,11 @@ impl World {
         s.out.foreign_users || users.files == 0 || is_member()
     }
 
+    /// Whether a file that a thread changes keeps set-group-id where its group may not execute it.
+    fn keeps_group(&self, s: &Step<'_>, node: NodeId) -> bool {
+        !self.strangers_take_group || self.may_set_group(s, self.names.node(node).attributes.gid)
+    }
+
     /// Whoever changes content takes capabilities away; without privilege set-user-id, too, and set-group-id where the group may execute
     /// or who changes it is not in the group.
     /// Where there was nothing to take there must be nothing in a replay either: not before a `chmod` that gives it.
@@ -126,7 +131,7 @@ impl World {
         if s.thread.users.files == 0 {
             return;
         }
-        let keeps_group = self.may_set_group(s, self.names.node(node).attributes.gid) || !self.strangers_take_group;
+        let keeps_group = self.keeps_group(s, node);
         let n = self.names.node_mut(node);
         let dropped = n.attributes.set_ids(keeps_group);
         n.attributes.mode &= !dropped;

@@ -87,11 +87,6 @@ pub(super) fn appends(pending: &Pending, object: &Object) -> bool {
     flags & always != 0 || object.flags & libc::O_APPEND as u32 != 0 && flags & never == 0
 }
 
-/// Where a call read or wrote, if it was told.
-pub(super) fn given(pending: &Pending) -> Option<u64> {
-    pending.call.offset_arg().map(|i| pending.action.args[i]).filter(|at| *at != u64::MAX)
-}
-
 /// Offsets that descriptions share.
 fn offset(pending: &Pending, out: &mut Vec<Condition>) {
     const SET: u64 = libc::SEEK_SET as u64;
@@ -110,9 +105,9 @@ fn offset(pending: &Pending, out: &mut Vec<Condition>) {
     let after = object.stands_at();
     let thing = thing(Thing::Offset, object.id, 0);
     let change = match call.effect {
-        Effect::Read if given(pending).is_none() => Change::More(moved),
-        Effect::Write if given(pending).is_none() && appends(pending, object) => Change::To(after),
-        Effect::Write if given(pending).is_none() => Change::More(moved),
+        Effect::Read if pending.given_offset().is_none() => Change::More(moved),
+        Effect::Write if pending.given_offset().is_none() && appends(pending, object) => Change::To(after),
+        Effect::Write if pending.given_offset().is_none() => Change::More(moved),
         Effect::Seek if action.args[2] == SET || moved != 0 => Change::To(moved),
         Effect::Seek => Change::To(0),
         _ => return,
@@ -200,8 +195,7 @@ fn size(world: &World, pending: &Pending, object: &Object) -> (Found, Change) {
     const KEEP: u64 = libc::FALLOC_FL_KEEP_SIZE as u64;
     let (call, action) = (pending.call, &pending.action);
     let moved = action.result.unsigned_abs();
-    let position = object.stands_at();
-    let begin = given(pending).unwrap_or_else(|| position.saturating_sub(moved));
+    let begin = pending.passage_begins(object);
     let end = begin.saturating_add(moved);
     let subject = object.fd == action.args[0] as i32;
     if let Some(found) = ends(call).and_then(|ends| source(world, pending, ends, object)) {
@@ -215,7 +209,7 @@ fn size(world: &World, pending: &Pending, object: &Object) -> (Found, Change) {
             (Found::Anything, if cut { Change::To(0) } else { Change::Nothing })
         }
         Effect::Write if !subject || moved == 0 => (Found::Anything, Change::Nothing),
-        Effect::Write if appends(pending, object) => match given(pending) {
+        Effect::Write if appends(pending, object) => match pending.given_offset() {
             Some(_) => (Found::Anything, Change::More(moved)),
             None => (Found::Exactly(begin), Change::To(end)),
         },

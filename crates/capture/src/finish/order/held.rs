@@ -14,7 +14,7 @@ use reprise_trace::payload::{Side, split};
 
 use super::super::decode::Pending;
 use super::super::told::{Change, Condition, Found};
-use super::content::{appends, given, is_regular, size_of};
+use super::content::{appends, is_regular, size_of};
 use super::{EBADF, closed_by_name, opened, sends};
 use crate::arguments::failed;
 use crate::spool::record::Object;
@@ -215,7 +215,7 @@ impl Held {
     pub(super) fn written(&self, seat: Seat, pending: &Pending, out: &mut Vec<Condition>) -> bool {
         let Some(held) = self.lost(seat, pending) else { return false };
         let moved = pending.action.result.unsigned_abs();
-        let change = match given(pending) {
+        let change = match pending.given_offset() {
             _ if appends(pending, held) => Change::More(moved),
             Some(at) => Change::UpTo(at.saturating_add(moved)),
             None => Change::Unknown,
