@@ -1,8 +1,9 @@
 //! Ends of threads, and when what they had locked was free.
 //!
 //! A process gives its locks back as its files are closed, after its memory is freed. The kernel tells of its end before that,
-//! and of its locks where it had some. Goals: a process that had locks has its place where it gave them back. Non-goals: which
-//! locks these were ([`super::order`]).
+//! and of its locks where it had some. Goals: a process that had locks has its place where it gave them back; what its requests
+//! come to when it is gone, since the kernel goes on with them, stands before its end. Non-goals: which locks these were
+//! ([`super::order`]).
 
 use foldhash::HashMap;
 
@@ -22,6 +23,10 @@ pub struct Ends {
     places: HashMap<i32, Place>,
     /// When locks were free of threads whose end is not told yet.
     unlocked: HashMap<i32, u64>,
+    /// When the latest took effect of what a process had asked for.
+    effects: HashMap<i32, u64>,
+    /// Where the end of a process has its place whose last thread is gone.
+    over: HashMap<i32, u64>,
 }
 
 impl Ends {
@@ -29,6 +34,28 @@ impl Ends {
     pub fn begun(&mut self, tid: i32) {
         self.places.remove(&tid);
         self.unlocked.remove(&tid);
+        self.effects.remove(&tid);
+        self.over.remove(&tid);
+    }
+
+    /// The last thread of a process has ended: its end, as it is to be placed.
+    pub fn over(&mut self, pid: i32, gone: Gone) -> Gone {
+        let gone = Gone { effects_ns: self.effects.remove(&pid), ..gone };
+        if self.over.len() >= MANY {
+            self.over.retain(|_, end_ns| end_ns.saturating_add(RECENT_NS) > gone.key_ns());
+        }
+        self.over.insert(pid, gone.key_ns());
+        gone
+    }
+
+    /// Something takes effect that a process had asked for; where that has its place, which is before the end of the process.
+    pub fn effect_ns(&mut self, pid: i32, effect_ns: u64) -> u64 {
+        if let Some(end_ns) = self.over.get(&pid) {
+            return effect_ns.min(end_ns.saturating_sub(1));
+        }
+        let latest = self.effects.entry(pid).or_default();
+        *latest = effect_ns.max(*latest);
+        effect_ns
     }
 
     /// A thread has ended; gives its end as it is to be placed, and when its locks were free if that was told before.
@@ -71,7 +98,7 @@ mod tests {
     use super::super::queue::{Item, Reach};
     use super::*;
 
-    const GONE: Gone = Gone { begin_ns: 10, end_ns: 20, unlocked_ns: None, status: 0, asked: None, cpu_ns: 0 };
+    const GONE: Gone = Gone { begin_ns: 10, end_ns: 20, unlocked_ns: None, effects_ns: None, status: 0, asked: None, cpu_ns: 0 };
 
     fn end(window: &mut Window<What>, tid: i32, gone: Gone) -> Place {
         let what = What::End { tid, pid: tid, gone: Box::new(gone) };
@@ -93,6 +120,16 @@ mod tests {
             assert_eq!((gone.end_ns, gone.unlocked_ns), (at_ns, Some(at_ns)));
         }
         assert!(window.pop(true, &mut |_| Default::default()).is_none(), "it was taken out");
+    }
+
+    #[test]
+    fn what_was_asked_for_stands_before_the_end_of_its_process() {
+        let mut ends = Ends::default();
+        assert_eq!(ends.effect_ns(7, 15), 15);
+        assert_eq!(ends.over(7, GONE).key_ns(), 15, "it came to that as the process ended");
+        assert_eq!([ends.effect_ns(7, 12), ends.effect_ns(7, 30), ends.effect_ns(8, 30)], [12, 14, 30]);
+        ends.begun(7);
+        assert_eq!(ends.effect_ns(7, 30), 30, "it is another process");
     }
 
     #[test]

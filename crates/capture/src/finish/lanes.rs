@@ -29,6 +29,11 @@ pub fn tid(lane: u32) -> i32 {
     -1 - lane as i32
 }
 
+/// Which lane has that; threads are none.
+fn place(tid: i32) -> Option<usize> {
+    usize::try_from(-1 - i64::from(tid)).ok()
+}
+
 #[derive(Debug)]
 enum Lane {
     New(NewLane),
@@ -51,9 +56,18 @@ impl Lanes {
         self.lanes.push(Lane::New(lane));
     }
 
+    /// The process of a lane that is not gone, by what it has in the place of a thread's number.
+    pub fn process(&self, tid: i32) -> Option<i32> {
+        match self.lanes.get(place(tid)?)? {
+            Lane::New(new) => Some(new.pid),
+            Lane::Lives(life) => Some(life.pid),
+            Lane::Gone => None,
+        }
+    }
+
     /// A lane by what it has in the place of a thread's number; it gets its row if it has none.
     pub fn get(&mut self, tid: i32, lives: &mut Lives, world: &mut World, log: &mut Log) -> Option<Life> {
-        let number = usize::try_from(-1 - i64::from(tid)).ok()?;
+        let number = place(tid)?;
         let new = match self.lanes.get(number)? {
             Lane::Lives(life) => return Some(*life),
             Lane::Gone => return None,

@@ -43,6 +43,8 @@ pub struct Gone {
     pub end_ns: u64,
     /// When what its process had locked was free, if it had anything.
     pub unlocked_ns: Option<u64>,
+    /// When the latest of what its process had requested took effect, if it had requested anything.
+    pub effects_ns: Option<u64>,
     /// As `wait` tells it.
     pub status: i32,
     /// The argument of its `exit`, if it made that call.
@@ -71,9 +73,10 @@ pub struct Born<'a> {
 }
 
 impl Gone {
-    /// Where it is placed: where it asked to end, or was made to, unless its process had locks.
+    /// Where it is placed: where it asked to end, or was made to, unless its process had locks, or the kernel went on with what it
+    /// had requested.
     pub fn key_ns(&self) -> u64 {
-        self.unlocked_ns.unwrap_or(self.begin_ns)
+        self.unlocked_ns.unwrap_or(self.begin_ns).max(self.effects_ns.unwrap_or(0))
     }
 }
 

@@ -396,12 +396,14 @@ impl Finisher {
                     begin_ns,
                     end_ns: at,
                     unlocked_ns: None,
+                    effects_ns: None,
                     status,
                     asked: exit.map(|c| c.args[0]),
                     cpu_ns: exit.map_or(0, |c| c.cpu_ns),
                 };
-                let gone = self.ends.ended(tid, gone);
+                let mut gone = self.ends.ended(tid, gone);
                 if last {
+                    gone = self.ends.over(pid, gone);
                     // What its requests came to stands before its end, which has its place where it asked for it.
                     self.requests.process_ended(pid, gone.key_ns(), &mut self.writing.log);
                     self.take_requests();
@@ -480,6 +482,9 @@ impl Finisher {
             return;
         }
         let mut key_ns = self.beside.key_ns(&pending, order::takes_effect_ns(&pending));
+        if let Some(pid) = self.writing.process_of_lane(pending.tid) {
+            key_ns = self.ends.effect_ns(pid, key_ns);
+        }
         if let Some(before_ns) = self.reused.before_ns(&pending, key_ns) {
             key_ns = before_ns;
             self.looked_at(before_ns, end_ns);

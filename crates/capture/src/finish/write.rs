@@ -186,6 +186,11 @@ impl Writing {
         self.lanes.add(lane);
     }
 
+    /// The process of a lane, by what it has in the place of a thread's number.
+    pub fn process_of_lane(&self, tid: i32) -> Option<i32> {
+        self.lanes.process(tid)
+    }
+
     /// Writes what has its place.
     pub fn write(&mut self, placed: Placed<What>) {
         if !matches!(placed.what, What::Stored(_)) {

@@ -189,3 +189,17 @@ pub fn left() {
     let results = ring.lock().expect("a ring").completions((EACH * THREADS) as usize);
     assert!(results.iter().all(|result| *result == BLOCK as i32), "{results:?}");
 }
+
+/// A process submits writes past the cache, and ends while they are under way: the kernel goes on with them.
+pub fn deserted() {
+    const COUNT: u64 = 64;
+    let (ring, fd) = (Ring::new(COUNT), open_with("file", O_RDWR | O_CREAT | O_DIRECT) as u32);
+    let all: Vec<u8> = (0..COUNT).flat_map(block).collect();
+    let given = Guarded::new(&all).address();
+    let write = |number: u64| {
+        let at = number * BLOCK;
+        Request { opcode: WRITE, fd, length: BLOCK as u32, address: given + at, offset: at, ..Request::default() }
+    };
+    ring.submit(&(0..COUNT).map(write).collect::<Vec<_>>());
+    raw::must(SYS_exit_group, &[0]);
+}
