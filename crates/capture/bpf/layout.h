@@ -173,6 +173,9 @@ enum request_state {
 	REQUEST_CHOSEN = 128, /* the kernel chose the buffer */
 	REQUEST_MOVED = 256,  /* content that was moved inside the kernel stands at `address` of the file */
 	REQUEST_REFUSED = 512, /* refused as it was taken, before it did anything */
+	REQUEST_LATER = 1024,  /* complete, and there was no room: what it moved comes in another record */
+	REQUEST_SETTLED = 2048, /* that record */
+	REQUEST_STALE = 4096,  /* the program had taken the completion by then, and may have used its memory again */
 };
 
 /* Content of a file has the address of its offset behind this, where no program has memory. */

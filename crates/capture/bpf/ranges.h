@@ -20,6 +20,7 @@ enum verdict {
 	VERDICT_DONE,
 	VERDICT_NO_ROOM,
 	VERDICT_NO_PAGE,
+	VERDICT_TOO_LARGE, /* for any segment */
 };
 
 struct walker {

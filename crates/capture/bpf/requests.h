@@ -6,74 +6,18 @@
  * one before it. Which memory that is says a row for each opcode, as for calls; its arguments are fields of the request.
  *
  * Goals: a completion is seen before the program can see it; memory of a request that no call mentions. Non-goals:
- * knowing what requests mean; waiting for room, which nobody can who holds a ring: what has none goes without content.
+ * knowing what requests mean; waiting for room, which nobody can who holds a ring: `owed.h`.
  */
 #ifndef REPRISE_REQUESTS_H
 #define REPRISE_REQUESTS_H
 
-#include "before.h"
-#include "moved.h"
+#include "flights.h"
 #include "objects.h"
+#include "owed.h"
 #include "program.h"
-#include "records.h"
-#include "ring.h"
 #include "tasks.h"
 
 struct bpf_map;
-
-#define OPCODES 128
-#define MOST_FLIGHTS (1 << 17)
-/* The argument in whose place the address of a chosen buffer comes, and its length. */
-#define CHOSEN_ADDRESS 1
-#define CHOSEN_LENGTH 2
-
-/* A request in flight. */
-struct flight {
-	__u64 number;
-	__u64 ring;
-	__u64 mark;
-	__u64 mm;
-	__u64 task; /* that submitted it */
-	__u64 args[6]; /* fd, addr, len, off, flags, addr3 */
-	__u32 opcode;
-	__u32 flags;
-	__s32 from; /* the descriptor that is spliced from */
-	__u32 shows; /* what it shows is looked at when it is complete */
-};
-
-/* What is being made of a request on this CPU: too much for a stack. `thread` stands for one in the walk. */
-struct making {
-	struct thread thread;
-	struct flight flight;
-	struct request_body request;
-	struct completion_body completion;
-	struct moved moved;
-	struct vector vector;
-	struct shown shown;
-	struct range present;
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, MOST_FLIGHTS);
-	__type(key, __u64); /* where the kernel keeps the request */
-	__type(value, struct flight);
-} flights SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct making);
-} makings SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, OPCODES);
-	__type(key, __u32);
-	__type(value, struct row);
-} opcodes SEC(".maps");
 
 struct submissions {
 	__u64 made;
@@ -86,11 +30,6 @@ struct {
 	__type(key, __u32);
 	__type(value, struct submissions);
 } submissions SEC(".maps");
-
-static __always_inline __u64 identity_of(const void *pointer)
-{
-	return ((__u64)pointer ^ scramble) * 0x9e3779b97f4a7c15ULL;
-}
 
 /* Whether a task is recorded. Threads of the kernel in a process are if its first thread is. */
 static __always_inline int is_recorded(struct task_struct *task)
@@ -105,13 +44,6 @@ static __always_inline int is_recorded(struct task_struct *task)
 	return t && !t->launching;
 }
 
-static __always_inline struct making *making(void)
-{
-	__u32 zero = 0;
-
-	return bpf_map_lookup_elem(&makings, &zero);
-}
-
 static __always_inline struct submissions *submissions_so_far(void)
 {
 	__u32 zero = 0;
@@ -119,82 +51,16 @@ static __always_inline struct submissions *submissions_so_far(void)
 	return bpf_map_lookup_elem(&submissions, &zero);
 }
 
-static __always_inline struct row *row_of_opcode(__u32 opcode)
+/* Content beyond this is not kept in the segments that are left for what cannot wait. */
+#define SMALL_BYTES 4096
+
+static __always_inline int is_worth_trying(struct making *m, int entry)
 {
-	if (opcode >= OPCODES)
-		opcode = OPCODES - 1;
-	return bpf_map_lookup_elem(&opcodes, &opcode);
-}
+	struct control *c = control();
 
-static __always_inline __u32 request_bytes(struct thread *t)
-{
-	return sizeof(struct record_head) +
-	       (t->entry ? sizeof(struct request_body) : sizeof(struct completion_body));
-}
-
-static __always_inline void close_request(struct making *m, struct cpu *cpu)
-{
-	struct record_head *record = place(cpu->segment, cpu->used);
-	struct thread *t = &m->thread;
-
-	if (!record)
-		return;
-	if (t->entry) {
-		m->request.ranges = t->ranges;
-		m->request.more = t->more;
-		m->request.lacking = t->lacking + t->lost;
-		__builtin_memcpy(record + 1, &m->request, sizeof(m->request));
-		commit(cpu, record, t->at, RECORD_REQUEST, t->begin_ns);
-	} else {
-		m->completion.ranges = t->ranges;
-		m->completion.more = t->more;
-		m->completion.lacking = t->lacking + t->lost;
-		__builtin_memcpy(record + 1, &m->completion, sizeof(m->completion));
-		commit(cpu, record, t->at, RECORD_COMPLETION, t->end_ns);
-	}
-}
-
-/* The record with its memory, or, if that finds no room, without. */
-__noinline int write_request(struct making *m, struct row *row, struct cpu *cpu)
-{
-	struct walker w = {};
-	struct thread *t;
-	int attempt;
-
-	if (!m || !row || !cpu)
-		return 0;
-	t = &m->thread;
-	w.t = t;
-	w.row = row;
-	w.cpu = cpu;
-	if (!t->inlined) {
-		loop(STEPS_INLINE, step, &w);
-		t->inlined = 1;
-	}
-	for (attempt = 0; attempt < 2 && w.verdict != VERDICT_NO_ROOM; attempt++) {
-		if (!make_room(cpu, request_bytes(t), 0))
-			break;
-		rewind(t);
-		w.verdict = VERDICT_GO_ON;
-		t->at = cpu->used + request_bytes(t);
-		loop(STEPS_INLINE, step, &w);
-		if (w.verdict == VERDICT_DONE) {
-			close_request(m, cpu);
-			return 1;
-		}
-		hand_over(cpu);
-		w.verdict = VERDICT_GO_ON;
-	}
-	if (!make_room(cpu, request_bytes(t), 1)) {
-		drop(cpu, LACK_ROOM);
-		return 0;
-	}
-	rewind(t);
-	t->at = cpu->used + request_bytes(t);
-	m->request.state |= REQUEST_NO_ROOM;
-	m->completion.state |= REQUEST_NO_ROOM;
-	close_request(m, cpu);
-	return 1;
+	if (entry || c->free > c->reserve)
+		return 1;
+	return !(m->completion.state & REQUEST_GIVEN) && m->thread.result <= SMALL_BYTES;
 }
 
 static __always_inline void write_request_record(struct making *m, struct row *row, int entry)
@@ -216,7 +82,8 @@ static __always_inline void write_request_record(struct making *m, struct row *r
 	}
 	if (!entry && m->completion.state & REQUEST_MOVED)
 		keep_moved(t, cpu, &m->moved);
-	write_request(m, row, cpu);
+	if (!is_worth_trying(m, entry) || write_request(m, row, cpu, STEPS_INLINE) != VERDICT_DONE)
+		write_bare(m, cpu, !entry && owe(m, row) ? REQUEST_LATER : REQUEST_NO_ROOM);
 	leave(cpu);
 }
 
@@ -460,6 +327,7 @@ static __always_inline void completed(struct io_kiocb *request, struct io_ring_c
 	}
 	m->thread.vector = bpf_map_lookup_elem(&vectors, &slot) ? slot : 0;
 	write_request_record(m, row, 0);
+	slow_down();
 	if (flags & CQE_MORE)
 		return;
 	if (!bpf_map_delete_elem(&flights, &slot) && all)
@@ -498,6 +366,7 @@ TRACEPOINT(sched_process_exit, on_submitter_end)
 
 	if (t && t->asks && all && all->flying)
 		bpf_for_each_map_elem(&flights, keep_given, &of, 0);
+	forget_debts(bpf_get_current_task_btf());
 	return 0;
 }
 

@@ -147,20 +147,32 @@ struct fetch {
 
 static int on_return(struct bpf_map *map, void *key, void *value);
 
+/* What a callback is asked for by, the next of two; 0 if there is no memory for it. */
+static __always_inline struct wake *wake_of(__u64 serial, __u32 *wakes_so_far)
+{
+	__u64 key = serial << 1 | ((*wakes_so_far)++ & 1);
+	struct wake *wake = bpf_map_lookup_elem(&wakes, &key), none = {};
+
+	if (wake)
+		return wake;
+	bpf_map_update_elem(&wakes, &key, &none, BPF_NOEXIST);
+	return bpf_map_lookup_elem(&wakes, &key);
+}
+
+static __always_inline void forget_wakes(__u64 serial)
+{
+	__u64 key = serial << 1;
+
+	bpf_map_delete_elem(&wakes, &key);
+	key |= 1;
+	bpf_map_delete_elem(&wakes, &key);
+}
+
 static __always_inline int schedule(struct thread *t, struct task_struct *task)
 {
-	__u64 key = t->serial << 1 | (t->wakes++ & 1);
-	struct wake *wake = bpf_map_lookup_elem(&wakes, &key);
+	struct wake *wake = wake_of(t->serial, &t->wakes);
 
-	if (!wake) {
-		struct wake none = {};
-
-		bpf_map_update_elem(&wakes, &key, &none, BPF_NOEXIST);
-		wake = bpf_map_lookup_elem(&wakes, &key);
-		if (!wake)
-			return 0;
-	}
-	return !RESUME(task, &wake->work, &wakes, on_return);
+	return wake && !RESUME(task, &wake->work, &wakes, on_return);
 }
 
 /* The record that was begun is made later; 0 if it cannot be. */
@@ -187,12 +199,18 @@ static __always_inline int defer_end(struct thread *t, struct task_struct *task)
 	return defer(t, task, VERDICT_NO_ROOM);
 }
 
+/* Whether there is room for more, and nothing waits for it that the program may change. */
+static __always_inline int has_room(struct control *c)
+{
+	return *(volatile __u64 *)&c->free >= c->low && !*(volatile __u64 *)&c->owed;
+}
+
 /* Slows a thread down before the segments run out. */
 static __always_inline void throttle(struct thread *t, struct task_struct *task)
 {
 	struct control *c = control();
 
-	if (t->pending || !c->block || c->free >= c->low)
+	if (t->pending || !c->block || has_room(c))
 		return;
 	t->waiting_ns = 0;
 	schedule(t, task);
@@ -237,14 +255,9 @@ static __always_inline void abandon(struct thread *t, struct cpu *cpu, enum lack
 
 static __always_inline void forget(struct thread *t, struct cpu *cpu)
 {
-	__u64 key = t->serial << 1;
-
 	abandon(t, cpu, LACK_GIVEN_UP);
-	if (!t->wakes)
-		return;
-	bpf_map_delete_elem(&wakes, &key);
-	key |= 1;
-	bpf_map_delete_elem(&wakes, &key);
+	if (t->wakes)
+		forget_wakes(t->serial);
 }
 
 static long fetch_page(__u64 i, struct fetch *f)
@@ -285,11 +298,16 @@ static __always_inline void fetch(struct thread *t)
 		t->accept = 1;
 }
 
+static __always_inline int is_hopeless(struct task_struct *task, struct control *c)
+{
+	if (task->pending.signal.sig[0] & SIGKILL_BIT)
+		return 1;
+	return is_gone(c, bpf_ktime_get_ns());
+}
+
 static __always_inline int hopeless(struct round *r)
 {
-	if (r->task->pending.signal.sig[0] & SIGKILL_BIT)
-		return 1;
-	return is_gone(r->c, bpf_ktime_get_ns());
+	return is_hopeless(r->task, r->c);
 }
 
 /* Goes on with a record that waits; `last`: if it cannot be made now, it is not made, for this reason. */
@@ -340,11 +358,18 @@ static long pause_until(__u64 i, __u64 *until)
 	return bpf_ktime_get_ns() >= *until;
 }
 
+static __always_inline void pause_from(__u64 now)
+{
+	__u64 until = now + PAUSE_NS;
+
+	loop(10000, pause_until, &until);
+}
+
 static long round(__u64 i, struct round *r)
 {
 	struct thread *t = r->t;
 	struct control *c = r->c;
-	__u64 now, until;
+	__u64 now;
 
 	if (t->pending) {
 		/* Its pages are there now, but no room is: where none is waited for, it is not made. */
@@ -356,15 +381,14 @@ static long round(__u64 i, struct round *r)
 	}
 	int unseen = !t->pending && waits_to_be_looked_at(r);
 
-	if (!t->pending && !unseen && (!c->block || c->free >= c->low || hopeless(r)))
+	if (!t->pending && !unseen && (!c->block || has_room(c) || hopeless(r)))
 		return 1;
 	now = bpf_ktime_get_ns();
 	if (!t->waiting_ns && !unseen) {
 		t->waiting_ns = now;
 		__sync_fetch_and_add(&c->waits, 1);
 	}
-	until = now + PAUSE_NS;
-	loop(10000, pause_until, &until);
+	pause_from(now);
 	return 0;
 }
 

@@ -7,7 +7,7 @@ mod means;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use means::has;
+use means::{has, is_since};
 
 use reprise_testkit::program::{self, succeed};
 use reprise_testkit::scratch::Scratch;
@@ -41,6 +41,11 @@ struct Recorded {
 impl Recorded {
     /// Runs a command under the recorder, in a directory of its own.
     fn of(backend: &str, command: &[&str]) -> Recorded {
+        Recorded::with(&["--backend", backend], command)
+    }
+
+    /// The same, with options of `record`.
+    fn with(options: &[&str], command: &[&str]) -> Recorded {
         let scratch = Scratch::new();
         let (dir, trace) = (scratch.path().join("work"), scratch.path().join("trace.reprise"));
         std::fs::create_dir(&dir).expect("a directory");
@@ -48,7 +53,9 @@ impl Recorded {
         let mut record = Command::new(reprise);
         succeed(
             record
-                .args(["record", "-q", "--backend", backend, "-o"])
+                .args(["record", "-q"])
+                .args(options)
+                .arg("-o")
                 .arg(&trace)
                 .arg("--")
                 .args(command)
@@ -58,12 +65,16 @@ impl Recorded {
     }
 
     fn of_program(backend: &str, what: &str) -> Option<Recorded> {
+        Recorded::of_program_with(&["--backend", backend], what)
+    }
+
+    fn of_program_with(options: &[&str], what: &str) -> Option<Recorded> {
         let program = program::sibling("requests").filter(|p| p.exists());
         let Some(program) = program else {
             skip("asynchronous requests", "the testkit's programs are not built (cargo build -p reprise-testkit)");
             return None;
         };
-        Some(Recorded::of(backend, &[&program.display().to_string(), what]))
+        Some(Recorded::with(options, &[&program.display().to_string(), what]))
     }
 
     fn lanes(&self) -> usize {
@@ -256,6 +267,38 @@ fn what_a_thread_leaves_under_way() {
         assert_eq!(recorded.actions().iter().filter(|a| a.request.is_some()).count(), 300, "{backend}");
         recorded.holds(&["root", "root:file=range"]);
     }
+}
+
+/// The kernel goes on with what a process had requested that is gone, and nothing of it is lost.
+#[test]
+fn what_a_process_leaves_under_way() {
+    if !backends().contains(&"ebpf") {
+        return skip("what_a_process_leaves_under_way", "no recorder in the kernel here");
+    }
+    let Some(recorded) = Recorded::of_program("ebpf", "deserted") else { return };
+    let reader = TraceReader::open(&recorded.trace).expect("a trace");
+    assert_eq!(reader.ledger().total(Loss::Dropped), 0, "{:?}", reader.ledger());
+    let written = std::fs::metadata(recorded.scratch.path().join("work/file")).expect("a file").len();
+    assert_eq!(recorded.actions().iter().filter(|a| a.request.is_some() && a.result > 0).count() as u64, written / 4096);
+    recorded.holds(&["root"]);
+}
+
+/// Far more is complete at once than there is room for.
+#[test]
+fn more_at_once_than_there_is_room_for() {
+    let name = "more_at_once_than_there_is_room_for";
+    if !backends().contains(&"ebpf") {
+        return skip(name, "no recorder in the kernel here");
+    }
+    if !is_since((6, 18)) {
+        return skip(name, "before Linux 6.18 no thread can wait for room");
+    }
+    let Some(recorded) = Recorded::of_program_with(&["--backend", "ebpf", "--ring", "4M"], "burst") else { return };
+    let reader = TraceReader::open(&recorded.trace).expect("a trace");
+    assert!(reader.ledger().losses.is_empty(), "{:?}", reader.ledger());
+    let moved = recorded.actions().iter().filter(|a| a.request.is_some()).map(|a| a.data_bytes).sum::<u64>();
+    assert_eq!(moved, 3 * 48 << 20);
+    assert_eq!(recorded.replay("root", None), (0, Vec::new()));
 }
 
 /// Direct I/O that was refused for where its memory began writes nothing in a replay.

@@ -81,8 +81,8 @@ pub mod cpu {
 pub mod common {
     pub const BYTES: usize = ROWS + super::ROWS as usize * super::ROW_BYTES;
     pub const CONTROL: usize = 0;
-    pub const WATCH: usize = 128;
-    pub const ROWS: usize = 256;
+    pub const WATCH: usize = 192;
+    pub const ROWS: usize = 320;
 }
 
 /// Offsets in `struct control`.

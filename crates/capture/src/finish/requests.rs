@@ -9,6 +9,7 @@
 
 mod early;
 mod ended;
+mod later;
 mod queues;
 #[cfg(test)]
 mod tests;
@@ -61,6 +62,7 @@ impl About {
 }
 
 /// What a request came to.
+#[derive(Debug)]
 struct Outcome {
     at_ns: u64,
     result: i64,
@@ -73,6 +75,8 @@ struct Outcome {
     moved_at: Option<u64>,
     /// Why content may be lacking.
     lacks: &'static str,
+    /// The kernel's number of a request whose content follows.
+    later: Option<u64>,
 }
 
 impl Outcome {
@@ -87,6 +91,7 @@ impl Outcome {
             in_vain: false,
             moved_at: None,
             lacks,
+            later: None,
         }
     }
 }
@@ -139,6 +144,8 @@ pub struct Asynchronous {
     doubtful: VecDeque<(u64, Key, u64)>,
     /// By queue: what was fetched of requests that no call that is over has submitted.
     early: HashMap<Key, early::Early>,
+    /// By the kernel's number.
+    later: HashMap<u64, later::Later>,
     pub out: Out,
 }
 
@@ -298,6 +305,9 @@ impl Asynchronous {
     pub fn done(&mut self, done: join::Done, at_ns: u64, log: &mut Log) {
         let join::Done { completion, kept, .. } = done;
         self.settle(at_ns, log);
+        if completion.state & state::SETTLED != 0 {
+            return self.settled(&completion, &kept, log);
+        }
         let Some(&(key, number)) = self.under_way.get(&completion.request) else {
             return log.note(UNSEEN);
         };
@@ -350,6 +360,7 @@ impl Asynchronous {
             in_vain: false,
             moved_at: completion.moved_at,
             lacks,
+            later: Some(completion.request).filter(|_| completion.state & state::LATER != 0),
         };
         self.complete(key, number, outcome, log);
         let Some(channel) = self.books.channels.get_mut(&key).filter(|_| !cancelled.is_empty()) else { return };
@@ -438,15 +449,21 @@ impl Asynchronous {
         let lane = flight.lane.map(|lane| channel.lane_thread(lane));
         let refused = self.books.is_refused(key, &flight, outcome.result);
         outcome.in_vain = flight.opened_in_vain(outcome.result);
+        let at_ns = outcome.at_ns;
         let ended = self.is_ended_with_its_process(key, outcome.result);
         match (flight.asked.take(), lane) {
             (Some(_), _) if ended => log.note("requests in flight that came to nothing as their process ended"),
             (Some(_), _) if refused => log.note(requests::REFUSED),
-            (Some(asked), Some(lane)) => self.row((key, lane), asked, flight, &outcome, kept, log),
+            (Some(asked), Some(lane)) => match outcome.later {
+                None => self.row((key, lane), asked, flight, &outcome, kept, log),
+                Some(request) => {
+                    self.later.insert(request, later::Later { lane: (key, lane), asked, flight, outcome });
+                }
+            },
             _ => self.changed(key, &flight, &outcome, kept, log),
         }
         let channel = self.books.channels.get_mut(&key);
-        channel.into_iter().for_each(|channel| channel.begin_waiting(outcome.at_ns));
+        channel.into_iter().for_each(|channel| channel.begin_waiting(at_ns));
     }
 
     fn row(

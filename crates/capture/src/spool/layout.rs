@@ -66,6 +66,12 @@ pub mod state {
     pub const MOVED: u32 = 256;
     /// Refused as it was taken, before it did anything.
     pub const REFUSED: u32 = 512;
+    /// Complete, and there was no room: what it moved comes in another record.
+    pub const LATER: u32 = 1024;
+    /// That record.
+    pub const SETTLED: u32 = 2048;
+    /// The program had taken the completion by then, and may have used its memory again.
+    pub const STALE: u32 = 4096;
 }
 
 /// Content of a file has the address of its offset behind this.
@@ -243,6 +249,9 @@ mod tests {
             ("REQUEST_CHOSEN", state::CHOSEN.into()),
             ("REQUEST_MOVED", state::MOVED.into()),
             ("REQUEST_REFUSED", state::REFUSED.into()),
+            ("REQUEST_LATER", state::LATER.into()),
+            ("REQUEST_SETTLED", state::SETTLED.into()),
+            ("REQUEST_STALE", state::STALE.into()),
             ("MOVED_AT", MOVED_AT),
             ("REQUEST_MORE(5, 1)", request_more(5, true)),
             ("RECORD_MAPPED", kind::MAPPED.into()),

@@ -32,6 +32,13 @@ pub fn in_kernel(name: &str, dir: &Path) -> bool {
     trial.code == Some(0)
 }
 
+/// Whether the kernel is this version of Linux, or a later one.
+pub fn is_since(version: (u32, u32)) -> bool {
+    let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").expect("a version");
+    let mut numbers = kernel.split('.').map(|number| number.parse().unwrap_or(0));
+    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) >= version
+}
+
 /// Runs it; the outcome with all that was said.
 pub fn run(dir: &Path, args: &[&str]) -> Said {
     let mut command = reprise(dir, args);

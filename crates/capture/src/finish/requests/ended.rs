@@ -58,6 +58,7 @@ impl Asynchronous {
 
     /// Nothing more comes.
     pub fn finish(&mut self, at_ns: u64, log: &mut Log) {
+        self.never_settled(log);
         let mut keys: Vec<Key> = self.books.channels.keys().copied().collect();
         keys.sort_unstable();
         for key in keys {

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use libc::*;
 use reprise_testkit::raw::{self, Guarded};
 
-use super::ring::{CLOSE, FIXED_FILE, FSYNC, LINK, OPENAT, READ, READV, Request, Ring, SPLICE, WRITE, WRITEV};
+use super::ring::{ASYNC, CLOSE, FIXED_FILE, FSYNC, LINK, OPENAT, READ, READV, Request, Ring, SPLICE, WRITE, WRITEV};
 use super::{BLOCK, block, open, open_with, submit_iocbs, write_at};
 
 const FALLOCATE: u8 = 17;
@@ -202,4 +202,32 @@ pub fn deserted() {
     };
     ring.submit(&(0..COUNT).map(write).collect::<Vec<_>>());
     raw::must(SYS_exit_group, &[0]);
+}
+
+/// More at once than a recorder has room for: written by buffers and by vectors, and read by threads of the kernel.
+pub fn burst() {
+    const COUNT: u64 = 48;
+    const EACH: u64 = 1 << 20;
+    const PARTS: u64 = 8;
+    let (ring, fd) = (Ring::new(COUNT), open("file") as u32);
+    let all: Vec<u8> = (0..COUNT * EACH / 8).flat_map(|i| (i * 0x9e37_79b9).to_le_bytes()).collect();
+    let (given, room) = (Guarded::new(&all), Guarded::new(&vec![0; all.len()]));
+    let parts = (0..COUNT * PARTS).flat_map(|part| [given.address() + part * EACH / PARTS, EACH / PARTS]);
+    let vectors = Guarded::new(&parts.flat_map(u64::to_le_bytes).collect::<Vec<u8>>());
+    let at_once = |request: &dyn Fn(u64) -> Request| {
+        let results = ring.perform(&(0..COUNT).map(request).collect::<Vec<_>>(), false);
+        assert!(results.iter().all(|result| *result == EACH as i32), "{results:?}");
+    };
+    let of = |opcode: u8, address: u64, length: u64, offset: u64| Request {
+        opcode,
+        fd,
+        length: length as u32,
+        address,
+        offset,
+        ..Request::default()
+    };
+    at_once(&|i| of(WRITE, given.address() + i * EACH, EACH, i * EACH));
+    at_once(&|i| of(WRITEV, vectors.address() + i * PARTS * 16, PARTS, (COUNT + i) * EACH));
+    at_once(&|i| Request { flags: ASYNC, ..of(READ, room.address() + i * EACH, EACH, (COUNT + i) * EACH) });
+    assert!(room.bytes() == all, "what was read is what was written");
 }
