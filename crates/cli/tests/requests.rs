@@ -283,6 +283,15 @@ fn what_a_process_leaves_under_way() {
     recorded.holds(&["root"]);
 }
 
+/// Which file a request went to is what the kernel made of it, not what its number meant when it was submitted.
+#[test]
+fn a_number_that_is_used_again_before_a_request_begins() {
+    for backend in backends() {
+        let Some(recorded) = Recorded::of_program(backend, "reused") else { return };
+        recorded.holds(&["root"]);
+    }
+}
+
 /// Far more is complete at once than there is room for.
 #[test]
 fn more_at_once_than_there_is_room_for() {

@@ -306,10 +306,17 @@ impl Session {
         self.kernel.untold() > 0 && self.kernel.is_deserted()
     }
 
+    /// Whether the last thread in the scope has ended, or nothing more can be kept. While those that run already are being found, one
+    /// that they make may seem to be the last.
+    fn is_empty(&self) -> bool {
+        let number = |offset| self.kernel.number(offset).load(Ordering::SeqCst);
+        self.over.swap(false, Ordering::SeqCst) && (number(control::TASKS) == 0 || number(control::STOPPED) != 0)
+    }
+
     fn until_told(&self, mut attached: Attached) -> Result<(), SpoolError> {
         let mut counted = Instant::now();
         let mut arrived = self.kernel.arrived().map_err(Reason::Refused)?;
-        while !self.over.load(Ordering::SeqCst) && !self.is_late() && sys::take_signal().is_none() {
+        while !self.is_empty() && !self.is_late() && sys::take_signal().is_none() {
             arrived.poll(LOOK.as_millis() as i32).map_err(Reason::Refused)?;
             attached.join(&self.kernel, &self.options)?;
             if matches!(self.options.scope, Scope::Processes { .. }) && counted.elapsed() > COUNT {

@@ -252,6 +252,11 @@ impl Teller {
         }
     }
 
+    /// When a request began that was submitted before its file was opened.
+    pub fn looked_up_ns(&self, seat: Seat, pending: &Pending) -> Option<u64> {
+        self.held.looked_up_ns(seat, pending)
+    }
+
     /// What the end of the last thread that uses a table tells: what was locked is free.
     pub fn ending(&self, seat: Seat) -> Told {
         self.locks.ending(Seated { seat, held: &self.held })
@@ -305,8 +310,12 @@ impl Teller {
                     // A request that was cancelled looked at no number.
                     ECANCELED => {}
                     _ => out.extend(used.map(|fd| {
-                        let used = Condition::new(number(fd), Found::Something, Change::Nothing);
-                        Condition { after: file(fd), ..used }
+                        let used = |found| Condition::new(number(fd), found, Change::Nothing);
+                        match file(fd) {
+                            // The one that it had, also where a thread of the kernel's own looked it up, and when.
+                            Some(file) if action.request.is_some() => used(Found::Known(file)),
+                            seen => Condition { after: seen, ..used(Found::Something) },
+                        }
                     })),
                 }
             }

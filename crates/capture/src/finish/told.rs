@@ -16,6 +16,8 @@ pub enum Found {
     NoDirectory,
     /// This.
     Exactly(u64),
+    /// This, or something of which it is not known what it is.
+    Known(u64),
     /// Anything but this.
     Not(u64),
     /// This or less.
@@ -54,6 +56,7 @@ impl Found {
             Found::Directory => is == DIRECTORY || is == SOMETHING,
             Found::NoDirectory => is != NOTHING && is != DIRECTORY,
             Found::Exactly(value) => is == value,
+            Found::Known(value) => is == value || is == SOMETHING,
             Found::Not(value) => is != value,
             Found::AtMost(value) => is <= value,
             Found::AtLeast(value) => is >= value,
@@ -87,7 +90,7 @@ impl Change {
     /// What a thing is after it, as far as that does not depend on others.
     pub fn of(self, is: Option<u64>, found: Found) -> Option<u64> {
         match (self, found) {
-            (Change::Nothing, Found::Exactly(value)) => Some(value),
+            (Change::Nothing, Found::Exactly(value) | Found::Known(value)) => Some(value),
             (Change::Nothing, Found::Something) => is.or(Some(SOMETHING)),
             (Change::Nothing, _) => is,
             (Change::To(value), _) => Some(value),

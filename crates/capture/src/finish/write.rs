@@ -308,6 +308,11 @@ impl Writing {
             }
             None => self.stranger(tid, pending.action.begin_ns),
         };
+        if let Some(begin_ns) = self.teller.looked_up_ns(life.seat, &pending) {
+            let end_ns = pending.action.end_ns();
+            pending.action.begin_ns = begin_ns.min(end_ns);
+            pending.action.duration_ns = end_ns - pending.action.begin_ns;
+        }
         self.prove(&life, &pending);
         self.copied_until(pending.end_ns());
         movers::fill(&mut pending, &self.world, life.seat, &self.live, self.began_ns, &mut self.log);

@@ -149,7 +149,7 @@ pub struct Call {
 /// An open file, as the kernel had it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Object {
-    /// Identity of the open file description; 0: none.
+    /// Identity of the open file description, of a few that are open, or were of late, by all likelihood; 0: none.
     pub id: u64,
     /// Device as `stat` tells it.
     pub device: u64,
@@ -482,7 +482,15 @@ pub(super) fn brief_object(cursor: &mut Cursor<'_>) -> Option<Object> {
     let (id, inode, size, position) = (o.u64(), o.u64(), o.u64(), o.u64() as i64);
     let (device, flags, links, file_mode) = (o.u32().into(), o.u32(), o.u32(), o.u32());
     let (_generation, mode) = (o.u32(), o.u32() & 0xffff);
-    Some(Object { id, device, inode, size, position, mode, flags, fd: 0, links, file_mode })
+    Some(Object { id: identity(id, inode), device, inode, size, position, mode, flags, fd: 0, links, file_mode })
+}
+
+/// Where the kernel keeps an open file it soon keeps another, which most likely is of another inode.
+fn identity(kept_at: u64, inode: u64) -> u64 {
+    match kept_at {
+        0 => 0,
+        _ => (kept_at ^ inode.wrapping_mul(0x9e37_79b9_7f4a_7c15)).max(1),
+    }
 }
 
 fn request(cursor: &mut Cursor<'_>) -> Option<(Request, u32)> {
@@ -511,7 +519,7 @@ fn object(cursor: &mut Cursor<'_>) -> Option<Object> {
     let (id, device, inode, size, position) = (o.u64(), o.u64(), o.u64(), o.u64(), o.u64() as i64);
     let (_generation, mode, flags, fd) = (o.u32(), o.u32(), o.u32(), o.u32() as i32);
     let (links, file_mode) = (o.u32(), o.u32());
-    Some(Object { id, device, inode, size, position, mode, flags, fd, links, file_mode })
+    Some(Object { id: identity(id, inode), device, inode, size, position, mode, flags, fd, links, file_mode })
 }
 
 fn credentials(cursor: &mut Cursor<'_>) -> Option<Credentials> {

@@ -213,6 +213,8 @@ impl Worker {
                 rest = &rest[used..];
                 issue::fetch_ahead(rest, FETCHED_WORDS);
                 if self.one(&command, count)? {
+                    // What the kernel had of its requests it goes on with.
+                    self.start_lanes(&mut lanes, count + 1)?;
                     return Ok(true);
                 }
                 self.gathering.after(&command);

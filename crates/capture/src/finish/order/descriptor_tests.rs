@@ -90,6 +90,26 @@ fn a_descriptor_of_the_child_is_its_makers_from_then_on() {
     assert!(settle(&mut order, taken).is_some(), "a file has its number");
 }
 
+/// A thread of the kernel's own looks a number up when it begins with a request: others may have used the number anew by then.
+#[test]
+fn a_request_had_the_file_that_it_says() {
+    let mut order = Order::new();
+    let request = |inode: u64| {
+        let pending = pending("pwrite64", [FD, 0, 100, 0, 0, 0], 100, vec![file(FD, inode, 0)]);
+        Pending { action: Action { request: Some(7), ..pending.action }, ..pending }
+    };
+    let can_be = |order: &mut Order, inode: u64| {
+        let told = order.told(&request(inode));
+        order.states.permit(&told)
+    };
+    assert!(can_be(&mut order, 2), "what the number means is not known");
+    order.settle(pending("dup", [0; 6], FD as i64, vec![file(FD, 1, 0)]));
+    assert_eq!([1, 2].map(|inode| can_be(&mut order, inode)), [true, false]);
+    order.settle(pending("close", [FD, 0, 0, 0, 0, 0], 0, vec![]));
+    order.settle(pending("dup", [0; 6], FD as i64, vec![file(FD, 2, 0)]));
+    assert_eq!([1, 2].map(|inode| can_be(&mut order, inode)), [false, true]);
+}
+
 /// The size of a file that a write which waited left: of the file that it was given, not of another that was opened since.
 #[test]
 fn a_write_whose_number_was_closed_meanwhile_wrote_to_its_file() {

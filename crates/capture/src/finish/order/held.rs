@@ -38,6 +38,8 @@ pub(super) enum Fate {
 struct Table {
     /// Open files by number, as calls that have their place opened and closed them.
     open: HashMap<i32, Object>,
+    /// When the latest call was over that opened a number.
+    since_ns: HashMap<i32, u64>,
     /// Open files that it may have besides: they were open when all that was known of its numbers became void.
     perhaps: HashSet<u64>,
 }
@@ -68,14 +70,14 @@ impl Held {
         match call.effect {
             // The number is gone, whatever the file system says of its file.
             Effect::Close if action.result != EBADF && closes(action.result, action.request.is_some()) => {
-                self.keep(seat, action.args[0] as i32, None);
+                self.keep(seat, action.args[0] as i32, None, 0);
             }
             _ if failed(action.result) => {}
-            Effect::CloseRange => closed_by_name(&action.args).for_each(|fd| self.keep(seat, fd as i32, None)),
+            Effect::CloseRange => closed_by_name(&action.args).for_each(|fd| self.keep(seat, fd as i32, None, 0)),
             Effect::DuplicateTo => {
                 let object = pending.object(action.args[1]);
                 object.into_iter().for_each(|object| self.meet(object.id));
-                self.keep(seat, action.args[1] as i32, object);
+                self.keep(seat, action.args[1] as i32, object, action.end_ns());
             }
             Effect::Map => self.elsewhere.extend(pending.object(action.args[4]).map(|object| object.id)),
             Effect::Message => self.sent(seat, pending),
@@ -91,7 +93,7 @@ impl Held {
                     Effect::Open | Effect::MakeObject(_) => id.into_iter().for_each(|id| self.begin(seat, id)),
                     _ => id.into_iter().for_each(|id| self.meet(id)),
                 }
-                self.keep(seat, fd as i32, object);
+                self.keep(seat, fd as i32, object, action.end_ns());
             }),
         }
     }
@@ -112,11 +114,17 @@ impl Held {
     }
 
     /// A number leads there from now on.
-    fn keep(&mut self, seat: Seat, fd: i32, object: Option<&Object>) {
+    fn keep(&mut self, seat: Seat, fd: i32, object: Option<&Object>, since_ns: u64) {
         let table = self.tables.entry(seat.table()).or_default();
         let before = match object {
-            Some(object) => table.open.insert(fd, *object),
-            None => table.open.remove(&fd),
+            Some(object) => {
+                table.since_ns.insert(fd, since_ns);
+                table.open.insert(fd, *object)
+            }
+            None => {
+                table.since_ns.remove(&fd);
+                table.open.remove(&fd)
+            }
         };
         object.into_iter().for_each(|object| more(&mut self.numbers, object.id));
         before.into_iter().for_each(|object| fewer(&mut self.numbers, object.id));
@@ -207,8 +215,19 @@ impl Held {
             self.tables.get(&seat.table())?.open.get(&(action.args[0] as i32)).filter(|held| is_regular(held))?;
         match pending.object(action.args[0]) {
             Some(seen) if seen.id == held.id || action.duration_ns < SHORT_NS => None,
+            // It is told what that had.
+            Some(_) if action.request.is_some() => None,
             _ => Some(held),
         }
+    }
+
+    /// When a request can have begun at the earliest whose file was opened after it was submitted: threads of the kernel's own look
+    /// numbers up when they begin with requests.
+    pub(super) fn looked_up_ns(&self, seat: Seat, pending: &Pending) -> Option<u64> {
+        let table = self.tables.get(&seat.table()).filter(|_| pending.action.request.is_some())?;
+        let is_there = |object: &Object| table.open.get(&object.fd).is_some_and(|there| there.id == object.id);
+        let file = pending.objects.first().filter(|object| is_there(object))?;
+        table.since_ns.get(&file.fd).copied().filter(|since_ns| *since_ns > pending.action.begin_ns)
     }
 
     /// What a write left of such a file; false: it was given no such file.

@@ -6,7 +6,7 @@
 //!     requests table    registered files, whose own descriptors are closed
 //!     requests edges    what calls do not have: requests refused, a vector whose memory is used again, a buffer that is chosen,
 //!                       a file sent to another ring, a ring that ends before its requests
-//!     requests cancelled, numbers, directory, direct, checks, ended, left, deserted, burst      see `rules`
+//!     requests cancelled, numbers, directory, direct, checks, ended, left, deserted, burst, reused      see `rules`
 //!     requests changed, nowhere      see `tables`
 //!     requests stored   reads of what was stored to a mapping of the file before
 //!     requests pipe     a pipe that the ring makes, written to by a call, spliced into a file by a request (Linux 6.16)
@@ -367,6 +367,7 @@ fn main() {
         Some("left") => rules::left(),
         Some("deserted") => rules::deserted(),
         Some("burst") => rules::burst(),
+        Some("reused") => rules::reused(),
         Some("stored") => stored::stored(),
         Some("changed") => tables::changed(),
         Some("nowhere") => tables::nowhere(),

@@ -231,3 +231,17 @@ pub fn burst() {
     at_once(&|i| Request { flags: ASYNC, ..of(READ, room.address() + i * EACH, EACH, (COUNT + i) * EACH) });
     assert!(room.bytes() == all, "what was read is what was written");
 }
+
+/// A thread of the kernel's own looks up what a request names, whose number may be another file's by then.
+pub fn reused() {
+    let ring = Ring::new(8);
+    for number in 0..20 {
+        let (given, first) = (Guarded::new(&block(number)).address(), open(&format!("first{number}")));
+        let (fd, length) = (first as u32, BLOCK as u32);
+        ring.submit(&[Request { opcode: WRITE, flags: ASYNC, fd, address: given, length, ..Request::default() }]);
+        raw::must(SYS_close, &[first]);
+        let next = open(&format!("next{number}"));
+        ring.results(1);
+        raw::must(SYS_close, &[next]);
+    }
+}
