@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use reprise_testkit::scratch::{self as mount, Kind, LoopFs, Scratch};
 use reprise_testkit::tree::{self, Node};
 use reprise_testkit::{program, skip};
+use reprise_trace::Action;
 
 use crate::backend::Backend;
 use crate::made::{Trace, build, can_build};
@@ -570,6 +571,26 @@ fn a_duration_ends_the_recording_only() {
     assert!(!Trace::open(&dir.join("c.reprise")).actions.is_empty());
     fs::write(dir.join("stop"), "").unwrap();
     until("the command ends", || dir.join("ended").exists());
+}
+
+/// A thread that ends while the others are found is not the last (`tests/programs/brief.c`).
+#[test]
+fn threads_that_end_while_others_are_found() {
+    const NEARLY_ALL_NS: u64 = 200_000_000;
+    if !can_attach("threads_that_end_while_others_are_found") {
+        return;
+    }
+    let scratch = Scratch::new();
+    let dir = scratch.path();
+    let mut child = Command::new(build("brief", dir)).current_dir(dir).spawn().expect("started");
+    let lasted = (0..6).map(|number| {
+        let of = ["--duration", "300ms", "--pid", &child.id().to_string()];
+        let trace = Recorder::attach(dir, &format!("{number}.reprise"), &of).wait();
+        trace.actions.iter().map(Action::end_ns).max().unwrap_or(0)
+    });
+    let short: Vec<u64> = lasted.filter(|last_ns| *last_ns < NEARLY_ALL_NS).collect();
+    child.kill().and_then(|()| child.wait()).expect("its end");
+    assert_eq!(short, [0; 0]);
 }
 
 #[test]
