@@ -35,7 +35,7 @@ pub use credentials::{Credentials, Identity};
 pub use flags::{CommandSet, FlagSet, makes_nameless};
 pub use index::{all, by_name, by_number, errno_name, errno_number, families};
 pub use process_path::{
-    Detour, LINKS_OF_DEV, Led, Part, ProcessPath, Shown, Whose, leads_to_process, led, process_path,
+    Detour, LINKS_OF_DEV, Led, Part, ProcessPath, Shown, Whose, leads_to_process, led, process_path, taken_for_proc,
 };
 pub use unrelated::{UNRELATED, is_unrelated};
 pub use vocabulary::*;

@@ -221,6 +221,13 @@ pub fn led(from: Option<Shown>, path: &[u8], follow: bool) -> Led<'_> {
     }
 }
 
+/// The name in the root directory that an absolute path begins with for which [`led`] stands in. With another root than the first one,
+/// anything may stand there.
+pub fn taken_for_proc(path: &[u8]) -> Option<&[u8]> {
+    let name = path.strip_prefix(b"/")?.split(|b| *b == b'/').next()?;
+    matches!(name, b"proc" | b"dev").then_some(name)
+}
+
 fn below(from: Shown, path: &[u8], follow: bool) -> Led<'_> {
     let (mut here, mut rest) = (from, path);
     while !rest.is_empty() {
@@ -322,6 +329,16 @@ mod tests {
         assert_eq!(named("/proc/self/map_files/7f00-7f10"), Some((Whose::Process, Part::Mapped(0x7f00), &b""[..])));
         for other in ["/proc/self/maps", "/proc/a/fd/3", "/proc/fd/3", "/proc/99999999999/cwd", "proc/self/cwd"] {
             assert_eq!(named(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn what_is_taken_for_proc() {
+        for (path, name) in [("/proc/self/fd/3", "proc"), ("/dev/stdin", "dev"), ("/proc", "proc")] {
+            assert_eq!(taken_for_proc(path.as_bytes()), Some(name.as_bytes()), "{path}");
+        }
+        for path in ["proc/self", "/process", "/a/proc", "/", ""] {
+            assert_eq!(taken_for_proc(path.as_bytes()), None, "{path}");
         }
     }
 

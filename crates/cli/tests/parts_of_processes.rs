@@ -127,6 +127,34 @@ as sh -c 'cat /dev/fd/6/inner; echo new > /dev/fd/6/new; mkdir /dev/fd/6/made; m
 cat private/f? private/open/*ed private/open/new; stat private/f? private/open/*
 "#;
 
+/// Below a root that has no `/proc`, then a directory of that name, then the kernel's.
+const BELOW_ANOTHER_ROOT: &str = r#"
+import ctypes, os
+libc = ctypes.CDLL(None, use_errno=True)
+NEW_MOUNTS, ALL_PRIVATE = 0x20000, 0x44000
+has_mounts = libc.unshare(NEW_MOUNTS) == 0 and libc.mount(None, b"/", None, ALL_PRIVATE, None) == 0
+os.mkdir("root")
+def made(*where):
+    fd = os.open(*where)
+    os.write(fd, b"as it was")
+    return fd, f"/proc/self/fd/{fd}"
+nameless, by_nameless = made("root", os.O_TMPFILE | os.O_RDWR, 0o644)
+named, by_named = made("root/named", os.O_RDWR | os.O_CREAT, 0o644)
+os.chroot("root")
+os.chdir("/")
+HERE, FOLLOW = -100, 0x400
+def link(name):
+    return libc.linkat(HERE, by_nameless.encode(), HERE, name, FOLLOW)
+assert link(b"/linked") == -1
+os.mkdir("/proc"); os.mkdir("/proc/self"); os.mkdir("/proc/self/fd")
+own = os.open(by_named, os.O_RDWR | os.O_CREAT, 0o600)
+os.write(own, b"of its own")
+assert link(b"/linked") == -1
+if has_mounts and libc.mount(b"proc", b"/proc", b"proc", 0, None) == 0:
+    os.truncate(by_named, 5)
+    assert link(b"/then") == 0
+"#;
+
 fn prepared(place: &Path) {
     std::fs::create_dir_all(place.join("w/in")).unwrap();
     for number in 1..10 {
@@ -205,6 +233,26 @@ fn from_directories_recorded_in_the_kernel() {
 #[test]
 fn from_directories_recorded_by_ptrace() {
     from_directories("from_directories_recorded_by_ptrace", "ptrace");
+}
+
+fn below_another_root(test: &str, backend: &str) {
+    match is_root() && Path::new(PYTHON).exists() {
+        true => recorded(backend, &[PYTHON, "-S", "-E", "-B", "-c", BELOW_ANOTHER_ROOT]),
+        false => skip(test, "to take another root takes root and /usr/bin/python3"),
+    }
+}
+
+#[test]
+fn below_another_root_recorded_in_the_kernel() {
+    const TEST: &str = "below_another_root_recorded_in_the_kernel";
+    if in_kernel(TEST, Scratch::new().path()) {
+        below_another_root(TEST, "ebpf");
+    }
+}
+
+#[test]
+fn below_another_root_recorded_by_ptrace() {
+    below_another_root("below_another_root_recorded_by_ptrace", "ptrace");
 }
 
 /// A directory that is met once more below the root of a process that is not recorded keeps what is in it.

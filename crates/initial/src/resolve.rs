@@ -1,7 +1,7 @@
 //! Paths over the names met, as the kernel resolves them.
 
 use reprise_calls::mounts::{At, Mounts};
-use reprise_calls::{Detour, Led, Part, ProcessPath, Shown, Whose, leads_to_process, led};
+use reprise_calls::{Detour, Led, Part, ProcessPath, Shown, Whose, leads_to_process, led, taken_for_proc};
 
 use super::names::Names;
 use super::node::{NodeId, Slot, Source, kind};
@@ -68,7 +68,7 @@ impl World {
     /// As [`World::resolve`], for a thread: a path may go through a part of its process (`/proc/self/fd/N`), or a link to one.
     pub(super) fn lead(&mut self, seat: Seat, from: Beginning, path: &[u8], follow: bool, exists: bool) -> Found {
         let root = self.places[seat.places as usize].root;
-        let first = led(from.shown, path, follow);
+        let first = self.led(root, from.shown, path, follow, exists);
         if let Some(found) = self.through_process(seat, first, follow, exists) {
             return found;
         }
@@ -77,7 +77,7 @@ impl World {
         let mut way = Way::new(true);
         let found = self.walk(start, root, path, follow, exists, &mut way);
         let Some(detour) = way.detour else { return Found { shown, ..found } };
-        let then = led(None, &detour.path, detour.follows);
+        let then = self.led(root, None, &detour.path, detour.follows, exists);
         match self.through_process(seat, then, detour.follows, exists) {
             Some(found) => found,
             None => {
@@ -85,6 +85,35 @@ impl World {
                 Found { shown: self.by_numbers(seat, then), ..found }
             }
         }
+    }
+
+    /// As [`led`]; with another root than the first one, an absolute path leads to `/proc` only if that is mounted there.
+    fn led<'p>(&mut self, root: At, shown: Option<Shown>, path: &'p [u8], follow: bool, exists: bool) -> Led<'p> {
+        match led(shown, path, follow) {
+            Led::Part(_) | Led::Directory(_)
+                if taken_for_proc(path).is_some_and(|name| !self.is_the_kernels(root, name, exists)) =>
+            {
+                Led::Elsewhere
+            }
+            led => led,
+        }
+    }
+
+    /// Whether what stands under a name in a root directory is the kernel's. Of what nothing is known it is, if it led somewhere.
+    fn is_the_kernels(&mut self, root: At, name: &[u8], exists: bool) -> bool {
+        let directory = self.names.now(root.node);
+        if directory == Names::ROOT {
+            return true;
+        }
+        let node = match self.recalled(directory, name) {
+            Some(Slot::File(node)) => node,
+            None if self.may_hold(directory) && self.look(directory, name).is_some() => {
+                self.discover(directory, name, kind::DIRECTORY, false)
+            }
+            Some(Slot::Absent) | None => return exists,
+        };
+        let seen = self.mounts.down(At { node: self.names.now(node), ..root });
+        self.names.node(seen.node).filesystem_is_pseudo()
     }
 
     /// A directory of `/proc` as whoever has a descriptor of it sees it. Threads of a process are taken for one.

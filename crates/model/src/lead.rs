@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 
 use reprise_calls::mounts::{At, Mounts};
-use reprise_calls::{Led, Part, ProcessPath, Shown, Whose, led};
+use reprise_calls::{Led, Part, ProcessPath, Shown, Whose, led, taken_for_proc};
 
 use crate::interpretation::{ByDescriptor, Interpretation};
 use crate::node::{FileKind, Nature, NodeId};
@@ -98,7 +98,10 @@ impl World {
         let other_root = own_root.map_or(root.node != directories.replayed_root, |start| !start.is_replayed);
         let (mut begin, mut entry, mut left) = (start, None, Cow::Borrowed(path));
         let mut named = match own_root {
-            None => self.through_process(s, led(shown, path, follow)),
+            None => {
+                let led = self.led(s, root, shown, path, follow);
+                self.through_process(s, led)
+            }
             Some(_) => Named::No,
         };
         let (mut place, mut broken, mut astray) = (None, None, false);
@@ -132,7 +135,13 @@ impl World {
             };
             (place, broken, astray) = (Some(found), way.broken, way.astray);
             let detour = way.detour.filter(|_| own_root.is_none());
-            named = detour.map_or(Named::No, |to| self.through_process(s, led(None, &to.path, to.follows)));
+            named = match &detour {
+                Some(to) => {
+                    let led = self.led(s, root, None, &to.path, to.follows);
+                    self.through_process(s, led)
+                }
+                None => Named::No,
+            };
             match named {
                 Named::No => break,
                 Named::Above(shown) => {
@@ -190,6 +199,31 @@ impl World {
             path.push(b'/');
         }
         Some(path)
+    }
+
+    /// As [`led`]; with another root than the first one, an absolute path leads to `/proc` only if that is mounted there.
+    fn led<'p>(&self, s: &mut Step<'_>, root: At, shown: Option<Shown>, path: &'p [u8], follow: bool) -> Led<'p> {
+        match led(shown, path, follow) {
+            Led::Part(_) | Led::Directory(_)
+                if taken_for_proc(path).is_some_and(|name| !self.is_the_kernels(s, root, name)) =>
+            {
+                Led::Elsewhere
+            }
+            led => led,
+        }
+    }
+
+    /// Whether what stands under a name in a root directory is the kernel's. Of what the trace does not know it is, if the call was
+    /// not refused.
+    fn is_the_kernels(&self, s: &mut Step<'_>, root: At, name: &[u8]) -> bool {
+        if root.node == self.root {
+            return true;
+        }
+        let Some(&entry) = self.names.node(root.node).entries.get(name) else { return s.succeeded() };
+        s.out.look(Resource::Entry(entry));
+        let Some(node) = self.names.target(entry) else { return s.succeeded() };
+        let seen = self.mounts.down(At { node, ..root });
+        self.names.node(seen.node).nature == Nature::Pseudo
     }
 
     /// Where a path that leads through a part of a process goes on.

@@ -46,7 +46,7 @@ pub(crate) struct Step<'a> {
 }
 
 impl Step<'_> {
-    fn succeeded(&self) -> bool {
+    pub(crate) fn succeeded(&self) -> bool {
         self.action.result >= 0
     }
 
