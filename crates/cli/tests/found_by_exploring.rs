@@ -260,6 +260,42 @@ fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_WRITE)
     );
 }
 
+/// What a seal refuses is asked for behind it.
+#[test]
+fn what_a_seal_refuses_comes_behind_it() {
+    same_in_every_order(
+        "what_a_seal_refuses_comes_behind_it",
+        r#"
+import fcntl, os, threading
+seals, ALL = [], fcntl.F_SEAL_WRITE | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW
+files = [os.memfd_create("sealed", os.MFD_ALLOW_SEALING) for turn in range(30)]
+def refused(call, *given):
+    try:
+        call(*given)
+        assert False
+    except PermissionError:
+        pass
+turns = [threading.Semaphore(0), threading.Semaphore(0)]
+def writes():
+    for fd in files:
+        turns[0].acquire()
+        refused(os.write, fd, b"abc")
+        refused(os.ftruncate, fd, 100)
+        refused(os.posix_fallocate, fd, 0, 100)
+        seals.append(fcntl.fcntl(fd, fcntl.F_GET_SEALS))
+        turns[1].release()
+thread = threading.Thread(target=writes)
+thread.start()
+for fd in files:
+    fcntl.fcntl(fd, fcntl.F_ADD_SEALS, ALL)
+    turns[0].release()
+    turns[1].acquire()
+thread.join()
+assert seals == [ALL] * 30
+"#,
+    );
+}
+
 /// What is marked by its number is there before.
 #[test]
 fn a_descriptor_that_another_thread_made_is_marked_behind_that() {

@@ -158,6 +158,7 @@ impl World {
         const SETFL: u64 = 4;
         const DUPFD_CLOEXEC: u64 = 1030;
         const ADD_SEALS: u64 = 1033;
+        const GET_SEALS: u64 = 1034;
         let command = s.arg(1) & 0xffff_ffff;
         let locks = matches!(command, 5..=7 | 36..=38);
         let slot = if locks { self.lock(s) } else { None };
@@ -168,10 +169,16 @@ impl World {
         match command {
             GETFL => s.out.look(self.flags(slot)),
             SETFL => s.out.change(self.flags(slot)),
-            // What is written before is, what is behind it is refused.
+            // What is written before is, what is behind it is refused: a call that failed looks at the attributes.
             ADD_SEALS => {
+                if let Some(node) = self.descriptors.descriptions[slot.description as usize].node {
+                    s.out.flush(node);
+                    s.out.change(Resource::Attributes(node));
+                }
+            }
+            GET_SEALS => {
                 let node = self.descriptors.descriptions[slot.description as usize].node;
-                node.into_iter().for_each(|node| s.out.flush(node));
+                node.into_iter().for_each(|node| s.out.look(Resource::Attributes(node)));
             }
             _ => {}
         }
