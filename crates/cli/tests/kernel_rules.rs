@@ -770,3 +770,20 @@ assert libc.pwrite(fd, ctypes.c_void_p(8), ctypes.c_size_t(10), ctypes.c_long(50
         assert_eq!(verified.out.matches("it may have made the file longer").count(), said, "{verified:#?}");
     }
 }
+
+/// Who has a lease is to be signalled, as the flags of its open file say; nobody is in a replay.
+#[test]
+fn flags_of_who_has_a_lease() {
+    let program = r#"
+import fcntl
+ASYNC = 0o20000
+f, g = (os.open(name, os.O_RDWR | os.O_CREAT | more) for name, more in (("f", 0), ("g", ASYNC)))
+fcntl.fcntl(f, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+cut()
+assert all(fcntl.fcntl(fd, fcntl.F_GETFL) & ASYNC for fd in (f, g))
+fcntl.fcntl(f, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+assert not fcntl.fcntl(f, fcntl.F_GETFL) & ASYNC
+"#;
+    let Some(recorded) = Recorded::new("flags_of_who_has_a_lease", program, &[]) else { return };
+    recorded.replays_in_parts();
+}

@@ -1,7 +1,7 @@
 //! Arguments of an issued call, by their kind.
 
 use reprise_calls::moving::ends;
-use reprise_calls::{ArgKind, Effect, FcntlArg, Struct, fcntl_arg, ioctl_arg};
+use reprise_calls::{ArgKind, Effect, FcntlArg, FlagSet, Struct, fcntl_arg, ioctl_arg};
 use reprise_model::Nature;
 use reprise_trace::Name;
 use reprise_trace::payload::{Side, split};
@@ -16,6 +16,8 @@ const BAD_POINTER: u64 = 1;
 const MOST: u64 = 0x7fff_f000;
 /// A failed call gets no more content than this made for it: what it was given is nobody's, and may be as long as numbers go.
 pub(super) const MOST_FAILED: u64 = 1 << 20;
+/// `O_ASYNC`: nobody is signalled in a replay.
+pub(super) const ASYNC: u64 = 0o20000;
 
 impl Compiler {
     /// The arguments of the call as it was made, for issuing it again.
@@ -84,6 +86,7 @@ impl Compiler {
                 ArgKind::Address | ArgKind::Environment => Arg::Value(0),
                 // Asked for as it was done.
                 ArgKind::Length if counts(l, i) => Arg::Value(value.min(done(l))),
+                ArgKind::Flags(FlagSet::Open) => Arg::Value(value & !ASYNC),
                 ArgKind::Flags(_)
                 | ArgKind::Command(_)
                 | ArgKind::Mode

@@ -9,7 +9,7 @@ use reprise_calls::{
 use reprise_model::{Binding, MappingId, Nature, SocketFile};
 use reprise_trace::payload::{Side, split};
 
-use super::arguments::{MOST_FAILED, memory};
+use super::arguments::{ASYNC, MOST_FAILED, memory};
 use super::{CompileError, Compiler, Lowering, stand_in};
 use crate::command::{Arg, Command, Expect, Op, Tolerance, within_page};
 
@@ -357,6 +357,10 @@ impl Compiler {
                     command.expect = Expect::Flock(self.store.bytes(found)?);
                 }
                 Ok(command)
+            }
+            // F_GETFL. A replay takes no leases: who has one has `O_ASYNC` (`lease_setup`, fs/locks.c).
+            3 if l.action.result >= 0 => {
+                Ok(Command { result: l.action.result & !(ASYNC as i64), ..self.issue(l, Op::Issue)? })
             }
             7 | 38 => self.issue(l, Op::Lock),
             // Flags, locks, seals and hints of the file.

@@ -227,11 +227,12 @@ fn open(path: &[u8], flags: u64, offset: u64) -> i64 {
     let Ok(path) = CString::new(path) else {
         return -i64::from(libc::EINVAL);
     };
-    let making = (libc::O_CREAT | libc::O_EXCL | libc::O_TRUNC) as u64;
-    let flags = flags & !making;
+    // Nobody is signalled.
+    let left_out = (libc::O_CREAT | libc::O_EXCL | libc::O_TRUNC | libc::O_ASYNC) as u64;
+    let flags = flags & !left_out;
     let result = issue::open(&path, flags | (libc::O_NONBLOCK | libc::O_NOCTTY) as u64);
     if let (0.., Ok(fd)) = (result, i32::try_from(result)) {
-        issue::fcntl_number(fd, libc::F_SETFL, flags & !(libc::O_ASYNC as u64));
+        issue::fcntl_number(fd, libc::F_SETFL, flags);
         if offset > 0 {
             issue::seek(fd, offset);
         }
