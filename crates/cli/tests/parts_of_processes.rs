@@ -153,6 +153,15 @@ assert link(b"/linked") == -1
 if has_mounts and libc.mount(b"proc", b"/proc", b"proc", 0, None) == 0:
     os.truncate(by_named, 5)
     assert link(b"/then") == 0
+    assert libc.umount2(b"/proc", 0) == 0
+
+FSOPEN, FSCONFIG, FSMOUNT, MOVE_MOUNT, CREATE, BY_DESCRIPTOR = 430, 431, 432, 429, 6, 4
+context = libc.syscall(FSOPEN, b"proc", 0) if has_mounts else -1
+if context >= 0 and libc.syscall(FSCONFIG, context, CREATE, None, None, 0) == 0:
+    mounted = libc.syscall(FSMOUNT, context, 0, 0)
+    if libc.syscall(MOVE_MOUNT, mounted, b"", HERE, b"/proc", BY_DESCRIPTOR) == 0:
+        os.truncate(by_named, 3)
+        assert link(b"/at-last") == 0
 "#;
 
 fn prepared(place: &Path) {

@@ -14,7 +14,7 @@ use reprise_trace::payload::{Side, split};
 use super::names::DEEPEST;
 use super::{O_PATH, Step};
 use crate::descriptors::Description;
-use crate::node::{FileKind, Nature, NodeId};
+use crate::node::{Attributes, FileKind, Nature, NodeId};
 use crate::processes::{Directories, Thread};
 use crate::resolve::Place;
 use crate::touch::Resource;
@@ -71,13 +71,18 @@ impl World {
     fn mount_new(&mut self, s: &mut Step<'_>, at: At) {
         let place = self.names.node(at.node);
         let (kind, attributes) = (place.kind, place.attributes.clone());
-        let root = self.names.add_node(kind, attributes);
-        let n = self.names.node_mut(root);
-        // It has no path in a replay.
-        (n.nature, n.parent) = (Nature::Pseudo, at.node);
+        let root = self.unknown_root(kind, attributes, at.node);
         self.cover(s, at);
         self.hold_mount(root, at);
         s.out.surprise = Some(self.mounts.mount(root, at).map_or(TOO_MANY, |_| TAKEN_FROM_THE_TRACE));
+    }
+
+    /// It has no path in a replay.
+    fn unknown_root(&mut self, kind: FileKind, attributes: Attributes, parent: NodeId) -> NodeId {
+        let root = self.names.add_node(kind, attributes);
+        let n = self.names.node_mut(root);
+        (n.nature, n.parent) = (Nature::Pseudo, parent);
+        root
     }
 
     fn bind_mount(&mut self, s: &mut Step<'_>, source: At, at: At, deep: bool) {
@@ -156,10 +161,11 @@ impl World {
             let given = self.descriptors.get(s.thread.table, s.arg(0));
             let configures = given.and_then(|slot| self.descriptors.descriptions[slot.description as usize].configures);
             description.shown = configures.filter(|brought| *brought == Brought::Processes).map(|_| Shown::All);
-            if let Some(root) = self.stands_in(configures.unwrap_or(Brought::State)) {
-                let taken = self.taken(s, Mounts::first(root), false);
-                self.stands_at(s, description, taken);
-            }
+            let stands_in = self.stands_in(configures.unwrap_or(Brought::State));
+            let root =
+                stands_in.unwrap_or_else(|| self.unknown_root(FileKind::Directory, Attributes::default(), self.root));
+            let taken = self.taken(s, Mounts::first(root), false);
+            self.stands_at(s, description, taken);
         }
     }
 
