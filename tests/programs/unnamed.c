@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* unnamed DIR: has files in DIR that never had a name (`O_TMPFILE`), says `ready PID`, and reads and stores a little of them for each
- * line that it is given. When its input ends it gives each a name, in one of the ways there are.
+/* unnamed DIR: has files in DIR that never had a name (`O_TMPFILE`), and a sealed one in memory, says `ready PID`, and reads and stores a
+ * little of them for each line that it is given. When its input ends it gives each a name, in one of the ways there are.
  */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,13 +36,23 @@ static void has(int fd, const char *text)
 	need(pread(fd, found, strlen(text), 0) == (long)strlen(text) && strcmp(found, text) == 0, "pread");
 }
 
+/* What is sealed is not written to. */
+static int sealed(const char *text)
+{
+	int fd = memfd_create("sealed", MFD_ALLOW_SEALING);
+
+	need(fd >= 0 && write(fd, text, strlen(text)) == (long)strlen(text), "memfd_create");
+	need(fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW) == 0, "F_ADD_SEALS");
+	return fd;
+}
+
 int main(int count, char **words)
 {
 	char line[64], path[64];
 
 	need(count == 2 && chdir(words[1]) == 0, "DIR");
 	int by_path = made("one", 0640), by_number = made("two", 0600), mapped = made("three", 0600);
-	int again = dup(by_path);
+	int again = dup(by_path), in_memory = sealed("four");
 
 	need(again >= 0 && ftruncate(mapped, 8192) == 0, "dup, ftruncate");
 	char *memory = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_SHARED, mapped, 0);
@@ -52,6 +63,9 @@ int main(int count, char **words)
 	while (fgets(line, sizeof line, stdin)) {
 		has(by_path, "one");
 		has(by_number, "two");
+		has(in_memory, "four");
+		need(write(in_memory, "+", 1) == -1 && errno == EPERM, "a seal");
+		need(fcntl(in_memory, F_GET_SEALS) == (F_SEAL_WRITE | F_SEAL_GROW), "F_GET_SEALS");
 		need(write(again, "+", 1) == 1, "write");
 		memory[5000]++;
 		printf("done\n");

@@ -209,6 +209,48 @@ fn what_is_mapped_is_mapped_behind_a_cut() {
     assert_eq!(shared, 202, "{:#?}", end.mappings().unwrap());
 }
 
+/// What was made in memory is so behind a cut, too, and is sealed as it was.
+#[test]
+fn files_in_memory_are_sealed_behind_a_cut() {
+    const PROGRAM: &str = "
+import fcntl, mmap, os
+FUTURE_WRITE = 16
+WRITTEN = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW
+def made(name, flags):
+    fd = os.memfd_create(name, os.MFD_CLOEXEC | flags)
+    os.write(fd, name.encode() * 1000)
+    return fd
+def refused(call, *given):
+    try:
+        call(*given)
+        assert False
+    except PermissionError:
+        pass
+sealed, mapped = (made(name, os.MFD_ALLOW_SEALING) for name in ('sealed', 'mapped'))
+free, never = made('free', os.MFD_ALLOW_SEALING), made('never', 0)
+stores = mmap.mmap(mapped, 4096)
+for fd, seals in ((sealed, WRITTEN), (mapped, FUTURE_WRITE)):
+    fcntl.fcntl(fd, fcntl.F_ADD_SEALS, seals)
+for turn in range(30):
+    refused(os.write, sealed, b'x')
+    refused(os.pwrite, mapped, b'x', 0)
+    refused(os.ftruncate, sealed, turn)
+    stores[turn] = turn
+    os.pwrite(free, b'here', turn)
+    told = [fcntl.fcntl(fd, fcntl.F_GET_SEALS) for fd in (sealed, mapped, free, never)]
+    assert told == [WRITTEN, FUTURE_WRITE, 0, fcntl.F_SEAL_SEAL]
+    assert os.pread(sealed, 6, 600) == b'sealed'
+    with open('out', 'ab') as out:
+        out.write(os.pread(mapped, 40, 0) + os.pread(free, 40, 0))
+fcntl.fcntl(free, fcntl.F_ADD_SEALS, WRITTEN)
+refused(os.write, free, b'x')
+";
+    if !has("/usr/bin/python3") {
+        return skip("slices of programs that seal files", "there is no /usr/bin/python3");
+    }
+    Recorded::script(&format!("cat > ../p.py << 'END'\n{PROGRAM}END\n/usr/bin/python3 -S -E -B ../p.py")).cuts(7);
+}
+
 /// What stands for file systems that the program mounted does so in a slice, too, whichever of the calls are in it.
 #[test]
 fn what_was_mounted_has_its_place_behind_a_cut() {

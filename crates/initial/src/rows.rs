@@ -167,6 +167,7 @@ impl World {
                 device,
                 inode,
                 description,
+                seals: None,
             });
         }
         out

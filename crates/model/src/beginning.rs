@@ -55,6 +55,8 @@ pub struct InitialDescriptor {
     pub offset: u64,
     /// Locks that were taken by it.
     pub locks: Vec<Lock>,
+    /// Of a file in memory: its seals.
+    pub seals: Option<u32>,
 }
 
 /// A mapping before the first action, for the plan.
@@ -141,6 +143,7 @@ impl World {
                 flags: row.flags,
                 offset: row.offset,
                 locks,
+                seals: row.seals,
             });
         }
         self.starts.entry(process).or_default().descriptors = start;
@@ -208,6 +211,9 @@ impl World {
             (None, FileKind::Socket) => Some(StreamKind::Socket),
             (None, _) => Some(StreamKind::of_nameless(&row.path)),
         };
+        if let Some(node) = node.filter(|_| row.seals.is_some()) {
+            self.names.node_mut(node).seals = row.seals;
+        }
         // Where a directory's listing stands is the file system's own: from the middle it is not compared.
         let lost = row.offset > 0 && FileKind::from_mode(row.kind) == FileKind::Directory;
         let listing = ListingState { lost, ..ListingState::default() };

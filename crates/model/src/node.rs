@@ -174,6 +174,8 @@ pub struct Node {
     pub on_btrfs: bool,
     /// It was locked at some time.
     pub locked: bool,
+    /// Of a file in memory: its seals.
+    pub seals: Option<u32>,
     /// What needs it beside its names, see `reclaim`.
     pub holders: u32,
     /// Part of the initial tree: its number is not used again.
@@ -199,6 +201,7 @@ impl Node {
             mapped: false,
             was_mapped: false,
             locked: false,
+            seals: None,
             on_btrfs: false,
             holders: 0,
             initial: false,

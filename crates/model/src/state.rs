@@ -117,6 +117,8 @@ pub struct PresentDescriptor {
     pub listing: bool,
     /// Locks that its open file holds, and those of the process on its file if no descriptor before it is of the same.
     pub locks: Vec<HeldLock>,
+    /// Of a file in memory: its seals.
+    pub seals: Option<u32>,
 }
 
 impl World {
@@ -276,6 +278,7 @@ impl World {
                     named: description.opened_as.is_some(),
                     listing: description.listing.begun || description.listing.lost,
                     locks: [&description.locks[..], &own].concat(),
+                    seals: description.node.and_then(|node| self.names.node(node).seals),
                 }
             })
             .collect()

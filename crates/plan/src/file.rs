@@ -15,7 +15,7 @@ use crate::tree::Node;
 
 const MAGIC: [u8; 8] = *b"RPRSPLAN";
 /// Version of the plan's layout; a plan of another version is compiled anew from its trace.
-pub const PLAN_VERSION: u32 = 16;
+pub const PLAN_VERSION: u32 = 17;
 const ALIGNMENT: u64 = 4096;
 /// Content from which on the engine can use it where it is, and copies nothing: gaps before it (less than a page) are small beside it.
 const LONG_CONTENT: usize = 8 << 10;
@@ -82,6 +82,8 @@ pub enum FdSource {
         flags: u64,
         /// Offset in bytes.
         offset: u64,
+        /// Set for a file in memory: its seals.
+        seals: Option<u32>,
     },
     /// A duplicate of an earlier descriptor, perhaps of an earlier process: they share one open file description.
     Duplicate {

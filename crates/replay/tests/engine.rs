@@ -239,7 +239,8 @@ fn processes_start_with_descriptors() {
     file.extents = vec![reprise_plan::tree::Extent { offset: 0, length, buffer: at }];
     s.contents.tree = vec![node("/", NodeKind::Directory, 0o755), file, node("/pipe", NodeKind::Fifo, 0o600)];
     let fd = |slot, source| InitialFd { slot, source };
-    let open = |path: &str, flags: i32, offset| FdSource::File { path: path.into(), flags: flags as u64, offset };
+    let open =
+        |path: &str, flags: i32, offset| FdSource::File { path: path.into(), flags: flags as u64, offset, seals: None };
     let p = s.process(vec![
         fd(0, FdSource::StandIn(StandIn::Null)),
         fd(1, open("/in", libc::O_RDONLY, 8)),

@@ -282,6 +282,7 @@ impl Beginning<'_> {
             device,
             inode,
             description: u64::from(d.description) + 1,
+            seals: d.seals,
         }
     }
 

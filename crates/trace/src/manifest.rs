@@ -10,7 +10,7 @@ use crate::error::{ReadError, WriteError};
 /// Major version of the format: readers refuse any other.
 pub const FORMAT_MAJOR: u32 = 1;
 /// Minor version: a newer one only adds what older readers may ignore.
-pub const FORMAT_MINOR: u32 = 6;
+pub const FORMAT_MINOR: u32 = 7;
 
 /// The fact that is `recorded` where stores to mappings of files stand in the trace as `mmap_pwrite`.
 pub const MAPPED_STORES: &str = "mapped_stores";

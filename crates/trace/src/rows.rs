@@ -184,6 +184,8 @@ table! {
         inode: u64,
         /// Descriptors with the same number share one open file description.
         description: u64,
+        /// Of a file in memory (`memfd_create`): its seals, as `fcntl(F_GET_SEALS)` says.
+        seals: Option<u32>,
     }
 }
 

@@ -137,8 +137,13 @@ fn descriptor(pid: i32, fd: u32) -> Option<BeganDescriptor> {
     let info = procfs::fd_info(pid, fd.into())?;
     let file = file(pid, &format!("fd/{fd}"))?;
     let procfs::FdInfo { flags, position, locks } = info;
-    Some(BeganDescriptor { fd, flags, position, locks, ..file })
+    let path = file.path.starts_with(MEMORY).then(|| CString::new(format!("/proc/{pid}/fd/{fd}")).ok()).flatten();
+    let seals = path.and_then(|path| sys::seals(&path));
+    Some(BeganDescriptor { fd, flags, position, locks, seals, ..file })
 }
+
+/// What `/proc/PID/fd` says of a file in memory begins so.
+const MEMORY: &str = "/memfd:";
 
 /// What `/proc/PID/fd` says of a ring of io_uring.
 const RING: &str = "anon_inode:[io_uring]";

@@ -254,6 +254,7 @@ impl Writing {
             device: d.device,
             inode: d.inode,
             description: d.description,
+            seals: d.seals,
         }
     }
 

@@ -227,6 +227,9 @@ pub struct BeganDescriptor {
     /// Locks that were taken by it.
     #[serde(default, with = "locks")]
     pub locks: Vec<HeldLock>,
+    /// Of a file in memory: its seals.
+    #[serde(default)]
+    pub seals: Option<u32>,
 }
 
 /// Locks in the file: kind, whether exclusive, first byte, and the byte behind the last.

@@ -100,6 +100,14 @@ pub fn open_at(dir: RawFd, name: &CStr, flags: i32) -> io::Result<OwnedFd> {
     }
 }
 
+/// The seals of a file in memory (`F_GET_SEALS`).
+#[cfg(ebpf)]
+pub fn seals(path: &CStr) -> Option<u32> {
+    let file = open_at(HERE, path, libc::O_RDONLY | libc::O_NONBLOCK).ok()?;
+    // SAFETY: no pointers.
+    u32::try_from(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GET_SEALS) }).ok()
+}
+
 /// Text of a symbolic link.
 pub fn read_link_at(dir: RawFd, name: &CStr) -> io::Result<Vec<u8>> {
     let mut text = vec![0u8; libc::PATH_MAX as usize];

@@ -132,6 +132,7 @@ fn descriptor(tid: i32, fd: u32) -> Option<(Descriptor, Vec<HeldLock>)> {
         device: stat.id.device,
         inode: stat.id.inode,
         description: 0,
+        seals: None,
     };
     Some((row, info.locks))
 }

@@ -191,6 +191,12 @@ impl World {
             }
             GETFD => s.out.look(Resource::CloseOnExec(slot.generation)),
             SETFD => self.set_close_on_exec(s, s.arg(2) & 1 != 0),
+            ADD_SEALS => {
+                let node = self.descriptors.descriptions[slot.description as usize].node;
+                if let Some(seals) = node.and_then(|node| self.names.node_mut(node).seals.as_mut()) {
+                    *seals |= s.arg(2) as u32;
+                }
+            }
             SETFL => {
                 const CHANGEABLE: u64 = 0o2000 | 0o4000 | 0o20000 | 0o40000 | 0o1000000;
                 let flags = &mut self.descriptors.descriptions[slot.description as usize].flags;

@@ -220,13 +220,11 @@ impl World {
         for (fd, links) in numbers.into_iter().zip(all_links) {
             self.streams.hold(links);
             let node = (object == Object::Memory).then(|| {
-                let attributes = Attributes {
-                    mode: 0o777,
-                    uid: s.thread.users.files,
-                    gid: s.thread.groups.files,
-                    ..Attributes::default()
-                };
+                let (mode, seals) = memory_made(s.arg(1));
+                let attributes =
+                    Attributes { mode, uid: s.thread.users.files, gid: s.thread.groups.files, ..Attributes::default() };
                 let node = self.names.add_node(FileKind::Regular, attributes);
+                self.names.node_mut(node).seals = Some(seals);
                 s.out.create(Resource::File(node));
                 node
             });
@@ -236,6 +234,19 @@ impl World {
             let description = self.descriptors.describe(description);
             self.bind(s, fd, description, close_on_exec);
         }
+    }
+}
+
+/// Mode and seals of a file in memory that is made with these flags (`memfd_create(2)`).
+fn memory_made(flags: u64) -> (u32, u32) {
+    const ALLOW_SEALING: u64 = 2;
+    const NOEXEC_SEAL: u64 = 8;
+    const SEAL_SEAL: u32 = 1;
+    const SEAL_EXEC: u32 = 32;
+    match (flags & NOEXEC_SEAL != 0, flags & ALLOW_SEALING != 0) {
+        (true, _) => (0o666, SEAL_EXEC),
+        (false, true) => (0o777, 0),
+        (false, false) => (0o777, SEAL_SEAL),
     }
 }
 

@@ -212,9 +212,12 @@ impl Compiler {
                     FdSource::Duplicate { slot, close_on_exec }
                 }
                 (None, Some(kind)) => FdSource::StandIn(stand_in(kind)),
-                (None, None) => {
-                    FdSource::File { path: initial.path.clone(), flags: initial.flags, offset: initial.offset }
-                }
+                (None, None) => FdSource::File {
+                    path: initial.path.clone(),
+                    flags: initial.flags,
+                    offset: initial.offset,
+                    seals: initial.seals,
+                },
             };
             descriptors.push(InitialFd { slot, source });
             locks.extend(initial.locks.iter().map(|lock| InitialLock {

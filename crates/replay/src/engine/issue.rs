@@ -359,10 +359,10 @@ pub(super) fn rewind(number: i32) -> i64 {
     unsafe { raw(libc::SYS_lseek, [fd(number), 0, libc::SEEK_SET as u64, 0, 0, 0]) }
 }
 
-/// `memfd_create`: an empty file in memory.
-pub(crate) fn memory_file() -> std::io::Result<OwnedFd> {
+/// `memfd_create`: an empty file in memory, which can be sealed or not.
+pub(crate) fn memory_file(sealing: bool) -> std::io::Result<OwnedFd> {
     let name = c"reprise-null".as_ptr() as u64;
-    let flags = libc::MFD_CLOEXEC.into();
+    let flags = (libc::MFD_CLOEXEC | if sealing { libc::MFD_ALLOW_SEALING } else { 0 }).into();
     // SAFETY: a static C string; a descriptor just returned has no other owner.
     unsafe {
         match raw(libc::SYS_memfd_create, [name, flags, 0, 0, 0, 0]) {

@@ -64,11 +64,15 @@ fn begin_first(worker: &mut Worker) -> Result<(), Stop> {
         identity(worker, start);
     }
     let mut nameless = Nameless::default();
-    for (process, plan) in (0..).zip(&engine.processes) {
-        let Some(start) = &plan.start else { continue };
+    let starts = || (0..).zip(&engine.processes).filter_map(|(process, plan)| Some((process, plan.start.as_deref()?)));
+    for (_, start) in starts() {
         descriptors(worker, start, &mut nameless)?;
+    }
+    // What one has mapped another may have open.
+    for (process, start) in starts() {
         mappings(worker, process, start, &nameless)?;
     }
+    nameless.seal(engine);
     remove_nameless(engine);
     for process in engine.starts.roots.iter().skip(1) {
         let (first, _) = engine.starts.threads(*process)?;
@@ -164,8 +168,8 @@ fn descriptors(worker: &Worker, start: &ProcessStart, nameless: &mut Nameless) -
     let engine = worker.engine;
     for fd in &start.descriptors {
         let result = match &fd.source {
-            FdSource::File { path, flags, offset } => {
-                let made = nameless.open(engine, path, *flags, *offset);
+            FdSource::File { path, flags, offset, seals } => {
+                let made = nameless.open(engine, path, *flags, *offset, *seals);
                 made.unwrap_or_else(|| open(path, *flags, *offset))
             }
             FdSource::Duplicate { slot, close_on_exec } => issue::duplicate(engine.slots.get(*slot)?, *close_on_exec),

@@ -208,7 +208,7 @@ fn null(confinement: &Confinement) -> std::io::Result<OwnedFd> {
             return Ok(opened.into());
         }
     }
-    issue::memory_file()
+    issue::memory_file(false)
 }
 
 /// Puts the engine's descriptors at the end of the table.
