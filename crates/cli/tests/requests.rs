@@ -211,6 +211,15 @@ fn tables_are_what_the_kernel_made_of_them() {
     }
 }
 
+/// What names a place of a ring's table behind a request that gives it to another file is about that file.
+#[test]
+fn a_place_that_was_given_to_another_file_is_that_file() {
+    for backend in backends() {
+        let Some(recorded) = Recorded::of_program(backend, "replaced") else { return };
+        recorded.holds(&["root", "root:file=range"]);
+    }
+}
+
 #[test]
 fn a_directory_is_read_for_nothing() {
     for backend in backends() {

@@ -407,12 +407,18 @@ impl Channel {
 
     /// A request is in flight from now on.
     pub fn fly(&mut self, mut flight: Flight) {
-        if flight.begin_ns.is_some() {
+        if flight.begin_ns.is_some() && !self.is_being_changed() {
             self.resolve(&mut flight);
         }
         flight.after_told = self.flights.iter().any(|f| Some(f.number) == flight.after && !f.silent);
         flight.lane.into_iter().for_each(|lane| self.lanes[lane].users += 1);
         self.flights.push_back(flight);
+    }
+
+    /// Whether a request in flight replaces entries of the table: the kernel does so, as a rule, before it comes to the next one, which
+    /// is about the table as it is then.
+    fn is_being_changed(&self) -> bool {
+        self.flights.iter().any(|f| matches!(f.table, Table::Replaces { .. } | Table::Chooses { .. }))
     }
 
     /// Takes a request out that is complete, or was not submitted after all.

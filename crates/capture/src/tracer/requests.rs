@@ -367,7 +367,8 @@ impl Tracer<'_> {
         let Some(thread) = self.requests.channels.get(&key).and_then(|c| flight.lane.map(|lane| c.lane_thread(lane)))
         else {
             self.changed_ring(key, tid, &flight, result, taken);
-            self.begin_waiting(key, end_ns);
+            // What is linked behind it begins with what it has put into the table.
+            self.begin_waiting(key, self.log.now());
             return;
         };
         if self.requests.is_refused(key, &flight, result) {

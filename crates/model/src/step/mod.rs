@@ -12,6 +12,7 @@ mod opening;
 mod processes;
 mod requests;
 
+use reprise_calls::closing::RING_NUMBERS;
 use reprise_calls::mounts::At;
 use reprise_calls::{ArgKind, Call, Effect, Follow, PathArg};
 use reprise_trace::{Action, ReadError};
@@ -164,7 +165,7 @@ impl World {
             }
             return None;
         };
-        if given_meanwhile(slot, s.action) {
+        if given_meanwhile(s.arg(index), slot, s.action) {
             // It waited, and the end of its descriptor did not end that: what it was about is not open any more.
             s.out.surprise = Some(CLOSED_IN_USE);
             s.out.meet(Nature::Pseudo);
@@ -210,7 +211,7 @@ impl World {
     /// may have been closed, and even given to another file.
     fn use_file(&mut self, s: &mut Step<'_>, touch: impl FnOnce(&mut Interpretation, NodeId)) {
         let slot = self.descriptors.get(s.thread.table, s.arg(0));
-        if slot.is_none_or(|slot| given_meanwhile(slot, s.action)) && s.succeeded() {
+        if slot.is_none_or(|slot| given_meanwhile(s.arg(0), slot, s.action)) && s.succeeded() {
             s.out.surprise = Some(CLOSED_IN_USE);
             s.out.meet(Nature::Pseudo);
             return;
@@ -308,10 +309,11 @@ impl World {
 
 const CLOSED_IN_USE: &str = "a descriptor was closed while a call used it";
 
-/// Whether a number was given to another file while the call was under way, which began with what it named before.
-fn given_meanwhile(slot: Slot, action: &Action) -> bool {
+/// Whether a number was given to another file while the call was under way, which began with what it named before. What stands in the
+/// table of a ring has its number for itself.
+fn given_meanwhile(number: u64, slot: Slot, action: &Action) -> bool {
     let end = action.end_ns();
-    slot.since_ns > action.begin_ns && slot.since_ns < end
+    (number as u32) < RING_NUMBERS && slot.since_ns > action.begin_ns && slot.since_ns < end
 }
 
 /// The flags of an `open`-like call.

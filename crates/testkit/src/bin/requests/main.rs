@@ -7,7 +7,7 @@
 //!     requests edges    what calls do not have: requests refused, a vector whose memory is used again, a buffer that is chosen,
 //!                       a file sent to another ring, a ring that ends before its requests
 //!     requests cancelled, numbers, directory, direct, checks, ended, left, deserted, burst, reused      see `rules`
-//!     requests changed, nowhere      see `tables`
+//!     requests changed, replaced, nowhere      see `tables`
 //!     requests stored   reads of what was stored to a mapping of the file before
 //!     requests pipe     a pipe that the ring makes, written to by a call, spliced into a file by a request (Linux 6.16)
 //!
@@ -370,6 +370,7 @@ fn main() {
         Some("reused") => rules::reused(),
         Some("stored") => stored::stored(),
         Some("changed") => tables::changed(),
+        Some("replaced") => tables::replaced(),
         Some("nowhere") => tables::nowhere(),
         other => panic!("requests WHAT, not {other:?}"),
     }

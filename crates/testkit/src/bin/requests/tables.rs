@@ -3,7 +3,7 @@
 use libc::*;
 use reprise_testkit::raw::{self, Guarded};
 
-use super::ring::{FIXED_FILE, OPENAT, Request, Ring, SPLICE, WRITE};
+use super::ring::{FIXED_FILE, LINK, OPENAT, Request, Ring, SPLICE, WRITE};
 use super::{open, write_at};
 
 const FILES_UPDATE: u8 = 20;
@@ -128,6 +128,31 @@ fn spliced() {
     );
     for request in [fill, drain] {
         assert_eq!(ring.perform(&[Request { opcode: SPLICE, length: 10, ..request }], false), [10]);
+    }
+}
+
+/// A place is given to one of two files and to the other, and each time written to, by requests that are submitted together: linked, and
+/// so that the kernel comes to one after the other.
+pub fn replaced() {
+    const ROUNDS: u64 = 40;
+    const TEXT: u64 = 1000;
+    let (ring, files) = (Ring::new(8), ["one", "other"].map(open));
+    ring.register(&[-1; 4]);
+    for round in 0..ROUNDS {
+        let (file, flags) = (files[round as usize % 2], if round < ROUNDS / 2 { LINK } else { 0 });
+        let (new, text) = (numbers(&[file as i32]), Guarded::new(&vec![b'a' + (round % 26) as u8; TEXT as usize]));
+        let update =
+            Request { opcode: FILES_UPDATE, flags, offset: 3, address: new.address(), length: 1, ..Request::default() };
+        let write = Request {
+            opcode: WRITE,
+            flags: FIXED_FILE,
+            fd: 3,
+            offset: round * TEXT,
+            address: text.address(),
+            length: TEXT as u32,
+            ..Request::default()
+        };
+        assert_eq!(ring.perform(&[update, write], false), [1, TEXT as i32]);
     }
 }
 
