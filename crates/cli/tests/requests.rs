@@ -239,6 +239,17 @@ fn what_was_stored_is_read_by_requests() {
     }
 }
 
+/// What a request wrote to a page that is mapped no more is not taken for a store of somebody who is not known.
+#[test]
+fn what_a_request_wrote_is_no_store() {
+    for backend in backends() {
+        let Some(recorded) = Recorded::of_program(backend, "written") else { return };
+        let reader = TraceReader::open(&recorded.trace).expect("a trace");
+        assert_eq!(reader.ledger().total(Loss::Dropped), 0, "{backend}: {:?}", reader.ledger());
+        recorded.holds(&["root", "root:file=range"]);
+    }
+}
+
 /// A request that failed by what its call would not have looked at, or not first, stands for no call.
 #[test]
 fn what_no_call_checks_is_no_row() {

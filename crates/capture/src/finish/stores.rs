@@ -95,6 +95,11 @@ impl Ownerless {
         self.0.retain(|(other, _), lacking| lacking.sure || file.is_some_and(|file| file != *other));
     }
 
+    /// A call has written there, to which file is not known.
+    fn written(&mut self, extent: &Range<u64>) {
+        self.0.retain(|(_, page), lacking| lacking.sure || !extent.contains(page));
+    }
+
     /// What is lacking to the end is lost.
     fn lost(&mut self, log: &mut Log) {
         for lacking in std::mem::take(&mut self.0).into_values() {
@@ -352,6 +357,9 @@ impl Stores {
     /// A call has written to a file: its pages are what they were, with the written bytes.
     fn written(&mut self, pending: &Pending) {
         let action = &pending.action;
+        if pending.objects.is_empty() && action.request.is_some() && action.result > 0 {
+            return self.written_somewhere(pending);
+        }
         let Some(object) = pending.objects.first().filter(|_| action.result > 0 && !self.known.is_empty()) else {
             return;
         };
@@ -370,6 +378,25 @@ impl Stores {
                     known.insert(page, hash(&now));
                 }
                 None => _ = known.remove(&page),
+            }
+        }
+    }
+
+    /// A request has written to a file, of Linux AIO nobody tells to which: of none is known what is there.
+    fn written_somewhere(&mut self, pending: &Pending) {
+        let action = &pending.action;
+        let at = pending.call.offset_arg().map(|i| action.args[i]).filter(|at| *at != u64::MAX);
+        let Some(at) = at else { return self.forget(None) };
+        let extent = at / PAGE * PAGE..at.saturating_add(action.result as u64);
+        self.ownerless.written(&extent);
+        self.written_to.retain(|(_, page), _| !extent.contains(page));
+        // The result may be any number: the program's memory tells it.
+        let pages = extent.end.saturating_sub(extent.start) / PAGE;
+        for known in self.known.values_mut() {
+            if pages < known.len() as u64 {
+                extent.clone().step_by(PAGE as usize).for_each(|page| _ = known.remove(&page));
+            } else {
+                known.retain(|page, _| !extent.contains(page));
             }
         }
     }

@@ -9,6 +9,7 @@
 //!     requests cancelled, numbers, directory, direct, checks, ended, left, deserted, burst, reused      see `rules`
 //!     requests changed, replaced, nowhere      see `tables`
 //!     requests stored   reads of what was stored to a mapping of the file before
+//!     requests written  a write to a page that was stored to, and is mapped no more
 //!     requests pipe     a pipe that the ring makes, written to by a call, spliced into a file by a request (Linux 6.16)
 //!
 //! What it reads goes on to another file, so that a wrong content is seen there.
@@ -369,6 +370,7 @@ fn main() {
         Some("burst") => rules::burst(),
         Some("reused") => rules::reused(),
         Some("stored") => stored::stored(),
+        Some("written") => stored::written(),
         Some("changed") => tables::changed(),
         Some("replaced") => tables::replaced(),
         Some("nowhere") => tables::nowhere(),

@@ -89,6 +89,18 @@ impl Mapped {
     }
 }
 
+/// A page that was stored to is mapped no more when a request of Linux AIO writes to it, and the rest of its file still is.
+pub fn written() {
+    const PWRITE: u64 = 1;
+    const LAST: u64 = LENGTH - BLOCK;
+    let mut mapped = Mapped::new();
+    mapped.store();
+    raw::must(SYS_fsync, &[mapped.file]);
+    assert_eq!(raw::must(SYS_mremap, &[mapped.memory, LENGTH, LAST, 0]) as u64, mapped.memory);
+    let given = Guarded::new(&[b'w'; BLOCK as usize]);
+    assert_eq!(submit_iocbs(&[[0, 0, PWRITE | mapped.file << 32, given.address(), BLOCK, LAST, 0, 0]]), [BLOCK as i64]);
+}
+
 pub fn stored() {
     const PREAD: u64 = 0;
     let mut mapped = Mapped::new();
