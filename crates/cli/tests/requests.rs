@@ -220,6 +220,15 @@ fn a_place_that_was_given_to_another_file_is_that_file() {
     }
 }
 
+/// What a request waits for outlives the descriptor by which it was named.
+#[test]
+fn what_is_waited_for_is_closed_meanwhile() {
+    for backend in backends() {
+        let Some(recorded) = Recorded::of_program(backend, "closed") else { return };
+        recorded.holds(&["root", "root:file=range"]);
+    }
+}
+
 #[test]
 fn a_directory_is_read_for_nothing() {
     for backend in backends() {

@@ -112,6 +112,8 @@ pub struct Flight {
     pub taken_itself: Option<u32>,
     /// See [`Request::malformed`].
     pub malformed: bool,
+    /// Numbers that stand for descriptors which ended while it was in flight.
+    pub held: Vec<u32>,
     pub inputs: Inputs,
     pub before: Before,
     pub source: Option<Source>,
@@ -261,11 +263,15 @@ impl Flight {
         }
     }
 
-    fn names(&self, first: u32, last: u32) -> bool {
+    /// The arguments that are one of these descriptors of its process.
+    fn named(&self, first: u32, last: u32) -> impl Iterator<Item = usize> {
         use reprise_calls::ArgKind;
-        let Some(asked) = &self.asked else { return false };
-        let descriptors = asked.call.args.iter().zip(asked.args).filter(|(arg, _)| matches!(arg.kind, ArgKind::Fd(_)));
-        descriptors.into_iter().any(|(_, fd)| (first..=last).contains(&(fd as u32)))
+        let is_place = |arg: usize| self.fixed.iter().flatten().any(|(fixed, _)| *fixed == arg);
+        let descriptors = self.asked.iter().flat_map(|asked| asked.call.args.iter().zip(asked.args).enumerate());
+        let named = descriptors.filter(move |(i, (arg, fd))| {
+            matches!(arg.kind, ArgKind::Fd(_)) && !is_place(*i) && (first..=last).contains(&(*fd as u32))
+        });
+        named.map(|(i, _)| i)
     }
 }
 
@@ -542,7 +548,7 @@ impl Channel {
 
     /// Whether a request in flight names one of these descriptors.
     pub fn uses(&self, first: u32, last: u32) -> bool {
-        self.flights.iter().any(|f| f.names(first, last))
+        self.flights.iter().any(|f| f.named(first, last).next().is_some())
     }
 }
 

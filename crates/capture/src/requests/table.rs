@@ -6,6 +6,11 @@
 //!
 //! Goals: which rows that makes, whoever saw it. Non-goals: writing them.
 
+use std::collections::HashMap;
+
+use reprise_calls::Effect;
+use reprise_calls::closing::RING_NUMBERS;
+
 use super::{Channel, Flight, Key, Requests, Table};
 use crate::memory::Memory;
 
@@ -178,6 +183,13 @@ impl Channel {
     fn take_out(&mut self, place: u32) -> Option<TableRow> {
         self.files.remove(&place).map(TableRow::dropped)
     }
+
+    /// A request is no more in flight: what only it held ends.
+    pub fn let_go(&self, flight: &mut Flight) -> Vec<TableRow> {
+        let is_held = |number: &u32| self.flights.iter().any(|other| other.held.contains(number));
+        let ended = std::mem::take(&mut flight.held).into_iter().filter(|number| !is_held(number));
+        ended.map(TableRow::dropped).collect()
+    }
 }
 
 impl Requests {
@@ -259,6 +271,33 @@ impl Requests {
         self.put_files(other, to.unwrap_or(chosen), &[held as i32])
     }
 
+    /// Descriptors are about to end: requests that have begun go on with what they name. Until these are complete it has a number as what
+    /// stands in a table has. What a request closes it looks for when it does.
+    pub fn hold(&mut self, key: Key, first: u32, last: u32) -> Vec<TableRow> {
+        let (mut rows, mut numbers) = (Vec::new(), HashMap::new());
+        let count = self.channels.get(&key).map_or(0, |channel| channel.flights.len());
+        for at in 0..count {
+            let Some(channel) = self.channels.get(&key) else { break };
+            let flight = &channel.flights[at];
+            let closes = flight.asked.as_ref().is_some_and(|asked| asked.call.effect == Effect::Close);
+            let has_it = flight.begin_ns.is_some() && !closes;
+            let named: Vec<usize> = flight.named(first, last.min(RING_NUMBERS - 1)).filter(|_| has_it).collect();
+            for arg in named {
+                let own = self.fixed_number();
+                let flight = self.channels.get_mut(&key).and_then(|channel| channel.flights.get_mut(at));
+                let Some((asked, held)) = flight.and_then(|f| Some((f.asked.as_mut()?, &mut f.held))) else { break };
+                let fd = asked.args[arg];
+                let number = *numbers.entry(fd).or_insert_with(|| {
+                    rows.push(TableRow::put(fd as i32, own));
+                    own
+                });
+                asked.args[arg] = number.into();
+                held.push(number);
+            }
+        }
+        rows
+    }
+
     /// Takes all descriptors out of a ring's table.
     pub fn empty_table(&mut self, key: Key) -> Vec<TableRow> {
         let Some(channel) = self.channels.get_mut(&key) else { return Vec::new() };
@@ -298,7 +337,7 @@ impl Requests {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::requests::Way;
+    use crate::requests::{Asked, Way};
 
     const KEY: Key = Key::Ring(1, 3);
 
@@ -314,6 +353,31 @@ mod tests {
         let mut places: Vec<u32> = requests.channels[&KEY].files.keys().copied().collect();
         places.sort_unstable();
         places
+    }
+
+    #[test]
+    fn what_ends_while_it_is_used_is_held_until_the_last_lets_go() {
+        let mut requests = table();
+        let flies = |requests: &mut Requests, number: u64, call: &str, fd: u64, begin_ns: Option<u64>| {
+            let flight = Flight { number, asked: Asked::call(call, &[fd]), begin_ns, ..Flight::default() };
+            requests.channels.get_mut(&KEY).expect("a ring").fly(flight);
+        };
+        let begun = [("read", 7), ("fsync", 7), ("read", 8), ("close", 7)];
+        (0..).zip(begun).for_each(|(number, (call, fd))| flies(&mut requests, number, call, fd, Some(1)));
+        flies(&mut requests, 4, "read", 7, None);
+        let rows = requests.hold(KEY, 7, 7);
+        assert_eq!(rows.iter().map(|row| (row.call, row.args[0])).collect::<Vec<_>>(), [("fcntl", 7)]);
+        let held = rows[0].result as u64;
+        let channel = requests.channels.get_mut(&KEY).expect("a ring");
+        let named = channel.flights.iter().filter_map(|f| Some(f.asked.as_ref()?.args[0]));
+        assert_eq!(named.collect::<Vec<_>>(), [held, held, 8, 7, 7], "not of one that closes, or waits");
+        let mut lands = |number: u64| {
+            let mut flight = channel.land(number).expect("a request");
+            channel.let_go(&mut flight)
+        };
+        assert!(lands(0).is_empty(), "another one has it");
+        assert_eq!(lands(1), [TableRow::dropped(held as u32)]);
+        assert!(lands(2).is_empty());
     }
 
     #[test]

@@ -87,11 +87,21 @@ impl Tracer<'_> {
         let begun = Instant::now();
         while self.uses(pid, first, last) {
             if begun.elapsed() >= PATIENCE {
-                self.log.note("a descriptor was closed while a request that names it was in flight");
-                return;
+                return self.still_in_use(tid, call, (first, last));
             }
             std::thread::sleep(LOOK_AGAIN);
             self.look(tid, false);
+        }
+    }
+
+    /// Descriptors end, and requests that name them are in flight still.
+    fn still_in_use(&mut self, tid: i32, call: &Call, (first, last): (u32, u32)) {
+        if !matches!(call.effect, Effect::Close | Effect::CloseRange | Effect::DuplicateTo) {
+            return self.log.note("a descriptor was closed while a request that names it was in flight");
+        }
+        for key in self.requests.of_process(self.process_of(tid)) {
+            let rows = self.requests.hold(key, first, last);
+            self.write_table(key, tid, &rows);
         }
     }
 
@@ -324,8 +334,10 @@ impl Tracer<'_> {
             if flight.lane.is_some() {
                 channel.completed(*completion, number);
             }
+            let ended = channel.let_go(&mut flight);
             self.choose(key, tid, &mut flight, completion.buffer);
             self.write_request(key, tid, flight, completion.result, completion.taken);
+            self.write_table(key, tid, &ended);
         }
         if cancelled.is_empty() {
             return;
@@ -349,16 +361,21 @@ impl Tracer<'_> {
     fn assume(&mut self, key: Key, tid: i32, number: u64) {
         let flight = self.requests.channels.get_mut(&key).and_then(|channel| channel.land(number));
         let Some(mut flight) = flight else { return };
-        self.requests.channels.get(&key).into_iter().for_each(|channel| channel.resolve(&mut flight));
+        let channel = self.requests.channels.get(&key);
+        channel.into_iter().for_each(|channel| channel.resolve(&mut flight));
         if flight.asked.is_none() {
             return;
         }
-        let Some(result) = flight.assumed() else {
-            return self.log.loss(Loss::Dropped, "requests whose result the program never asked for", 0);
-        };
-        self.log.note("a request whose completion the program never saw: taken as successful");
-        // The program may have used its memory again since.
-        self.write_request(key, tid, flight, result, true);
+        let ended = channel.map(|channel| channel.let_go(&mut flight)).unwrap_or_default();
+        match flight.assumed() {
+            Some(result) => {
+                self.log.note("a request whose completion the program never saw: taken as successful");
+                // The program may have used its memory again since.
+                self.write_request(key, tid, flight, result, true);
+            }
+            None => self.log.loss(Loss::Dropped, "requests whose result the program never asked for", 0),
+        }
+        self.write_table(key, tid, &ended);
     }
 
     /// Writes the action of a request that is complete.
@@ -541,8 +558,9 @@ impl Tracer<'_> {
         for key in self.requests.of_process(pid) {
             // Its descriptors end with it.
             if let Some(channel) = self.requests.channels.get_mut(&key) {
-                let ended = channel.files.drain();
-                ended.for_each(|(_, number)| _ = self.origins.remove(&number));
+                let held = channel.flights.iter_mut().flat_map(|flight| flight.held.drain(..));
+                let ended = channel.files.drain().map(|(_, number)| number).chain(held);
+                ended.for_each(|number| _ = self.origins.remove(&number));
             }
             self.abandon(key, pid);
         }
@@ -557,10 +575,13 @@ impl Tracer<'_> {
         for (number, assumed) in left {
             if assumed {
                 self.assume(key, tid, number);
-            } else if let Some(flight) = self.requests.channels.get_mut(&key).and_then(|c| c.land(number))
+            } else if let Some(channel) = self.requests.channels.get_mut(&key)
+                && let Some(mut flight) = channel.land(number)
                 && flight.asked.is_some()
             {
+                let ended = channel.let_go(&mut flight);
                 self.log.loss(Loss::Dropped, "requests in flight when their ring ended", 0);
+                self.write_table(key, tid, &ended);
             }
         }
         self.empty_table(key, tid);

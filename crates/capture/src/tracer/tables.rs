@@ -131,7 +131,7 @@ impl Tracer<'_> {
     }
 
     /// Rows that changes of a table make are written by a lane of this thread.
-    fn write_table(&mut self, key: Key, tid: i32, rows: &[TableRow]) {
+    pub(super) fn write_table(&mut self, key: Key, tid: i32, rows: &[TableRow]) {
         let Some(lane) = (!rows.is_empty()).then(|| self.lane(key, tid, None)).flatten() else { return };
         let thread = self.requests.channels.get(&key).map_or(0, |channel| channel.lane_thread(lane));
         rows.iter().for_each(|row| self.write_table_row(tid, thread, row));

@@ -158,6 +158,32 @@ pub fn checks() {
     write_at(file.into(), b"goes on", 0);
 }
 
+/// Descriptors are closed while a request waits that names them, and some of their numbers are given to others.
+pub fn closed() {
+    let (ring, copy) = (Ring::new(8), open("copy"));
+    for (text, offset) in [("", 0), ("through it", 0), ("", u64::MAX), ("and once more", u64::MAX)] {
+        let (ends, room) = (Guarded::new(&[0; 8]), Guarded::new(&[0; 32]));
+        raw::must(SYS_pipe2, &[ends.address(), 0]);
+        let words = ends.bytes();
+        let end = |at: usize| u32::from_le_bytes(words[at..at + 4].try_into().expect("four bytes"));
+        let read = Request { opcode: READ, fd: end(0), offset, length: 32, ..Request::default() };
+        ring.submit(&[Request { address: room.address(), ..read }]);
+        raw::must(SYS_close, &[end(0).into()]);
+        let is_reused = (offset == 0) == text.is_empty();
+        let other = is_reused.then(|| open("other"));
+        assert!(other.is_none_or(|other| other == u64::from(end(0))));
+        let given = Guarded::new(text.as_bytes());
+        raw::sys(SYS_write, &[end(4).into(), given.address(), text.len() as u64]);
+        raw::must(SYS_close, &[end(4).into()]);
+        assert_eq!(ring.results(1), [text.len() as i32]);
+        write_at(copy, &room.bytes(), offset.min(100));
+        if let Some(other) = other {
+            write_at(other, text.as_bytes(), 0);
+            raw::must(SYS_close, &[other]);
+        }
+    }
+}
+
 /// The process ends while a request of it waits for a pipe.
 pub fn ended() {
     let (ring, ends, room) = (Ring::new(8), Guarded::new(&[0; 8]), Guarded::new(&[0; 8]));
