@@ -229,6 +229,16 @@ fn what_is_waited_for_is_closed_meanwhile() {
     }
 }
 
+/// What a request that names rights which there are not was to do is not done.
+#[test]
+fn rights_that_there_are_not_are_refused() {
+    for backend in backends() {
+        let Some(recorded) = Recorded::of_program(backend, "rights") else { return };
+        assert_eq!(recorded.actions().iter().filter(|a| a.request.is_some()).count(), 0, "{backend}");
+        recorded.holds(&["root"]);
+    }
+}
+
 #[test]
 fn a_directory_is_read_for_nothing() {
     for backend in backends() {

@@ -112,6 +112,8 @@ pub struct Flight {
     pub taken_itself: Option<u32>,
     /// See [`Request::malformed`].
     pub malformed: bool,
+    /// It names rights of which nobody tells whether there are such.
+    pub other_rights: bool,
     /// Numbers that stand for descriptors which ended while it was in flight.
     pub held: Vec<u32>,
     pub inputs: Inputs,
@@ -162,7 +164,7 @@ impl Flight {
         let flags = self.open_flags(asked);
         let lacks_place = match result {
             ENFILE => place.is_none(),
-            EINVAL => place.is_some(),
+            EINVAL => place.is_some() && !self.other_rights,
             // There is no table; or a pipe that nobody reads.
             ENXIO => flags & NOT_BLOCKING == 0,
             _ => false,
@@ -177,7 +179,8 @@ impl Flight {
             Table::Puts(_) if matches!(result, ENXIO | EINVAL | ENFILE) => true,
             Table::Drops(_) if result < 0 => true,
             _ if self.asked.as_ref().is_some_and(|asked| self.fails_earlier(asked, result)) => true,
-            _ => self.malformed && result == EINVAL || matches!(self.choice, Choice::From(_)) && result == ENOBUFS,
+            _ if (self.malformed || self.other_rights) && result == EINVAL => true,
+            _ => matches!(self.choice, Choice::From(_)) && result == ENOBUFS,
         }
     }
 

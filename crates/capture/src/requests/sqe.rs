@@ -97,6 +97,8 @@ pub struct Request {
     pub pipe_in_table: bool,
     /// Fields are set that mean nothing for it: the kernel refuses it with `EINVAL`, and does nothing.
     pub malformed: bool,
+    /// It is to be performed with other rights, by their number in the ring: of one that there is not it is refused likewise.
+    pub other_rights: bool,
 }
 
 struct Fields<'a>(&'a [u8; BYTES]);
@@ -215,6 +217,7 @@ pub fn request(bytes: &[u8; BYTES]) -> Request {
         several: opcode == ACCEPT && bytes[2] & ACCEPTS_SEVERAL != 0,
         pipe_in_table: opcode == PIPE && index != 0,
         malformed: is_malformed(opcode, &f),
+        other_rights: f.half(40) >> 16 != 0,
     }
 }
 
@@ -310,6 +313,15 @@ mod tests {
         let mut read = sqe(22, 0, 3, 0, 0x1000, 0, 0, 0);
         (read[2], read[3]) = (0xff, 0xff);
         assert!(request(&read).malformed, "with a class of priorities that there is not");
+    }
+
+    #[test]
+    fn other_rights_are_no_number_of_a_buffer() {
+        let mut read = sqe(22, 0, 3, 0, 0x1000, 0, 0, 0);
+        read[40] = 5;
+        assert!(!request(&read).other_rights);
+        read[42] = 5;
+        assert!(request(&read).other_rights);
     }
 
     #[test]

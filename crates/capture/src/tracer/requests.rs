@@ -54,6 +54,7 @@ struct Submitted {
     breaks: bool,
     silent: bool,
     malformed: bool,
+    other_rights: bool,
 }
 
 impl Tracer<'_> {
@@ -143,6 +144,7 @@ impl Tracer<'_> {
                 breaks: false,
                 silent: false,
                 malformed: false,
+                other_rights: false,
             };
             numbers.push(self.fly(key, tid, submitted, begin_ns));
         }
@@ -187,14 +189,27 @@ impl Tracer<'_> {
                 drains,
                 silent,
                 malformed,
+                other_rights,
                 several: _,
                 pipe_in_table,
             } = request;
             if pipe_in_table {
                 self.log.loss(Loss::Dropped, requests::PIPE_IN_TABLE, 0);
             }
-            let submitted =
-                Submitted { key: mark, data: 0, asked, fixed, table, choice, after, drains, breaks, silent, malformed };
+            let submitted = Submitted {
+                key: mark,
+                data: 0,
+                asked,
+                fixed,
+                table,
+                choice,
+                after,
+                drains,
+                breaks,
+                silent,
+                malformed,
+                other_rights,
+            };
             let number = self.fly(key, tid, submitted, begin_ns);
             after = linked.then_some(number.0);
             numbers.push(number);
@@ -204,8 +219,20 @@ impl Tracer<'_> {
 
     /// Takes a request into the books; its number, and whether it will have a row.
     fn fly(&mut self, key: Key, tid: i32, submitted: Submitted, begin_ns: u64) -> (u64, bool) {
-        let Submitted { key: mark, data, asked, fixed, table, choice, after, drains, breaks, silent, malformed } =
-            submitted;
+        let Submitted {
+            key: mark,
+            data,
+            asked,
+            fixed,
+            table,
+            choice,
+            after,
+            drains,
+            breaks,
+            silent,
+            malformed,
+            other_rights,
+        } = submitted;
         let number = self.requests.number();
         let (mut inputs, mut before, mut source) = Default::default();
         if let Some(asked) = &asked {
@@ -243,6 +270,7 @@ impl Tracer<'_> {
                 breaks,
                 silent,
                 malformed,
+                other_rights,
                 inputs,
                 before,
                 source,

@@ -6,7 +6,8 @@
 //!     requests table    registered files, whose own descriptors are closed
 //!     requests edges    what calls do not have: requests refused, a vector whose memory is used again, a buffer that is chosen,
 //!                       a file sent to another ring, a ring that ends before its requests
-//!     requests cancelled, numbers, directory, direct, checks, closed, ended, left, deserted, burst, reused      see `rules`
+//!     requests cancelled, numbers, directory, direct, checks, closed, rights, ended, left, deserted, burst, reused
+//!                       see `rules`
 //!     requests changed, replaced, nowhere      see `tables`
 //!     requests stored   reads of what was stored to a mapping of the file before
 //!     requests written  a write to a page that was stored to, and is mapped no more
@@ -365,6 +366,7 @@ fn main() {
         Some("direct") => rules::direct(),
         Some("checks") => rules::checks(),
         Some("closed") => rules::closed(),
+        Some("rights") => rules::rights(),
         Some("ended") => rules::ended(),
         Some("left") => rules::left(),
         Some("deserted") => rules::deserted(),

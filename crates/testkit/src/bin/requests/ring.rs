@@ -36,6 +36,7 @@ pub struct Request {
     pub how: u32,
     pub slot: u32,
     pub group: u16,
+    pub rights: u16,
     pub priority: u16,
     pub third: u64,
 }
@@ -51,7 +52,7 @@ impl Request {
             self.address,
             u64::from(self.length) | u64::from(self.how) << 32,
             mark,
-            u64::from(self.group) | u64::from(self.slot) << 32,
+            u64::from(self.group) | u64::from(self.rights) << 16 | u64::from(self.slot) << 32,
             self.third,
             0,
         ];

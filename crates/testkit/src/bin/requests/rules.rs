@@ -184,6 +184,17 @@ pub fn closed() {
     }
 }
 
+/// Requests that name rights which there are not.
+pub fn rights() {
+    let (ring, name) = (Ring::new(8), Guarded::new(b"made\0"));
+    let how = (O_CREAT | O_RDWR) as u32;
+    let made = Request { opcode: OPENAT, fd: HERE, address: name.address(), length: 0o600, how, ..Request::default() };
+    assert_eq!(ring.perform(&[Request { rights: 77, ..made }], false), [-EINVAL]);
+    let missing = Request { how: O_RDONLY as u32, ..made };
+    assert_eq!(ring.perform(&[Request { rights: 77, ..missing }], false), [-EINVAL]);
+    write_at(open("file"), b"goes on", 0);
+}
+
 /// The process ends while a request of it waits for a pipe.
 pub fn ended() {
     let (ring, ends, room) = (Ring::new(8), Guarded::new(&[0; 8]), Guarded::new(&[0; 8]));
