@@ -52,14 +52,7 @@ impl Recorded {
         let reprise = program::reprise().unwrap_or_else(|e| panic!("{e}"));
         let mut record = Command::new(reprise);
         succeed(
-            record
-                .args(["record", "-q"])
-                .args(options)
-                .arg("-o")
-                .arg(&trace)
-                .arg("--")
-                .args(command)
-                .current_dir(&dir),
+            record.args(["record", "-q"]).args(options).arg("-o").arg(&trace).arg("--").args(command).current_dir(&dir),
         );
         Recorded { scratch, trace }
     }
@@ -318,7 +311,10 @@ fn what_a_process_leaves_under_way() {
     let reader = TraceReader::open(&recorded.trace).expect("a trace");
     assert_eq!(reader.ledger().total(Loss::Dropped), 0, "{:?}", reader.ledger());
     let written = std::fs::metadata(recorded.scratch.path().join("work/file")).expect("a file").len();
-    assert_eq!(recorded.actions().iter().filter(|a| a.request.is_some() && a.result > 0).count() as u64, written / 4096);
+    assert_eq!(
+        recorded.actions().iter().filter(|a| a.request.is_some() && a.result > 0).count() as u64,
+        written / 4096
+    );
     recorded.holds(&["root"]);
 }
 

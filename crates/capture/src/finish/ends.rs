@@ -98,7 +98,8 @@ mod tests {
     use super::super::queue::{Item, Reach};
     use super::*;
 
-    const GONE: Gone = Gone { begin_ns: 10, end_ns: 20, unlocked_ns: None, effects_ns: None, status: 0, asked: None, cpu_ns: 0 };
+    const GONE: Gone =
+        Gone { begin_ns: 10, end_ns: 20, unlocked_ns: None, effects_ns: None, status: 0, asked: None, cpu_ns: 0 };
 
     fn end(window: &mut Window<What>, tid: i32, gone: Gone) -> Place {
         let what = What::End { tid, pid: tid, gone: Box::new(gone) };
