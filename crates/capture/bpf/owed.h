@@ -15,7 +15,7 @@
 
 #ifndef WITH_TASK_WORK
 
-static __always_inline int owe(struct making *m, struct row *row)
+static __always_inline int owe(struct making *m)
 {
 	return 0;
 }
@@ -117,7 +117,7 @@ static __always_inline int schedule_debtor(struct debtor *d, struct task_struct 
 }
 
 /* Puts off what a request moved that is complete; 0: it cannot be. */
-static __always_inline int owe(struct making *m, struct row *row)
+static __always_inline int owe(struct making *m)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct control *c = control();
@@ -146,15 +146,20 @@ static __always_inline int owe(struct making *m, struct row *row)
 			owed.vector = vector;
 	}
 	key = debt(d, d->next);
-	if (bpf_map_update_elem(&debts, &key, &owed, BPF_ANY))
+	if (bpf_map_update_elem(&debts, &key, &owed, BPF_ANY)) {
+		if (owed.vector)
+			bpf_map_delete_elem(&vectors, &owed.vector);
 		return 0;
+	}
 	d->next++;
-	if (d->is_kernels)
+	if (d->is_kernels) {
 		__sync_fetch_and_add(&c->owed, 1);
+		c->owed_ns = bpf_ktime_get_ns();
+	}
 	return 1;
 }
 
-/* Slows a thread down that completes requests, before the segments run out: the kernel's own, which make no calls. */
+/* Slows a thread down that completes requests, before the segments run out: the kernel's own make no calls after which they would be. */
 static __always_inline void slow_down(void)
 {
 	struct control *c = control();

@@ -83,7 +83,7 @@ static __always_inline void write_request_record(struct making *m, struct row *r
 	if (!entry && m->completion.state & REQUEST_MOVED)
 		keep_moved(t, cpu, &m->moved);
 	if (!is_worth_trying(m, entry) || write_request(m, row, cpu, STEPS_INLINE) != VERDICT_DONE)
-		write_bare(m, cpu, !entry && owe(m, row) ? REQUEST_LATER : REQUEST_NO_ROOM);
+		write_bare(m, cpu, !entry && owe(m) ? REQUEST_LATER : REQUEST_NO_ROOM);
 	leave(cpu);
 }
 

@@ -235,8 +235,9 @@ struct control {
 	__u64 waited_ns;
 	__u32 arrivals;     /* threads that came in from outside, so far */
 	__u32 looked;       /* of them user space has looked at; it sets this */
-	__u64 owed;         /* what requests moved that threads of the kernel completed, and that is not kept yet */
-	__u64 reserved[7];
+	__u64 owed;         /* requests that threads of the kernel completed, and of which not all is kept yet */
+	__u64 owed_ns;      /* when the last of them came */
+	__u64 reserved[6];
 };
 
 /* What both sides know of mapped files. */

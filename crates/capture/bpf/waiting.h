@@ -91,6 +91,8 @@ static __always_inline void forget(struct thread *t, struct cpu *cpu)
 #define PAUSE_NS 10000
 /* So long a thread that came in from outside waits until user space has looked at what it has. */
 #define LOOK_NS 1000000000ULL
+/* So long after the last that threads of the kernel owe others wait for it. */
+#define OWED_NS 200000000ULL
 /* Pieces that are copied in one go with preemption disabled. */
 #define STEPS_DEFERRED 8
 /* A page that is fetched so often and is gone again is given up. */
@@ -199,10 +201,13 @@ static __always_inline int defer_end(struct thread *t, struct task_struct *task)
 	return defer(t, task, VERDICT_NO_ROOM);
 }
 
-/* Whether there is room for more, and nothing waits for it that the program may change. */
+/* Whether there is room for more, and nothing waits for it that the program may change: not for long, as who owes that may be about
+ * a request that comes to its end only when the program goes on. */
 static __always_inline int has_room(struct control *c)
 {
-	return *(volatile __u64 *)&c->free >= c->low && !*(volatile __u64 *)&c->owed;
+	if (*(volatile __u64 *)&c->free < c->low)
+		return 0;
+	return !*(volatile __u64 *)&c->owed || bpf_ktime_get_ns() > *(volatile __u64 *)&c->owed_ns + OWED_NS;
 }
 
 /* Slows a thread down before the segments run out. */
