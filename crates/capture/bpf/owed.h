@@ -250,7 +250,10 @@ static long settle_round(__u64 i, struct settling *s)
 	__u64 now;
 
 	if (d->first != d->next) {
-		if (d->begun || begin_settling(d))
+		/* What is left for what cannot wait is not for this. */
+		if (c->free <= c->reserve)
+			verdict = VERDICT_NO_ROOM;
+		else if (d->begun || begin_settling(d))
 			verdict = settle_first(d);
 		if (verdict == VERDICT_GO_ON)
 			return 0;

@@ -92,7 +92,7 @@ static __always_inline void forget(struct thread *t, struct cpu *cpu)
 /* So long a thread that came in from outside waits until user space has looked at what it has. */
 #define LOOK_NS 1000000000ULL
 /* So long after the last that threads of the kernel owe others wait for it. */
-#define OWED_NS 200000000ULL
+#define OWED_NS 2000000000ULL
 /* Pieces that are copied in one go with preemption disabled. */
 #define STEPS_DEFERRED 8
 /* A page that is fetched so often and is gone again is given up. */
