@@ -341,7 +341,7 @@ fn more_at_once_than_there_is_room_for() {
     let reader = TraceReader::open(&recorded.trace).expect("a trace");
     assert!(reader.ledger().losses.is_empty(), "{:?}", reader.ledger());
     let moved = recorded.actions().iter().filter(|a| a.request.is_some()).map(|a| a.data_bytes).sum::<u64>();
-    assert_eq!(moved, 3 * 48 << 20);
+    assert_eq!(moved, (3 * 48) << 20);
     assert_eq!(recorded.replay("root", None), (0, Vec::new()));
 }
 
