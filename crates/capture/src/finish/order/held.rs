@@ -33,13 +33,19 @@ pub(super) enum Fate {
     Unknown,
 }
 
+/// A number that leads to an open file.
+#[derive(Debug, Clone, Copy)]
+struct Number {
+    file: Object,
+    /// When the call was over that opened it.
+    since_ns: u64,
+}
+
 /// What is known of a table of descriptors.
 #[derive(Debug, Default, Clone)]
 struct Table {
     /// Open files by number, as calls that have their place opened and closed them.
-    open: HashMap<i32, Object>,
-    /// When the latest call was over that opened a number.
-    since_ns: HashMap<i32, u64>,
+    open: HashMap<i32, Number>,
     /// Open files that it may have besides: they were open when all that was known of its numbers became void.
     perhaps: HashSet<u64>,
 }
@@ -47,7 +53,7 @@ struct Table {
 impl Table {
     /// Open files that it has, or may have.
     fn all(&self) -> impl Iterator<Item = u64> {
-        self.open.values().map(|object| object.id).chain(self.perhaps.iter().copied())
+        self.open.values().map(|number| number.file.id).chain(self.perhaps.iter().copied())
     }
 }
 
@@ -67,17 +73,18 @@ impl Held {
     /// A call has its place.
     pub(super) fn took_place(&mut self, seat: Seat, pending: &Pending) {
         let (call, action) = (pending.call, &pending.action);
+        let number = |file: Option<&Object>| file.map(|file| Number { file: *file, since_ns: action.end_ns() });
         match call.effect {
             // The number is gone, whatever the file system says of its file.
             Effect::Close if action.result != EBADF && closes(action.result, action.request.is_some()) => {
-                self.keep(seat, action.args[0] as i32, None, 0);
+                self.keep(seat, action.args[0] as i32, None);
             }
             _ if failed(action.result) => {}
-            Effect::CloseRange => closed_by_name(&action.args).for_each(|fd| self.keep(seat, fd as i32, None, 0)),
+            Effect::CloseRange => closed_by_name(&action.args).for_each(|fd| self.keep(seat, fd as i32, None)),
             Effect::DuplicateTo => {
                 let object = pending.object(action.args[1]);
                 object.into_iter().for_each(|object| self.meet(object.id));
-                self.keep(seat, action.args[1] as i32, object, action.end_ns());
+                self.keep(seat, action.args[1] as i32, number(object));
             }
             Effect::Map => self.elsewhere.extend(pending.object(action.args[4]).map(|object| object.id)),
             Effect::Message => self.sent(seat, pending),
@@ -93,7 +100,7 @@ impl Held {
                     Effect::Open | Effect::MakeObject(_) => id.into_iter().for_each(|id| self.begin(seat, id)),
                     _ => id.into_iter().for_each(|id| self.meet(id)),
                 }
-                self.keep(seat, fd as i32, object, action.end_ns());
+                self.keep(seat, fd as i32, number(object));
             }),
         }
     }
@@ -114,20 +121,14 @@ impl Held {
     }
 
     /// A number leads there from now on.
-    fn keep(&mut self, seat: Seat, fd: i32, object: Option<&Object>, since_ns: u64) {
+    fn keep(&mut self, seat: Seat, fd: i32, number: Option<Number>) {
         let table = self.tables.entry(seat.table()).or_default();
-        let before = match object {
-            Some(object) => {
-                table.since_ns.insert(fd, since_ns);
-                table.open.insert(fd, *object)
-            }
-            None => {
-                table.since_ns.remove(&fd);
-                table.open.remove(&fd)
-            }
+        let before = match number {
+            Some(number) => table.open.insert(fd, number),
+            None => table.open.remove(&fd),
         };
-        object.into_iter().for_each(|object| more(&mut self.numbers, object.id));
-        before.into_iter().for_each(|object| fewer(&mut self.numbers, object.id));
+        number.into_iter().for_each(|number| more(&mut self.numbers, number.file.id));
+        before.into_iter().for_each(|number| fewer(&mut self.numbers, number.file.id));
     }
 
     /// Open files that a message takes along are open until somebody has it.
@@ -137,7 +138,7 @@ impl Held {
         let envelopes = given.into_iter().flatten().flat_map(Envelope::decode);
         for fd in envelopes.flat_map(|envelope| envelope.descriptors) {
             match table.open.get(&(fd as i32)) {
-                Some(object) => _ = self.elsewhere.insert(object.id),
+                Some(number) => _ = self.elsewhere.insert(number.file.id),
                 None => self.elsewhere.extend(&table.perhaps),
             }
         }
@@ -146,7 +147,7 @@ impl Held {
     /// A table begins as a copy of another.
     pub(super) fn copied(&mut self, from: Seat, to: Seat) {
         if let Some(table) = self.tables.get(&from.table()).cloned() {
-            table.open.values().for_each(|object| more(&mut self.numbers, object.id));
+            table.open.values().for_each(|number| more(&mut self.numbers, number.file.id));
             table.perhaps.iter().for_each(|id| more(&mut self.perhaps, *id));
             self.ended(to);
             self.tables.insert(to.table(), table);
@@ -156,10 +157,10 @@ impl Held {
     /// Nothing is known any more of the numbers of a table.
     pub(super) fn forget(&mut self, seat: Seat) {
         let Some(table) = self.tables.get_mut(&seat.table()) else { return };
-        for object in std::mem::take(&mut table.open).into_values() {
-            fewer(&mut self.numbers, object.id);
-            if table.perhaps.insert(object.id) {
-                more(&mut self.perhaps, object.id);
+        for Number { file, .. } in std::mem::take(&mut table.open).into_values() {
+            fewer(&mut self.numbers, file.id);
+            if table.perhaps.insert(file.id) {
+                more(&mut self.perhaps, file.id);
             }
         }
     }
@@ -167,21 +168,21 @@ impl Held {
     /// All numbers of a table ended.
     pub(super) fn ended(&mut self, seat: Seat) {
         let Some(table) = self.tables.remove(&seat.table()) else { return };
-        table.open.values().for_each(|object| fewer(&mut self.numbers, object.id));
+        table.open.values().for_each(|number| fewer(&mut self.numbers, number.file.id));
         table.perhaps.iter().for_each(|id| fewer(&mut self.perhaps, *id));
     }
 
     /// What the end of a number does to its open file.
     pub(super) fn fate(&self, seat: Seat, fd: i32, id: u64) -> Fate {
         let held = self.tables.get(&seat.table()).and_then(|table| table.open.get(&fd));
-        let own = u32::from(held.is_some_and(|held| held.id == id));
+        let own = u32::from(held.is_some_and(|held| held.file.id == id));
         if own == 0 { Fate::Unknown } else { self.fate_without_some(id, own, 0) }
     }
 
     /// What the end of a whole table does to an open file.
     pub(super) fn fate_without(&self, seat: Seat, id: u64) -> Fate {
         let Some(table) = self.tables.get(&seat.table()) else { return self.fate_without_some(id, 0, 0) };
-        let own = table.open.values().filter(|object| object.id == id).count();
+        let own = table.open.values().filter(|number| number.file.id == id).count();
         self.fate_without_some(id, own as u32, u32::from(table.perhaps.contains(&id)))
     }
 
@@ -201,7 +202,7 @@ impl Held {
     /// Whether a table may have a number of an open file.
     pub(super) fn may_be_in(&self, seat: Seat, id: u64) -> bool {
         let is_known = self.numbers.contains_key(&id) && !self.elsewhere.contains(&id);
-        let has = |table: &Table| table.perhaps.contains(&id) || table.open.values().any(|object| object.id == id);
+        let has = |table: &Table| table.perhaps.contains(&id) || table.open.values().any(|number| number.file.id == id);
         !is_known || self.tables.get(&seat.table()).is_some_and(has)
     }
 
@@ -211,8 +212,10 @@ impl Held {
         if pending.call.effect != Effect::Write || action.result <= 0 {
             return None;
         }
-        let held =
-            self.tables.get(&seat.table())?.open.get(&(action.args[0] as i32)).filter(|held| is_regular(held))?;
+        let held = &self.tables.get(&seat.table())?.open.get(&(action.args[0] as i32))?.file;
+        if !is_regular(held) {
+            return None;
+        }
         match pending.object(action.args[0]) {
             Some(seen) if seen.id == held.id || action.duration_ns < SHORT_NS => None,
             // It is told what that had.
@@ -225,9 +228,9 @@ impl Held {
     /// numbers up when they begin with requests.
     pub(super) fn looked_up_ns(&self, seat: Seat, pending: &Pending) -> Option<u64> {
         let table = self.tables.get(&seat.table()).filter(|_| pending.action.request.is_some())?;
-        let is_there = |object: &Object| table.open.get(&object.fd).is_some_and(|there| there.id == object.id);
-        let file = pending.objects.first().filter(|object| is_there(object))?;
-        table.since_ns.get(&file.fd).copied().filter(|since_ns| *since_ns > pending.action.begin_ns)
+        let file = pending.objects.first()?;
+        let number = table.open.get(&file.fd).filter(|number| number.file.id == file.id)?;
+        Some(number.since_ns).filter(|since_ns| *since_ns > pending.action.begin_ns)
     }
 
     /// What a write left of such a file; false: it was given no such file.
